@@ -1,0 +1,12 @@
+//! Turno's words and codecs: bytes in, values out.
+//!
+//! [`model`] holds the words every other crate speaks (ids, names, codes, limits, views); [`native`] is the
+//! native wire: the 16-byte frame, its families and the sans-IO [`native::Session`] of the broker's side.
+//! Nothing here reads a clock, opens a socket or spawns anything, and no byte from a peer can make it panic
+//! or allocate more than the bytes that really arrived.
+#![warn(missing_docs)]
+#![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+pub mod headers;
+pub mod model;
+pub mod native;

@@ -1,0 +1,295 @@
+//! Every outcome that can go wrong, as a closed table: number on the wire, word for people and programs, exit
+//! status of the command line, and what `turno explain CODE` says.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What people read about a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeText {
+    /// What happened, in one line.
+    pub what: &'static str,
+    /// Why it happens.
+    pub why: &'static str,
+    /// What to do about it.
+    pub fix: &'static str,
+}
+
+macro_rules! codes {
+    ($( $variant:ident = $number:literal, $name:literal, exit $exit:literal, $what:literal, $why:literal, $fix:literal; )+) => {
+        /// A stated outcome. Numbers are for ever: a code that goes out of use keeps its number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $( #[doc = $what] $variant, )+
+        }
+
+        impl Code {
+            /// Every code, by number.
+            pub const ALL: &[Self] = &[ $( Self::$variant, )+ ];
+
+            /// The number on the wire.
+            pub const fn number(self) -> u32 {
+                match self { $( Self::$variant => $number, )+ }
+            }
+
+            /// The word users and programs read.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+
+            /// The exit status of a command that ends with it.
+            pub const fn exit(self) -> u8 {
+                match self { $( Self::$variant => $exit, )+ }
+            }
+
+            /// What, why and fix.
+            pub const fn text(self) -> CodeText {
+                match self { $( Self::$variant => CodeText { what: $what, why: $why, fix: $fix }, )+ }
+            }
+        }
+    };
+}
+
+codes! {
+    // The wire.
+    BadMagic = 1, "bad_magic", exit 1,
+        "the peer sent bytes that are no Turno frame",
+        "every native frame begins with the bytes 47 C0; something else speaks on this connection",
+        "check that address and port are those of a native listener (7460 by default)";
+    UnknownType = 2, "unknown_type", exit 1,
+        "a frame has a type that this version does not know",
+        "the peer speaks a newer version, or the stream is damaged",
+        "use the same version on both sides (`turno version`)";
+    BadFrame = 3, "bad_frame", exit 1,
+        "a frame is too short for what its flags announce",
+        "a fixed field or the header block runs past the end of the frame",
+        "mend the program that wrote the frame; docs/protocol.md has every layout";
+    FrameTooLarge = 4, "frame_too_large", exit 1,
+        "a frame is longer than this broker accepts",
+        "CONFIG names the limit (16 MiB by default); nothing was read or stored",
+        "send less, or raise `limits.message` in the broker's configuration";
+    ExpectedConnect = 5, "expected_connect", exit 1,
+        "the first frame was not CONNECT",
+        "a connection begins with CONNECT; nothing else is answered before it",
+        "begin with CONNECT; docs/protocol.md shows the greeting";
+    VersionMismatch = 6, "version_mismatch", exit 1,
+        "the peer asks for a protocol version this broker does not speak",
+        "CONNECT names the version; this broker speaks version 1",
+        "use a client of the same major version";
+    GreetingTimeout = 7, "greeting_timeout", exit 5,
+        "the greeting was not finished in time",
+        "a connection has 5 s to say CONNECT, and gives way when very many wait",
+        "send CONNECT at once after connecting";
+    TooManyConnections = 8, "too_many_connections", exit 5,
+        "the broker has as many connections as it may have",
+        "`limits.connections` is reached",
+        "close idle connections or raise `limits.connections`";
+    PeerSilent = 9, "peer_silent", exit 5,
+        "the peer was silent for longer than its liveness time",
+        "nothing came for three heartbeats; its deliveries went to others",
+        "look at the network between the two, or ask for a longer heartbeat in CONNECT";
+    SlowReader = 10, "slow_reader", exit 1,
+        "the peer did not read what the broker had for it",
+        "too many bytes waited for it, or it took none for too long; its deliveries went to others",
+        "read faster, ask for less at a time, or use fewer slots";
+    WrongDirection = 11, "wrong_direction", exit 1,
+        "a frame that only a broker sends came from a peer",
+        "DELIVER, CONFIG, STORED and their kin go from the broker to its peers",
+        "mend the program that wrote the frame; docs/protocol.md names the direction of each";
+    BadBody = 12, "bad_body", exit 1,
+        "the map inside a control frame cannot be read",
+        "it is no MessagePack map, a key is missing, or a value has the wrong type",
+        "mend the program that wrote the frame; docs/protocol.md lists the keys";
+
+    // Asking for what cannot be.
+    BadName = 20, "bad_name", exit 2,
+        "that is no queue name",
+        "a name has 1 to 255 bytes of UTF-8, no white space, no control characters, no * or >, no empty segment",
+        "choose a name like `emails` or `billing.invoices`";
+    UnknownHandle = 21, "unknown_handle", exit 1,
+        "a frame names a queue handle that was never opened",
+        "OPEN gives a handle its queue; handles belong to one connection",
+        "send OPEN first, on the same connection";
+    TooManyHandles = 22, "too_many_handles", exit 1,
+        "the connection opens more queues than it may",
+        "a handle is a number below 65,536",
+        "reuse handles: OPEN with a handle in use gives it another queue";
+    NotRegistered = 23, "not_registered", exit 1,
+        "the connection is no worker yet",
+        "CONSUME, RESIZE and DEREGISTER need a REGISTER before them",
+        "send REGISTER first";
+    BadSlots = 24, "bad_slots", exit 2,
+        "that is no number of slots",
+        "slots are a whole number up to 1,000,000, or unlimited",
+        "name a number of slots; 0 takes no work";
+    AlreadyConsuming = 25, "already_consuming", exit 1,
+        "the worker consumes that queue already",
+        "a worker is at most once in a queue's rota",
+        "send CONSUME once a queue; use slots for more work at a time";
+    TooManyQueues = 26, "too_many_queues", exit 1,
+        "the broker has as many queues as it may have",
+        "`limits.queues` is reached",
+        "use fewer names (put ids into the body) or raise `limits.queues`";
+    BadOption = 27, "bad_option", exit 2,
+        "a message option is out of range",
+        "priority is 0 to 9, cost is 1 or more",
+        "mend the option";
+
+    // How messages end.
+    TimedOut = 40, "timed_out", exit 124,
+        "the deadline passed before there was a reply",
+        "no worker had room in time, or the one that had the request did not answer in time",
+        "`turno queue show QUEUE` tells which; raise --timeout or add workers";
+    NoResponder = 41, "no_responder", exit 6,
+        "nobody consumes that queue",
+        "the caller asked not to wait for a worker to appear",
+        "start one: `turno work QUEUE -- PROGRAM`, or let the request wait with --wait";
+    Failed = 42, "failed", exit 1,
+        "the worker said that it failed",
+        "its program ended with an error; the message says what it wrote",
+        "read the worker's message; `--retries N` gives other workers a try";
+    WorkerLost = 43, "worker_lost", exit 1,
+        "the worker was lost while it had the message",
+        "its connection ended or fell silent, and no attempt was left",
+        "look at the worker; `--retries N` lets another worker take over";
+    Cancelled = 44, "cancelled", exit 1,
+        "the message was cancelled",
+        "somebody asked for that: the caller, or `turno message cancel`",
+        "nothing; send it again if it is still wanted";
+    Closing = 45, "closing", exit 5,
+        "the broker is shutting down and takes no new work",
+        "it drains: what runs may finish, what waits is given back",
+        "use the next broker of the list, or wait for this one to be back";
+    OverMemory = 46, "over_memory", exit 1,
+        "the broker holds as many bytes of messages as it may",
+        "work comes in faster than workers take it; refused before anything is lost",
+        "add workers, send slower, or raise `limits.memory`";
+    TooManyInFlight = 47, "too_many_in_flight", exit 1,
+        "the connection has as many unanswered requests as it may",
+        "`limits.in-flight` is reached",
+        "wait for answers before asking more";
+    LeaseExpired = 48, "lease_expired", exit 1,
+        "the worker held the delivery for longer than its lease",
+        "the queue sets a lease and the worker did not extend it in time",
+        "send EXTEND while working, or set a longer lease";
+    CallerGone = 49, "caller_gone", exit 1,
+        "the caller of the request is gone",
+        "its connection ended; nobody is there to take the reply",
+        "nothing; the worker may stop working on it";
+    AttemptsUsed = 50, "attempts_used", exit 1,
+        "the message used up its attempts",
+        "each attempt ended with a lost worker or a failure",
+        "read the last failure; raise --retries once the cause is mended";
+
+    // Asking about things.
+    NotFound = 60, "not_found", exit 4,
+        "there is no such thing",
+        "no queue, worker or message has that name or id now",
+        "list what there is: `turno queue ls`, `turno worker ls`";
+    Ambiguous = 61, "ambiguous", exit 2,
+        "several workers have that name",
+        "names of workers need not be unique; ids are",
+        "use the id that `turno worker ls` shows";
+    BadCall = 62, "bad_call", exit 2,
+        "the broker does not know that admin call",
+        "client and broker are of different versions",
+        "use the same version on both sides (`turno version`)";
+
+    // On this side of the connection.
+    CannotConnect = 80, "cannot_connect", exit 5,
+        "no broker answers",
+        "nothing listens at that address, or it is no Turno broker",
+        "start one with `turno serve`, or name it with --url";
+    ConnectionLost = 81, "connection_lost", exit 5,
+        "the connection to the broker was lost before the answer came",
+        "the broker ended or the network broke; whether the request was worked on is unknown",
+        "ask again if doing it twice does no harm";
+    BadUsage = 82, "bad_usage", exit 2,
+        "the command line is wrong",
+        "a flag or argument is missing, unknown or out of range",
+        "`turno help COMMAND` shows what the command takes";
+    BadConfig = 83, "bad_config", exit 78,
+        "the configuration is wrong",
+        "a file is missing or not TOML, a key is unknown, or a value is out of range",
+        "`turno config check` names the place; `turno config show --origin` shows every value";
+    InsecureListen = 84, "insecure_listen", exit 78,
+        "refusing to listen beyond this machine without authentication",
+        "anyone who reaches the address could read and write everything",
+        "listen on 127.0.0.1, or add --insecure if the network is trusted";
+    AddressInUse = 85, "address_in_use", exit 1,
+        "another program listens on that address",
+        "most often another broker",
+        "stop it, or choose another address with --listen";
+    DataInUse = 86, "data_in_use", exit 1,
+        "another broker uses that data directory",
+        "one directory belongs to one process",
+        "stop the other broker, or choose another directory with --data";
+    CannotStart = 87, "cannot_start", exit 1,
+        "the worker's program cannot be started",
+        "it does not exist, or may not be executed",
+        "check the path after `--`";
+    Io = 88, "io", exit 1,
+        "reading or writing failed on this machine",
+        "a file, pipe or socket gave an error",
+        "the message names the file and the system's reason";
+    NotConfirmed = 89, "not_confirmed", exit 2,
+        "the command needs a yes",
+        "it destroys something, and nobody was there to ask",
+        "add --yes";
+    OutputTooLarge = 90, "output_too_large", exit 1,
+        "the worker's program wrote more than a reply may hold",
+        "a reply is one frame; the limit is the broker's frame size",
+        "write less, or let the program store the result and reply with its place";
+}
+
+impl Code {
+    /// The code with that number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.number() == number)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Code {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.iter().copied().find(|code| code.name() == text).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_lead_back() {
+        let numbers: BTreeSet<u32> = Code::ALL.iter().map(|c| c.number()).collect();
+        let names: BTreeSet<&str> = Code::ALL.iter().map(|c| c.name()).collect();
+        assert_eq!(numbers.len(), Code::ALL.len());
+        assert_eq!(names.len(), Code::ALL.len());
+        for code in Code::ALL {
+            assert_eq!(Code::from_number(code.number()), Some(*code));
+            assert_eq!(code.name().parse(), Ok(*code));
+        }
+        assert_eq!(Code::from_number(0), None);
+    }
+
+    #[test]
+    fn every_code_says_what_why_and_fix_in_one_line_each() {
+        for code in Code::ALL {
+            let CodeText { what, why, fix } = code.text();
+            for line in [what, why, fix] {
+                assert!(!line.is_empty() && !line.contains('\n') && !line.ends_with('.'), "{code}: {line:?}");
+            }
+        }
+    }
+}

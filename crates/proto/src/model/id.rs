@@ -1,0 +1,189 @@
+//! Ids: what names a connection, a delivery and a message.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A connection, named by the shell. The generation tells a new connection from an old one that used the
+/// same index, so that nothing meant for the one reaches the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId {
+    /// Small and reused.
+    pub index: u32,
+    /// Rises each time the index is reused.
+    pub generation: u32,
+}
+
+/// One hand-over of a message to a worker: `word` and `seq` of DELIVER, echoed by the frames that settle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Delivery {
+    /// Where the broker keeps the message (`word`).
+    pub index: u32,
+    /// The number of this hand-over (`seq`); every attempt has a new one.
+    pub stamp: u32,
+}
+
+/// A message's id: 48 random bits of the broker's run, 48 bits of a rising serial, 32 bits of place.
+///
+/// The place makes looking a message up as cheap as an array access; the serial makes sure that what
+/// stands there now is the message that was meant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MessageId([u8; 16]);
+
+impl MessageId {
+    /// Composes an id; `run` and `serial` are cut to 48 bits.
+    pub fn new(run: u64, serial: u64, index: u32) -> Self {
+        let high = u128::from(run & Self::MASK_48) << 80;
+        let middle = u128::from(serial & Self::MASK_48) << 32;
+        Self((high | middle | u128::from(index)).to_be_bytes())
+    }
+
+    const MASK_48: u64 = (1 << 48) - 1;
+
+    /// The 16 bytes as they travel.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// The id in these 16 bytes; any bytes are an id, though perhaps of nothing.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The run of the broker that gave the id out.
+    pub fn run(self) -> u64 {
+        self.field(80)
+    }
+
+    /// The serial within the run.
+    pub fn serial(self) -> u64 {
+        self.field(32)
+    }
+
+    /// The place in the broker's table of messages.
+    #[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are the field")]
+    pub const fn index(self) -> u32 {
+        u128::from_be_bytes(self.0) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "masked to 48 bits")]
+    fn field(self, shift: u32) -> u64 {
+        (u128::from_be_bytes(self.0) >> shift) as u64 & Self::MASK_48
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MessageId({self})")
+    }
+}
+
+/// Why a text is not a message id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message id is 32 hexadecimal digits")]
+pub struct IdError;
+
+impl FromStr for MessageId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(IdError);
+        }
+        let value = u128::from_str_radix(text, 16).map_err(|_| IdError)?;
+        Ok(Self(value.to_be_bytes()))
+    }
+}
+
+/// A worker's capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Slots {
+    /// At most this many units of cost at a time.
+    Limited(u32),
+    /// The broker sets no limit (S0.6).
+    Unlimited,
+}
+
+impl Slots {
+    /// As the rota counts it: unlimited is the largest number.
+    pub const fn as_count(self) -> u32 {
+        match self {
+            Self::Limited(n) => n,
+            Self::Unlimited => u32::MAX,
+        }
+    }
+}
+
+impl fmt::Display for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited(n) => write!(f, "{n}"),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+/// How safe a sent message is when its sender gets the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// In the broker's memory: gone when the broker ends.
+    Memory,
+}
+
+impl Durability {
+    /// As it stands in `word` of STORED.
+    pub const fn as_word(self) -> u32 {
+        match self {
+            Self::Memory => 0,
+        }
+    }
+
+    /// The durability with that number.
+    pub const fn from_word(word: u32) -> Option<Self> {
+        match word {
+            0 => Some(Self::Memory),
+            _ => None,
+        }
+    }
+
+    /// The word users read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_gives_back_what_it_was_made_of() {
+        let id = MessageId::new(0xABCD_1234_5678, 42, 7);
+        assert_eq!((id.run(), id.serial(), id.index()), (0xABCD_1234_5678, 42, 7));
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(MessageId::from_bytes(id.to_bytes()), id);
+    }
+
+    #[test]
+    fn an_id_is_cut_to_its_fields() {
+        let id = MessageId::new(u64::MAX, u64::MAX, u32::MAX);
+        assert_eq!((id.run(), id.serial()), ((1 << 48) - 1, (1 << 48) - 1));
+    }
+
+    #[test]
+    fn other_text_is_no_id() {
+        for text in ["", "12", "+0000000000000000000000000000001", "zz000000000000000000000000000000"] {
+            assert_eq!(text.parse::<MessageId>(), Err(IdError), "{text}");
+        }
+    }
+}

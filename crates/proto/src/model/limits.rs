@@ -1,0 +1,95 @@
+//! Every limit of the broker, in one place, with what happens when it is hit.
+//!
+//! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
+//! a configuration may change.
+
+/// Bytes of a queue name. Longer: refused, `bad_name`.
+pub const QUEUE_NAME_BYTES_MAX: usize = 255;
+/// Bytes of a worker's or client's name. Longer: cut.
+pub const PEER_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a frame (header included) before the greeting is done. Longer: closed, `frame_too_large`.
+pub const GREETING_FRAME_BYTES_MAX: usize = 4 * 1024;
+/// Time for the greeting. Longer: closed, `greeting_timeout`.
+pub const GREETING_MS_MAX: u64 = 5_000;
+/// Connections in the greeting. More: the oldest of them is closed, `greeting_timeout`.
+pub const GREETINGS_MAX: usize = 512;
+/// Bytes one read takes from a connection. The rest waits for the next turn.
+pub const READ_BYTES: usize = 64 * 1024;
+/// Shortest heartbeat a peer may ask for. Shorter: raised to this.
+pub const HEARTBEAT_MS_MIN: u32 = 250;
+/// Longest heartbeat a peer may ask for. Longer: lowered to this.
+pub const HEARTBEAT_MS_MAX: u32 = 60_000;
+/// Heartbeat when the peer names none.
+pub const HEARTBEAT_MS: u32 = 5_000;
+/// Heartbeats a peer may miss. More silence: closed, `peer_silent`; its deliveries move on.
+pub const LIVENESS: u32 = 3;
+/// Slots of one worker. More: `bad_slots`.
+pub const SLOTS_MAX: u32 = 1_000_000;
+/// Slots of a worker that names none (S0.10).
+pub const SLOTS: u32 = 10;
+/// Queue handles a connection may hold. More: `too_many_handles`.
+pub const HANDLES_MAX: u32 = 65_536;
+/// Highest priority; the lowest is 0.
+pub const PRIORITY_MAX: u8 = 9;
+/// Priority of a message that names none.
+pub const PRIORITY: u8 = 4;
+/// Redeliveries of a send that names none (10 attempts in all).
+pub const SEND_RETRIES: u8 = 9;
+/// Longest deadline of a request. Longer: lowered to this.
+pub const REQUEST_DEADLINE_MS_MAX: u32 = 3_600_000;
+/// Longest deadline of a send. Longer: lowered to this.
+pub const SEND_DEADLINE_MS_MAX: u32 = 2_592_000_000;
+/// How long a cancelled or expired delivery may hold its slots while the worker stops it (TERM, 5 s, KILL).
+pub const CANCEL_GRACE_MS: u64 = 10_000;
+/// Period of the checker that would place what a missed event left behind (S0.30).
+pub const CHECKER_MS: u64 = 1_000;
+/// Rows of one page of a listing. More: the next page.
+pub const PAGE_MAX: u32 = 1_000;
+/// Messages named in a queue's or worker's view. More: only counted.
+pub const VIEW_MESSAGES_MAX: usize = 20;
+/// Bytes counted for a message beside its payload.
+pub const MESSAGE_OVERHEAD_BYTES: usize = 128;
+/// Bytes of a failure's text that a dead letter keeps. More: cut.
+pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
+
+/// The limits a configuration may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a frame. Longer: closed, `frame_too_large`; nothing is allocated for it.
+    pub frame_bytes_max: usize,
+    /// Connections. More: closed with `too_many_connections`.
+    pub connections_max: usize,
+    /// Queues. More: `too_many_queues`.
+    pub queues_max: usize,
+    /// Unanswered requests of one connection. More: refused, `too_many_in_flight`.
+    pub in_flight_max: u32,
+    /// Bytes of messages held in memory. More: refused, `over_memory`.
+    pub memory_bytes_max: u64,
+    /// Dead letters kept per queue. More: the oldest goes, counted.
+    pub dead_max: usize,
+    /// Bytes waiting for one peer to read them. More: closed, `slow_reader`; its deliveries move on.
+    pub out_bytes_max: usize,
+    /// Bytes waiting for one peer beyond which the broker stops reading from it.
+    pub out_bytes_pause: usize,
+    /// How long a peer may take nothing while bytes wait for it. Longer: closed, `slow_reader`.
+    pub write_stall_ms_max: u64,
+    /// Deadline of a request that names none (S1.33).
+    pub request_deadline_ms: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes_max: 16 * 1024 * 1024,
+            connections_max: 10_000,
+            queues_max: 100_000,
+            in_flight_max: 100_000,
+            memory_bytes_max: 4 * 1024 * 1024 * 1024,
+            dead_max: 10_000,
+            out_bytes_max: 8 * 1024 * 1024,
+            out_bytes_pause: 1024 * 1024,
+            write_stall_ms_max: 10_000,
+            request_deadline_ms: 30_000,
+        }
+    }
+}

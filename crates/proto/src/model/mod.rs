@@ -1,0 +1,17 @@
+//! The words that wire, engine, client and command line share. See the dictionary in ARCHITECTURE.md.
+
+mod code;
+mod id;
+pub mod limits;
+mod mono;
+mod name;
+mod payload;
+pub mod units;
+pub mod view;
+
+pub use code::{Code, CodeText};
+pub use id::{ConnId, Delivery, Durability, IdError, MessageId, Slots};
+pub use limits::Limits;
+pub use mono::Mono;
+pub use name::{NameError, QueueName};
+pub use payload::Payload;

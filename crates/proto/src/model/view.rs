@@ -1,0 +1,302 @@
+//! What the broker tells about itself: the answers of admin calls, as plain values.
+//!
+//! Times are milliseconds, because a view crosses the wire and the reader's clock is another one.
+
+use serde::{Deserialize, Serialize};
+
+use super::Slots;
+
+/// Counters since the broker started. They only rise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// Requests taken in.
+    pub requests: u64,
+    /// Sends taken in.
+    pub sends: u64,
+    /// Messages refused at the door.
+    pub refused: u64,
+    /// Deliveries made.
+    pub deliveries: u64,
+    /// Deliveries settled by the worker's last REPLY.
+    pub replied: u64,
+    /// Deliveries settled by ACK.
+    pub acked: u64,
+    /// Deliveries settled by FAIL.
+    pub failed: u64,
+    /// Deliveries that ended because the worker was lost.
+    pub lost: u64,
+    /// Messages put back for another attempt.
+    pub retried: u64,
+    /// Deliveries given back without counting as an attempt (drain, resize).
+    pub returned: u64,
+    /// Messages that passed their deadline.
+    pub expired: u64,
+    /// Messages cancelled.
+    pub cancelled: u64,
+    /// Messages that became dead letters.
+    pub dead: u64,
+    /// Dead letters dropped because their queue held too many.
+    pub dead_dropped: u64,
+    /// Settling frames for a delivery that is no longer the worker's.
+    pub late: u64,
+    /// Settling frames for a delivery the worker had settled already.
+    pub doubled: u64,
+    /// Settling frames for a delivery of another worker.
+    pub forged: u64,
+    /// Replies whose caller was gone.
+    pub unclaimed: u64,
+}
+
+/// The broker as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokerView {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Milliseconds since it started.
+    pub up_ms: u64,
+    /// True while it drains.
+    pub draining: bool,
+    /// Open connections.
+    pub connections: u64,
+    /// Registered workers.
+    pub workers: u64,
+    /// Slots of all workers with a limit.
+    pub slots: u64,
+    /// Slots in use.
+    pub slots_used: u64,
+    /// Queues.
+    pub queues: u64,
+    /// Messages that wait for a slot.
+    pub ready: u64,
+    /// Messages at a worker.
+    pub in_flight: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Bytes of messages in memory, with overhead.
+    pub bytes: u64,
+    /// Bytes of messages the broker will hold before it refuses new ones.
+    pub bytes_max: u64,
+    /// What happened so far.
+    pub counters: Counters,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueView {
+    /// Its name.
+    pub name: String,
+    /// Messages that wait for a slot.
+    pub ready: u64,
+    /// Messages at a worker.
+    pub in_flight: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Bytes of its messages in memory, with overhead.
+    pub bytes: u64,
+    /// Age of the oldest waiting message.
+    pub oldest_ms: Option<u64>,
+    /// Workers that consume it.
+    pub consumers: u64,
+    /// Slots its consumers have free.
+    pub slots_free: u64,
+    /// What happened so far.
+    pub counters: Counters,
+    /// The waiting messages at the head, a few of them; empty in listings.
+    #[serde(default)]
+    pub head: Vec<MessageView>,
+}
+
+/// One worker in a queue's rota.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsumerView {
+    /// The worker's id.
+    pub worker: u64,
+    /// The worker's name.
+    pub name: String,
+    /// Its slots.
+    pub slots: Slots,
+    /// Slots in use, by all its queues.
+    pub used: u32,
+    /// Its place in the rota: 1 is next.
+    pub turn: u64,
+    /// Messages of this queue it has now.
+    pub in_flight: u64,
+}
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerState {
+    /// Registered, but its first PING has not come: not in any rota (S1.7).
+    Greeting,
+    /// Takes work.
+    Ready,
+    /// Takes no new work; finishes what it has.
+    Draining,
+}
+
+/// One worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerView {
+    /// Its id: a number that no other worker of this run gets.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Where it connects from.
+    pub address: String,
+    /// What it is doing.
+    pub state: WorkerState,
+    /// Its slots.
+    pub slots: Slots,
+    /// Slots in use.
+    pub used: u32,
+    /// The queues it consumes.
+    pub queues: Vec<String>,
+    /// Milliseconds since it registered.
+    pub registered_ms: u64,
+    /// Milliseconds since it was last given work; `None` if never.
+    pub idle_ms: Option<u64>,
+    /// Deliveries it got.
+    pub deliveries: u64,
+    /// Deliveries it settled by REPLY or ACK.
+    pub settled: u64,
+    /// Deliveries it settled by FAIL.
+    pub failed: u64,
+    /// What it has now, a few of them; empty in listings.
+    #[serde(default)]
+    pub holds: Vec<MessageView>,
+}
+
+/// What a message wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageKind {
+    /// A reply.
+    Request,
+    /// To be settled.
+    Send,
+}
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageState {
+    /// In the backlog.
+    Ready,
+    /// At a worker.
+    InFlight,
+    /// Over for its caller; its worker has been told to stop and still holds the slots.
+    Stopping,
+    /// A dead letter.
+    Dead,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageView {
+    /// Its id.
+    pub id: String,
+    /// Its queue.
+    pub queue: String,
+    /// What it wants.
+    pub kind: MessageKind,
+    /// Where it is.
+    pub state: MessageState,
+    /// Attempts begun so far.
+    pub attempts: u16,
+    /// Attempts it may have.
+    pub attempts_max: u16,
+    /// Its priority, 9 first.
+    pub priority: u8,
+    /// Slots a delivery of it takes.
+    pub cost: u16,
+    /// Bytes of header block and body.
+    pub bytes: u64,
+    /// Milliseconds since it came in.
+    pub age_ms: u64,
+    /// Milliseconds to its deadline.
+    pub deadline_ms: Option<u64>,
+    /// The worker that has it.
+    pub worker: Option<u64>,
+}
+
+/// Why a message is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// No worker consumes the queue.
+    NoWorker,
+    /// Workers consume it, but none has sent its first PING.
+    WorkersGreeting {
+        /// How many.
+        workers: u64,
+    },
+    /// Every consumer drains.
+    WorkersDraining {
+        /// How many.
+        workers: u64,
+    },
+    /// Every slot of every consumer is in use.
+    AllBusy {
+        /// Consumers.
+        workers: u64,
+        /// Their slots in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
+    /// Messages before it wait too.
+    Behind {
+        /// How many.
+        ahead: u64,
+    },
+    /// It costs more than any consumer has slots in all.
+    TooCostly {
+        /// What it costs.
+        cost: u16,
+        /// The most slots a consumer has.
+        largest: u32,
+    },
+    /// It waits until the worker it reserved has enough slots free.
+    Reserved {
+        /// That worker.
+        worker: u64,
+        /// What it costs.
+        cost: u16,
+        /// Slots free there now.
+        free: u32,
+    },
+    /// A worker has it.
+    AtWorker {
+        /// That worker.
+        worker: u64,
+        /// Its name.
+        name: String,
+        /// For how long.
+        since_ms: u64,
+    },
+    /// It is over for its caller, and its worker was told to stop.
+    Stopping {
+        /// That worker.
+        worker: u64,
+    },
+    /// It used up its attempts.
+    Dead {
+        /// What the last failure said.
+        failure: String,
+    },
+    /// The broker drains.
+    Draining,
+}
+
+/// A message and why it is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The message.
+    pub message: MessageView,
+    /// Why.
+    pub reason: Reason,
+}

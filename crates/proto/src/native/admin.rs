@@ -1,0 +1,145 @@
+//! Admin calls and their answers: one map in, one map out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Slots;
+use crate::model::view::{BrokerView, ConsumerView, Explanation, QueueView, WorkerView};
+
+/// What an admin asks for. `op` names it on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op")]
+pub enum AdminCall {
+    /// The broker as a whole.
+    #[serde(rename = "status")]
+    Status,
+    /// Queues in order of name, those after `after`.
+    #[serde(rename = "queue.ls")]
+    QueueLs {
+        /// Where the last page ended.
+        #[serde(default)]
+        after: Option<String>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// One queue with the head of its backlog.
+    #[serde(rename = "queue.show")]
+    QueueShow {
+        /// Its name.
+        queue: String,
+    },
+    /// The rota of one queue, next first.
+    #[serde(rename = "queue.consumers")]
+    QueueConsumers {
+        /// Its name.
+        queue: String,
+    },
+    /// Workers in order of id, those after `after`.
+    #[serde(rename = "worker.ls")]
+    WorkerLs {
+        /// The last id of the page before.
+        #[serde(default)]
+        after: Option<u64>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// One worker with what it holds.
+    #[serde(rename = "worker.show")]
+    WorkerShow {
+        /// Id or name.
+        worker: String,
+    },
+    /// Gives a worker another number of slots.
+    #[serde(rename = "worker.resize")]
+    WorkerResize {
+        /// Id or name.
+        worker: String,
+        /// The new number.
+        slots: Slots,
+    },
+    /// Gives a worker no new work.
+    #[serde(rename = "worker.drain")]
+    WorkerDrain {
+        /// Id or name.
+        worker: String,
+    },
+    /// Gives a drained worker work again.
+    #[serde(rename = "worker.resume")]
+    WorkerResume {
+        /// Id or name.
+        worker: String,
+    },
+    /// Asks a worker to end: after what it has, or at once.
+    #[serde(rename = "worker.stop")]
+    WorkerStop {
+        /// Id or name.
+        worker: String,
+        /// At once; what it has goes to others without counting as an attempt.
+        #[serde(default)]
+        now: bool,
+    },
+    /// Why a message is where it is.
+    #[serde(rename = "message.explain")]
+    MessageExplain {
+        /// Its id.
+        id: String,
+    },
+    /// Ends a message, waiting or running.
+    #[serde(rename = "message.cancel")]
+    MessageCancel {
+        /// Its id.
+        id: String,
+    },
+}
+
+/// What the broker answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op")]
+pub enum AdminAnswer {
+    /// To `status`.
+    #[serde(rename = "status")]
+    Status {
+        /// The broker.
+        broker: Box<BrokerView>,
+    },
+    /// To `queue.ls`.
+    #[serde(rename = "queue.ls")]
+    Queues {
+        /// The rows.
+        queues: Vec<QueueView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `queue.show`.
+    #[serde(rename = "queue.show")]
+    Queue {
+        /// The queue.
+        queue: Box<QueueView>,
+    },
+    /// To `queue.consumers`.
+    #[serde(rename = "queue.consumers")]
+    Consumers {
+        /// The rota, next first.
+        consumers: Vec<ConsumerView>,
+    },
+    /// To `worker.ls`.
+    #[serde(rename = "worker.ls")]
+    Workers {
+        /// The rows.
+        workers: Vec<WorkerView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u64>,
+    },
+    /// To `worker.show`, `worker.resize`, `worker.drain`, `worker.resume` and `worker.stop`: the worker after
+    /// the change.
+    #[serde(rename = "worker.show")]
+    Worker {
+        /// The worker.
+        worker: Box<WorkerView>,
+    },
+    /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
+    #[serde(rename = "message.explain")]
+    Message {
+        /// The message and its reason.
+        explanation: Box<Explanation>,
+    },
+}

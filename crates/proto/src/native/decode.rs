@@ -1,0 +1,204 @@
+//! Bytes to values.
+
+use serde::Deserialize;
+
+use super::frame::{Deliver, Frame, Outgoing, Raw};
+use super::reader::Reader;
+use super::{HEADER_LEN, Header, Kind, flags};
+use crate::model::{Code, Delivery, Durability, MessageId};
+
+/// What was wrong with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The stated outcome.
+    pub code: Code,
+    /// The frame's `seq`, 0 if there was none to read.
+    pub seq: u32,
+    /// Whether the connection ends: true unless only the inside of a well-formed frame was wrong.
+    pub fatal: bool,
+}
+
+impl Fault {
+    /// A fault that ends the connection.
+    pub const fn fatal(code: Code, seq: u32) -> Self {
+        Self { code, seq, fatal: true }
+    }
+
+    /// A fault that only refuses the one frame.
+    pub const fn refusal(code: Code, seq: u32) -> Self {
+        Self { code, seq, fatal: false }
+    }
+}
+
+/// A whole frame at the front of a buffer, its inside not yet read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The frame's header.
+    pub header: Header,
+    /// What follows the header.
+    pub rest: &'a [u8],
+    /// Bytes of both.
+    pub used: usize,
+}
+
+/// Parts the first frame off a buffer.
+///
+/// `None` until the whole frame is there. A wrong magic, an unknown type or a length beyond `bytes_max` is
+/// told as soon as the header is there, before anything is kept for it.
+pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault> {
+    let Some((head, rest)) = buffer.split_first_chunk::<HEADER_LEN>() else {
+        // A stream that cannot be ours is refused at its first bytes, not after sixteen of them.
+        let start = super::MAGIC.to_le_bytes();
+        let wrong = buffer.iter().zip(start).any(|(have, want)| *have != want);
+        return if wrong { Err(Fault::fatal(Code::BadMagic, 0)) } else { Ok(None) };
+    };
+    let header = Header::from_bytes(head).ok_or(Fault::fatal(Code::BadMagic, 0))?;
+    if Kind::from_number(header.kind).is_none() {
+        return Err(Fault::fatal(Code::UnknownType, header.seq));
+    }
+    let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+    if length > bytes_max.saturating_sub(HEADER_LEN) {
+        return Err(Fault::fatal(Code::FrameTooLarge, header.seq));
+    }
+    Ok(rest.get(..length).map(|rest| Piece { header, rest, used: HEADER_LEN + length }))
+}
+
+/// Reads the inside of a frame.
+pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
+    let seq = header.seq;
+    let kind = Kind::from_number(header.kind).ok_or_else(|| Fault::fatal(Code::UnknownType, seq))?;
+    decode_kind(kind, header, rest).map_err(|code| match code {
+        Code::BadFrame => Fault::fatal(code, seq),
+        _ => Fault::refusal(code, seq),
+    })
+}
+
+fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
+    let Header { flags, seq, word, .. } = *header;
+    let delivery = Delivery { index: word, stamp: seq };
+    Ok(match kind {
+        Kind::Connect => Frame::Connect { seq, connect: map(rest)? },
+        Kind::Config => Frame::Config { seq, config: map(rest)? },
+        Kind::Ping => empty(rest, Frame::Ping { seq })?,
+        Kind::Pong => empty(rest, Frame::Pong { seq })?,
+        Kind::Closing => Frame::Closing { closing: map(rest)? },
+        Kind::Error => Frame::Error {
+            seq,
+            code: Code::from_number(word).ok_or(Code::BadBody)?,
+            fatal: flags & flags::FATAL != 0,
+            detail: std::str::from_utf8(rest).map_err(|_| Code::BadBody)?,
+        },
+        Kind::Register => Frame::Register { seq, register: map(rest)? },
+        Kind::Deregister => empty(rest, Frame::Deregister { seq })?,
+        Kind::Resize => Frame::Resize { seq, register: map(rest)? },
+        Kind::Open => Frame::Open { seq, handle: word, name: rest },
+        Kind::Consume => empty(rest, Frame::Consume { seq, handle: word })?,
+        Kind::CancelQueue => empty(rest, Frame::CancelQueue { seq, handle: word })?,
+        Kind::Request => Frame::Request(outgoing(header, rest)?),
+        Kind::Send => Frame::Send(outgoing(header, rest)?),
+        Kind::Deliver => Frame::Deliver(deliver(header, rest)?),
+        Kind::Reply => Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw(flags, Reader::new(rest))? },
+        Kind::Ack => empty(rest, Frame::Ack { delivery })?,
+        Kind::Fail => {
+            Frame::Fail { delivery, permanent: flags & flags::PERMANENT != 0, raw: raw(flags, Reader::new(rest))? }
+        }
+        Kind::Progress => Frame::Progress { seq, word, raw: raw(flags, Reader::new(rest))? },
+        Kind::Extend => {
+            let mut reader = Reader::new(rest);
+            let lease_ms = reader.u32()?;
+            reader.end()?;
+            Frame::Extend { delivery, lease_ms }
+        }
+        Kind::Cancel => Frame::Cancel { seq, word, reason: cancel_reason(rest)? },
+        Kind::Delivered => empty(rest, Frame::Delivered { seq })?,
+        Kind::Undelivered => Frame::Undelivered {
+            seq,
+            code: Code::from_number(word).ok_or(Code::BadBody)?,
+            raw: raw(flags, Reader::new(rest))?,
+        },
+        Kind::Ok => empty(rest, Frame::Ok { seq })?,
+        Kind::Stored => stored(seq, word, rest)?,
+        Kind::AdminCall => Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? },
+        Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: map(rest)? },
+    })
+}
+
+fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
+    let flags = header.flags;
+    let mut reader = Reader::new(rest);
+    let deadline_ms = if flags & flags::DEADLINE != 0 { Some(reader.u32()?) } else { None };
+    let retries = if flags & flags::RETRIES != 0 { Some(reader.u8()?) } else { None };
+    let priority = if flags & flags::PRIORITY != 0 { Some(reader.u8()?) } else { None };
+    let cost = if flags & flags::COST != 0 { Some(reader.u16()?) } else { None };
+    Ok(Outgoing {
+        seq: header.seq,
+        handle: header.word,
+        deadline_ms,
+        retries,
+        priority,
+        cost,
+        no_reply: flags & flags::NO_REPLY != 0,
+        fail_fast: flags & flags::FAIL_FAST != 0,
+        raw: raw(flags, reader)?,
+    })
+}
+
+fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
+    let flags = header.flags;
+    let mut reader = Reader::new(rest);
+    let handle = reader.u32()?;
+    let id = MessageId::from_bytes(reader.array()?);
+    let attempt = reader.u16()?;
+    let cost = reader.u16()?;
+    let deadline_ms = if flags & flags::DEADLINE != 0 { Some(reader.u32()?) } else { None };
+    Ok(Deliver {
+        delivery: Delivery { index: header.word, stamp: header.seq },
+        handle,
+        id,
+        attempt,
+        cost,
+        deadline_ms,
+        wants_reply: flags & flags::WANTS_REPLY != 0,
+        raw: raw(flags, reader)?,
+    })
+}
+
+fn stored<'a>(seq: u32, word: u32, rest: &[u8]) -> Result<Frame<'a>, Code> {
+    let mut reader = Reader::new(rest);
+    let id = MessageId::from_bytes(reader.array()?);
+    reader.end()?;
+    Ok(Frame::Stored { seq, durability: Durability::from_word(word).ok_or(Code::BadBody)?, id })
+}
+
+fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let mut reader = Reader::new(rest);
+    let number = reader.u32()?;
+    reader.end()?;
+    Code::from_number(number).map(Some).ok_or(Code::BadBody)
+}
+
+/// The payload at the end of a frame. The header block's length is checked, its inside is not looked at.
+fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
+    let bytes = reader.rest();
+    let headers = flags & flags::HEADERS != 0;
+    if headers {
+        let mut block = Reader::new(bytes);
+        let length = usize::from(block.u16()?);
+        if block.rest().len() < length {
+            return Err(Code::BadFrame);
+        }
+    }
+    Ok(Raw { headers, bytes })
+}
+
+fn map<'a, T: Deserialize<'a>>(rest: &'a [u8]) -> Result<T, Code> {
+    rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
+}
+
+fn empty<'a>(rest: &[u8], frame: Frame<'a>) -> Result<Frame<'a>, Code> {
+    Reader::new(rest).end()?;
+    Ok(frame)
+}

@@ -1,0 +1,147 @@
+//! Values to bytes, appended to the caller's buffer.
+
+use serde::Serialize;
+
+use super::frame::{Deliver, Frame, Outgoing, Raw};
+use super::{HEADER_LEN, Header, Kind, flags};
+use crate::model::Delivery;
+
+/// Appends a frame.
+pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
+    let kind = frame.kind();
+    match frame {
+        Frame::Connect { seq, connect } => map(out, kind, *seq, connect),
+        Frame::Config { seq, config } => map(out, kind, *seq, config),
+        Frame::Ping { seq }
+        | Frame::Pong { seq }
+        | Frame::Deregister { seq }
+        | Frame::Delivered { seq }
+        | Frame::Ok { seq } => plain(out, kind, 0, *seq, 0, &[]),
+        Frame::Closing { closing } => map(out, kind, 0, closing),
+        Frame::Error { seq, code, fatal, detail } => {
+            let flags = if *fatal { flags::FATAL } else { 0 };
+            plain(out, kind, flags, *seq, code.number(), detail.as_bytes());
+        }
+        Frame::Register { seq, register } | Frame::Resize { seq, register } => map(out, kind, *seq, register),
+        Frame::Open { seq, handle, name } => plain(out, kind, 0, *seq, *handle, name),
+        Frame::Consume { seq, handle } | Frame::CancelQueue { seq, handle } => {
+            plain(out, kind, 0, *seq, *handle, &[]);
+        }
+        Frame::Request(message) | Frame::Send(message) => encode_outgoing(out, kind, message),
+        Frame::Deliver(deliver) => encode_deliver(deliver, out),
+        Frame::Reply { seq, word, more, raw } => {
+            let flags = if *more { flags::MORE } else { 0 };
+            encode_payload_frame(out, kind, flags, *seq, *word, *raw);
+        }
+        Frame::Ack { delivery: Delivery { index, stamp } } => plain(out, kind, 0, *stamp, *index, &[]),
+        Frame::Fail { delivery, permanent, raw } => {
+            let flags = if *permanent { flags::PERMANENT } else { 0 };
+            encode_payload_frame(out, kind, flags, delivery.stamp, delivery.index, *raw);
+        }
+        Frame::Progress { seq, word, raw } => encode_payload_frame(out, kind, 0, *seq, *word, *raw),
+        Frame::Extend { delivery, lease_ms } => {
+            plain(out, kind, 0, delivery.stamp, delivery.index, &lease_ms.to_le_bytes());
+        }
+        Frame::Cancel { seq, word, reason } => match reason {
+            Some(code) => plain(out, kind, 0, *seq, *word, &code.number().to_le_bytes()),
+            None => plain(out, kind, 0, *seq, *word, &[]),
+        },
+        Frame::Undelivered { seq, code, raw } => {
+            encode_payload_frame(out, kind, 0, *seq, code.number(), *raw);
+        }
+        Frame::Stored { seq, durability, id } => {
+            plain(out, kind, 0, *seq, durability.as_word(), &id.to_bytes());
+        }
+        Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
+        Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
+    }
+}
+
+/// Appends DELIVER.
+pub fn encode_deliver(deliver: &Deliver<'_>, out: &mut Vec<u8>) {
+    let mut flags = if deliver.raw.headers { flags::HEADERS } else { 0 };
+    if deliver.wants_reply {
+        flags |= flags::WANTS_REPLY;
+    }
+    if deliver.deadline_ms.is_some() {
+        flags |= flags::DEADLINE;
+    }
+    let start = begin(out);
+    out.extend_from_slice(&deliver.handle.to_le_bytes());
+    out.extend_from_slice(&deliver.id.to_bytes());
+    out.extend_from_slice(&deliver.attempt.to_le_bytes());
+    out.extend_from_slice(&deliver.cost.to_le_bytes());
+    if let Some(deadline_ms) = deliver.deadline_ms {
+        out.extend_from_slice(&deadline_ms.to_le_bytes());
+    }
+    out.extend_from_slice(deliver.raw.bytes);
+    finish(out, start, Kind::Deliver, flags, deliver.delivery.stamp, deliver.delivery.index);
+}
+
+/// Appends a frame whose rest is a payload and nothing else.
+pub fn encode_payload_frame(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, raw: Raw<'_>) {
+    let flags = if raw.headers { flags | flags::HEADERS } else { flags };
+    plain(out, kind, flags, seq, word, raw.bytes);
+}
+
+fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
+    let mut flags = if message.raw.headers { flags::HEADERS } else { 0 };
+    if message.no_reply {
+        flags |= flags::NO_REPLY;
+    }
+    if message.fail_fast {
+        flags |= flags::FAIL_FAST;
+    }
+    let start = begin(out);
+    if let Some(deadline_ms) = message.deadline_ms {
+        flags |= flags::DEADLINE;
+        out.extend_from_slice(&deadline_ms.to_le_bytes());
+    }
+    if let Some(retries) = message.retries {
+        flags |= flags::RETRIES;
+        out.push(retries);
+    }
+    if let Some(priority) = message.priority {
+        flags |= flags::PRIORITY;
+        out.push(priority);
+    }
+    if let Some(cost) = message.cost {
+        flags |= flags::COST;
+        out.extend_from_slice(&cost.to_le_bytes());
+    }
+    out.extend_from_slice(message.raw.bytes);
+    finish(out, start, kind, flags, message.seq, message.handle);
+}
+
+/// A frame around a control map.
+fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
+    let start = begin(out);
+    rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
+    finish(out, start, kind, 0, seq, 0);
+}
+
+fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[u8]) {
+    let length = length_of(rest.len());
+    out.extend_from_slice(&Header { kind: kind.number(), flags, seq, word, length }.to_bytes());
+    out.extend_from_slice(rest);
+}
+
+/// Leaves room for a header; [`finish`] fills it in once the length is known.
+fn begin(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_LEN]);
+    start
+}
+
+fn finish(out: &mut [u8], start: usize, kind: Kind, flags: u8, seq: u32, word: u32) {
+    let length = length_of(out.len() - start - HEADER_LEN);
+    let header = Header { kind: kind.number(), flags, seq, word, length }.to_bytes();
+    if let Some(place) = out.get_mut(start..start + HEADER_LEN) {
+        place.copy_from_slice(&header);
+    }
+}
+
+/// Frames are bounded far below 4 GiB by the limits on what goes into them.
+fn length_of(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a frame's rest is below 4 GiB: frame_bytes_max bounds what is put into one")
+}

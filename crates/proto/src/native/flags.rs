@@ -1,0 +1,25 @@
+//! The bits of the header's flag byte. One bit may mean two things in frames that never share it.
+
+/// REQUEST, SEND, DELIVER: a deadline (u32 ms) is the next field.
+pub const DEADLINE: u8 = 0x01;
+/// REQUEST, SEND: the number of retries (u8) is the next field.
+pub const RETRIES: u8 = 0x02;
+/// REQUEST, SEND: the priority (u8) is the next field.
+pub const PRIORITY: u8 = 0x04;
+/// REQUEST, SEND: the cost (u16) is the next field.
+pub const COST: u8 = 0x08;
+/// Every frame with a payload: it begins with a header block.
+pub const HEADERS: u8 = 0x10;
+/// REQUEST: no reply wanted; answered by DELIVERED, never retried.
+pub const NO_REPLY: u8 = 0x20;
+/// REQUEST: fail at once if nobody consumes the queue.
+pub const FAIL_FAST: u8 = 0x40;
+
+/// DELIVER: settled by REPLY, not by ACK.
+pub const WANTS_REPLY: u8 = 0x02;
+/// REPLY: more pieces follow.
+pub const MORE: u8 = 0x01;
+/// FAIL: no other attempt will do better.
+pub const PERMANENT: u8 = 0x01;
+/// ERROR: the connection ends after this frame.
+pub const FATAL: u8 = 0x01;

@@ -1,0 +1,240 @@
+//! Every frame as a value. Control frames own their few fields; hot frames borrow the bytes they came in.
+
+use bytes::Bytes;
+
+use super::admin::{AdminAnswer, AdminCall};
+use super::{Closing, Config, Connect, Kind, Register};
+use crate::model::{Code, Delivery, Durability, MessageId, Payload};
+
+/// Header block, if any, and body, as they stand in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// Whether `bytes` begins with a header block.
+    pub headers: bool,
+    /// Header block, if any, and body.
+    pub bytes: &'a [u8],
+}
+
+impl Raw<'_> {
+    /// Copies the bytes out of the read buffer, so that a waiting message does not pin it.
+    pub fn to_payload(self) -> Payload {
+        Payload { headers: self.headers, bytes: Bytes::copy_from_slice(self.bytes) }
+    }
+}
+
+impl<'a> From<&'a Payload> for Raw<'a> {
+    fn from(payload: &'a Payload) -> Self {
+        Self { headers: payload.headers, bytes: &payload.bytes }
+    }
+}
+
+/// REQUEST and SEND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// The sender's number for it; free again once answered.
+    pub seq: u32,
+    /// The queue, by the handle OPEN gave it.
+    pub handle: u32,
+    /// Time it has, in milliseconds.
+    pub deadline_ms: Option<u32>,
+    /// Redeliveries it may have after the first delivery.
+    pub retries: Option<u8>,
+    /// 0 to 9, 9 first.
+    pub priority: Option<u8>,
+    /// Slots a delivery of it takes.
+    pub cost: Option<u16>,
+    /// REQUEST only: no reply wanted; done when written to a worker.
+    pub no_reply: bool,
+    /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
+    pub fail_fast: bool,
+    /// What it carries.
+    pub raw: Raw<'a>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A message with no options.
+    pub const fn new(seq: u32, handle: u32, raw: Raw<'a>) -> Self {
+        Self {
+            seq,
+            handle,
+            deadline_ms: None,
+            retries: None,
+            priority: None,
+            cost: None,
+            no_reply: false,
+            fail_fast: false,
+            raw,
+        }
+    }
+}
+
+/// DELIVER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deliver<'a> {
+    /// What the settling frame must echo.
+    pub delivery: Delivery,
+    /// The queue, by the handle the worker consumes it with.
+    pub handle: u32,
+    /// The message's id.
+    pub id: MessageId,
+    /// 1 for the first attempt.
+    pub attempt: u16,
+    /// Slots it takes.
+    pub cost: u16,
+    /// Milliseconds left of its deadline.
+    pub deadline_ms: Option<u32>,
+    /// Settled by REPLY; otherwise by ACK (sends, and requests that want no reply).
+    pub wants_reply: bool,
+    /// What it carries.
+    pub raw: Raw<'a>,
+}
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the table in docs/protocol.md")]
+pub enum Frame<'a> {
+    Connect {
+        seq: u32,
+        connect: Connect,
+    },
+    Config {
+        seq: u32,
+        config: Box<Config>,
+    },
+    Ping {
+        seq: u32,
+    },
+    Pong {
+        seq: u32,
+    },
+    Closing {
+        closing: Closing,
+    },
+    /// `fatal`: the connection ends after this frame.
+    Error {
+        seq: u32,
+        code: Code,
+        fatal: bool,
+        detail: &'a str,
+    },
+
+    Register {
+        seq: u32,
+        register: Register,
+    },
+    Deregister {
+        seq: u32,
+    },
+    Resize {
+        seq: u32,
+        register: Register,
+    },
+    Open {
+        seq: u32,
+        handle: u32,
+        name: &'a [u8],
+    },
+    Consume {
+        seq: u32,
+        handle: u32,
+    },
+    CancelQueue {
+        seq: u32,
+        handle: u32,
+    },
+    Request(Outgoing<'a>),
+    Send(Outgoing<'a>),
+    Deliver(Deliver<'a>),
+    /// From a worker `seq` and `word` name the delivery; to a client `seq` names its request.
+    Reply {
+        seq: u32,
+        word: u32,
+        more: bool,
+        raw: Raw<'a>,
+    },
+    Ack {
+        delivery: Delivery,
+    },
+    /// `permanent`: no other attempt will do better.
+    Fail {
+        delivery: Delivery,
+        permanent: bool,
+        raw: Raw<'a>,
+    },
+    /// From a worker `seq` and `word` name the delivery; to a client `seq` names its request.
+    Progress {
+        seq: u32,
+        word: u32,
+        raw: Raw<'a>,
+    },
+    Extend {
+        delivery: Delivery,
+        lease_ms: u32,
+    },
+    /// To the broker `seq` names the request; to a worker `seq` and `word` name the delivery.
+    Cancel {
+        seq: u32,
+        word: u32,
+        reason: Option<Code>,
+    },
+    Delivered {
+        seq: u32,
+    },
+    Undelivered {
+        seq: u32,
+        code: Code,
+        raw: Raw<'a>,
+    },
+    Ok {
+        seq: u32,
+    },
+    Stored {
+        seq: u32,
+        durability: Durability,
+        id: MessageId,
+    },
+
+    AdminCall {
+        seq: u32,
+        call: AdminCall,
+    },
+    AdminAnswer {
+        seq: u32,
+        answer: AdminAnswer,
+    },
+}
+
+impl Frame<'_> {
+    /// The frame's type.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Connect { .. } => Kind::Connect,
+            Self::Config { .. } => Kind::Config,
+            Self::Ping { .. } => Kind::Ping,
+            Self::Pong { .. } => Kind::Pong,
+            Self::Closing { .. } => Kind::Closing,
+            Self::Error { .. } => Kind::Error,
+            Self::Register { .. } => Kind::Register,
+            Self::Deregister { .. } => Kind::Deregister,
+            Self::Resize { .. } => Kind::Resize,
+            Self::Open { .. } => Kind::Open,
+            Self::Consume { .. } => Kind::Consume,
+            Self::CancelQueue { .. } => Kind::CancelQueue,
+            Self::Request(_) => Kind::Request,
+            Self::Send(_) => Kind::Send,
+            Self::Deliver(_) => Kind::Deliver,
+            Self::Reply { .. } => Kind::Reply,
+            Self::Ack { .. } => Kind::Ack,
+            Self::Fail { .. } => Kind::Fail,
+            Self::Progress { .. } => Kind::Progress,
+            Self::Extend { .. } => Kind::Extend,
+            Self::Cancel { .. } => Kind::Cancel,
+            Self::Delivered { .. } => Kind::Delivered,
+            Self::Undelivered { .. } => Kind::Undelivered,
+            Self::Ok { .. } => Kind::Ok,
+            Self::Stored { .. } => Kind::Stored,
+            Self::AdminCall { .. } => Kind::AdminCall,
+            Self::AdminAnswer { .. } => Kind::AdminAnswer,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The table of frame types: number, name, and who sends it.
+
+/// Who may send a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Clients and workers.
+    ToBroker,
+    /// The broker.
+    ToPeer,
+    /// Either side.
+    Both,
+}
+
+/// What a group of types is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Greeting, heartbeat, farewell, errors.
+    Session,
+    /// Queues and messages.
+    Message,
+    /// What command line and dashboard need.
+    Admin,
+}
+
+macro_rules! kinds {
+    ($( $variant:ident = $number:literal, $name:literal, $direction:ident, $doc:literal; )+) => {
+        /// A frame type.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $( #[doc = $doc] $variant, )+
+        }
+
+        impl Kind {
+            /// Every type, by number.
+            pub const ALL: &[Self] = &[ $( Self::$variant, )+ ];
+
+            /// The number in the header.
+            pub const fn number(self) -> u8 {
+                match self { $( Self::$variant => $number, )+ }
+            }
+
+            /// The type with that number.
+            pub const fn from_number(number: u8) -> Option<Self> {
+                match number { $( $number => Some(Self::$variant), )+ _ => None }
+            }
+
+            /// Its name in the documents.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+
+            /// Who may send it.
+            pub const fn direction(self) -> Direction {
+                match self { $( Self::$variant => Direction::$direction, )+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    Connect = 16, "CONNECT", ToBroker, "Begins a connection.";
+    Config = 17, "CONFIG", ToPeer, "Answers CONNECT: limits, heartbeat, the list of brokers.";
+    Ping = 18, "PING", ToBroker, "A sign of life; the first one makes a worker ready.";
+    Pong = 19, "PONG", ToPeer, "Answers PING.";
+    Closing = 20, "CLOSING", Both, "No new work from here on.";
+    Error = 21, "ERROR", ToPeer, "A frame was refused, or the connection ends.";
+
+    Register = 32, "REGISTER", ToBroker, "The connection is a worker with so many slots.";
+    Deregister = 33, "DEREGISTER", ToBroker, "The connection is no worker any more.";
+    Resize = 34, "RESIZE", ToBroker, "The worker has another number of slots.";
+    Consume = 35, "CONSUME", ToBroker, "The worker takes work from a queue.";
+    CancelQueue = 36, "CANCEL_QUEUE", ToBroker, "The worker takes no more work from a queue.";
+    Request = 40, "REQUEST", ToBroker, "A message that wants a reply.";
+    Send = 41, "SEND", ToBroker, "A one-way message.";
+    Deliver = 43, "DELIVER", ToPeer, "A message for a worker.";
+    Reply = 44, "REPLY", Both, "The answer to a request, or one piece of it.";
+    Ack = 45, "ACK", ToBroker, "The delivery is done.";
+    Fail = 46, "FAIL", ToBroker, "The delivery failed.";
+    Progress = 47, "PROGRESS", Both, "Word about a delivery that goes on.";
+    Extend = 48, "EXTEND", ToBroker, "The delivery needs more time.";
+    Cancel = 49, "CANCEL", Both, "To the broker: drop my request. To a worker: stop that delivery.";
+    Delivered = 50, "DELIVERED", ToPeer, "A no-reply request was written to a worker.";
+    Undelivered = 51, "UNDELIVERED", ToPeer, "A message ended without a reply.";
+    Ok = 52, "OK", ToPeer, "What the peer asked for is done.";
+    Stored = 53, "STORED", ToPeer, "A send was taken in.";
+    Open = 54, "OPEN", ToBroker, "Gives a handle of the peer's choice to a queue.";
+
+    AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
+    AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";
+}
+
+impl Kind {
+    /// The group the type belongs to.
+    pub const fn family(self) -> Family {
+        match self.number() {
+            16..=31 => Family::Session,
+            32..=63 => Family::Message,
+            _ => Family::Admin,
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The native wire. `docs/protocol.md` is its page for strangers; `vectors/` holds golden bytes of every frame.
+
+pub mod admin;
+mod body;
+mod decode;
+mod encode;
+pub mod flags;
+mod frame;
+mod header;
+mod kind;
+mod reader;
+mod session;
+
+pub use body::{Closing, ClosingReason, Config, Connect, Register, VERSION};
+pub use decode::{Fault, Piece, decode, split};
+pub use encode::{encode, encode_deliver, encode_payload_frame};
+pub use frame::{Deliver, Frame, Outgoing, Raw};
+pub use header::{HEADER_LEN, Header, MAGIC};
+pub use kind::{Direction, Family, Kind};
+pub use session::{Session, Step};

@@ -1,0 +1,165 @@
+//! The broker's side of a connection without its socket: greeting, heartbeat, and which frames may come when.
+//!
+//! The shell feeds it bytes and asks it for steps; what it wants to say is appended to the caller's buffer.
+//! It never decides anything about queues or messages: those frames are handed on.
+
+use super::decode::{Fault, Piece, decode, split};
+use super::encode::encode;
+use super::{Config, Connect, Direction, Frame, Kind, VERSION};
+use crate::model::{Code, Mono, limits};
+
+/// What one look at the buffer gave.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Nothing until more bytes come.
+    NeedMore,
+    /// A frame was dealt with in here.
+    Done,
+    /// The greeting is done: the peer is this.
+    Opened(Connect),
+    /// The first PING came: a worker may get work from now on (S1.7). PONG is already in the buffer.
+    Ready,
+    /// A frame for the engine.
+    Frame(Frame<'a>),
+    /// One frame was refused; ERROR is already in the buffer.
+    Refused(Code),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    ExpectConnect,
+    ExpectPing,
+    Open,
+}
+
+/// The broker's side of one connection.
+#[derive(Clone, Debug)]
+pub struct Session {
+    state: State,
+    began: Mono,
+    heard: Mono,
+    heartbeat_ms: u32,
+    frame_bytes_max: usize,
+}
+
+impl Session {
+    /// A connection that was accepted at `now`.
+    pub const fn new(now: Mono, frame_bytes_max: usize) -> Self {
+        Self {
+            state: State::ExpectConnect,
+            began: now,
+            heard: now,
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            frame_bytes_max,
+        }
+    }
+
+    /// True until CONNECT was answered.
+    pub fn greeting(&self) -> bool {
+        self.state == State::ExpectConnect
+    }
+
+    /// When the peer must have been heard again.
+    pub fn next_deadline(&self) -> Mono {
+        match self.state {
+            State::ExpectConnect => self.began.plus_millis(limits::GREETING_MS_MAX),
+            _ => self.heard.plus_millis(u64::from(self.heartbeat_ms) * u64::from(limits::LIVENESS)),
+        }
+    }
+
+    /// The reason to give the peer up, if its time is over.
+    pub fn handle_timeout(&self, now: Mono) -> Option<Code> {
+        if now < self.next_deadline() {
+            return None;
+        }
+        Some(if self.greeting() { Code::GreetingTimeout } else { Code::PeerSilent })
+    }
+
+    /// Bytes came: the peer lives.
+    pub const fn heard(&mut self, now: Mono) {
+        self.heard = now;
+    }
+
+    /// Takes the first frame off `buffer`. Returns the step and the bytes it used.
+    ///
+    /// On a fatal fault ERROR is already in `out`: write it and close.
+    pub fn step<'a>(
+        &mut self,
+        buffer: &'a [u8],
+        config: &Config,
+        out: &mut Vec<u8>,
+    ) -> Result<(Step<'a>, usize), Fault> {
+        let bytes_max = if self.greeting() { limits::GREETING_FRAME_BYTES_MAX } else { self.frame_bytes_max };
+        let split = split(buffer, bytes_max).inspect_err(|fault| say(fault, out))?;
+        let Some(Piece { header, rest, used }) = split else { return Ok((Step::NeedMore, 0)) };
+        let kind = Kind::from_number(header.kind);
+        if self.greeting() && kind != Some(Kind::Connect) {
+            return Err(fail(Fault::fatal(Code::ExpectedConnect, header.seq), out));
+        }
+        if kind.is_some_and(|kind| kind.direction() == Direction::ToPeer) {
+            return Err(fail(Fault::fatal(Code::WrongDirection, header.seq), out));
+        }
+        match decode(&header, rest) {
+            Ok(frame) => self.take(frame, config, out).map(|step| (step, used)),
+            Err(fault) if fault.fatal || self.greeting() => Err(fail(Fault { fatal: true, ..fault }, out)),
+            Err(fault) => {
+                say(&fault, out);
+                Ok((Step::Refused(fault.code), used))
+            }
+        }
+    }
+
+    fn take<'a>(&mut self, frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
+        match frame {
+            Frame::Connect { seq, connect } if self.greeting() => self.open(seq, connect, config, out),
+            Frame::Connect { seq, .. } => Err(fail(Fault::fatal(Code::ExpectedConnect, seq), out)),
+            Frame::Ping { seq } => {
+                encode(&Frame::Pong { seq }, out);
+                let first = self.state == State::ExpectPing;
+                self.state = State::Open;
+                Ok(if first { Step::Ready } else { Step::Done })
+            }
+            other => Ok(Step::Frame(other)),
+        }
+    }
+
+    fn open<'a>(
+        &mut self,
+        seq: u32,
+        mut connect: Connect,
+        config: &Config,
+        out: &mut Vec<u8>,
+    ) -> Result<Step<'a>, Fault> {
+        if connect.version != VERSION {
+            return Err(fail(Fault::fatal(Code::VersionMismatch, seq), out));
+        }
+        self.heartbeat_ms = match connect.heartbeat_ms {
+            0 => config.heartbeat_ms,
+            wanted => wanted.clamp(limits::HEARTBEAT_MS_MIN, limits::HEARTBEAT_MS_MAX),
+        };
+        cut(&mut connect.name, limits::PEER_NAME_BYTES_MAX);
+        cut(&mut connect.program, limits::PEER_NAME_BYTES_MAX);
+        let config = Config { heartbeat_ms: self.heartbeat_ms, ..config.clone() };
+        encode(&Frame::Config { seq, config: Box::new(config) }, out);
+        self.state = State::ExpectPing;
+        Ok(Step::Opened(connect))
+    }
+}
+
+fn fail(fault: Fault, out: &mut Vec<u8>) -> Fault {
+    say(&fault, out);
+    fault
+}
+
+fn say(fault: &Fault, out: &mut Vec<u8>) {
+    let Fault { code, seq, fatal } = *fault;
+    encode(&Frame::Error { seq, code, fatal, detail: code.text().what }, out);
+}
+
+/// Cuts a text to at most `bytes_max` bytes at a character's border.
+fn cut(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+}

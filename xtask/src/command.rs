@@ -1,0 +1,269 @@
+//! What the user typed, turned into one command. Nothing here runs anything.
+
+use crate::ledger::number::Group;
+
+/// A command line that makes sense.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help(Topic),
+    Test(TestOptions),
+    Check,
+    Tidy,
+    Ledger(LedgerOptions),
+}
+
+/// Options of `test`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    pub(crate) fast: bool,
+    /// What stood after `--`: handed to nextest untouched.
+    pub(crate) nextest_args: Vec<String>,
+}
+
+/// Options of `ledger`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LedgerOptions {
+    pub(crate) all: bool,
+    pub(crate) group: Option<Group>,
+    pub(crate) json: bool,
+}
+
+/// A command line that makes no sense, and the usage that would help.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misuse {
+    pub(crate) what: String,
+    pub(crate) topic: Topic,
+}
+
+/// What a usage text is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Xtask,
+    Test,
+    Check,
+    Tidy,
+    Ledger,
+}
+
+impl Command {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Misuse> {
+        let misuse = |what: &str| Misuse {
+            what: what.to_owned(),
+            topic: Topic::Xtask,
+        };
+        let Some((name, rest)) = words.split_first() else {
+            return Err(misuse("no command given"));
+        };
+        let topic = match name.as_str() {
+            "--help" | "-h" | "help" => return Ok(Self::Help(Topic::Xtask)),
+            "test" => Topic::Test,
+            "check" => Topic::Check,
+            "tidy" => Topic::Tidy,
+            "ledger" => Topic::Ledger,
+            other => return Err(misuse(&format!("unknown command `{other}`"))),
+        };
+        // What stands after `--` is not ours, so a `--help` there is not ours either.
+        let (own, passed_on) = match rest.iter().position(|word| word == "--") {
+            Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+            None => (rest, None),
+        };
+        if own.iter().any(|word| word == "--help" || word == "-h") {
+            return Ok(Self::Help(topic));
+        }
+        if passed_on.is_some() && topic != Topic::Test {
+            return Err(topic.misuse("`--`"));
+        }
+        match topic {
+            Topic::Test => parse_test(own, passed_on.unwrap_or_default()).map(Self::Test),
+            Topic::Ledger => parse_ledger(own).map(Self::Ledger),
+            Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
+            Topic::Tidy | Topic::Xtask => refuse_all(own, topic).map(|()| Self::Tidy),
+        }
+    }
+}
+
+impl Topic {
+    pub(crate) fn usage(self) -> &'static str {
+        match self {
+            Self::Xtask => XTASK_USAGE,
+            Self::Test => TEST_USAGE,
+            Self::Check => CHECK_USAGE,
+            Self::Tidy => TIDY_USAGE,
+            Self::Ledger => LEDGER_USAGE,
+        }
+    }
+
+    fn misuse(self, word: &str) -> Misuse {
+        Misuse {
+            what: format!("unexpected argument {word}"),
+            topic: self,
+        }
+    }
+}
+
+const XTASK_USAGE: &str = "\
+Usage: cargo xtask <command> [options]
+
+Commands:
+  test    everything: set-up, fmt, clippy, tidy, ledger, build, all tests
+  check   the quick half: fmt, clippy, tidy, ledger
+  tidy    the house rules that the compiler does not know
+  ledger  which requirements have a test that proves them
+
+`cargo xtask <command> --help` says more.";
+
+const TEST_USAGE: &str = "\
+Usage: cargo xtask test [--fast] [-- <nextest arguments>]
+
+Sets up what it needs, runs every check and every test, and names at the end
+what failed and what could not run.
+
+Options:
+  --fast      leave out clippy and the doc tests
+  -h, --help  show this";
+
+const CHECK_USAGE: &str = "\
+Usage: cargo xtask check
+
+Runs fmt, clippy, tidy and ledger.";
+
+const TIDY_USAGE: &str = "\
+Usage: cargo xtask tidy
+
+Reports each breach of the house rules as `file:line: rule: what to do instead`,
+in tracked files and in new ones that are not ignored.";
+
+const LEDGER_USAGE: &str = "\
+Usage: cargo xtask ledger [--all] [--group <group>] [--json]
+
+Compares docs/requirements.md with the numbers named in the doc comments of
+tests. Fails when a test names a number that does not exist, or a range.
+
+Options:
+  --all            list the proven ones too, with their tests
+  --group <group>  only S0, S1, ..., I or W
+  --json           for programs
+  -h, --help       show this";
+
+fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {
+    let mut options = TestOptions {
+        nextest_args: passed_on.to_vec(),
+        ..TestOptions::default()
+    };
+    for word in words {
+        match word.as_str() {
+            "--fast" => options.fast = true,
+            other => return Err(Topic::Test.misuse(&format!("`{other}`"))),
+        }
+    }
+    Ok(options)
+}
+
+fn parse_ledger(words: &[String]) -> Result<LedgerOptions, Misuse> {
+    let mut options = LedgerOptions::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--all" => options.all = true,
+            "--json" => options.json = true,
+            "--group" => options.group = Some(parse_group(words.next().map(String::as_str))?),
+            other => match other.strip_prefix("--group=") {
+                Some(name) => options.group = Some(parse_group(Some(name))?),
+                None => return Err(Topic::Ledger.misuse(&format!("`{other}`"))),
+            },
+        }
+    }
+    Ok(options)
+}
+
+fn parse_group(name: Option<&str>) -> Result<Group, Misuse> {
+    name.and_then(Group::parse).ok_or_else(|| Misuse {
+        what: format!(
+            "`--group` wants S0, S1, ..., I or W, not `{}`",
+            name.unwrap_or_default()
+        ),
+        topic: Topic::Ledger,
+    })
+}
+
+fn refuse_all(words: &[String], topic: Topic) -> Result<(), Misuse> {
+    match words.first() {
+        Some(word) => Err(topic.misuse(&format!("`{word}`"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, Misuse> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Command::parse(&words)
+    }
+
+    #[test]
+    fn plain_commands() {
+        assert_eq!(parse("check"), Ok(Command::Check));
+        assert_eq!(parse("tidy"), Ok(Command::Tidy));
+        assert_eq!(parse("test"), Ok(Command::Test(TestOptions::default())));
+        assert_eq!(
+            parse("ledger"),
+            Ok(Command::Ledger(LedgerOptions::default()))
+        );
+    }
+
+    #[test]
+    fn options_are_taken() {
+        assert_eq!(
+            parse("test --fast -- -E all() --help"),
+            Ok(Command::Test(TestOptions {
+                fast: true,
+                nextest_args: vec!["-E".into(), "all()".into(), "--help".into()],
+            }))
+        );
+        let ledger = Command::Ledger(LedgerOptions {
+            all: true,
+            group: Group::parse("S0"),
+            json: true,
+        });
+        assert_eq!(parse("ledger --all --group S0 --json"), Ok(ledger));
+        assert!(parse("ledger --group=I").is_ok());
+    }
+
+    #[test]
+    fn every_command_has_help() {
+        for (line, topic) in [
+            ("--help", Topic::Xtask),
+            ("test --fast --help", Topic::Test),
+            ("check -h", Topic::Check),
+            ("tidy --help", Topic::Tidy),
+            ("ledger --help", Topic::Ledger),
+        ] {
+            assert_eq!(parse(line), Ok(Command::Help(topic)), "{line}");
+            assert!(topic.usage().starts_with("Usage: cargo xtask"), "{line}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_matching_usage() {
+        for (line, topic) in [
+            ("", Topic::Xtask),
+            ("frobnicate", Topic::Xtask),
+            ("test --slow", Topic::Test),
+            ("test queue", Topic::Test),
+            ("check --fast", Topic::Check),
+            ("check -- x", Topic::Check),
+            ("tidy now", Topic::Tidy),
+            ("ledger --group", Topic::Ledger),
+            ("ledger --group Q", Topic::Ledger),
+            ("ledger --none", Topic::Ledger),
+        ] {
+            assert_eq!(
+                parse(line).map_err(|misuse| misuse.topic),
+                Err(topic),
+                "{line}"
+            );
+        }
+    }
+}

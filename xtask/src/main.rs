@@ -1,0 +1,81 @@
+//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`.
+//!
+//! They need nothing but the toolchain, so that a green check never waits for an install, and the
+//! automatic check runs the very same command as a developer does.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
+
+mod cargo;
+mod command;
+mod ledger;
+mod source;
+mod step;
+mod suite;
+mod tidy;
+mod toml;
+mod toolchain;
+mod tree;
+mod word;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::command::{Command, LedgerOptions, Topic};
+use crate::ledger::Ledger;
+use crate::tree::Tree;
+
+/// Exit status of a command line that makes no sense, as shells and clap have it.
+const USAGE_STATUS: u8 = 2;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let command = match Command::parse(&words) {
+        Ok(command) => command,
+        Err(misuse) => {
+            eprintln!("xtask: {}\n\n{}", misuse.what, misuse.topic.usage());
+            return ExitCode::from(USAGE_STATUS);
+        }
+    };
+    match run(&command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; `false` means that it ran and found something wrong.
+fn run(command: &Command) -> Result<bool> {
+    match command {
+        Command::Help(topic) => {
+            println!("{}", topic.usage());
+            if *topic == Topic::Tidy {
+                println!("\nRules:\n{}", tidy::describe_rules());
+            }
+            Ok(true)
+        }
+        Command::Test(options) => suite::test(&tree::find_root()?, options),
+        Command::Check => suite::check(&tree::find_root()?),
+        Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
+        Command::Ledger(options) => show_ledger(options),
+    }
+}
+
+fn show_ledger(options: &LedgerOptions) -> Result<bool> {
+    let ledger = Ledger::read(&Tree::load(&tree::find_root()?)?)?;
+    if options.json {
+        println!("{}", ledger::report::json(&ledger, options.group));
+    } else {
+        println!(
+            "{}",
+            ledger::report::text(&ledger, options.group, options.all)
+        );
+    }
+    Ok(ledger.print_faults())
+}
