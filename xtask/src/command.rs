@@ -47,10 +47,7 @@ pub(crate) enum Topic {
 
 impl Command {
     pub(crate) fn parse(words: &[String]) -> Result<Self, Misuse> {
-        let misuse = |what: &str| Misuse {
-            what: what.to_owned(),
-            topic: Topic::Xtask,
-        };
+        let misuse = |what: &str| Misuse { what: what.to_owned(), topic: Topic::Xtask };
         let Some((name, rest)) = words.split_first() else {
             return Err(misuse("no command given"));
         };
@@ -94,10 +91,7 @@ impl Topic {
     }
 
     fn misuse(self, word: &str) -> Misuse {
-        Misuse {
-            what: format!("unexpected argument {word}"),
-            topic: self,
-        }
+        Misuse { what: format!("unexpected argument {word}"), topic: self }
     }
 }
 
@@ -146,10 +140,7 @@ Options:
   -h, --help       show this";
 
 fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {
-    let mut options = TestOptions {
-        nextest_args: passed_on.to_vec(),
-        ..TestOptions::default()
-    };
+    let mut options = TestOptions { nextest_args: passed_on.to_vec(), ..TestOptions::default() };
     for word in words {
         match word.as_str() {
             "--fast" => options.fast = true,
@@ -178,10 +169,7 @@ fn parse_ledger(words: &[String]) -> Result<LedgerOptions, Misuse> {
 
 fn parse_group(name: Option<&str>) -> Result<Group, Misuse> {
     name.and_then(Group::parse).ok_or_else(|| Misuse {
-        what: format!(
-            "`--group` wants S0, S1, ..., I or W, not `{}`",
-            name.unwrap_or_default()
-        ),
+        what: format!("`--group` wants S0, S1, ..., I or W, not `{}`", name.unwrap_or_default()),
         topic: Topic::Ledger,
     })
 }
@@ -207,10 +195,7 @@ mod tests {
         assert_eq!(parse("check"), Ok(Command::Check));
         assert_eq!(parse("tidy"), Ok(Command::Tidy));
         assert_eq!(parse("test"), Ok(Command::Test(TestOptions::default())));
-        assert_eq!(
-            parse("ledger"),
-            Ok(Command::Ledger(LedgerOptions::default()))
-        );
+        assert_eq!(parse("ledger"), Ok(Command::Ledger(LedgerOptions::default())));
     }
 
     #[test]
@@ -222,11 +207,7 @@ mod tests {
                 nextest_args: vec!["-E".into(), "all()".into(), "--help".into()],
             }))
         );
-        let ledger = Command::Ledger(LedgerOptions {
-            all: true,
-            group: Group::parse("S0"),
-            json: true,
-        });
+        let ledger = Command::Ledger(LedgerOptions { all: true, group: Group::parse("S0"), json: true });
         assert_eq!(parse("ledger --all --group S0 --json"), Ok(ledger));
         assert!(parse("ledger --group=I").is_ok());
     }
@@ -259,11 +240,7 @@ mod tests {
             ("ledger --group Q", Topic::Ledger),
             ("ledger --none", Topic::Ledger),
         ] {
-            assert_eq!(
-                parse(line).map_err(|misuse| misuse.topic),
-                Err(topic),
-                "{line}"
-            );
+            assert_eq!(parse(line).map_err(|misuse| misuse.topic), Err(topic), "{line}");
         }
     }
 }

@@ -1,16 +1,12 @@
 //! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`.
 //!
-//! They need nothing but the toolchain, so that a green check never waits for an install, and the
-//! automatic check runs the very same command as a developer does.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command-line tool"
-)]
+//! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
+//! must), and the automatic check runs the very same command as a developer does.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
-mod cargo;
 mod command;
 mod ledger;
+mod machine;
 mod source;
 mod step;
 mod suite;
@@ -22,7 +18,7 @@ mod word;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::command::{Command, LedgerOptions, Topic};
 use crate::ledger::Ledger;
@@ -69,13 +65,15 @@ fn run(command: &Command) -> Result<bool> {
 
 fn show_ledger(options: &LedgerOptions) -> Result<bool> {
     let ledger = Ledger::read(&Tree::load(&tree::find_root()?)?)?;
+    if let Some(group) = options.group
+        && !ledger.has_group(group)
+    {
+        bail!("no requirement belongs to the group {group}");
+    }
     if options.json {
         println!("{}", ledger::report::json(&ledger, options.group));
     } else {
-        println!(
-            "{}",
-            ledger::report::text(&ledger, options.group, options.all)
-        );
+        println!("{}", ledger::report::text(&ledger, options.group, options.all));
     }
     Ok(ledger.print_faults())
 }

@@ -35,12 +35,7 @@ impl Toml {
             } else if let Some((key, value)) = content.split_once('=') {
                 let value = value.trim().to_owned();
                 is_open = depth(&value) > 0;
-                entries.push(Entry {
-                    section: section.clone(),
-                    key: key.trim().to_owned(),
-                    value,
-                    line,
-                });
+                entries.push(Entry { section: section.clone(), key: key.trim().to_owned(), value, line });
             }
         }
         Self { entries }

@@ -64,8 +64,7 @@ impl Tree {
 
     /// The Rust files with their sources.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&File, &Source)> {
-        self.files()
-            .filter_map(|file| Some((file, file.source.as_ref()?)))
+        self.files().filter_map(|file| Some((file, file.source.as_ref()?)))
     }
 }
 
@@ -85,9 +84,7 @@ impl File {
 /// The project's root: the nearest folder above the current one that holds this crate.
 pub(crate) fn find_root() -> Result<PathBuf> {
     let start = env::current_dir().context("the current folder cannot be read")?;
-    let is_root = |folder: &Path| {
-        folder.join("xtask/Cargo.toml").is_file() && folder.join("Cargo.toml").is_file()
-    };
+    let is_root = |folder: &Path| folder.join("xtask/Cargo.toml").is_file() && folder.join("Cargo.toml").is_file();
     match start.ancestors().find(|folder| is_root(folder)) {
         Some(root) => Ok(root.to_owned()),
         None => bail!("{} is not inside the project", start.display()),
@@ -105,10 +102,7 @@ fn list(root: &Path) -> Result<Vec<String>> {
     match answer {
         Ok(output) if output.status.success() => {
             let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-            Ok(names
-                .split_terminator('\0')
-                .map(str::to_owned)
-                .collect::<Vec<_>>())
+            Ok(names.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>())
         }
         _ => {
             eprintln!("git does not answer here: reading every file outside `target`");
@@ -124,9 +118,7 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<()> {
     for entry in entries {
         let entry = entry.with_context(|| format!("reading {}", folder.display()))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry
-            .file_type()
-            .with_context(|| format!("reading {}", entry.path().display()))?;
+        let kind = entry.file_type().with_context(|| format!("reading {}", entry.path().display()))?;
         if kind.is_dir() && name != "target" && name != ".git" {
             walk(&entry.path(), &format!("{prefix}{name}/"), paths)?;
         } else if kind.is_file() {
@@ -141,9 +133,7 @@ fn read_text(path: &Path) -> Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) if bytes.contains(&0) => Ok(None),
         Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {
-            Ok(None)
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
     }
 }

@@ -1,8 +1,13 @@
 //! Whole words in text: `todo` is a word of `a todo b`, not of `todoist`.
 
-/// Where `word` stands with no identifier character touching either of its ends.
+/// Where `word` first stands with no identifier character touching either of its ends.
 pub(crate) fn find_word(text: &str, word: &str) -> Option<usize> {
-    positions(text, word).find(|&at| {
+    find_words(text, word).next()
+}
+
+/// Every place where `word` stands so.
+pub(crate) fn find_words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    positions(text, word).filter(move |&at| {
         let after = text[at + word.len()..].chars().next();
         !after.is_some_and(|next| is_ident(next) && word.ends_with(is_ident))
     })

@@ -1,1 +1,53 @@
+//! The broker's brain: inputs in, effects out.
+//!
+//! [`Engine::handle`] takes what a connection said (or that time passed) and gives what must be said to
+//! whom. It holds every queue, worker and message of a broker, and nothing else: no socket, no clock, no
+//! thread. Time is an argument, ids are its own, and the same inputs always give the same effects.
+//!
+//! The rooms, each a file with one idea:
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | [`intake`](self) | what is let in, and what is refused at the door |
+//! | `queue` | a queue: backlog, consumers, counts |
+//! | `rota`, `policy` | whose turn it is |
+//! | `dispatch` | a message meets a slot |
+//! | `worker` | register, resize, consume, leave |
+//! | `pending` | what a delivery's holder says about it |
+//! | `retry` | what happens when an attempt failed |
+//! | `cancel` | ending a message before its time |
+//! | `timers`, `expiry` | deadlines, leases, grace |
+//! | `drain` | ending in order |
+//! | `explain`, `admin`, `stats` | telling what is going on |
+//! | `check` | all rooms agree |
 
+mod admin;
+mod backlog;
+mod cancel;
+mod chain;
+mod check;
+mod dispatch;
+mod drain;
+mod effect;
+mod engine;
+mod expiry;
+mod explain;
+mod input;
+mod intake;
+mod message;
+mod peer;
+mod pending;
+mod policy;
+mod queue;
+mod retry;
+mod rota;
+mod settings;
+mod stats;
+mod timers;
+mod worker;
+
+pub use effect::{Deliver, Effect, Sink};
+pub use engine::Engine;
+pub use input::{Input, Outgoing};
+pub use policy::Policy;
+pub use settings::Settings;

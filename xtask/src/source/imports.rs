@@ -16,8 +16,7 @@ pub(super) fn read(code: &str) -> Vec<Import> {
     let mut imports = Vec::new();
     for (at, _) in code.match_indices("use") {
         let start = at + "use".len();
-        let stands_alone = !code[..at].ends_with(is_ident)
-            && code[start..].starts_with(char::is_whitespace);
+        let stands_alone = !code[..at].ends_with(is_ident) && code[start..].starts_with(char::is_whitespace);
         let Some(len) = code[start..].find(';').filter(|_| stands_alone) else {
             continue;
         };
@@ -41,10 +40,7 @@ fn expand(code: &str, prefix: &str, start: usize, end: usize, imports: &mut Vec<
     if !name.is_empty() {
         let path = format!("{prefix}{name}");
         let lead = tree.len() - tree.trim_start().len();
-        imports.push(Import {
-            path: path.trim_end_matches("::self").to_owned(),
-            line: line_of(code, start + lead),
-        });
+        imports.push(Import { path: path.trim_end_matches("::self").to_owned(), line: line_of(code, start + lead) });
     }
 }
 

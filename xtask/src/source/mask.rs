@@ -89,9 +89,7 @@ impl Scanner {
     fn raw_text(&mut self) {
         let hashes = (1..).take_while(|&n| self.peek(n) == Some('#')).count();
         if self.peek(hashes + 1) == Some('"') {
-            self.inside = Inside::Text {
-                hashes: Some(hashes),
-            };
+            self.inside = Inside::Text { hashes: Some(hashes) };
             self.keep(hashes + 2);
         } else {
             self.keep(hashes + 1);

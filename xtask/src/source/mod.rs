@@ -40,11 +40,7 @@ impl Source {
                 test_modules.push(name.to_owned());
             }
         }
-        Self {
-            imports: imports::read(&code),
-            lines,
-            test_modules,
-        }
+        Self { imports: imports::read(&code), lines, test_modules }
     }
 
     pub(crate) fn lines(&self) -> &[Line] {
@@ -136,10 +132,7 @@ fn wants_test(attribute: &str) -> bool {
 /// Length of the item at the start of `code`: up to its closing brace or its semicolon.
 fn item_len(code: &str) -> usize {
     let mut at = 0;
-    while let Some((offset, c)) = code[at..]
-        .char_indices()
-        .find(|(_, c)| matches!(c, '{' | '(' | '[' | ';'))
-    {
+    while let Some((offset, c)) = code[at..].char_indices().find(|(_, c)| matches!(c, '{' | '(' | '[' | ';')) {
         let here = at + offset;
         match (c, closing(code, here)) {
             (';', _) => return here + 1,
@@ -183,11 +176,7 @@ mod tests {
 
     fn test_lines(text: &str) -> Vec<usize> {
         let source = Source::read(text);
-        source
-            .numbered()
-            .filter(|(_, line)| line.is_test)
-            .map(|(number, _)| number)
-            .collect()
+        source.numbered().filter(|(_, line)| line.is_test).map(|(number, _)| number).collect()
     }
 
     #[test]

@@ -1,0 +1,225 @@
+//! What an admin may ask and change.
+
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::limits::{PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
+use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
+
+use crate::chain::Lane;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+impl Engine {
+    pub(crate) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+        let effect = match self.answer_to(call, out) {
+            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
+            Err(code) => Effect::Error { conn, seq, code },
+        };
+        out.effect(effect);
+    }
+
+    fn answer_to(&mut self, call: AdminCall, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
+        Ok(match call {
+            AdminCall::Status => AdminAnswer::Status { broker: Box::new(self.broker_view()) },
+            AdminCall::QueueLs { after, limit } => self.queue_page(after.as_deref(), limit),
+            AdminCall::QueueShow { queue } => {
+                let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
+                let mut view = self.queue_view(number);
+                let head = self.queues.at(number).backlog.iter(&self.messages).take(VIEW_MESSAGES_MAX);
+                view.head = head.map(|index| self.message_view(index)).collect();
+                AdminAnswer::Queue { queue: Box::new(view) }
+            }
+            AdminCall::QueueConsumers { queue } => {
+                let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
+                AdminAnswer::Consumers { consumers: self.consumer_views(number) }
+            }
+            AdminCall::WorkerLs { after, limit } => self.worker_page(after, limit),
+            AdminCall::WorkerShow { worker } => self.worker_answer(self.find_worker(&worker)?),
+            AdminCall::WorkerResize { worker, slots } => {
+                let worker = self.find_worker(&worker)?;
+                if matches!(slots, Slots::Limited(count) if count > SLOTS_MAX) {
+                    return Err(Code::BadSlots);
+                }
+                self.resize(worker, slots)?;
+                self.worker_answer(worker)
+            }
+            AdminCall::WorkerDrain { worker } => {
+                let worker = self.find_worker(&worker)?;
+                self.peers.worker_mut(worker).draining = true;
+                self.withhold(worker);
+                self.worker_answer(worker)
+            }
+            AdminCall::WorkerResume { worker } => {
+                let worker = self.find_worker(&worker)?;
+                self.peers.worker_mut(worker).draining = false;
+                self.offer(worker);
+                self.worker_answer(worker)
+            }
+            AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
+            AdminCall::MessageExplain { id } => {
+                let index = self.find_message(&id)?;
+                AdminAnswer::Message { explanation: Box::new(self.explain(index)) }
+            }
+            AdminCall::MessageCancel { id } => {
+                let index = self.find_message(&id)?;
+                let explanation = Box::new(self.explain(index));
+                self.cancel(index, out);
+                AdminAnswer::Message { explanation }
+            }
+        })
+    }
+
+    /// Asks a worker to end. At once: what it holds goes to others, and no attempt counts.
+    fn stop_worker(&mut self, worker: &str, now: bool, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
+        let worker = self.find_worker(worker)?;
+        self.peers.worker_mut(worker).draining = true;
+        self.withhold(worker);
+        let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
+        out.effect(Effect::Closing { conn: worker, closing: Closing { reason, within_ms: 0 } });
+        if now {
+            while let Some(newest) = self.peers.worker(worker).and_then(|record| record.held.back()) {
+                self.give_back(newest);
+            }
+        }
+        Ok(self.worker_answer(worker))
+    }
+
+    /// By id, or by name if only one worker has it.
+    fn find_worker(&self, id_or_name: &str) -> Result<ConnId, Code> {
+        if let Some(conn) = id_or_name.parse().ok().and_then(|id: u64| self.workers.get(&id)) {
+            return Ok(*conn);
+        }
+        let mut named = self
+            .workers
+            .values()
+            .filter(|conn| self.peers.worker(**conn).is_some_and(|worker| worker.name == id_or_name));
+        match (named.next(), named.next()) {
+            (None, _) => Err(Code::NotFound),
+            (Some(conn), None) => Ok(*conn),
+            (Some(_), Some(_)) => Err(Code::Ambiguous),
+        }
+    }
+
+    fn find_message(&self, id: &str) -> Result<u32, Code> {
+        let id: MessageId = id.parse().map_err(|_| Code::NotFound)?;
+        self.messages.find(id, self.settings.run).ok_or(Code::NotFound)
+    }
+
+    fn broker_view(&self) -> BrokerView {
+        let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
+        let (mut slots, mut slots_used) = (0, 0);
+        for worker in workers {
+            slots_used += u64::from(worker.used());
+            if let Slots::Limited(count) = worker.slots {
+                slots += u64::from(count);
+            }
+        }
+        BrokerView {
+            name: self.settings.name.clone(),
+            version: self.settings.version.clone(),
+            up_ms: self.now.millis_since(self.started),
+            draining: self.drain.is_some(),
+            connections: self.peers.len() as u64,
+            workers: self.workers.len() as u64,
+            slots,
+            slots_used,
+            queues: self.queues.len() as u64,
+            ready: self.stats.ready,
+            in_flight: self.stats.in_flight,
+            dead: self.stats.dead,
+            bytes: self.stats.bytes,
+            bytes_max: self.settings.limits.memory_bytes_max,
+            counters: self.stats.counters,
+        }
+    }
+
+    fn queue_page(&self, after: Option<&str>, limit: u32) -> AdminAnswer {
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let mut queues: Vec<QueueView> =
+            self.queues.after(after).take(limit + 1).map(|(number, _)| self.queue_view(number)).collect();
+        let more = queues.len() > limit;
+        queues.truncate(limit);
+        let next = queues.last().filter(|_| more).map(|queue| queue.name.clone());
+        AdminAnswer::Queues { queues, next }
+    }
+
+    fn queue_view(&self, number: u32) -> QueueView {
+        let queue = self.queues.at(number);
+        let oldest = queue.backlog.heads().map(|index| self.messages[index].born).min();
+        let free = queue.rota.iter().map(|(_, free)| if free == u32::MAX { 0 } else { u64::from(free) }).sum();
+        QueueView {
+            name: queue.name.to_string(),
+            ready: u64::from(queue.backlog.len()),
+            in_flight: u64::from(queue.in_flight),
+            dead: u64::from(queue.dead.len()),
+            bytes: queue.bytes,
+            oldest_ms: oldest.map(|born| self.now.millis_since(born)),
+            consumers: queue.rota.len() as u64,
+            slots_free: free,
+            counters: queue.counters,
+            head: Vec::new(),
+        }
+    }
+
+    fn consumer_views(&self, number: u32) -> Vec<ConsumerView> {
+        let turns = (1..).zip(self.queues.at(number).turns());
+        turns
+            .filter_map(|(turn, (_, consumer))| {
+                let worker = self.peers.worker(consumer.worker)?;
+                let held = worker.held.iter(&self.messages, Lane::Place);
+                Some(ConsumerView {
+                    worker: worker.id,
+                    name: worker.name.clone(),
+                    slots: worker.slots,
+                    used: worker.used(),
+                    turn,
+                    in_flight: held.filter(|index| self.messages[*index].queue == number).count() as u64,
+                })
+            })
+            .collect()
+    }
+
+    fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let from = after.map_or(0, |after| after.saturating_add(1));
+        let mut workers: Vec<WorkerView> =
+            self.workers.range(from..).take(limit + 1).filter_map(|(_, conn)| self.worker_view(*conn)).collect();
+        let more = workers.len() > limit;
+        workers.truncate(limit);
+        let next = workers.last().filter(|_| more).map(|worker| worker.id);
+        AdminAnswer::Workers { workers, next }
+    }
+
+    fn worker_answer(&self, conn: ConnId) -> AdminAnswer {
+        let mut view = self.worker_view(conn).expect("the worker was found a moment ago");
+        let held = self.peers.worker(conn).map(|worker| worker.held);
+        let held = held.iter().flat_map(|held| held.iter(&self.messages, Lane::Place));
+        view.holds = held.take(VIEW_MESSAGES_MAX).map(|index| self.message_view(index)).collect();
+        AdminAnswer::Worker { worker: Box::new(view) }
+    }
+
+    fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
+        let peer = self.peers.get(conn)?;
+        let worker = peer.worker.as_deref()?;
+        let state = match (worker.draining || worker.leaving, peer.ready) {
+            (true, _) => WorkerState::Draining,
+            (false, true) => WorkerState::Ready,
+            (false, false) => WorkerState::Greeting,
+        };
+        Some(WorkerView {
+            id: worker.id,
+            name: worker.name.clone(),
+            address: peer.address.clone(),
+            state,
+            slots: worker.slots,
+            used: worker.used(),
+            queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
+            registered_ms: self.now.millis_since(worker.registered),
+            idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
+            deliveries: worker.deliveries,
+            settled: worker.settled,
+            failed: worker.failed,
+            holds: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Ending a message before its time: one verb, whether it waits or runs.
+
+use turno_proto::model::{Code, ConnId, Payload, limits};
+
+use crate::chain::Lane;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{End, State};
+use crate::stats::bytes_of;
+
+impl Engine {
+    /// The caller gives up its own request. One that is answered already has nothing left to cancel.
+    pub(crate) fn cancel_own(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
+        let Some(peer) = self.peers.get(conn) else { return };
+        let own = peer
+            .owned
+            .iter(&self.messages, Lane::Owned)
+            .find(|index| self.messages[*index].origin.is_some_and(|origin| origin.seq == seq));
+        if let Some(index) = own {
+            self.cancel(index, out);
+        }
+    }
+
+    /// Ends a message: waiting, running or dead. Running work keeps its slots until it has stopped.
+    pub(crate) fn cancel(&mut self, index: u32, out: &mut impl Sink) {
+        let queue = self.messages[index].queue;
+        match self.messages[index].state {
+            State::Waiting => {
+                self.count(queue, |counters| &mut counters.cancelled);
+                self.unplace(index);
+                self.end_without_reply(index, Code::Cancelled, out);
+            }
+            State::Held { worker, .. } => {
+                self.count(queue, |counters| &mut counters.cancelled);
+                self.stop(index, worker, Code::Cancelled, out);
+            }
+            State::Stopping { .. } => {}
+            State::Dead => self.unbury(index),
+        }
+    }
+
+    /// A message that no worker has ends; whoever waits for it is told why.
+    pub(crate) fn end_without_reply(&mut self, index: u32, code: Code, out: &mut impl Sink) {
+        let origin = self.messages[index].origin;
+        self.finish(index, End::Otherwise);
+        if let Some(origin) = origin {
+            let payload = Payload::default();
+            out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+        }
+    }
+
+    /// A message that a worker has is over for its caller. The worker is told to stop; its slots come back
+    /// when it settles, when its connection ends, or when the grace time is over, whichever is first.
+    pub(crate) fn stop(&mut self, index: u32, worker: ConnId, code: Code, out: &mut impl Sink) {
+        let origin = self.messages[index].origin;
+        self.disown(index);
+        let delivery = self.delivery_of(index);
+        let message = &mut self.messages[index];
+        message.state = State::Stopping { worker };
+        message.deadline = None;
+        let queue = message.queue;
+        let payload = std::mem::take(&mut message.payload);
+        self.drop_bytes(queue, bytes_of(payload.len()) - bytes_of(0));
+        self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
+        if let Some(origin) = origin {
+            let payload = Payload::default();
+            out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+        }
+        out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: code });
+    }
+}

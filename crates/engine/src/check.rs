@@ -1,0 +1,127 @@
+//! All rooms agree. Tests, fuzzing and the simulator call this after every step; a broker does not.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::{ConnId, Slots};
+
+use crate::chain::Lane;
+use crate::engine::Engine;
+use crate::message::State;
+use crate::peer::{Consuming, Worker};
+use crate::stats::bytes_of;
+
+impl Engine {
+    /// Asserts every invariant that one broker's state can show.
+    pub fn sanity_check(&self) {
+        assert!(self.agenda.is_empty(), "what follows from an input is done before the next one");
+        self.timers.check();
+        self.check_messages();
+        for (number, _) in self.queues.after(None) {
+            self.check_queue(number);
+        }
+        for peer in self.peers.iter() {
+            let owned: Vec<u32> = peer.owned.iter(&self.messages, Lane::Owned).collect();
+            assert_eq!(owned.len(), peer.owned.len() as usize, "a caller's list is as long as it says");
+            for index in owned {
+                let origin = self.messages[index].origin;
+                assert_eq!(origin.map(|origin| origin.conn), Some(peer.id), "a caller's list holds its own");
+            }
+            if let Some(worker) = &peer.worker {
+                self.check_worker(peer.id, peer.ready, worker);
+            }
+        }
+        let listed = self.peers.iter().filter(|peer| peer.worker.is_some()).count();
+        assert_eq!(listed, self.workers.len(), "every worker has an id, and no one else");
+    }
+
+    fn check_messages(&self) {
+        let (mut ready, mut in_flight, mut dead, mut bytes, mut timers, mut owned) = (0, 0, 0, 0, 0, 0);
+        for (index, message) in self.messages.iter() {
+            match message.state {
+                State::Waiting => ready += 1,
+                State::Held { .. } | State::Stopping { .. } => in_flight += 1,
+                State::Dead => {
+                    dead += 1;
+                    assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
+                }
+            }
+            bytes += bytes_of(message.payload.len());
+            timers += usize::from(message.timer.is_some());
+            owned += usize::from(message.origin.is_some());
+            assert!(message.attempts <= message.attempts_max(), "attempts stay within the limit");
+            assert!(message.cost > 0, "every delivery takes a slot");
+        }
+        assert_eq!(ready + in_flight + dead, self.messages.len() as u64, "every message is in one place");
+        assert_eq!(ready, self.stats.ready, "the count of waiting messages");
+        assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
+        assert_eq!(dead, self.stats.dead, "the count of dead letters");
+        assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
+        assert_eq!(bytes, self.stats.bytes, "the count of bytes");
+        assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
+        let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
+        assert_eq!(owned, listed, "every request with a caller is in its caller's list");
+    }
+
+    fn check_queue(&self, number: u32) {
+        let queue = self.queues.at(number);
+        queue.rota.check();
+        queue.backlog.check(&self.messages);
+        let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
+        let (mut waiting, mut held, mut bytes) = (0, 0, 0);
+        for (_, message) in of_queue {
+            waiting += u32::from(message.state == State::Waiting);
+            held += u32::from(message.holder().is_some());
+            bytes += bytes_of(message.payload.len());
+        }
+        assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
+        assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");
+        assert_eq!(bytes, queue.bytes, "a queue's bytes are counted");
+        let handles = self.peers.iter().flat_map(|peer| peer.handles()).filter(|queue| *queue == number).count();
+        assert_eq!(handles, queue.handles as usize, "a queue knows how many handles point at it");
+        assert!(!queue.is_idle(), "a queue that nobody uses is forgotten");
+        self.check_no_one_waits_beside_a_free_slot(number);
+        if let Some(worker) = queue.reserved {
+            let reserved_for = self.peers.worker(worker).and_then(|worker| worker.reserved_for);
+            assert_eq!(reserved_for, Some(number), "a reservation is known on both sides");
+            let head = queue.backlog.head().expect("a reservation is for a head that waits");
+            assert!(self.messages[head].cost > 1, "only a costly head reserves");
+        }
+    }
+
+    /// I11: no message waits while a worker has room for it.
+    fn check_no_one_waits_beside_a_free_slot(&self, number: u32) {
+        let queue = self.queues.at(number);
+        if self.drain.is_none()
+            && let Some(head) = queue.backlog.head()
+        {
+            let cost = u32::from(self.messages[head].cost);
+            assert_eq!(queue.rota.first_with(cost), None, "{}: the head waits beside a free slot", queue.name);
+        }
+    }
+
+    fn check_worker(&self, conn: ConnId, ready: bool, worker: &Worker) {
+        let held: Vec<u32> = worker.held.iter(&self.messages, Lane::Place).collect();
+        let mut used = 0;
+        for index in &held {
+            assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
+            used += u32::from(self.messages[*index].cost);
+        }
+        assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
+        assert!(worker.used() <= worker.limit(), "0 ≤ used ≤ slots, always");
+        assert_eq!(worker.limit(), worker.slots.as_count().max(worker.used()), "the limit follows the slots");
+        assert!(!(worker.leaving && held.is_empty()), "a worker that left and holds nothing is forgotten");
+        let mut seen = BTreeMap::new();
+        for &Consuming { queue, number } in &worker.consumes {
+            assert_eq!(seen.insert(queue, number), None, "a worker is in a queue once");
+            let place = self.queues.at(queue);
+            assert_eq!(place.consumer(number).worker, conn, "a consumer's number is its own");
+            let kept = worker.reserved_for.is_some_and(|reserved| reserved != queue);
+            let open = ready && !worker.draining && !worker.leaving && !kept;
+            let room = match worker.slots {
+                Slots::Unlimited => u32::MAX,
+                Slots::Limited(count) => count.saturating_sub(worker.used()),
+            };
+            assert_eq!(place.rota.free(number), if open { room } else { 0 }, "the rota shows a worker's true room");
+        }
+    }
+}

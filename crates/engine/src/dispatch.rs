@@ -1,0 +1,253 @@
+//! A message meets a slot: the head of the backlog goes to the worker whose turn it is.
+//!
+//! What never happens here: a message overtaking another of its priority, a worker getting more than its
+//! slots, a message going out after its deadline.
+
+use turno_proto::model::{ConnId, MessageId, limits};
+
+use crate::chain::Lane;
+use crate::effect::{Deliver, Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{State, Wants};
+use crate::peer::Consuming;
+use crate::stats::bytes_of;
+
+/// What may go on now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// A worker that may have room.
+    Worker(ConnId),
+    /// A queue that may have something to hand out.
+    Queue(u32),
+}
+
+impl Engine {
+    pub(crate) fn work_off_agenda(&mut self, out: &mut impl Sink) {
+        while let Some(item) = self.agenda.pop_front() {
+            match item {
+                Item::Worker(worker) => self.feed(worker, out),
+                Item::Queue(queue) => self.dispatch(queue, out),
+            }
+        }
+    }
+
+    /// Stands in for a missed event: whatever waits beside a free slot is placed now (S0.30).
+    pub(crate) fn run_checker(&mut self) {
+        if self.now < self.check_at {
+            return;
+        }
+        self.check_at = self.now.plus_millis(limits::CHECKER_MS);
+        if self.stats.ready > 0 {
+            let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
+            self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));
+        }
+    }
+
+    /// A new message: straight to a worker if nothing waits before it, else to its place in the backlog.
+    pub(crate) fn place_new(&mut self, index: u32, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        let (queue, cost) = (message.queue, u32::from(message.cost));
+        let place = self.queues.at_mut(queue);
+        if place.backlog.is_empty()
+            && let Some(number) = self.settings.policy.pick(&place.rota, cost)
+        {
+            self.hand_over(index, number, out);
+            return;
+        }
+        place.backlog.push_back(&mut self.messages, index);
+        self.stats.ready += 1;
+        self.dispatch(queue, out);
+    }
+
+    /// Back to the head of its queue.
+    pub(crate) fn place_again(&mut self, index: u32) {
+        let queue = self.messages[index].queue;
+        self.messages[index].state = State::Waiting;
+        self.queues.at_mut(queue).backlog.push_front(&mut self.messages, index);
+        self.stats.ready += 1;
+        self.arm_deadline(index);
+        self.agenda.push_back(Item::Queue(queue));
+    }
+
+    /// Takes a waiting message out of its backlog.
+    pub(crate) fn unplace(&mut self, index: u32) {
+        let number = self.messages[index].queue;
+        let queue = self.queues.at_mut(number);
+        let was_head = queue.backlog.head() == Some(index);
+        queue.backlog.remove(&mut self.messages, index);
+        self.stats.ready -= 1;
+        if was_head {
+            self.release_reservation(number);
+            self.agenda.push_back(Item::Queue(number));
+        }
+    }
+
+    /// Hands out as many of a queue's messages as there is room for.
+    fn dispatch(&mut self, queue: u32, out: &mut impl Sink) {
+        while self.dispatch_one(queue, out) {}
+    }
+
+    /// Hands out the head of a queue, if it is anyone's turn.
+    fn dispatch_one(&mut self, number: u32, out: &mut impl Sink) -> bool {
+        if self.drain.is_some() {
+            return false;
+        }
+        let Some(head) = self.queues.get(number).and_then(|queue| queue.backlog.head()) else { return false };
+        if self.messages[head].past_deadline(self.now) {
+            self.expire_waiting(head, out);
+            return true;
+        }
+        let cost = u32::from(self.messages[head].cost);
+        let queue = self.queues.at_mut(number);
+        let Some(consumer) = self.settings.policy.pick(&queue.rota, cost) else {
+            self.reserve(number, cost);
+            return false;
+        };
+        queue.backlog.remove(&mut self.messages, head);
+        self.stats.ready -= 1;
+        self.hand_over(head, consumer, out);
+        self.release_reservation(number);
+        true
+    }
+
+    /// A worker has room again: its queues are served round robin, one message each, until it is full or
+    /// nothing waits.
+    fn feed(&mut self, worker: ConnId, out: &mut impl Sink) {
+        loop {
+            let Some(record) = self.peers.worker(worker) else { return };
+            let (queues, start) = (record.consumes.len(), record.round);
+            let waiting = (0..queues)
+                .map(|step| (start + step) % queues)
+                .find(|at| !self.queues.at(record.consumes[*at].queue).backlog.is_empty());
+            let Some(at) = waiting else { return };
+            let queue = record.consumes[at].queue;
+            if !self.dispatch_one(queue, out) && !self.serve_others(worker, at, out) {
+                return;
+            }
+            if let Some(record) = self.peers.get_mut(worker).and_then(|peer| peer.worker.as_deref_mut()) {
+                record.round = at + 1;
+            }
+        }
+    }
+
+    /// The queue at `at` could not use the worker's room (its head costs too much): perhaps another can.
+    fn serve_others(&mut self, worker: ConnId, at: usize, out: &mut impl Sink) -> bool {
+        let Some(record) = self.peers.worker(worker) else { return false };
+        let others: Vec<u32> =
+            (1..record.consumes.len()).map(|step| record.consumes[(at + step) % record.consumes.len()].queue).collect();
+        others.into_iter().any(|queue| self.dispatch_one(queue, out))
+    }
+
+    /// The delivery itself: slots taken, attempt counted, turn moved, frame out.
+    fn hand_over(&mut self, index: u32, number: u32, out: &mut impl Sink) {
+        self.stamps = self.stamps.wrapping_add(1);
+        let message = &mut self.messages[index];
+        let (queue_number, cost) = (message.queue, message.cost);
+        let queue = self.queues.at_mut(queue_number);
+        let consumer = *queue.consumer(number);
+        let worker = consumer.worker;
+        message.state = State::Held { worker, since: self.now };
+        message.stamp = self.stamps;
+        message.attempts += 1;
+        queue.in_flight += 1;
+        let record = self.peers.worker_mut(worker);
+        record.take(cost);
+        record.deliveries += 1;
+        record.last_used = Some(self.now);
+        record.held.push_back(&mut self.messages, Lane::Place, index);
+        self.stats.in_flight += 1;
+        self.count(queue_number, |counters| &mut counters.deliveries);
+        self.turn_taken(worker);
+        if let Some(lease_ms) = self.settings.lease_ms {
+            self.arm_lease(index, lease_ms);
+        }
+        self.announce(index, consumer.handle, worker, out);
+    }
+
+    fn announce(&mut self, index: u32, handle: u32, worker: ConnId, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        let left_ms = message.deadline.map(|deadline| deadline.millis_left(self.now));
+        out.deliver(Deliver {
+            conn: worker,
+            delivery: self.delivery_of(index),
+            handle,
+            id: MessageId::new(self.settings.run, message.serial, index),
+            attempt: message.attempts,
+            cost: message.cost,
+            deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
+            wants_reply: message.wants == Wants::Reply,
+            payload: &message.payload,
+        });
+        if message.wants == Wants::Nothing {
+            self.written(index, out);
+        }
+    }
+
+    /// A no-reply request was written: its caller is told and its bytes are freed at once (S2.12). What is
+    /// left holds the worker's slots until it says that it is done.
+    fn written(&mut self, index: u32, out: &mut impl Sink) {
+        let message = &mut self.messages[index];
+        let queue = message.queue;
+        let payload = std::mem::take(&mut message.payload);
+        let origin = message.origin;
+        self.drop_bytes(queue, bytes_of(payload.len()) - bytes_of(0));
+        self.disarm(index);
+        self.disown(index);
+        if let Some(origin) = origin {
+            out.effect(Effect::Delivered { conn: origin.conn, seq: origin.seq });
+        }
+    }
+
+    /// The worker was used: it goes to the bottom of each of its rotas, with the room it has left.
+    fn turn_taken(&mut self, worker: ConnId) {
+        let to_bottom = self.settings.policy.moves_to_bottom();
+        let record = self.peers.worker(worker).expect("a worker that was just handed something is there");
+        for &Consuming { queue, number } in &record.consumes {
+            let rota = &mut self.queues.at_mut(queue).rota;
+            if to_bottom {
+                rota.touch(number);
+            }
+        }
+        self.show_room(worker);
+    }
+
+    /// Tells every rota the worker is in how much room it has there.
+    pub(crate) fn show_room(&mut self, worker: ConnId) {
+        let Some(peer) = self.peers.get(worker) else { return };
+        let Some(record) = &peer.worker else { return };
+        let open = peer.ready && !record.draining && !record.leaving;
+        for &Consuming { queue, number } in &record.consumes {
+            let kept_for_other = record.reserved_for.is_some_and(|reserved| reserved != queue);
+            let free = if open && !kept_for_other { record.room() } else { 0 };
+            self.queues.at_mut(queue).rota.set_free(number, free);
+        }
+    }
+
+    /// Nobody has room for a costly head: the next worker that is large enough is kept free for it.
+    fn reserve(&mut self, number: u32, cost: u32) {
+        let queue = self.queues.at(number);
+        if cost == 1 || queue.reserved.is_some() {
+            return;
+        }
+        let candidate = queue.turns().map(|(_, consumer)| consumer.worker).find(|worker| {
+            self.peers.get(*worker).is_some_and(|peer| {
+                let record = peer.worker.as_deref().expect("consumers are workers");
+                let able = peer.ready && !record.draining && !record.leaving;
+                able && record.slots.as_count() >= cost && record.reserved_for.is_none()
+            })
+        });
+        if let Some(worker) = candidate {
+            self.queues.at_mut(number).reserved = Some(worker);
+            self.peers.worker_mut(worker).reserved_for = Some(number);
+            self.show_room(worker);
+        }
+    }
+
+    /// The head is gone: the worker kept for it is free for all its queues again.
+    pub(crate) fn release_reservation(&mut self, number: u32) {
+        let Some(worker) = self.queues.at_mut(number).reserved.take() else { return };
+        self.peers.worker_mut(worker).reserved_for = None;
+        self.show_room(worker);
+        self.agenda.push_back(Item::Worker(worker));
+    }
+}

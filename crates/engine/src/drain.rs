@@ -1,0 +1,80 @@
+//! Ending in order: everyone is told, what waits is given back, what runs may finish until the deadline.
+
+use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
+
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{State, Wants};
+
+/// The broker is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drain {
+    /// Waiting for what runs.
+    Running { until: Mono, returned: u64 },
+    /// All is said.
+    Over,
+}
+
+impl Drain {
+    pub(crate) const fn until(&self) -> Option<Mono> {
+        match self {
+            Self::Running { until, .. } => Some(*until),
+            Self::Over => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Tells everyone, and gives waiting requests back so that their callers can go elsewhere (S2.16, S2.17).
+    pub(crate) fn begin_drain(&mut self, within_ms: u64, out: &mut impl Sink) {
+        if self.drain.is_some() {
+            return;
+        }
+        let closing = Closing { reason: ClosingReason::Shutdown, within_ms };
+        for peer in self.peers.iter() {
+            out.effect(Effect::Closing { conn: peer.id, closing });
+        }
+        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned: 0 });
+        let waiting: Vec<u32> = self
+            .messages
+            .iter()
+            .filter(|(_, message)| message.state == State::Waiting && message.wants != Wants::Settling)
+            .map(|(index, _)| index)
+            .collect();
+        let returned = waiting.len() as u64;
+        for index in waiting {
+            self.unplace(index);
+            self.end_without_reply(index, Code::Closing, out);
+        }
+        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned });
+    }
+
+    pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
+        if let Some(Drain::Running { returned, .. }) = self.drain
+            && self.stats.in_flight == 0
+        {
+            self.end_drain(returned, 0, out);
+        }
+    }
+
+    /// The deadline passed: callers of what still runs are told, and the broker ends all the same.
+    pub(crate) fn end_drain_if_late(&mut self, out: &mut impl Sink) {
+        let Some(Drain::Running { until, returned }) = self.drain else { return };
+        if self.now < until {
+            return;
+        }
+        for (_, message) in self.messages.iter() {
+            if let (State::Held { .. }, Some(origin)) = (message.state, message.origin) {
+                let payload = Payload::default();
+                out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code: Code::Closing, payload });
+            }
+        }
+        self.end_drain(returned, self.stats.in_flight, out);
+    }
+
+    fn end_drain(&mut self, returned: u64, cut: u64, out: &mut impl Sink) {
+        self.drain = Some(Drain::Over);
+        let lost = self.stats.ready + self.stats.dead;
+        out.effect(Effect::Drained { returned, cut, lost });
+    }
+}

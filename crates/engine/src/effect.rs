@@ -1,0 +1,133 @@
+//! What the engine wants done. Plain values, so that a test can compare the exact list.
+
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::{Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
+
+/// A delivery, borrowed from the engine: the body is not copied until it reaches the out-buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deliver<'a> {
+    /// The worker.
+    pub conn: ConnId,
+    /// What settles it.
+    pub delivery: Delivery,
+    /// The worker's handle of the queue.
+    pub handle: u32,
+    /// The message.
+    pub id: MessageId,
+    /// 1 for the first.
+    pub attempt: u16,
+    /// Slots it takes.
+    pub cost: u16,
+    /// Milliseconds left.
+    pub deadline_ms: Option<u32>,
+    /// Settled by REPLY; otherwise by ACK.
+    pub wants_reply: bool,
+    /// What it carries.
+    pub payload: &'a Payload,
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum Effect {
+    Deliver {
+        conn: ConnId,
+        delivery: Delivery,
+        handle: u32,
+        id: MessageId,
+        attempt: u16,
+        cost: u16,
+        deadline_ms: Option<u32>,
+        wants_reply: bool,
+        payload: Payload,
+    },
+    Reply {
+        conn: ConnId,
+        seq: u32,
+        more: bool,
+        payload: Payload,
+    },
+    Progress {
+        conn: ConnId,
+        seq: u32,
+        payload: Payload,
+    },
+    Delivered {
+        conn: ConnId,
+        seq: u32,
+    },
+    Undelivered {
+        conn: ConnId,
+        seq: u32,
+        code: Code,
+        payload: Payload,
+    },
+    Stored {
+        conn: ConnId,
+        seq: u32,
+        id: MessageId,
+        durability: Durability,
+    },
+    Ok {
+        conn: ConnId,
+        seq: u32,
+    },
+    Error {
+        conn: ConnId,
+        seq: u32,
+        code: Code,
+    },
+    /// The worker shall stop that delivery.
+    CancelDelivery {
+        conn: ConnId,
+        delivery: Delivery,
+        reason: Code,
+    },
+    Closing {
+        conn: ConnId,
+        closing: Closing,
+    },
+    Answer {
+        conn: ConnId,
+        seq: u32,
+        answer: Box<AdminAnswer>,
+    },
+    /// The drain is over: requests given back while waiting, deliveries cut short at the deadline, and
+    /// messages in memory that end with the broker.
+    Drained {
+        returned: u64,
+        cut: u64,
+        lost: u64,
+    },
+}
+
+/// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
+pub trait Sink {
+    /// A delivery.
+    fn deliver(&mut self, deliver: Deliver<'_>);
+    /// Everything else.
+    fn effect(&mut self, effect: Effect);
+}
+
+impl Sink for Vec<Effect> {
+    fn deliver(&mut self, deliver: Deliver<'_>) {
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
+        let payload = payload.clone();
+        self.push(Effect::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload });
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.push(effect);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Effects are moved by the hundred thousand a second; a careless variant would make all of them large.
+    #[test]
+    fn an_effect_stays_small() {
+        assert!(size_of::<Effect>() <= 128, "{}", size_of::<Effect>());
+    }
+}

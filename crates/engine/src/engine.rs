@@ -1,0 +1,133 @@
+//! The engine itself: the state of a broker and the one door through which everything happens to it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
+
+use crate::dispatch::Item;
+use crate::drain::Drain;
+use crate::effect::{Effect, Sink};
+use crate::input::Input;
+use crate::message::Messages;
+use crate::peer::Peers;
+use crate::queue::Queues;
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::timers::Timers;
+
+/// A broker's state.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) settings: Settings,
+    /// The latest time it was told.
+    pub(crate) now: Mono,
+    pub(crate) started: Mono,
+    pub(crate) peers: Peers,
+    pub(crate) queues: Queues,
+    pub(crate) messages: Messages,
+    pub(crate) timers: Timers,
+    pub(crate) stats: Stats,
+    /// Workers by id.
+    pub(crate) workers: BTreeMap<u64, ConnId>,
+    pub(crate) worker_ids: u64,
+    /// The number of the latest delivery.
+    pub(crate) stamps: u32,
+    /// What the last failure of a dead letter said, by message.
+    pub(crate) failures: BTreeMap<u32, Payload>,
+    pub(crate) drain: Option<Drain>,
+    /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
+    /// no chain of consequences can grow the stack.
+    pub(crate) agenda: VecDeque<Item>,
+    /// When the checker looks at every backlog again (S0.30).
+    pub(crate) check_at: Mono,
+}
+
+impl Engine {
+    /// A broker without queues, workers or messages.
+    pub fn new(settings: Settings, now: Mono) -> Self {
+        Self {
+            settings,
+            now,
+            started: now,
+            peers: Peers::default(),
+            queues: Queues::default(),
+            messages: Messages::default(),
+            timers: Timers::new(now),
+            stats: Stats::default(),
+            workers: BTreeMap::new(),
+            worker_ids: 0,
+            stamps: 0,
+            failures: BTreeMap::new(),
+            drain: None,
+            agenda: VecDeque::new(),
+            check_at: now.plus_millis(limits::CHECKER_MS),
+        }
+    }
+
+    /// Takes one input and says what follows from it. A `now` before the last one counts as the last one.
+    pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
+        self.now = self.now.max(now);
+        match input {
+            Input::Connected { conn, name, address } => self.peers.insert(conn, name, address),
+            Input::Ready { conn } => self.ready(conn),
+            Input::Disconnected { conn } => self.disconnected(conn, out),
+            Input::Open { conn, seq, handle, queue } => {
+                let result = self.open(conn, handle, queue);
+                answer(conn, seq, result, out);
+            }
+            Input::Register { conn, seq, slots, name } => self.register(conn, seq, slots, name, out),
+            Input::Resize { conn, seq, slots } => {
+                let result = self.resize(conn, slots);
+                answer(conn, seq, result, out);
+            }
+            Input::Deregister { conn, seq } => {
+                let result = self.deregister(conn);
+                answer(conn, seq, result, out);
+            }
+            Input::Consume { conn, seq, handle } => self.consume(conn, seq, handle, out),
+            Input::CancelQueue { conn, seq, handle } => {
+                let result = self.cancel_queue(conn, handle);
+                answer(conn, seq, result, out);
+            }
+            Input::Request { conn, message, no_reply, fail_fast } => {
+                self.request(conn, message, no_reply, fail_fast, out);
+            }
+            Input::Send { conn, message } => self.send(conn, message, out),
+            Input::Reply { conn, delivery, more, payload } => self.reply(conn, delivery, more, payload, out),
+            Input::Ack { conn, delivery } => self.ack(conn, delivery, out),
+            Input::Fail { conn, delivery, permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
+            Input::Progress { conn, delivery, payload } => self.progress(conn, delivery, payload, out),
+            Input::Extend { conn, delivery, lease_ms } => self.extend(conn, delivery, lease_ms),
+            Input::Cancel { conn, seq } => self.cancel_own(conn, seq, out),
+            Input::PeerClosing { conn } => self.peer_closing(conn),
+            Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
+            Input::Drain { within_ms } => self.begin_drain(within_ms, out),
+            Input::Tick => self.tick(out),
+        }
+        self.work_off_agenda(out);
+        self.end_drain_if_idle(out);
+    }
+
+    /// When [`Input::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        let checker = (self.stats.ready > 0).then_some(self.check_at);
+        let drain = self.drain.as_ref().and_then(Drain::until);
+        self.timers.next_deadline().into_iter().chain(checker).chain(drain).min()
+    }
+
+    pub(crate) fn id_of(&self, index: u32) -> MessageId {
+        MessageId::new(self.settings.run, self.messages[index].serial, index)
+    }
+
+    pub(crate) fn delivery_of(&self, index: u32) -> Delivery {
+        Delivery { index, stamp: self.messages[index].stamp }
+    }
+}
+
+/// Says OK or ERROR.
+pub(crate) fn answer(conn: ConnId, seq: u32, result: Result<(), Code>, out: &mut impl Sink) {
+    out.effect(match result {
+        Ok(()) => Effect::Ok { conn, seq },
+        Err(code) => Effect::Error { conn, seq, code },
+    });
+}

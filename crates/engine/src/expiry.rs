@@ -1,0 +1,79 @@
+//! Time runs out: deadlines of messages, leases of deliveries, grace of what was told to stop.
+
+use turno_proto::model::{Code, Mono, limits};
+
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{End, State, Wants};
+use crate::retry::Cause;
+
+impl Engine {
+    /// Time passed: everything that is due happens now.
+    pub(crate) fn tick(&mut self, out: &mut impl Sink) {
+        while let Some(index) = self.timers.pop_due(self.now) {
+            self.messages[index].timer = None;
+            self.due(index, out);
+        }
+        self.run_checker();
+        self.end_drain_if_late(out);
+    }
+
+    fn due(&mut self, index: u32, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        match message.state {
+            State::Waiting => self.expire_waiting(index, out),
+            State::Held { worker, .. } => {
+                if message.wants == Wants::Reply && message.past_deadline(self.now) {
+                    let queue = message.queue;
+                    self.count(queue, |counters| &mut counters.expired);
+                    self.stop(index, worker, Code::TimedOut, out);
+                } else if self.settings.lease_ms.is_some() {
+                    let delivery = self.delivery_of(index);
+                    out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: Code::LeaseExpired });
+                    self.attempt_over(index, Cause::LeaseExpired, out);
+                }
+            }
+            State::Stopping { .. } => self.finish(index, End::Otherwise),
+            State::Dead => {}
+        }
+    }
+
+    /// A waiting message passed its deadline (S2.38).
+    pub(crate) fn expire_waiting(&mut self, index: u32, out: &mut impl Sink) {
+        let queue = self.messages[index].queue;
+        self.count(queue, |counters| &mut counters.expired);
+        self.unplace(index);
+        self.end_without_reply(index, Code::TimedOut, out);
+    }
+
+    /// Sets the message's one timer.
+    pub(crate) fn arm(&mut self, index: u32, at: Mono) {
+        self.disarm(index);
+        self.messages[index].timer = Some(self.timers.insert(at, index));
+    }
+
+    pub(crate) fn disarm(&mut self, index: u32) {
+        if let Some(timer) = self.messages[index].timer.take() {
+            self.timers.remove(timer);
+        }
+    }
+
+    /// A message that waits again has its own deadline only.
+    pub(crate) fn arm_deadline(&mut self, index: u32) {
+        match self.messages[index].deadline {
+            Some(deadline) => self.arm(index, deadline),
+            None => self.disarm(index),
+        }
+    }
+
+    /// A delivery may be held for `lease_ms` more, but a request never past its own deadline.
+    pub(crate) fn arm_lease(&mut self, index: u32, lease_ms: u64) {
+        let until = self.now.plus_millis(lease_ms.min(u64::from(limits::SEND_DEADLINE_MS_MAX)));
+        let message = &self.messages[index];
+        let until = match message.deadline {
+            Some(deadline) if message.wants == Wants::Reply => until.min(deadline),
+            _ => until,
+        };
+        self.arm(index, until);
+    }
+}

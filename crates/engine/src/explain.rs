@@ -1,0 +1,109 @@
+//! Why a message is where it is: anything that waits can say what it waits for.
+
+use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
+
+use crate::engine::Engine;
+use crate::message::State;
+use crate::queue::Queue;
+
+/// How far the messages ahead are counted; a long backlog is not walked to its end for one question.
+const AHEAD_MAX: u64 = 100_000;
+
+impl Engine {
+    pub(crate) fn explain(&self, index: u32) -> Explanation {
+        Explanation { message: self.message_view(index), reason: self.reason(index) }
+    }
+
+    fn reason(&self, index: u32) -> Reason {
+        let message = &self.messages[index];
+        match message.state {
+            State::Held { worker, since } => {
+                let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
+                let since_ms = self.now.millis_since(since);
+                Reason::AtWorker { worker: record.id, name: record.name.clone(), since_ms }
+            }
+            State::Stopping { worker } => {
+                let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
+                Reason::Stopping { worker: record.id }
+            }
+            State::Dead => {
+                let failure = self.failures.get(&index).map(|failure| &failure.bytes[..]).unwrap_or_default();
+                Reason::Dead { failure: String::from_utf8_lossy(failure).into_owned() }
+            }
+            State::Waiting => self.why_waiting(index),
+        }
+    }
+
+    fn why_waiting(&self, index: u32) -> Reason {
+        let message = &self.messages[index];
+        let queue = self.queues.at(message.queue);
+        if self.drain.is_some() {
+            return Reason::Draining;
+        }
+        if let Some(reason) = self.why_nobody(queue) {
+            return reason;
+        }
+        let ahead = queue.backlog.ahead_of(&self.messages, index, AHEAD_MAX);
+        let sizes = queue.turns().filter_map(|(_, consumer)| self.peers.worker(consumer.worker));
+        let (mut workers, mut used, mut largest) = (0, 0, 0);
+        for worker in sizes {
+            workers += 1;
+            used += u64::from(worker.used());
+            largest = largest.max(worker.slots.as_count());
+        }
+        if u32::from(message.cost) > largest {
+            return Reason::TooCostly { cost: message.cost, largest };
+        }
+        if ahead == 0
+            && let Some(worker) = queue.reserved.and_then(|reserved| self.peers.worker(reserved))
+        {
+            return Reason::Reserved { worker: worker.id, cost: message.cost, free: worker.room() };
+        }
+        if queue.rota.first_with(1).is_some() {
+            return Reason::Behind { ahead };
+        }
+        Reason::AllBusy { workers, used, ahead }
+    }
+
+    /// Nobody could take anything from this queue, however long it waits as things are.
+    fn why_nobody(&self, queue: &Queue) -> Option<Reason> {
+        let (mut workers, mut greeting, mut draining) = (0, 0, 0);
+        for (_, consumer) in queue.turns() {
+            let peer = self.peers.get(consumer.worker).expect("consumers are connected");
+            let worker = peer.worker.as_deref().expect("consumers are workers");
+            workers += 1;
+            greeting += u64::from(!peer.ready);
+            draining += u64::from(peer.ready && worker.draining);
+        }
+        match workers {
+            0 => Some(Reason::NoWorker),
+            all if draining == all => Some(Reason::WorkersDraining { workers: all }),
+            all if greeting + draining == all => Some(Reason::WorkersGreeting { workers: greeting }),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn message_view(&self, index: u32) -> MessageView {
+        let message = &self.messages[index];
+        let holder = message.holder().and_then(|worker| self.peers.worker(worker));
+        MessageView {
+            id: self.id_of(index).to_string(),
+            queue: self.queues.at(message.queue).name.to_string(),
+            kind: message.kind(),
+            state: match message.state {
+                State::Waiting => MessageState::Ready,
+                State::Held { .. } => MessageState::InFlight,
+                State::Stopping { .. } => MessageState::Stopping,
+                State::Dead => MessageState::Dead,
+            },
+            attempts: message.attempts,
+            attempts_max: message.attempts_max(),
+            priority: message.priority,
+            cost: message.cost,
+            bytes: message.payload.len() as u64,
+            age_ms: self.now.millis_since(message.born),
+            deadline_ms: message.deadline.map(|deadline| deadline.millis_left(self.now)),
+            worker: holder.map(|worker| worker.id),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What can happen to the engine. Plain values, named by ids, never by channels.
+
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::{ConnId, Delivery, Payload, QueueName, Slots};
+
+/// A message on its way in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The sender's number for it.
+    pub seq: u32,
+    /// The queue, by the sender's handle.
+    pub handle: u32,
+    /// Time it has.
+    pub deadline_ms: Option<u32>,
+    /// Redeliveries it may have.
+    pub retries: Option<u8>,
+    /// 0 to 9, 9 first.
+    pub priority: Option<u8>,
+    /// Slots a delivery of it takes.
+    pub cost: Option<u16>,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+impl Outgoing {
+    /// A message with no options.
+    pub fn new(seq: u32, handle: u32, payload: Payload) -> Self {
+        Self { seq, handle, deadline_ms: None, retries: None, priority: None, cost: None, payload }
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum Input {
+    /// A connection finished its greeting. The shell never reuses a [`ConnId`].
+    Connected {
+        conn: ConnId,
+        name: String,
+        address: String,
+    },
+    /// Its first PING came: it may get work (S1.7).
+    Ready {
+        conn: ConnId,
+    },
+    /// It is gone, for whatever reason.
+    Disconnected {
+        conn: ConnId,
+    },
+    Open {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+        queue: QueueName,
+    },
+    Register {
+        conn: ConnId,
+        seq: u32,
+        slots: Slots,
+        name: String,
+    },
+    Resize {
+        conn: ConnId,
+        seq: u32,
+        slots: Slots,
+    },
+    Deregister {
+        conn: ConnId,
+        seq: u32,
+    },
+    Consume {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+    },
+    CancelQueue {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+    },
+    /// `fail_fast`: no waiting for a worker to appear. `no_reply`: done when written to one.
+    Request {
+        conn: ConnId,
+        message: Outgoing,
+        no_reply: bool,
+        fail_fast: bool,
+    },
+    Send {
+        conn: ConnId,
+        message: Outgoing,
+    },
+    Reply {
+        conn: ConnId,
+        delivery: Delivery,
+        more: bool,
+        payload: Payload,
+    },
+    Ack {
+        conn: ConnId,
+        delivery: Delivery,
+    },
+    Fail {
+        conn: ConnId,
+        delivery: Delivery,
+        permanent: bool,
+        payload: Payload,
+    },
+    Progress {
+        conn: ConnId,
+        delivery: Delivery,
+        payload: Payload,
+    },
+    Extend {
+        conn: ConnId,
+        delivery: Delivery,
+        lease_ms: u32,
+    },
+    /// The caller gives up its own request.
+    Cancel {
+        conn: ConnId,
+        seq: u32,
+    },
+    /// The peer said CLOSING: it wants no new work; what it has it will finish.
+    PeerClosing {
+        conn: ConnId,
+    },
+    Admin {
+        conn: ConnId,
+        seq: u32,
+        call: AdminCall,
+    },
+    /// The broker is to end: no new work, `within_ms` for what runs.
+    Drain {
+        within_ms: u64,
+    },
+    /// Time passed; see [`crate::Engine::next_deadline`].
+    Tick,
+}

@@ -1,0 +1,140 @@
+//! The door: what is let in, and what is refused before it can cost anything.
+
+use turno_proto::model::{Code, ConnId, Durability, Mono, Payload, QueueName, limits};
+
+use crate::chain::{Lane, Links};
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::input::Outgoing;
+use crate::message::{Message, Origin, State, Wants};
+use crate::stats::bytes_of;
+
+impl Engine {
+    /// OPEN: a handle of the peer's choice stands for a queue, which comes into being if need be (S2.39).
+    pub(crate) fn open(&mut self, conn: ConnId, handle: u32, name: QueueName) -> Result<(), Code> {
+        if handle >= limits::HANDLES_MAX {
+            return Err(Code::TooManyHandles);
+        }
+        let Some(peer) = self.peers.get_mut(conn) else { return Ok(()) };
+        let queue = match self.queues.number_of(&name) {
+            Some(queue) => queue,
+            None if self.queues.len() >= self.settings.limits.queues_max => return Err(Code::TooManyQueues),
+            None => self.queues.create(name),
+        };
+        let before = peer.open(handle, queue);
+        self.queues.at_mut(queue).handles += 1;
+        if let Some(before) = before {
+            self.queues.at_mut(before).handles -= 1;
+            self.queues.forget_if_idle(before);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        conn: ConnId,
+        message: Outgoing,
+        no_reply: bool,
+        fail_fast: bool,
+        out: &mut impl Sink,
+    ) {
+        let seq = message.seq;
+        let wants = if no_reply { Wants::Nothing } else { Wants::Reply };
+        match self.admit(conn, &message, fail_fast) {
+            Ok(queue) => {
+                self.count(queue, |counters| &mut counters.requests);
+                let index = self.take_in(queue, message, wants, Some(Origin { conn, seq }));
+                self.place_new(index, out);
+            }
+            Err(code) => self.refuse(conn, seq, code, out),
+        }
+    }
+
+    pub(crate) fn send(&mut self, conn: ConnId, message: Outgoing, out: &mut impl Sink) {
+        let seq = message.seq;
+        match self.admit(conn, &message, false) {
+            Ok(queue) => {
+                self.count(queue, |counters| &mut counters.sends);
+                let index = self.take_in(queue, message, Wants::Settling, None);
+                out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Memory });
+                self.place_new(index, out);
+            }
+            Err(code) => self.refuse(conn, seq, code, out),
+        }
+    }
+
+    /// The queue a message goes to, or why it goes nowhere.
+    fn admit(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
+        let limits = &self.settings.limits;
+        let peer = self.peers.get(conn).ok_or(Code::CallerGone)?;
+        let queue = peer.queue_of(message.handle).ok_or(Code::UnknownHandle)?;
+        if message.priority.is_some_and(|priority| priority > limits::PRIORITY_MAX) || message.cost == Some(0) {
+            return Err(Code::BadOption);
+        }
+        if self.drain.is_some() {
+            return Err(Code::Closing);
+        }
+        if self.stats.bytes + bytes_of(message.payload.len()) > limits.memory_bytes_max {
+            return Err(Code::OverMemory);
+        }
+        if peer.owned.len() >= limits.in_flight_max {
+            return Err(Code::TooManyInFlight);
+        }
+        if fail_fast && self.queues.at(queue).rota.len() == 0 {
+            return Err(Code::NoResponder);
+        }
+        Ok(queue)
+    }
+
+    fn refuse(&mut self, conn: ConnId, seq: u32, code: Code, out: &mut impl Sink) {
+        self.stats.counters.refused += 1;
+        out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+    }
+
+    fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {
+        let Outgoing { deadline_ms, retries, priority, cost, payload, .. } = message;
+        let deadline = self.deadline(wants, deadline_ms);
+        let retries = match wants {
+            Wants::Reply => retries.unwrap_or(0),
+            Wants::Nothing => 0,
+            Wants::Settling => retries.unwrap_or(limits::SEND_RETRIES),
+        };
+        self.add_bytes(queue, bytes_of(payload.len()));
+        let index = self.messages.insert(Message {
+            serial: 0,
+            payload,
+            origin,
+            state: State::Waiting,
+            wants,
+            queue,
+            stamp: 0,
+            born: self.now,
+            deadline,
+            timer: None,
+            attempts: 0,
+            retries,
+            priority: priority.unwrap_or(limits::PRIORITY),
+            cost: cost.unwrap_or(1),
+            place: Links::default(),
+            owned: Links::default(),
+        });
+        if let Some(deadline) = deadline {
+            self.messages[index].timer = Some(self.timers.insert(deadline, index));
+        }
+        if let Some(peer) = origin.and_then(|origin| self.peers.get_mut(origin.conn)) {
+            peer.owned.push_back(&mut self.messages, Lane::Owned, index);
+        }
+        index
+    }
+
+    fn deadline(&self, wants: Wants, asked_ms: Option<u32>) -> Option<Mono> {
+        let within_ms = match wants {
+            Wants::Reply | Wants::Nothing => {
+                let asked_ms = asked_ms.unwrap_or(self.settings.limits.request_deadline_ms);
+                Some(asked_ms.min(limits::REQUEST_DEADLINE_MS_MAX))
+            }
+            Wants::Settling => asked_ms.map(|asked_ms| asked_ms.min(limits::SEND_DEADLINE_MS_MAX)),
+        };
+        within_ms.map(|ms| self.now.plus_millis(u64::from(ms)))
+    }
+}

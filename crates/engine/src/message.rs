@@ -1,0 +1,233 @@
+//! The table of messages: a slab of small records, found by index in one step.
+//!
+//! A vacant place remembers how its last delivery ended, so that a settling frame that comes too late can be
+//! told from one that comes twice and from one that was never the sender's to give.
+
+use std::ops::{Index, IndexMut};
+
+use turno_proto::model::view::MessageKind;
+use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload};
+
+use crate::chain::{Lane, Links, NIL};
+use crate::timers::TimerId;
+
+/// Where a message is. Each state carries only what is true in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In its queue's backlog.
+    Waiting,
+    /// At a worker, which will settle it.
+    Held { worker: ConnId, since: Mono },
+    /// Over for its caller; the worker was told to stop and still holds the slots.
+    Stopping { worker: ConnId },
+    /// Used up its attempts.
+    Dead,
+}
+
+/// What a message wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// A reply to its caller.
+    Reply,
+    /// To be written to a worker once, no more.
+    Nothing,
+    /// To be settled, however many attempts that takes within its limit.
+    Settling,
+}
+
+/// Who waits for the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) conn: ConnId,
+    pub(crate) seq: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) serial: u64,
+    pub(crate) payload: Payload,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) state: State,
+    pub(crate) wants: Wants,
+    pub(crate) queue: u32,
+    /// The number of its latest delivery.
+    pub(crate) stamp: u32,
+    pub(crate) born: Mono,
+    pub(crate) deadline: Option<Mono>,
+    pub(crate) timer: Option<TimerId>,
+    /// Deliveries made that count.
+    pub(crate) attempts: u16,
+    pub(crate) retries: u8,
+    pub(crate) priority: u8,
+    pub(crate) cost: u16,
+    /// In the backlog, at a worker, or among the dead letters.
+    pub(crate) place: Links,
+    /// Among the unanswered requests of its caller.
+    pub(crate) owned: Links,
+}
+
+impl Message {
+    pub(crate) fn attempts_max(&self) -> u16 {
+        u16::from(self.retries) + 1
+    }
+
+    pub(crate) fn kind(&self) -> MessageKind {
+        match self.wants {
+            Wants::Reply | Wants::Nothing => MessageKind::Request,
+            Wants::Settling => MessageKind::Send,
+        }
+    }
+
+    /// The worker whose slots it holds.
+    pub(crate) const fn holder(&self) -> Option<ConnId> {
+        match self.state {
+            State::Held { worker, .. } | State::Stopping { worker } => Some(worker),
+            State::Waiting | State::Dead => None,
+        }
+    }
+
+    pub(crate) fn past_deadline(&self, now: Mono) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
+/// How a message left the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its worker settled it.
+    Settled,
+    /// Anything else: expired, cancelled, given back, refused another attempt.
+    Otherwise,
+}
+
+/// Why a settling frame settles nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stray {
+    Late,
+    Doubled,
+    Forged,
+}
+
+#[derive(Debug)]
+enum Place {
+    Used(Message),
+    Vacant { next: u32, last: Last },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    stamp: u32,
+    holder: Option<ConnId>,
+    end: End,
+}
+
+/// All messages of the broker.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    places: Vec<Place>,
+    vacant: u32,
+    len: usize,
+    serial: u64,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self { places: Vec::new(), vacant: NIL, len: 0, serial: 0 }
+    }
+}
+
+impl Messages {
+    /// Takes a message in and gives it its serial.
+    pub(crate) fn insert(&mut self, mut message: Message) -> u32 {
+        self.serial += 1;
+        message.serial = self.serial;
+        self.len += 1;
+        if self.vacant == NIL {
+            let index = u32::try_from(self.places.len()).expect("memory limits keep messages far below 2^32");
+            self.places.push(Place::Used(message));
+            return index;
+        }
+        let index = self.vacant;
+        let place = &mut self.places[index as usize];
+        let Place::Vacant { next, .. } = *place else { panic!("the list of vacant places holds vacant ones only") };
+        self.vacant = next;
+        *place = Place::Used(message);
+        index
+    }
+
+    pub(crate) fn remove(&mut self, index: u32, holder: Option<ConnId>, end: End) -> Message {
+        let place = &mut self.places[index as usize];
+        let Place::Used(message) = place else { panic!("only a message that is there is removed") };
+        let vacant = Place::Vacant { next: self.vacant, last: Last { stamp: message.stamp, holder, end } };
+        let Place::Used(message) = std::mem::replace(place, vacant) else { unreachable!("matched above") };
+        self.vacant = index;
+        self.len -= 1;
+        message
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Message> {
+        match self.places.get(index as usize) {
+            Some(Place::Used(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The message with that id, if it is still here.
+    pub(crate) fn find(&self, id: MessageId, run: u64) -> Option<u32> {
+        let message = self.get(id.index())?;
+        (MessageId::new(run, message.serial, id.index()) == id).then_some(id.index())
+    }
+
+    /// Why `conn` cannot settle that delivery.
+    pub(crate) fn stray(&self, conn: ConnId, delivery: Delivery) -> Stray {
+        match self.places.get(delivery.index as usize) {
+            None => Stray::Forged,
+            Some(Place::Used(message)) if message.stamp == delivery.stamp => match message.holder() {
+                Some(holder) if holder != conn => Stray::Forged,
+                _ => Stray::Late,
+            },
+            Some(Place::Vacant { last, .. }) if last.stamp == delivery.stamp => match (last.holder, last.end) {
+                (Some(holder), _) if holder != conn => Stray::Forged,
+                (_, End::Settled) => Stray::Doubled,
+                _ => Stray::Late,
+            },
+            Some(_) => Stray::Late,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Message)> {
+        (0u32..).zip(&self.places).filter_map(|(index, place)| match place {
+            Place::Used(message) => Some((index, message)),
+            Place::Vacant { .. } => None,
+        })
+    }
+
+    pub(crate) fn links(&mut self, lane: Lane, index: u32) -> &mut Links {
+        let message = &mut self[index];
+        match lane {
+            Lane::Place => &mut message.place,
+            Lane::Owned => &mut message.owned,
+        }
+    }
+}
+
+impl Index<u32> for Messages {
+    type Output = Message;
+
+    fn index(&self, index: u32) -> &Message {
+        self.get(index).expect("rooms hold indexes of messages that are there")
+    }
+}
+
+impl IndexMut<u32> for Messages {
+    fn index_mut(&mut self, index: u32) -> &mut Message {
+        match self.places.get_mut(index as usize) {
+            Some(Place::Used(message)) => message,
+            _ => panic!("rooms hold indexes of messages that are there"),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Connections as the engine sees them: who asked for what, and, for a worker, what it may take and holds.
+
+use turno_proto::model::{ConnId, Mono, Slots};
+
+use crate::chain::{Chain, NIL};
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) id: ConnId,
+    pub(crate) name: String,
+    pub(crate) address: String,
+    /// Its first PING came.
+    pub(crate) ready: bool,
+    handles: Vec<u32>,
+    /// Its unanswered requests.
+    pub(crate) owned: Chain,
+    pub(crate) worker: Option<Box<Worker>>,
+}
+
+impl Peer {
+    /// The queue a handle stands for.
+    pub(crate) fn queue_of(&self, handle: u32) -> Option<u32> {
+        self.handles.get(handle as usize).copied().filter(|queue| *queue != NIL)
+    }
+
+    /// Points a handle at a queue; returns the one it pointed at before.
+    pub(crate) fn open(&mut self, handle: u32, queue: u32) -> Option<u32> {
+        let at = handle as usize;
+        if self.handles.len() <= at {
+            self.handles.resize(at + 1, NIL);
+        }
+        let before = std::mem::replace(&mut self.handles[at], queue);
+        (before != NIL).then_some(before)
+    }
+
+    /// The queues its handles point at, one for each handle.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = u32> {
+        self.handles.iter().copied().filter(|queue| *queue != NIL)
+    }
+}
+
+/// A queue that a worker consumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Consuming {
+    pub(crate) queue: u32,
+    /// Its number among the queue's consumers.
+    pub(crate) number: u32,
+}
+
+/// What makes a connection a worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// A number no other worker of this run gets.
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    /// What it asked for.
+    pub(crate) slots: Slots,
+    /// What it may use now: its slots, or what it still holds after a resize to fewer.
+    limit: u32,
+    used: u32,
+    /// No new work: somebody asked for that.
+    pub(crate) draining: bool,
+    /// DEREGISTER came; it only finishes what it holds (S0.15).
+    pub(crate) leaving: bool,
+    pub(crate) consumes: Vec<Consuming>,
+    /// Where the next round over its queues begins.
+    pub(crate) round: usize,
+    pub(crate) held: Chain,
+    /// The queue whose costly head it is kept free for.
+    pub(crate) reserved_for: Option<u32>,
+    pub(crate) registered: Mono,
+    pub(crate) last_used: Option<Mono>,
+    pub(crate) deliveries: u64,
+    pub(crate) settled: u64,
+    pub(crate) failed: u64,
+}
+
+impl Worker {
+    pub(crate) fn new(id: u64, name: String, slots: Slots, now: Mono) -> Self {
+        Self {
+            id,
+            name,
+            slots,
+            limit: slots.as_count(),
+            used: 0,
+            draining: false,
+            leaving: false,
+            consumes: Vec::new(),
+            round: 0,
+            held: Chain::default(),
+            reserved_for: None,
+            registered: now,
+            last_used: None,
+            deliveries: 0,
+            settled: 0,
+            failed: 0,
+        }
+    }
+
+    pub(crate) const fn used(&self) -> u32 {
+        self.used
+    }
+
+    pub(crate) const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Slots it could fill now, were it allowed to. Unlimited stays unlimited.
+    pub(crate) const fn room(&self) -> u32 {
+        match self.slots {
+            Slots::Unlimited => u32::MAX,
+            Slots::Limited(_) => self.limit - self.used,
+        }
+    }
+
+    /// Another number of slots. With more in use than that it gets nothing until it is below.
+    pub(crate) fn resize(&mut self, slots: Slots) {
+        self.slots = slots;
+        self.limit = slots.as_count().max(self.used);
+    }
+
+    pub(crate) fn take(&mut self, cost: u16) {
+        self.used += u32::from(cost);
+        assert!(self.used <= self.limit, "0 ≤ used ≤ slots, always");
+    }
+
+    pub(crate) fn give_back(&mut self, cost: u16) {
+        self.used = self.used.checked_sub(u32::from(cost)).expect("0 ≤ used ≤ slots, always");
+        self.limit = self.slots.as_count().max(self.used);
+    }
+}
+
+/// All connections, by the index the shell gave them.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    by_index: Vec<Option<Peer>>,
+    len: usize,
+}
+
+impl Peers {
+    pub(crate) fn insert(&mut self, id: ConnId, name: String, address: String) {
+        let at = id.index as usize;
+        if self.by_index.len() <= at {
+            self.by_index.resize_with(at + 1, || None);
+        }
+        assert!(self.by_index[at].is_none(), "the shell tells of a connection's end before it reuses the index");
+        let owned = Chain::default();
+        self.by_index[at] = Some(Peer { id, name, address, ready: false, handles: Vec::new(), owned, worker: None });
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, id: ConnId) -> Option<Peer> {
+        let peer = self.by_index.get_mut(id.index as usize)?.take_if(|peer| peer.id == id)?;
+        self.len -= 1;
+        Some(peer)
+    }
+
+    pub(crate) fn get(&self, id: ConnId) -> Option<&Peer> {
+        self.by_index.get(id.index as usize)?.as_ref().filter(|peer| peer.id == id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut Peer> {
+        self.by_index.get_mut(id.index as usize)?.as_mut().filter(|peer| peer.id == id)
+    }
+
+    pub(crate) fn worker(&self, id: ConnId) -> Option<&Worker> {
+        self.get(id)?.worker.as_deref()
+    }
+
+    /// A worker that rooms know to be there.
+    pub(crate) fn worker_mut(&mut self, id: ConnId) -> &mut Worker {
+        self.get_mut(id).and_then(|peer| peer.worker.as_deref_mut()).expect("rooms hold ids of workers that are there")
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
+        self.by_index.iter().flatten()
+    }
+}

@@ -1,0 +1,153 @@
+//! What the holder of a delivery says about it. The right to settle belongs to the worker that holds it, once.
+
+use turno_proto::model::{ConnId, Delivery, Payload};
+
+use crate::chain::Lane;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{End, Message, State, Wants};
+use crate::retry::Cause;
+use crate::stats::bytes_of;
+
+/// A delivery that is its holder's to settle.
+enum Claim {
+    /// Somebody waits for the outcome, or the message lives on with it.
+    Live(u32),
+    /// Its message is over; only the slots are left to give back.
+    Stopping(u32),
+}
+
+impl Engine {
+    /// REPLY: a piece, or the end, of the answer.
+    pub(crate) fn reply(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        more: bool,
+        payload: Payload,
+        out: &mut impl Sink,
+    ) {
+        let Some(index) = self.claim(conn, delivery, !more) else { return };
+        let message = &self.messages[index];
+        if message.wants == Wants::Reply {
+            match message.origin {
+                Some(origin) => out.effect(Effect::Reply { conn: origin.conn, seq: origin.seq, more, payload }),
+                None if more => {}
+                None => self.stats.counters.unclaimed += 1,
+            }
+        }
+        if !more {
+            self.settled(conn, index, |counters| &mut counters.replied);
+        }
+    }
+
+    /// ACK: done. A request that is only acknowledged has an empty reply.
+    pub(crate) fn ack(&mut self, conn: ConnId, delivery: Delivery, out: &mut impl Sink) {
+        match self.messages.get(delivery.index).map(|message| message.wants) {
+            Some(Wants::Reply) => self.reply(conn, delivery, false, Payload::default(), out),
+            _ => {
+                if let Some(index) = self.claim(conn, delivery, true) {
+                    self.settled(conn, index, |counters| &mut counters.acked);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn fail(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        permanent: bool,
+        payload: Payload,
+        out: &mut impl Sink,
+    ) {
+        let Some(index) = self.claim(conn, delivery, true) else { return };
+        self.peers.worker_mut(conn).failed += 1;
+        let queue = self.messages[index].queue;
+        self.count(queue, |counters| &mut counters.failed);
+        self.attempt_over(index, Cause::Failed { payload, permanent }, out);
+    }
+
+    /// PROGRESS goes to the caller as it is.
+    pub(crate) fn progress(&mut self, conn: ConnId, delivery: Delivery, payload: Payload, out: &mut impl Sink) {
+        let Some(index) = self.claim(conn, delivery, false) else { return };
+        if let Some(origin) = self.messages[index].origin {
+            out.effect(Effect::Progress { conn: origin.conn, seq: origin.seq, payload });
+        }
+    }
+
+    pub(crate) fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
+        if let Some(index) = self.claim(conn, delivery, false)
+            && self.settings.lease_ms.is_some()
+        {
+            self.arm_lease(index, u64::from(lease_ms));
+        }
+    }
+
+    /// The message of a delivery, if `conn` holds it; otherwise the frame is counted and dropped (S1.30). A
+    /// settling frame for a message that is over gives the slots back and nothing else.
+    fn claim(&mut self, conn: ConnId, delivery: Delivery, settles: bool) -> Option<u32> {
+        match self.held_by(conn, delivery) {
+            Some(Claim::Live(index)) => Some(index),
+            Some(Claim::Stopping(index)) => {
+                if settles {
+                    self.stats.counters.late += 1;
+                    self.finish(index, End::Settled);
+                }
+                None
+            }
+            None => {
+                let stray = self.messages.stray(conn, delivery);
+                self.count_stray(stray);
+                None
+            }
+        }
+    }
+
+    fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
+        let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
+        match message.state {
+            State::Held { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
+            State::Stopping { worker } if worker == conn => Some(Claim::Stopping(delivery.index)),
+            _ => None,
+        }
+    }
+
+    fn settled(
+        &mut self,
+        conn: ConnId,
+        index: u32,
+        counter: impl Fn(&mut turno_proto::model::view::Counters) -> &mut u64,
+    ) {
+        self.peers.worker_mut(conn).settled += 1;
+        let queue = self.messages[index].queue;
+        self.count(queue, counter);
+        self.finish(index, End::Settled);
+    }
+
+    /// Slots back to the worker that holds the message, once.
+    pub(crate) fn release(&mut self, index: u32) {
+        let Message { queue, cost, .. } = self.messages[index];
+        let worker = self.messages[index].holder().expect("only a held delivery is released");
+        self.queues.at_mut(queue).in_flight -= 1;
+        self.stats.in_flight -= 1;
+        let record = self.peers.worker_mut(worker);
+        record.held.remove(&mut self.messages, Lane::Place, index);
+        record.give_back(cost);
+        self.offer(worker);
+        self.forget_worker_if_gone(worker);
+    }
+
+    /// The message is over and leaves the broker.
+    pub(crate) fn finish(&mut self, index: u32, end: End) {
+        let holder = self.messages[index].holder();
+        if holder.is_some() {
+            self.release(index);
+        }
+        self.disarm(index);
+        self.disown(index);
+        let Message { queue, payload, .. } = self.messages.remove(index, holder, end);
+        self.drop_bytes(queue, bytes_of(payload.len()));
+        self.queues.forget_if_idle(queue);
+    }
+}

@@ -1,0 +1,159 @@
+//! A queue: the messages that wait, the workers that may take them, and the table of all queues.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::view::Counters;
+use turno_proto::model::{ConnId, QueueName};
+
+use crate::backlog::Backlog;
+use crate::chain::Chain;
+use crate::rota::Rota;
+
+/// A worker in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consumer {
+    pub(crate) worker: ConnId,
+    /// The worker's own handle of the queue.
+    pub(crate) handle: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) name: QueueName,
+    pub(crate) backlog: Backlog,
+    pub(crate) dead: Chain,
+    pub(crate) in_flight: u32,
+    /// Bytes of its messages, with overhead.
+    pub(crate) bytes: u64,
+    consumers: Vec<Option<Consumer>>,
+    pub(crate) rota: Rota,
+    /// Handles that point here, of all connections.
+    pub(crate) handles: u32,
+    /// The worker kept free for the head of the backlog, which costs more than anyone has free.
+    pub(crate) reserved: Option<ConnId>,
+    pub(crate) counters: Counters,
+}
+
+impl Queue {
+    fn new(name: QueueName) -> Self {
+        Self {
+            name,
+            backlog: Backlog::default(),
+            dead: Chain::default(),
+            in_flight: 0,
+            bytes: 0,
+            consumers: Vec::new(),
+            rota: Rota::default(),
+            handles: 0,
+            reserved: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A worker joins, at the bottom of the rota. Returns its number among the consumers.
+    pub(crate) fn join(&mut self, worker: ConnId, handle: u32, free: u32) -> u32 {
+        let consumer = Some(Consumer { worker, handle });
+        let number = self.consumers.iter().position(Option::is_none).unwrap_or(self.consumers.len());
+        if number == self.consumers.len() {
+            self.consumers.push(consumer);
+        } else {
+            self.consumers[number] = consumer;
+        }
+        let number = u32::try_from(number).expect("fewer consumers than connections, fewer of those than 2^32");
+        self.rota.insert(number, free);
+        number
+    }
+
+    pub(crate) fn leave(&mut self, number: u32) {
+        self.rota.remove(number);
+        self.consumers[number as usize] = None;
+        while self.consumers.last().is_some_and(Option::is_none) {
+            self.consumers.pop();
+        }
+    }
+
+    pub(crate) fn consumer(&self, number: u32) -> &Consumer {
+        self.consumers[number as usize].as_ref().expect("the rota holds consumers that are there")
+    }
+
+    /// Consumers in the order of their turn.
+    pub(crate) fn turns(&self) -> impl Iterator<Item = (u32, &Consumer)> {
+        self.rota.iter().map(|(number, _)| (number, self.consumer(number)))
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.handles == 0
+            && self.rota.len() == 0
+            && self.in_flight == 0
+            && self.backlog.is_empty()
+            && self.dead.is_empty()
+    }
+}
+
+/// All queues, by number and by name. Numbers are reused; nothing keeps one of a queue that is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    by_number: Vec<Option<Queue>>,
+    by_name: BTreeMap<QueueName, u32>,
+    vacant: Vec<u32>,
+}
+
+impl Queues {
+    pub(crate) fn number_of(&self, name: &QueueName) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        name.parse().ok().and_then(|name| self.number_of(&name))
+    }
+
+    pub(crate) fn create(&mut self, name: QueueName) -> u32 {
+        let queue = Some(Queue::new(name.clone()));
+        let number = match self.vacant.pop() {
+            Some(number) => {
+                self.by_number[number as usize] = queue;
+                number
+            }
+            None => {
+                self.by_number.push(queue);
+                u32::try_from(self.by_number.len() - 1).expect("limits keep queues far below 2^32")
+            }
+        };
+        self.by_name.insert(name, number);
+        number
+    }
+
+    /// Forgets a queue that nobody uses and that holds nothing.
+    pub(crate) fn forget_if_idle(&mut self, number: u32) {
+        let place = &mut self.by_number[number as usize];
+        if let Some(queue) = place.take_if(|queue| queue.is_idle()) {
+            self.by_name.remove(&queue.name);
+            self.vacant.push(number);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Queues by name, those after `after`.
+    pub(crate) fn after(&self, after: Option<&str>) -> impl Iterator<Item = (u32, &Queue)> {
+        let skip = after.map(str::to_owned);
+        self.by_name
+            .iter()
+            .filter(move |(name, _)| skip.as_deref().is_none_or(|skip| name.as_str() > skip))
+            .map(|(_, number)| (*number, self.at(*number)))
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Queue> {
+        self.by_number.get(number as usize)?.as_ref()
+    }
+
+    pub(crate) fn at(&self, number: u32) -> &Queue {
+        self.by_number[number as usize].as_ref().expect("rooms hold numbers of queues that are there")
+    }
+
+    pub(crate) fn at_mut(&mut self, number: u32) -> &mut Queue {
+        self.by_number[number as usize].as_mut().expect("rooms hold numbers of queues that are there")
+    }
+}

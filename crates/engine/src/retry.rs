@@ -1,0 +1,141 @@
+//! An attempt failed: another one, or the end (S2.33 to S2.37).
+
+use turno_proto::model::{Code, Payload, limits};
+
+use crate::chain::Lane;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{End, State, Wants};
+
+/// Why an attempt is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The worker said so. `permanent`: another attempt would do no better.
+    Failed { payload: Payload, permanent: bool },
+    /// The worker's connection ended.
+    WorkerLost,
+    /// The worker held it for too long.
+    LeaseExpired,
+}
+
+impl Cause {
+    const fn code(&self) -> Code {
+        match self {
+            Self::Failed { .. } => Code::Failed,
+            Self::WorkerLost => Code::WorkerLost,
+            Self::LeaseExpired => Code::LeaseExpired,
+        }
+    }
+
+    fn into_payload(self) -> Payload {
+        match self {
+            Self::Failed { payload, .. } => payload,
+            Self::WorkerLost | Self::LeaseExpired => Payload::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// The holder is done with the message without having done what it wants.
+    pub(crate) fn attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        let queue = message.queue;
+        if matches!(message.state, State::Stopping { .. }) {
+            self.finish(index, End::Otherwise);
+            return;
+        }
+        if cause == Cause::WorkerLost {
+            self.count(queue, |counters| &mut counters.lost);
+        }
+        if self.may_try_again(index, &cause) {
+            self.release(index);
+            self.count(queue, |counters| &mut counters.retried);
+            self.place_again(index);
+            return;
+        }
+        match self.messages[index].wants {
+            Wants::Nothing => self.finish(index, End::Settled),
+            Wants::Reply => {
+                let origin = self.messages[index].origin;
+                let code = cause.code();
+                // The worker said the last word itself only if it failed: a second word is then doubled.
+                let end = if code == Code::Failed { End::Settled } else { End::Otherwise };
+                self.finish(index, end);
+                if let Some(origin) = origin {
+                    let payload = cause.into_payload();
+                    out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+                }
+            }
+            Wants::Settling if self.messages[index].past_deadline(self.now) => {
+                self.count(queue, |counters| &mut counters.expired);
+                self.finish(index, End::Otherwise);
+            }
+            Wants::Settling => self.bury(index, cause),
+        }
+    }
+
+    /// Gives a delivery back as if it had never been handed out: no attempt counts.
+    pub(crate) fn give_back(&mut self, index: u32) {
+        let queue = self.messages[index].queue;
+        if matches!(self.messages[index].state, State::Stopping { .. }) || self.messages[index].wants == Wants::Nothing
+        {
+            self.finish(index, End::Otherwise);
+            return;
+        }
+        self.release(index);
+        self.messages[index].attempts -= 1;
+        self.count(queue, |counters| &mut counters.returned);
+        self.place_again(index);
+    }
+
+    fn may_try_again(&self, index: u32, cause: &Cause) -> bool {
+        let message = &self.messages[index];
+        let wanted = match message.wants {
+            Wants::Reply => message.origin.is_some(),
+            Wants::Settling => true,
+            Wants::Nothing => false,
+        };
+        let permanent = matches!(cause, Cause::Failed { permanent: true, .. });
+        wanted && !permanent && message.attempts < message.attempts_max() && !message.past_deadline(self.now)
+    }
+
+    /// The message becomes a dead letter of its queue.
+    fn bury(&mut self, index: u32, cause: Cause) {
+        self.release(index);
+        self.disarm(index);
+        let message = &mut self.messages[index];
+        message.state = State::Dead;
+        let number = message.queue;
+        self.failures.insert(index, last_words(cause));
+        let queue = self.queues.at_mut(number);
+        queue.dead.push_back(&mut self.messages, Lane::Place, index);
+        self.stats.dead += 1;
+        self.count(number, |counters| &mut counters.dead);
+        let oldest = self.queues.at(number).dead;
+        if oldest.len() as usize > self.settings.limits.dead_max
+            && let Some(oldest) = oldest.front()
+        {
+            self.count(number, |counters| &mut counters.dead_dropped);
+            self.unbury(oldest);
+        }
+    }
+
+    /// A dead letter leaves the broker.
+    pub(crate) fn unbury(&mut self, index: u32) {
+        let queue = self.messages[index].queue;
+        self.queues.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
+        self.failures.remove(&index);
+        self.stats.dead -= 1;
+        self.finish(index, End::Otherwise);
+    }
+}
+
+/// What a dead letter keeps of its last failure: a bounded text.
+fn last_words(cause: Cause) -> Payload {
+    let code = cause.code();
+    let (_, body) = cause.into_payload().split();
+    match code {
+        Code::Failed => Payload::body(body.slice(..body.len().min(limits::FAILURE_BYTES_MAX))),
+        _ => Payload::body(code.text().what),
+    }
+}

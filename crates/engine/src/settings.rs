@@ -1,0 +1,35 @@
+//! What the engine is told once, at its start.
+
+use turno_proto::model::Limits;
+
+use crate::policy::Policy;
+
+/// The engine's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The broker's name, for people.
+    pub name: String,
+    /// The broker's version, for people.
+    pub version: String,
+    /// 48 random bits that tell this run's message ids from every other run's.
+    pub run: u64,
+    /// Every limit.
+    pub limits: Limits,
+    /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
+    pub lease_ms: Option<u64>,
+    /// Whose turn it is.
+    pub policy: Policy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            name: "turno".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: 1,
+            limits: Limits::default(),
+            lease_ms: None,
+            policy: Policy::default(),
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! The engine's clockwork: a hierarchical timer wheel that says who is due and when to wake up next.
+//!
+//! Six levels of 64 slots, one slot of the lowest level being one millisecond. A timer sits in the
+//! level of the highest digit (base 64) in which its tick differs from the wheel's, and falls to a
+//! lower level each time the wheel arrives at its slot: at most five moves in its life. Occupancy
+//! bitmaps let the wheel skip empty time, so a jump of hours costs no more than a jump of one tick.
+//!
+//! This room must never read a clock (time comes in as an argument), never fire a timer early, and
+//! never keep an entry of a removed timer: most timers here are removed long before they are due.
+
+use turno_proto::model::Mono;
+
+/// Names a timer from its insertion until it is removed or popped; afterwards the id may be reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimerId(u32);
+
+#[derive(Debug)]
+pub(crate) struct Timers {
+    /// The first `SLOT_COUNT` entries are no timers but the slots: each is the anchor of a circular
+    /// list, so that unlinking needs to know neither the slot nor whether an end was hit.
+    entries: Vec<Entry>,
+    /// Bit `i` of level `l` is set exactly when slot `i` of that level holds a timer.
+    occupied: [u64; LEVEL_COUNT],
+    /// First entry of the free list, linked by `next`.
+    free_first: u32,
+    len: usize,
+    /// The latest time heard of.
+    now: Mono,
+    /// Where the wheel stands, in ticks. Behind `now` only while due timers wait to be popped.
+    elapsed: u64,
+}
+
+impl Timers {
+    pub(crate) fn new(now: Mono) -> Self {
+        Self {
+            entries: (0..SLOT_COUNT).map(anchor).collect(),
+            occupied: [0; LEVEL_COUNT],
+            free_first: NONE,
+            len: 0,
+            now,
+            elapsed: tick_floor(now),
+        }
+    }
+
+    /// A time in the past fires at the next `pop_due`. Timers of one tick fire in the order of their
+    /// insertion, unless one of them was put beyond the horizon of the wheel (two years).
+    pub(crate) fn insert(&mut self, at: Mono, owner: u32) -> TimerId {
+        let tick = if at <= self.now {
+            // Already due, although the tick that ends its millisecond may not have come yet.
+            tick_ceil(at).clamp(self.elapsed, tick_floor(self.now))
+        } else {
+            tick_ceil(at)
+        };
+        let index = self.allocate(tick, owner);
+        self.link(index);
+        self.len += 1;
+        TimerId(index)
+    }
+
+    /// The timer must be neither removed nor popped yet.
+    pub(crate) fn remove(&mut self, id: TimerId) {
+        self.unlink(id.0);
+        self.release(id.0);
+        self.len -= 1;
+    }
+
+    /// When to call `pop_due` next: not later than the tick at which the earliest timer fires, that
+    /// is its time rounded up to the millisecond (a deadline before that tick would find nothing to
+    /// pop and make the caller spin). May be earlier where the wheel has to move timers down.
+    pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        let (_, tick) = self.first_slot()?;
+        Some(Mono::from_micros(tick.saturating_mul(TICK_MICROS)))
+    }
+
+    /// Takes one timer whose time has come and gives its owner; call until there is none. A clock
+    /// that steps back counts as standing still.
+    pub(crate) fn pop_due(&mut self, now: Mono) -> Option<u32> {
+        self.now = self.now.max(now);
+        let tick_now = tick_floor(self.now);
+        while let Some((slot, tick)) = self.first_slot()
+            && tick <= tick_now
+        {
+            self.elapsed = tick;
+            if level_of(slot) == 0 {
+                let id = TimerId(self.entries[slot as usize].next);
+                let owner = self.entries[id.0 as usize].owner;
+                self.remove(id);
+                return Some(owner);
+            }
+            self.cascade(slot);
+        }
+        // Every slot left starts later than `tick_now`, so no timer's level changes by this.
+        self.elapsed = tick_now;
+        None
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Walks everything and asserts that lists, bitmaps, places and counts agree.
+    pub(crate) fn check(&self) {
+        let tick_now = tick_floor(self.now);
+        assert!(self.elapsed <= tick_now, "the wheel is not ahead of time");
+        let mut linked = 0;
+        for slot in 0..SLOT_COUNT {
+            let before = linked;
+            let ends = self.entries[slot as usize];
+            let (mut last, mut index) = (slot, ends.next);
+            while index != slot {
+                let entry = &self.entries[index as usize];
+                assert!(index >= SLOT_COUNT, "a slot's list holds timers only");
+                assert_eq!(entry.prev, last, "a list reads the same in both directions");
+                self.check_place(slot, entry.tick);
+                linked += 1;
+                assert!(linked <= self.len, "no more timers are linked than counted");
+                (last, index) = (index, entry.next);
+            }
+            assert_eq!(ends.prev, last, "a slot knows its last timer");
+            let occupied = self.occupied[level_of(slot)] & bit_of(slot) != 0;
+            assert_eq!(occupied, linked > before, "bits mark slots in use");
+        }
+        assert_eq!(linked, self.len, "every timer counted is linked");
+
+        let room = self.entries.len() - SLOT_COUNT as usize;
+        let mut unused = 0;
+        let mut index = self.free_first;
+        while index != NONE {
+            let entry = &self.entries[index as usize];
+            assert_eq!(entry.prev, NONE, "a free entry is marked as free");
+            unused += 1;
+            assert!(unused <= room, "the free list has an end");
+            index = entry.next;
+        }
+        assert_eq!(linked + unused, room, "an entry is linked or free");
+    }
+}
+
+const TICK_MICROS: u64 = 1_000;
+const DIGIT_BITS: u32 = 6;
+const DIGIT_MASK: u64 = (1 << DIGIT_BITS) - 1;
+const LEVEL_COUNT: usize = 6;
+const LEVEL_TOP: usize = LEVEL_COUNT - 1;
+/// Ticks to turns of the top level: one turn is one slot there.
+const TURN_BITS: u32 = DIGIT_BITS * LEVEL_TOP as u32;
+const SLOT_COUNT: u32 = (LEVEL_COUNT as u32) << DIGIT_BITS;
+/// No entry: the end of the free list, and in `prev` the mark of a free entry.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The first tick at which it may fire: its time, rounded up.
+    tick: u64,
+    owner: u32,
+    prev: u32,
+    next: u32,
+}
+
+impl Timers {
+    /// The occupied slot that starts first, and the tick it starts at. Whatever lies in a level lies
+    /// before everything in the levels above, so the lowest level in use has the answer.
+    fn first_slot(&self) -> Option<(u32, u64)> {
+        let level = self.occupied.iter().position(|&occupied| occupied != 0)?;
+        let shift = DIGIT_BITS * level as u32;
+        let here = self.elapsed >> shift;
+        let digit_here = (here & DIGIT_MASK) as u32;
+        // Only the top level wraps round; below it this never finds a slot behind the wheel.
+        let ahead = self.occupied[level].rotate_right(digit_here);
+        let there = here + u64::from(ahead.trailing_zeros());
+        Some((slot_at(level, there), there << shift))
+    }
+
+    fn slot_for(&self, tick: u64) -> u32 {
+        let turn_here = self.elapsed >> TURN_BITS;
+        let turns = (tick >> TURN_BITS) - turn_here;
+        if turns > 0 {
+            // Beyond the horizon: waits in the farthest slot and is placed again from there.
+            return slot_at(LEVEL_TOP, turn_here + turns.min(DIGIT_MASK));
+        }
+        let level = ((tick ^ self.elapsed) | 1).ilog2() / DIGIT_BITS;
+        slot_at(level as usize, tick >> (DIGIT_BITS * level))
+    }
+
+    /// Empties a slot at whose start the wheel has arrived into the levels below, keeping the order.
+    fn cascade(&mut self, slot: u32) {
+        let anchor = &mut self.entries[slot as usize];
+        let mut index = anchor.next;
+        (anchor.prev, anchor.next) = (slot, slot);
+        self.occupied[level_of(slot)] &= !bit_of(slot);
+        while index != slot {
+            let next = self.entries[index as usize].next;
+            self.link(index);
+            index = next;
+        }
+    }
+
+    fn link(&mut self, index: u32) {
+        let slot = self.slot_for(self.entries[index as usize].tick);
+        let last = self.entries[slot as usize].prev;
+        let entry = &mut self.entries[index as usize];
+        (entry.prev, entry.next) = (last, slot);
+        self.entries[last as usize].next = index;
+        self.entries[slot as usize].prev = index;
+        self.occupied[level_of(slot)] |= bit_of(slot);
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Entry { prev, next, .. } = self.entries[index as usize];
+        assert_ne!(prev, NONE, "a timer ends once: removed or popped, not both");
+        self.entries[prev as usize].next = next;
+        self.entries[next as usize].prev = prev;
+        if prev == next {
+            // In a circular list only an anchor can stand on both sides: the slot is empty now.
+            self.occupied[level_of(prev)] &= !bit_of(prev);
+        }
+    }
+
+    fn allocate(&mut self, tick: u64, owner: u32) -> u32 {
+        if self.free_first == NONE {
+            let index = self.entries.len();
+            assert!(index < NONE as usize, "timers do not outnumber ids");
+            self.entries.push(anchor(NONE));
+            self.release(index as u32);
+        }
+        let index = self.free_first;
+        let entry = &mut self.entries[index as usize];
+        self.free_first = entry.next;
+        (entry.tick, entry.owner) = (tick, owner);
+        index
+    }
+
+    fn release(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        (entry.prev, entry.next) = (NONE, self.free_first);
+        self.free_first = index;
+    }
+
+    fn check_place(&self, slot: u32, tick: u64) {
+        assert!(tick >= self.elapsed, "no timer lies behind the wheel");
+        if level_of(slot) < LEVEL_TOP {
+            let place = self.slot_for(tick);
+            assert_eq!(slot, place, "a timer lies where its tick belongs");
+            return;
+        }
+        let turn_here = self.elapsed >> TURN_BITS;
+        let turns = u64::from(slot).wrapping_sub(turn_here) & DIGIT_MASK;
+        let turns_left = (tick >> TURN_BITS) - turn_here;
+        assert!(turns > 0, "the turn the wheel is in has left the top level");
+        assert!(turns <= turns_left, "no timer waits beyond its own turn");
+    }
+}
+
+fn anchor(slot: u32) -> Entry {
+    Entry { tick: 0, owner: NONE, prev: slot, next: slot }
+}
+
+fn tick_floor(time: Mono) -> u64 {
+    time.as_micros() / TICK_MICROS
+}
+
+fn tick_ceil(time: Mono) -> u64 {
+    time.as_micros().div_ceil(TICK_MICROS)
+}
+
+/// `position` counts slots of that level since time zero.
+fn slot_at(level: usize, position: u64) -> u32 {
+    ((level as u32) << DIGIT_BITS) | (position & DIGIT_MASK) as u32
+}
+
+fn level_of(slot: u32) -> usize {
+    (slot >> DIGIT_BITS) as usize
+}
+
+fn bit_of(slot: u32) -> u64 {
+    1 << (u64::from(slot) & DIGIT_MASK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const HORIZON_MILLIS: u64 = 1 << 36;
+
+    fn micros(micros: u64) -> Mono {
+        Mono::from_micros(micros)
+    }
+
+    fn millis(millis: u64) -> Mono {
+        Mono::from_millis(millis)
+    }
+
+    fn pop_all(timers: &mut Timers, now: Mono) -> Vec<u32> {
+        let owners = std::iter::from_fn(|| timers.pop_due(now)).collect();
+        timers.check();
+        owners
+    }
+
+    #[test]
+    fn a_time_is_rounded_up_to_its_tick() {
+        // (time, last moment without it, first moment with it), in microseconds
+        for (at, still, due) in [
+            (5_000, 4_999, 5_000),
+            (5_001, 5_999, 6_000),
+            (64_000, 63_999, 64_000),
+            (4_095_001, 4_095_999, 4_096_000),
+            (4_099_999, 4_099_999, 4_100_000),
+        ] {
+            let mut timers = Timers::new(micros(300));
+            assert_eq!(pop_all(&mut timers, micros(at - 1_001)), []);
+            timers.insert(micros(at), 1);
+            assert_eq!(timers.next_deadline(), Some(micros(due)), "{at}");
+            assert_eq!(pop_all(&mut timers, micros(still)), [], "{at} is early");
+            assert_eq!(pop_all(&mut timers, micros(due)), [1], "{at} is late");
+        }
+    }
+
+    #[test]
+    fn a_time_in_the_past_fires_at_the_next_pop() {
+        for at in [0, 1, 9_999, 10_000, 10_001, 10_500] {
+            let mut timers = Timers::new(micros(10_500));
+            timers.insert(micros(at), 1);
+            assert!(timers.next_deadline() <= Some(micros(10_500)));
+            // A clock that steps back counts as standing still.
+            assert_eq!(pop_all(&mut timers, micros(0)), [1], "{at}");
+        }
+    }
+
+    #[test]
+    fn timers_of_one_tick_fire_in_the_order_of_insertion() {
+        let mut timers = Timers::new(millis(0));
+        timers.insert(millis(70_000), 1);
+        timers.insert(millis(70_001), 4);
+        timers.insert(millis(70_000), 2);
+        assert_eq!(pop_all(&mut timers, millis(69_999)), []);
+        timers.insert(millis(70_000), 3);
+        timers.insert(millis(70_001), 5);
+        assert_eq!(pop_all(&mut timers, millis(3_600_000)), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn every_level_fires_at_its_tick_within_few_naps() {
+        // Starts just before places where digits of the wheel roll over.
+        for bits in [0, 6, 12, 30, 36, 40] {
+            let start = (1 << bits) - 1;
+            let mut timers = Timers::new(millis(start));
+            let expected: Vec<_> = (0..36).map(|bits| (start + (1 << bits), bits)).collect();
+            for &(at, owner) in expected.iter().rev() {
+                timers.insert(millis(at), owner);
+            }
+            let mut fired = Vec::new();
+            let mut naps = 0..36 * LEVEL_COUNT;
+            while let (Some(now), Some(_)) = (timers.next_deadline(), naps.next()) {
+                let owners = pop_all(&mut timers, now).into_iter();
+                fired.extend(owners.map(|owner| (now.as_millis(), owner)));
+            }
+            assert_eq!(fired, expected);
+        }
+    }
+
+    #[test]
+    fn a_time_beyond_the_horizon_is_placed_again() {
+        let mut timers = Timers::new(millis(1_000));
+        let never = timers.insert(micros(u64::MAX), 9);
+        timers.insert(millis(3 * HORIZON_MILLIS), 1);
+        assert_eq!(pop_all(&mut timers, millis(3 * HORIZON_MILLIS - 1)), []);
+        assert_eq!(pop_all(&mut timers, millis(3 * HORIZON_MILLIS)), [1]);
+        timers.remove(never);
+        assert_eq!(timers.next_deadline(), None);
+    }
+
+    #[test]
+    fn a_removed_timer_leaves_nothing_behind() {
+        let mut timers = Timers::new(millis(0));
+        for round in 0..10_000 {
+            let id = timers.insert(millis(30_000 + round), 1);
+            timers.remove(id);
+        }
+        timers.check();
+        assert_eq!((timers.len(), timers.next_deadline()), (0, None));
+        assert_eq!(timers.entries.len(), SLOT_COUNT as usize + 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a timer ends once")]
+    fn removing_a_popped_timer_is_a_bug_of_the_caller() {
+        let mut timers = Timers::new(millis(0));
+        let id = timers.insert(millis(1), 1);
+        assert_eq!(timers.pop_due(millis(1)), Some(1));
+        timers.remove(id);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Negative: that far in the past.
+        Insert(i64),
+        /// The timer of that many steps ago, if it is still there.
+        Remove(u32),
+        /// Lets time pass and pops at most that many, so that later steps meet a half-drained wheel.
+        Advance(u64, usize),
+    }
+
+    /// Spreads evenly over magnitudes: microseconds up to some eighteen years.
+    fn span() -> impl Strategy<Value = u64> {
+        (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise & ((1 << bits) - 1))
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            5 => span().prop_map(|ahead| Step::Insert(ahead as i64)),
+            1 => span().prop_map(|ago| Step::Insert(-(ago as i64))),
+            4 => (1u32..20).prop_map(Step::Remove),
+            2 => (span(), 0usize..4).prop_map(|(span, most)| Step::Advance(span, most)),
+            2 => span().prop_map(|span| Step::Advance(span, usize::MAX)),
+        ]
+    }
+
+    /// The wheel beside a plain table of its timers: by owner the id, the time, and the moment from
+    /// which the timer may no longer be withheld.
+    struct Pair {
+        timers: Timers,
+        table: BTreeMap<u32, (TimerId, u64, u64)>,
+        now: u64,
+        /// The latest time the wheel has heard of.
+        told: u64,
+    }
+
+    impl Pair {
+        fn apply(&mut self, seq: u32, step: Step) {
+            match step {
+                Step::Insert(delay) => {
+                    let at = self.now.saturating_add_signed(delay);
+                    let tick = if at <= self.told { 1 } else { TICK_MICROS };
+                    let id = self.timers.insert(micros(at), seq);
+                    self.table.insert(seq, (id, at, at.next_multiple_of(tick)));
+                }
+                Step::Remove(back) => {
+                    if let Some((id, ..)) = self.table.remove(&seq.wrapping_sub(back)) {
+                        self.timers.remove(id);
+                    }
+                }
+                Step::Advance(span, most) => {
+                    self.now += span;
+                    self.pop(most);
+                }
+            }
+            self.compare();
+        }
+
+        fn pop(&mut self, most: usize) {
+            for _ in 0..most {
+                self.told = self.now;
+                let Some(owner) = self.timers.pop_due(micros(self.now)) else {
+                    let late = self.table.values().find(|timer| timer.2 <= self.now);
+                    assert_eq!(late, None, "withheld at {}", self.now);
+                    let next = self.timers.next_deadline();
+                    let sleeps = next.is_none_or(|next| next > micros(self.now));
+                    assert!(sleeps, "a drained wheel lets its caller sleep");
+                    return;
+                };
+                let timer = self.table.remove(&owner);
+                let (_, at, _) = timer.expect("only a live timer fires, and once");
+                assert!(at <= self.now, "{at} fired early at {}", self.now);
+            }
+        }
+
+        fn compare(&self) {
+            self.timers.check();
+            assert_eq!(self.timers.len(), self.table.len());
+            let next = self.timers.next_deadline();
+            assert_eq!(next.is_none(), self.table.is_empty());
+            let earliest = self.table.values().map(|timer| timer.2).min();
+            let latest = earliest.map(|earliest| micros(earliest.max(self.now)));
+            assert!(next <= latest, "{next:?} is later than {latest:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_table(now in span(), steps in prop::collection::vec(step(), 1..120)) {
+            let timers = Timers::new(micros(now));
+            let mut pair = Pair { timers, table: BTreeMap::new(), now, told: now };
+            for (seq, step) in (0u32..).zip(steps) {
+                pair.apply(seq, step);
+            }
+            // Nothing is lost: what is left fires when the caller sleeps from deadline to deadline.
+            while let Some(next) = pair.timers.next_deadline() {
+                pair.now = pair.now.max(next.as_micros());
+                pair.pop(usize::MAX);
+            }
+            pair.compare();
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Workers come, change their size, choose queues and go.
+
+use turno_proto::model::{Code, ConnId, Slots};
+
+use crate::chain::Lane;
+use crate::dispatch::Item;
+use crate::effect::Sink;
+use crate::engine::{Engine, answer};
+use crate::message::{End, State};
+use crate::peer::{Consuming, Worker};
+use crate::retry::Cause;
+
+impl Engine {
+    /// The first PING: from now on the connection may get work (S1.7).
+    pub(crate) fn ready(&mut self, conn: ConnId) {
+        if let Some(peer) = self.peers.get_mut(conn) {
+            peer.ready = true;
+            self.offer(conn);
+        }
+    }
+
+    /// REGISTER; again on the same connection it overwrites the slots and goes to the bottom (S0.12).
+    pub(crate) fn register(&mut self, conn: ConnId, seq: u32, slots: Slots, name: String, out: &mut impl Sink) {
+        let Some(peer) = self.peers.get_mut(conn) else { return };
+        let name = if name.is_empty() { peer.name.clone() } else { name };
+        if let Some(worker) = &mut peer.worker {
+            worker.resize(slots);
+            worker.name = name;
+            worker.draining = false;
+            worker.leaving = false;
+            for &Consuming { queue, number } in &worker.consumes {
+                self.queues.at_mut(queue).rota.touch(number);
+            }
+        } else {
+            self.worker_ids += 1;
+            self.workers.insert(self.worker_ids, conn);
+            peer.worker = Some(Box::new(Worker::new(self.worker_ids, name, slots, self.now)));
+        }
+        self.offer(conn);
+        answer(conn, seq, Ok(()), out);
+    }
+
+    pub(crate) fn resize(&mut self, conn: ConnId, slots: Slots) -> Result<(), Code> {
+        self.registered(conn)?.resize(slots);
+        self.unreserve_if_too_small(conn);
+        self.offer(conn);
+        Ok(())
+    }
+
+    /// DEREGISTER: no new work; what it holds it may still settle (S0.14, S0.15).
+    pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
+        self.registered(conn)?.leaving = true;
+        self.leave_all(conn);
+        self.forget_worker_if_gone(conn);
+        Ok(())
+    }
+
+    pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, out: &mut impl Sink) {
+        let result = self.try_consume(conn, handle);
+        answer(conn, seq, result, out);
+    }
+
+    fn try_consume(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
+        let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
+        let worker = self.registered(conn)?;
+        let queue = queue.ok_or(Code::UnknownHandle)?;
+        if worker.consumes.iter().any(|consuming| consuming.queue == queue) {
+            return Err(Code::AlreadyConsuming);
+        }
+        let number = self.queues.at_mut(queue).join(conn, handle, 0);
+        self.peers.worker_mut(conn).consumes.push(Consuming { queue, number });
+        self.offer(conn);
+        Ok(())
+    }
+
+    pub(crate) fn cancel_queue(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
+        let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
+        let worker = self.registered(conn)?;
+        let queue = queue.ok_or(Code::UnknownHandle)?;
+        let at = worker.consumes.iter().position(|consuming| consuming.queue == queue).ok_or(Code::NotFound)?;
+        let consuming = worker.consumes.remove(at);
+        self.leave(conn, consuming);
+        Ok(())
+    }
+
+    /// The peer said CLOSING: a worker gets nothing new.
+    pub(crate) fn peer_closing(&mut self, conn: ConnId) {
+        if let Ok(worker) = self.registered(conn) {
+            worker.draining = true;
+            self.withhold(conn);
+        }
+    }
+
+    /// The connection ended. Its own requests end with it, what it held goes to others, in order.
+    pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+        self.abandon_requests(conn);
+        self.leave_all(conn);
+        while let Some(newest) = self.peers.worker(conn).and_then(|worker| worker.held.back()) {
+            self.attempt_over(newest, Cause::WorkerLost, out);
+        }
+        let Some(peer) = self.peers.remove(conn) else { return };
+        if let Some(worker) = &peer.worker {
+            self.workers.remove(&worker.id);
+        }
+        for queue in peer.handles() {
+            self.queues.at_mut(queue).handles -= 1;
+            self.queues.forget_if_idle(queue);
+        }
+    }
+
+    /// Waiting requests of a caller that is gone end; those at a worker go on, but nobody takes the reply
+    /// (S1.35).
+    fn abandon_requests(&mut self, conn: ConnId) {
+        while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
+            self.disown(index);
+            self.messages[index].origin = None;
+            if self.messages[index].state == State::Waiting {
+                self.unplace(index);
+                self.finish(index, End::Otherwise);
+            }
+        }
+    }
+
+    /// A message leaves the list of its caller's unanswered requests. It keeps its origin.
+    pub(crate) fn disown(&mut self, index: u32) {
+        let owner = self.messages[index].origin.and_then(|origin| self.peers.get_mut(origin.conn));
+        if let Some(peer) = owner {
+            peer.owned.remove(&mut self.messages, Lane::Owned, index);
+            self.messages[index].origin = None;
+        }
+    }
+
+    /// Shows the worker's room everywhere and lets it be filled.
+    pub(crate) fn offer(&mut self, conn: ConnId) {
+        self.show_room(conn);
+        self.agenda.push_back(Item::Worker(conn));
+    }
+
+    /// The worker gets nothing new; a queue that had it reserved looks for another.
+    pub(crate) fn withhold(&mut self, conn: ConnId) {
+        self.unreserve(conn);
+        self.show_room(conn);
+    }
+
+    fn unreserve_if_too_small(&mut self, conn: ConnId) {
+        let worker = self.peers.worker_mut(conn);
+        if let Some(queue) = worker.reserved_for {
+            let slots = worker.slots.as_count();
+            let head = self.queues.at(queue).backlog.head().expect("a reservation is for the head of a backlog");
+            if slots < u32::from(self.messages[head].cost) {
+                self.unreserve(conn);
+            }
+        }
+    }
+
+    fn unreserve(&mut self, conn: ConnId) {
+        let reserved = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()?.reserved_for.take());
+        if let Some(queue) = reserved {
+            self.queues.at_mut(queue).reserved = None;
+            self.agenda.push_back(Item::Queue(queue));
+        }
+    }
+
+    fn leave_all(&mut self, conn: ConnId) {
+        self.unreserve(conn);
+        let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
+        for consuming in std::mem::take(&mut worker.consumes) {
+            self.leave(conn, consuming);
+        }
+    }
+
+    fn leave(&mut self, conn: ConnId, Consuming { queue, number }: Consuming) {
+        if self.queues.at(queue).reserved == Some(conn) {
+            self.unreserve(conn);
+            self.show_room(conn);
+        }
+        self.queues.at_mut(queue).leave(number);
+        self.queues.forget_if_idle(queue);
+    }
+
+    /// A worker that deregistered and holds nothing more is no worker.
+    pub(crate) fn forget_worker_if_gone(&mut self, conn: ConnId) {
+        let Some(peer) = self.peers.get_mut(conn) else { return };
+        if let Some(worker) = peer.worker.take_if(|worker| worker.leaving && worker.held.is_empty()) {
+            self.workers.remove(&worker.id);
+        }
+    }
+
+    fn registered(&mut self, conn: ConnId) -> Result<&mut Worker, Code> {
+        let worker = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut());
+        worker.filter(|worker| !worker.leaving).ok_or(Code::NotRegistered)
+    }
+}

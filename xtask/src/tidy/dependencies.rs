@@ -1,0 +1,220 @@
+//! Rules about who may depend on whom, read from the manifests: the compiler then enforces the rest.
+
+use super::{Breach, crate_folder};
+use crate::toml::Toml;
+use crate::tree::{File, Tree};
+use crate::word::find_word;
+
+/// Crates that others compile into their programs, so that errors are closed enums.
+const LIBRARIES: [&str; 3] = ["proto", "engine", "client"];
+
+/// What proto must not pull in: it is bytes in, values out.
+const TOO_MUCH_FOR_PROTO: [&str; 3] = ["tokio", "tokio-util", "serde_json"];
+
+const ENGINE_MAY_TAKE: [&str; 1] = ["bytes"];
+
+/// One dependency of a manifest.
+struct Dependency {
+    name: String,
+    line: usize,
+    /// Part of what is shipped; tests may take more.
+    is_shipped: bool,
+}
+
+pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
+    let ours: Vec<(&str, String)> = crate_manifests(tree)
+        .filter_map(|(folder, _, toml)| Some((folder, toml.string("package", "name")?.to_owned())))
+        .collect();
+    let mut breaches = Vec::new();
+    for (folder, file, toml) in crate_manifests(tree) {
+        for dependency in dependencies(&toml) {
+            let found = ours.iter().find(|(_, package)| *package == dependency.name);
+            if let Some((other, _)) = found
+                && let Some(rule) = forbids(folder, other)
+            {
+                let advice = format!("{folder} depends on {other}: {rule}");
+                breaches.push(Breach::new(&file.path, dependency.line, advice));
+            }
+        }
+    }
+    breaches
+}
+
+/// Why `crates/from` must not depend on `crates/to`, if it must not.
+fn forbids(from: &str, to: &str) -> Option<&'static str> {
+    match (from, to) {
+        ("proto", _) => Some("proto depends on none of our crates; move what it needs into proto"),
+        ("engine", "proto") | ("client", "proto") => None,
+        ("engine", _) => Some("engine depends on proto only; pass values in, give effects out"),
+        ("client", _) => Some("client depends on proto only; test it against the real binary in e2e"),
+        ("e2e", "engine") => Some("e2e drives the real binary; look at it from outside"),
+        _ => None,
+    }
+}
+
+pub(super) fn outside(tree: &Tree) -> Vec<Breach> {
+    let names: Vec<String> =
+        crate_manifests(tree).filter_map(|(_, _, toml)| Some(toml.string("package", "name")?.to_owned())).collect();
+    let mut breaches = Vec::new();
+    for (folder, file, toml) in crate_manifests(tree) {
+        let shipped = dependencies(&toml).into_iter().filter(|dependency| dependency.is_shipped);
+        for dependency in shipped {
+            let name = dependency.name.as_str();
+            let is_ours = names.iter().any(|ours| ours == name);
+            let advice = match folder {
+                "proto" if TOO_MUCH_FOR_PROTO.contains(&name) => {
+                    format!("proto takes {name}: it must not; bytes in, values out")
+                }
+                "engine" if !is_ours && !ENGINE_MAY_TAKE.contains(&name) => {
+                    format!("engine takes {name}: of others it takes bytes only; write an ADR first")
+                }
+                _ => continue,
+            };
+            breaches.push(Breach::new(&file.path, dependency.line, advice));
+        }
+    }
+    breaches
+}
+
+pub(super) fn anyhow_in_library(tree: &Tree) -> Vec<Breach> {
+    let advice = "anyhow in a library: return a closed, comparable enum (thiserror)";
+    let mut breaches = Vec::new();
+    for (folder, file, toml) in crate_manifests(tree) {
+        let found = dependencies(&toml).into_iter().filter(|dependency| dependency.name == "anyhow");
+        if LIBRARIES.contains(&folder) {
+            breaches.extend(found.map(|dependency| Breach::new(&file.path, dependency.line, advice)));
+        }
+    }
+    let is_library = |file: &File| crate_folder(&file.path).is_some_and(|name| LIBRARIES.contains(&name));
+    for (file, source) in tree.sources().filter(|(file, _)| is_library(file)) {
+        let named = source.numbered().filter(|(_, line)| find_word(&line.code, "anyhow").is_some());
+        breaches.extend(named.map(|(number, _)| Breach::new(&file.path, number, advice)));
+    }
+    breaches
+}
+
+/// The manifests of `crates/*`, each with the name of its folder.
+fn crate_manifests(tree: &Tree) -> impl Iterator<Item = (&str, &File, Toml)> {
+    tree.files().filter_map(|file| {
+        let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        (!folder.contains('/')).then(|| (folder, file, Toml::read(&file.text)))
+    })
+}
+
+/// All dependencies of a manifest, whatever form they are written in.
+fn dependencies(toml: &Toml) -> Vec<Dependency> {
+    let mut found: Vec<Dependency> = Vec::new();
+    for entry in toml.entries() {
+        let is_table = entry.section.ends_with("dependencies");
+        let (section, name) = match entry.section.rsplit_once('.') {
+            // `[dependencies.name]`: the section itself names it, so its first entry is enough.
+            Some((section, name)) if section.ends_with("dependencies") && !is_table => (section, name),
+            _ if is_table => {
+                let name = entry.key.split('.').next().unwrap_or(&entry.key);
+                (entry.section.as_str(), name)
+            }
+            _ => continue,
+        };
+        // `new_name = { package = "real" }`: the real name is the one that counts.
+        let renamed = entry.value.split_once("package = \"").and_then(|(_, rest)| rest.split('"').next());
+        let is_package_key = !is_table && entry.key == "package";
+        let real = if is_package_key { entry.strings().next() } else { renamed };
+        let name = real.unwrap_or_else(|| name.trim_matches('"'));
+        let is_shipped = !section.ends_with("dev-dependencies");
+        let is_known = |known: &Dependency| known.name == name && known.is_shipped == is_shipped;
+        if !found.iter().any(is_known) {
+            found.push(Dependency { name: name.to_owned(), line: entry.line, is_shipped });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::places;
+    use super::*;
+
+    /// A manifest whose first dependency stands in line 4.
+    fn manifest(name: &str, dependencies: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n[dependencies]\n{dependencies}")
+    }
+
+    /// Where a rule finds fault when `crates/<folder>` has these dependencies.
+    fn faults(check: fn(&Tree) -> Vec<Breach>, folder: &str, dependencies: &str) -> Vec<String> {
+        let folders = ["client", "e2e", "engine", "proto", "turno"];
+        let files: Vec<(String, String)> = folders
+            .iter()
+            .map(|one| {
+                let mine = if *one == folder { dependencies } else { "" };
+                let path = format!("crates/{one}/Cargo.toml");
+                (path, manifest(&format!("turno-{one}").replace("turno-turno", "turno"), mine))
+            })
+            .collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        places(check, &files)
+    }
+
+    #[test]
+    fn wrong_directions_are_found() {
+        for (folder, bad) in [
+            ("proto", "turno-client = { path = \"../client\" }\n"),
+            ("engine", "turno-client.workspace = true\n"),
+            ("client", "turno-engine.workspace = true\n"),
+            ("client", "turno.workspace = true\n"),
+            ("e2e", "brain = { package = \"turno-engine\", path = \"../engine\" }\n"),
+        ] {
+            let wanted = format!("crates/{folder}/Cargo.toml:4");
+            assert_eq!(faults(direction, folder, bad), [wanted], "{folder} {bad}");
+        }
+        let in_tests = "bytes = \"1\"\n[dev-dependencies]\nturno-engine.workspace = true\n";
+        assert_eq!(faults(direction, "client", in_tests), ["crates/client/Cargo.toml:6"]);
+        let table = "[dependencies.turno-engine]\nworkspace = true\n";
+        assert_eq!(faults(direction, "e2e", table), ["crates/e2e/Cargo.toml:5"]);
+    }
+
+    #[test]
+    fn right_directions_are_left() {
+        for (folder, good) in [
+            ("proto", "bytes.workspace = true\n"),
+            ("engine", "turno-proto.workspace = true\n"),
+            ("client", "turno-proto.workspace = true\n"),
+            ("turno", "turno-proto.workspace = true\nturno-engine.workspace = true\nturno-client.workspace = true\n"),
+            ("e2e", "turno-client.workspace = true\n"),
+        ] {
+            assert!(faults(direction, folder, good).is_empty(), "{folder} {good}");
+        }
+    }
+
+    #[test]
+    fn outside_dependencies_are_found() {
+        for (folder, bad) in [
+            ("proto", "tokio = { workspace = true, features = [\n  \"net\",\n] }\n"),
+            ("proto", "tokio-util = \"1\"\n"),
+            ("proto", "serde_json.workspace = true\n"),
+            ("engine", "serde.workspace = true\n"),
+        ] {
+            let wanted = format!("crates/{folder}/Cargo.toml:4");
+            assert_eq!(faults(outside, folder, bad), [wanted], "{folder} {bad}");
+        }
+        let target = "[target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n";
+        assert_eq!(faults(outside, "engine", target), ["crates/engine/Cargo.toml:5"]);
+    }
+
+    #[test]
+    fn allowed_outside_dependencies_are_left() {
+        let engine = "bytes.workspace = true\nturno-proto.workspace = true\n[dev-dependencies]\nproptest = \"1\"\n";
+        assert!(faults(outside, "engine", engine).is_empty());
+        assert!(faults(outside, "proto", "serde.workspace = true\n").is_empty());
+        assert!(faults(outside, "turno", "tokio.workspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn anyhow_is_found_in_libraries() {
+        assert_eq!(faults(anyhow_in_library, "client", "anyhow = \"1\"\n"), ["crates/client/Cargo.toml:4"]);
+        assert!(faults(anyhow_in_library, "turno", "anyhow = \"1\"\n").is_empty());
+        let code = "use anyhow::Result;\n";
+        let files = [("crates/engine/src/a.rs", code), ("crates/turno/src/a.rs", code)];
+        assert_eq!(places(anyhow_in_library, &files), ["crates/engine/src/a.rs:1"]);
+        assert!(places(anyhow_in_library, &[("crates/proto/src/a.rs", "// anyhow\n")]).is_empty());
+    }
+}

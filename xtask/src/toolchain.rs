@@ -1,0 +1,133 @@
+//! The tools a run needs: looked for, installed where that is possible, and named if missing.
+
+use crate::toml::Toml;
+
+/// What the machine has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Toolchain {
+    pub(crate) has_rustfmt: bool,
+    pub(crate) has_clippy: bool,
+    pub(crate) has_nextest: bool,
+    /// What is wrong, one sentence each. A missing nextest is not: `cargo test` can stand in.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Runs a program and gives back what it printed, or nothing if it failed or is not there.
+type Ask<'a> = dyn FnMut(&[&str]) -> Option<String> + 'a;
+
+impl Toolchain {
+    /// Compares the machine with the text of rust-toolchain.toml.
+    pub(crate) fn survey(toolchain_file: &str, ask: &mut Ask<'_>) -> Self {
+        let mut problems = Vec::new();
+        problems.extend(compiler_problem(toolchain_file, ask));
+        let mut component = |name: &str, subcommand: &str| {
+            let has = has_component(name, subcommand, ask);
+            if !has {
+                problems.push(format!("{name} is missing: `rustup component add {name}`"));
+            }
+            has
+        };
+        let has_rustfmt = component("rustfmt", "fmt");
+        let has_clippy = component("clippy", "clippy");
+        if ask(&["bash", "--version"]).is_none() {
+            problems.push("bash is missing: install it with the system's packages".to_owned());
+        }
+        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), problems }
+    }
+}
+
+fn compiler_problem(toolchain_file: &str, ask: &mut Ask<'_>) -> Option<String> {
+    let toml = Toml::read(toolchain_file);
+    let Some(wanted) = toml.string("toolchain", "channel") else {
+        return Some("rust-toolchain.toml names no channel".to_owned());
+    };
+    let answer = ask(&["rustc", "--version"]).unwrap_or_default();
+    let found = answer.split_whitespace().nth(1).unwrap_or("missing");
+    println!("rustc {found}, wanted {wanted}");
+    (found != wanted)
+        .then(|| format!("rustc is {found}, not {wanted}: install rustup, it takes the right one by itself"))
+}
+
+fn has_component(name: &str, subcommand: &str, ask: &mut Ask<'_>) -> bool {
+    let question = ["cargo", subcommand, "--version"];
+    if ask(&question).is_some() {
+        return true;
+    }
+    println!("{name} is missing, asking rustup for it");
+    ask(&["rustup", "component", "add", name]).is_some() && ask(&question).is_some()
+}
+
+fn has_nextest(ask: &mut Ask<'_>) -> bool {
+    let question = ["cargo", "nextest", "--version"];
+    if ask(&question).is_some() {
+        return true;
+    }
+    println!("cargo-nextest is missing, installing it (once; takes some minutes)");
+    ask(&["cargo", "install", "cargo-nextest", "--locked"]).is_some() && ask(&question).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[toolchain]\nchannel = \"1.95.0\"\n";
+
+    /// A machine that answers what `lacks` does not name, and after an install even that.
+    fn survey(lacks: &[&str], can_install: bool, version: &str) -> (Toolchain, Vec<String>) {
+        let mut asked: Vec<String> = Vec::new();
+        let toolchain = Toolchain::survey(FILE, &mut |words| {
+            let line = words.join(" ");
+            let is_install = line.contains(" install ") || line.contains(" add ");
+            let was_installed =
+                can_install && asked.iter().any(|one| one.contains(" install ") || one.contains(" add "));
+            let lacking = lacks.iter().any(|one| line.starts_with(one)) && !was_installed;
+            asked.push(line);
+            match (is_install, lacking) {
+                (true, _) => can_install.then(String::new),
+                (false, true) => None,
+                (false, false) => Some(format!("rustc {version} (abc)")),
+            }
+        });
+        (toolchain, asked)
+    }
+
+    #[test]
+    fn a_complete_machine_has_no_problems_and_installs_nothing() {
+        let (toolchain, asked) = survey(&[], false, "1.95.0");
+        assert!(toolchain.problems.is_empty(), "{:?}", toolchain.problems);
+        assert!(toolchain.has_rustfmt && toolchain.has_clippy && toolchain.has_nextest);
+        assert!(!asked.iter().any(|line| line.contains("install") || line.contains("add")));
+    }
+
+    #[test]
+    fn another_compiler_is_a_problem() {
+        let (toolchain, _) = survey(&[], false, "1.94.1");
+        assert_eq!(toolchain.problems.len(), 1);
+        assert!(toolchain.problems[0].starts_with("rustc is 1.94.1, not 1.95.0"));
+    }
+
+    #[test]
+    fn missing_tools_are_installed() {
+        let (toolchain, asked) = survey(&["cargo nextest"], true, "1.95.0");
+        assert!(toolchain.has_nextest && toolchain.problems.is_empty());
+        assert!(asked.contains(&"cargo install cargo-nextest --locked".to_owned()));
+        let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
+        assert!(toolchain.has_clippy && toolchain.problems.is_empty());
+        assert!(asked.contains(&"rustup component add clippy".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_installed_is_told() {
+        let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash"], false, "1.95.0");
+        assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
+        assert_eq!(toolchain.problems.len(), 3);
+        let (toolchain, _) = survey(&["cargo nextest"], false, "1.95.0");
+        assert!(!toolchain.has_nextest && toolchain.problems.is_empty());
+    }
+
+    #[test]
+    fn a_toolchain_file_without_a_channel_is_a_problem() {
+        let toolchain = Toolchain::survey("", &mut |_| Some(String::new()));
+        assert_eq!(toolchain.problems, ["rust-toolchain.toml names no channel"]);
+    }
+}
