@@ -74,7 +74,7 @@ impl Engine {
 
     fn end_drain(&mut self, returned: u64, cut: u64, out: &mut impl Sink) {
         self.drain = Some(Drain::Over);
-        let lost = self.stats.ready + self.stats.dead;
+        let lost = self.held_in_memory();
         out.effect(Effect::Drained { returned, cut, lost });
     }
 }

@@ -115,6 +115,16 @@ impl Engine {
         self.timers.next_deadline().into_iter().chain(checker).chain(drain).min()
     }
 
+    /// Deliveries that workers hold now.
+    pub fn in_flight(&self) -> u64 {
+        self.stats.in_flight
+    }
+
+    /// Messages that end with the broker, because nothing but its memory holds them.
+    pub fn held_in_memory(&self) -> u64 {
+        self.stats.ready + self.stats.dead
+    }
+
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
         MessageId::new(self.settings.run, self.messages[index].serial, index)
     }

@@ -1,0 +1,61 @@
+//! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
+
+use turno_engine::{Input, Outgoing};
+use turno_proto::model::{Code, ConnId, Delivery, QueueName};
+use turno_proto::native::{Fault, Frame, Outgoing as OutgoingFrame};
+
+/// The input a frame means, or why it means none.
+pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
+    Ok(match frame {
+        Frame::Open { seq, handle, name } => {
+            let queue = QueueName::from_bytes(name).map_err(|_| Fault::refusal(Code::BadName, seq))?;
+            Input::Open { conn, seq, handle, queue }
+        }
+        Frame::Register { seq, register } => {
+            let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
+            Input::Register { conn, seq, slots, name: register.name }
+        }
+        Frame::Resize { seq, register } => {
+            let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
+            Input::Resize { conn, seq, slots }
+        }
+        Frame::Deregister { seq } => Input::Deregister { conn, seq },
+        Frame::Consume { seq, handle } => Input::Consume { conn, seq, handle },
+        Frame::CancelQueue { seq, handle } => Input::CancelQueue { conn, seq, handle },
+        Frame::Request(frame) => {
+            let OutgoingFrame { no_reply, fail_fast, .. } = frame;
+            Input::Request { conn, message: outgoing(&frame), no_reply, fail_fast }
+        }
+        Frame::Send(frame) => Input::Send { conn, message: outgoing(&frame) },
+        Frame::Reply { seq, word, more, raw } => {
+            Input::Reply { conn, delivery: Delivery { index: word, stamp: seq }, more, payload: raw.to_payload() }
+        }
+        Frame::Ack { delivery } => Input::Ack { conn, delivery },
+        Frame::Fail { delivery, permanent, raw } => {
+            Input::Fail { conn, delivery, permanent, payload: raw.to_payload() }
+        }
+        Frame::Progress { seq, word, raw } => {
+            Input::Progress { conn, delivery: Delivery { index: word, stamp: seq }, payload: raw.to_payload() }
+        }
+        Frame::Extend { delivery, lease_ms } => Input::Extend { conn, delivery, lease_ms },
+        Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
+        Frame::Closing { .. } => Input::PeerClosing { conn },
+        Frame::AdminCall { seq, call } => Input::Admin { conn, seq, call },
+        // The session answers these itself or refuses them for their direction.
+        Frame::Connect { seq, .. } | Frame::Ping { seq } | Frame::Config { seq, .. } | Frame::Pong { seq } => {
+            return Err(Fault::fatal(Code::WrongDirection, seq));
+        }
+        Frame::Error { seq, .. }
+        | Frame::Delivered { seq }
+        | Frame::Undelivered { seq, .. }
+        | Frame::Ok { seq }
+        | Frame::Stored { seq, .. }
+        | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
+        Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
+    })
+}
+
+fn outgoing(frame: &OutgoingFrame<'_>) -> Outgoing {
+    let OutgoingFrame { seq, handle, deadline_ms, retries, priority, cost, raw, .. } = *frame;
+    Outgoing { seq, handle, deadline_ms, retries, priority, cost, payload: raw.to_payload() }
+}

@@ -1,0 +1,219 @@
+//! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
+//! written to it.
+
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use turno_proto::model::{Code, ConnId, Limits, Mono};
+use turno_proto::native::{Frame, Session, encode};
+
+use super::socket::WriteEnd;
+
+/// Bytes an empty out-buffer may keep for the next time.
+const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The engine does not know it yet.
+    Greeting,
+    /// The engine knows it.
+    Open,
+    /// Given up: what waits is written, then it is closed. What it still sends is thrown away until then.
+    Doomed { until: Mono },
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) id: ConnId,
+    pub(super) address: String,
+    pub(super) session: Session,
+    pub(super) phase: Phase,
+    /// The beginning of a frame that is not all there. Owns nothing while there is none.
+    pub(super) partial: Vec<u8>,
+    pub(super) write_end: Option<Rc<WriteEnd>>,
+    /// What waits to be written; the first `written` bytes of it are.
+    out: Vec<u8>,
+    written: usize,
+    dirty: bool,
+    /// Since when the peer has taken nothing while something waited.
+    pub(super) stalled: Option<Mono>,
+    /// The reader waits for this while too much waits to be written.
+    pub(super) resumed: Option<Rc<Notify>>,
+    pub(super) reader: Option<AbortHandle>,
+}
+
+impl Line {
+    pub(super) fn waiting(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    pub(super) fn unwritten(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
+    /// Some of what waited is written.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes;
+        if self.written == self.out.len() {
+            self.written = 0;
+            self.out.clear();
+            if self.out.capacity() > OUTBOX_KEPT_BYTES {
+                self.out = Vec::new();
+            }
+        } else if self.written > self.out.len() / 2 {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+/// What the engine said at the end of a drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Drained {
+    pub(super) returned: u64,
+    pub(super) cut: u64,
+    pub(super) lost: u64,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Lines {
+    by_index: Vec<Option<Line>>,
+    generations: Vec<u32>,
+    vacant: Vec<u32>,
+    len: usize,
+    /// Connections with something to write since the last flush.
+    dirty: Vec<u32>,
+    /// Connections that let too much pile up.
+    overrun: Vec<ConnId>,
+    pub(super) drained: Option<Drained>,
+    out_bytes_max: usize,
+    frame_bytes_max: usize,
+}
+
+impl Lines {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            by_index: Vec::new(),
+            generations: Vec::new(),
+            vacant: Vec::new(),
+            len: 0,
+            dirty: Vec::new(),
+            overrun: Vec::new(),
+            drained: None,
+            out_bytes_max: limits.out_bytes_max,
+            frame_bytes_max: limits.frame_bytes_max,
+        }
+    }
+
+    pub(super) fn insert(&mut self, now: Mono, address: String, write_end: WriteEnd) -> ConnId {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.by_index.push(None);
+            self.generations.push(0);
+            u32::try_from(self.by_index.len() - 1).expect("limits keep connections far below 2^32")
+        });
+        let at = index as usize;
+        self.generations[at] = self.generations[at].wrapping_add(1);
+        let id = ConnId { index, generation: self.generations[at] };
+        self.by_index[at] = Some(Line {
+            id,
+            address,
+            session: Session::new(now, self.frame_bytes_max),
+            phase: Phase::Greeting,
+            partial: Vec::new(),
+            write_end: Some(Rc::new(write_end)),
+            out: Vec::new(),
+            written: 0,
+            dirty: false,
+            stalled: None,
+            resumed: None,
+            reader: None,
+        });
+        self.len += 1;
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: ConnId) -> Option<Line> {
+        let line = self.by_index.get_mut(id.index as usize)?.take_if(|line| line.id == id)?;
+        self.vacant.push(id.index);
+        self.len -= 1;
+        Some(line)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
+        self.by_index.get_mut(id.index as usize)?.as_mut().filter(|line| line.id == id)
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.by_index.iter().flatten()
+    }
+
+    /// The out-buffer of a connection, which will be flushed at the end of the tick. `None` if it is gone,
+    /// given up, or has let too much pile up already: a frame more would change nothing for it.
+    pub(super) fn outbox(&mut self, id: ConnId) -> Option<&mut Vec<u8>> {
+        let line = self.by_index.get_mut(id.index as usize)?.as_mut().filter(|line| line.id == id)?;
+        if matches!(line.phase, Phase::Doomed { .. }) {
+            return None;
+        }
+        if line.waiting() > self.out_bytes_max {
+            if self.overrun.last() != Some(&id) {
+                self.overrun.push(id);
+            }
+            return None;
+        }
+        if !line.dirty {
+            line.dirty = true;
+            self.dirty.push(id.index);
+        }
+        Some(&mut line.out)
+    }
+
+    /// Looks again at a connection whose last write was cut short.
+    pub(super) fn mark_dirty(&mut self, id: ConnId) {
+        if let Some(line) = self.get_mut(id)
+            && !line.dirty
+        {
+            line.dirty = true;
+            self.dirty.push(id.index);
+        }
+    }
+
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The connections to flush now.
+    pub(super) fn take_dirty(&mut self) -> Vec<ConnId> {
+        let dirty = std::mem::take(&mut self.dirty);
+        dirty
+            .into_iter()
+            .filter_map(|index| {
+                let line = self.by_index.get_mut(index as usize)?.as_mut()?;
+                line.dirty = false;
+                Some(line.id)
+            })
+            .collect()
+    }
+
+    pub(super) fn take_overrun(&mut self) -> Option<ConnId> {
+        self.overrun.pop()
+    }
+
+    /// The last word to a connection that is given up.
+    pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
+        if let Some(out) = self.outbox(id) {
+            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, out);
+        }
+    }
+
+    pub(super) fn drained(&mut self, returned: u64, cut: u64, lost: u64) {
+        self.drained = Some(Drained { returned, cut, lost });
+    }
+}

@@ -1,0 +1,70 @@
+//! Effects to frames, written straight into the out-buffer of the connection they are for.
+
+use turno_engine::{Deliver, Effect, Sink};
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::native::{Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
+
+use super::lines::Lines;
+
+impl Sink for Lines {
+    fn deliver(&mut self, deliver: Deliver<'_>) {
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
+        if let Some(out) = self.outbox(conn) {
+            let raw = Raw::from(payload);
+            encode_deliver(&DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw }, out);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        let conn = match &effect {
+            Effect::Deliver { conn, .. }
+            | Effect::Reply { conn, .. }
+            | Effect::Progress { conn, .. }
+            | Effect::Delivered { conn, .. }
+            | Effect::Undelivered { conn, .. }
+            | Effect::Stored { conn, .. }
+            | Effect::Ok { conn, .. }
+            | Effect::Error { conn, .. }
+            | Effect::CancelDelivery { conn, .. }
+            | Effect::Closing { conn, .. }
+            | Effect::Answer { conn, .. } => *conn,
+            Effect::Drained { returned, cut, lost } => {
+                self.drained(*returned, *cut, *lost);
+                return;
+            }
+        };
+        if let Some(out) = self.outbox(conn) {
+            write(&effect, out);
+        }
+    }
+}
+
+fn write(effect: &Effect, out: &mut Vec<u8>) {
+    match effect {
+        Effect::Reply { seq, more, payload, .. } => {
+            encode(&Frame::Reply { seq: *seq, word: 0, more: *more, raw: Raw::from(payload) }, out);
+        }
+        Effect::Progress { seq, payload, .. } => {
+            encode(&Frame::Progress { seq: *seq, word: 0, raw: Raw::from(payload) }, out);
+        }
+        Effect::Delivered { seq, .. } => encode(&Frame::Delivered { seq: *seq }, out),
+        Effect::Undelivered { seq, code, payload, .. } => {
+            encode(&Frame::Undelivered { seq: *seq, code: *code, raw: Raw::from(payload) }, out);
+        }
+        Effect::Stored { seq, id, durability, .. } => {
+            encode(&Frame::Stored { seq: *seq, durability: *durability, id: *id }, out);
+        }
+        Effect::Ok { seq, .. } => encode(&Frame::Ok { seq: *seq }, out),
+        Effect::Error { seq, code, .. } => {
+            encode(&Frame::Error { seq: *seq, code: *code, fatal: false, detail: code.text().what }, out);
+        }
+        Effect::CancelDelivery { delivery, reason, .. } => {
+            encode(&Frame::Cancel { seq: delivery.stamp, word: delivery.index, reason: Some(*reason) }, out);
+        }
+        Effect::Closing { closing, .. } => encode(&Frame::Closing { closing: *closing }, out),
+        Effect::Answer { seq, answer, .. } => {
+            encode(&Frame::AdminAnswer { seq: *seq, answer: AdminAnswer::clone(answer) }, out);
+        }
+        Effect::Deliver { .. } | Effect::Drained { .. } => unreachable!("taken care of before"),
+    }
+}

@@ -1,0 +1,238 @@
+//! From settings to a running broker, and from a signal to its end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+use turno_engine::{Engine, Input, Settings as EngineSettings};
+use turno_proto::model::limits;
+use turno_proto::native::{Config, VERSION};
+
+use super::clock::Clock;
+use super::data::DataDirectory;
+use super::dispatcher::Dispatcher;
+use super::error::ServeError;
+use super::flush::{flush, flush_for_ever};
+use super::listen::{accept_tcp, accept_unix};
+use super::settings::Settings;
+use super::sweep::sweep_for_ever;
+
+/// Connections the system may hold for us before we accept them.
+const BACKLOG: u32 = 1_024;
+/// How long the last answers may take to be written after the drain.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Where a broker really listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// TCP addresses, with the ports the system chose.
+    pub native: Vec<SocketAddr>,
+    /// The Unix socket.
+    pub unix: Option<PathBuf>,
+}
+
+/// How a broker ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Waiting requests that were given back to their callers.
+    pub returned: u64,
+    /// Deliveries cut short.
+    pub cut: u64,
+    /// Messages in memory that ended with the broker.
+    pub lost: u64,
+    /// A second signal cut the drain short.
+    pub at_once: bool,
+}
+
+/// What ends a broker.
+pub(crate) enum Until {
+    /// SIGTERM or SIGINT drains, a second one ends at once.
+    Signal,
+    /// The other end is used, or dropped.
+    Told(oneshot::Receiver<()>),
+}
+
+/// Runs a broker on this thread until a signal ends it. `ready` is called once it listens.
+pub fn run(settings: Settings, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
+    serve(settings, Until::Signal, ready)
+}
+
+pub(crate) fn serve(settings: Settings, until: Until, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
+    raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .map_err(|source| ServeError::System { doing: "start the runtime", source })?;
+    runtime.block_on(serve_here(settings, until, ready))
+}
+
+async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
+    // Signals are caught before anything is taken, so that none can leave half a broker behind.
+    let mut stop = Stop::new(until)?;
+    let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
+    let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
+    let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
+    let bound = Bound {
+        native: tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
+        unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
+    };
+    let dispatcher = dispatcher_of(&settings, &bound);
+    let mut doors = Vec::new();
+    for listener in tcp {
+        doors.push(tokio::task::spawn_local(accept_tcp(Rc::clone(&dispatcher), listener)));
+    }
+    if let Some(listener) = unix {
+        doors.push(tokio::task::spawn_local(accept_unix(Rc::clone(&dispatcher), listener)));
+    }
+    tokio::task::spawn_local(flush_for_ever(Rc::clone(&dispatcher)));
+    tokio::task::spawn_local(sweep_for_ever(Rc::clone(&dispatcher)));
+    tokio::task::spawn_local(keep_time(Rc::clone(&dispatcher)));
+    info!(name = settings.name, listen = ?bound.native, unix = ?bound.unix, "ready");
+    ready(&bound);
+
+    stop.wait().await;
+    for door in &doors {
+        door.abort();
+    }
+    Ok(drain(&dispatcher, &mut stop, settings.drain_timeout).await)
+}
+
+/// Tells everyone, waits for what runs, and lets the last answers be written.
+async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) -> Ended {
+    info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
+    dispatcher.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
+    let at_once = tokio::select! {
+        () = dispatcher.drained.notified() => false,
+        () = stop.wait() => true,
+    };
+    if at_once {
+        // A drain of no time at all: callers are told, then it is over.
+        warn!("ending at once");
+        let mut state = dispatcher.state();
+        let cut = state.engine.in_flight();
+        let lost = state.engine.held_in_memory();
+        state.lines.drained.get_or_insert_default();
+        return Ended { returned: 0, cut, lost, at_once };
+    }
+    let drained = dispatcher.state().lines.drained.unwrap_or_default();
+    let deadline = tokio::time::Instant::now() + LAST_WORDS;
+    while dispatcher.state().lines.iter().any(|line| line.waiting() > 0) && tokio::time::Instant::now() < deadline {
+        flush(dispatcher);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, at_once }
+}
+
+/// Lets the engine know when its time has come.
+async fn keep_time(dispatcher: Rc<Dispatcher>) {
+    loop {
+        let wake = {
+            let mut state = dispatcher.state();
+            state.armed = state.engine.next_deadline();
+            state.armed.map(|at| tokio::time::Instant::from_std(state.clock.instant(at)))
+        };
+        match wake {
+            None => dispatcher.rearm.notified().await,
+            Some(at) => tokio::select! {
+                () = dispatcher.rearm.notified() => {}
+                () = tokio::time::sleep_until(at) => dispatcher.handle(Input::Tick),
+            },
+        }
+    }
+}
+
+fn dispatcher_of(settings: &Settings, bound: &Bound) -> Rc<Dispatcher> {
+    let clock = Clock::start();
+    let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    let engine = EngineSettings {
+        name: settings.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: random(),
+        limits: settings.limits.clone(),
+        lease_ms: lease,
+        policy: settings.queue_defaults.policy,
+    };
+    let brokers = match settings.brokers.as_slice() {
+        [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
+        brokers => brokers.to_vec(),
+    };
+    let config = Config {
+        version: VERSION,
+        broker: settings.name.clone(),
+        program: concat!("turno ", env!("CARGO_PKG_VERSION")).to_owned(),
+        heartbeat_ms: settings.heartbeat_ms.clamp(limits::HEARTBEAT_MS_MIN, limits::HEARTBEAT_MS_MAX),
+        liveness: limits::LIVENESS,
+        frame_bytes_max: settings.limits.frame_bytes_max as u64,
+        request_deadline_ms: settings.limits.request_deadline_ms,
+        brokers,
+    };
+    Dispatcher::new(clock, Engine::new(engine, clock.now()), settings.limits.clone(), config)
+}
+
+fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let listen = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listen().map_err(|source| ServeError::Listen { address, source })
+}
+
+/// Random bits from the system, by way of the standard library's own seeding of hash maps.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// As many open files as the system allows without asking anyone.
+fn raise_file_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+/// Waits for whatever ends the broker.
+enum Stop {
+    Signals { terminate: Signal, interrupt: Signal },
+    Told { told: oneshot::Receiver<()>, over: bool },
+}
+
+impl Stop {
+    fn new(until: Until) -> Result<Self, ServeError> {
+        let caught = |kind| signal(kind).map_err(|source| ServeError::System { doing: "catch signals", source });
+        Ok(match until {
+            Until::Signal => Self::Signals {
+                terminate: caught(SignalKind::terminate())?,
+                interrupt: caught(SignalKind::interrupt())?,
+            },
+            Until::Told(told) => Self::Told { told, over: false },
+        })
+    }
+
+    async fn wait(&mut self) {
+        match self {
+            Self::Signals { terminate, interrupt } => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            }
+            Self::Told { over: true, .. } => std::future::pending().await,
+            Self::Told { told, over } => {
+                // A dropped sender means the same as a used one: whoever embeds the broker is gone.
+                let _ = told.await;
+                *over = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a broker is told before it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use turno_engine::Policy;
+use turno_proto::model::{Limits, limits};
+
+/// What holds for every queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDefaults {
+    /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
+    pub lease: Option<Duration>,
+    /// Whose turn it is.
+    pub policy: Policy,
+}
+
+/// A broker's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its name, for people.
+    pub name: String,
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// Its directory: lock and Unix socket. `None`: neither.
+    pub data: Option<PathBuf>,
+    /// The brokers that clients are told of, in order. Empty: this one alone.
+    pub brokers: Vec<String>,
+    /// The heartbeat of peers that ask for none.
+    pub heartbeat_ms: u32,
+    /// How long what runs may take to finish when the broker is asked to end.
+    pub drain_timeout: Duration,
+    /// Every limit.
+    pub limits: Limits,
+    /// What holds for every queue.
+    pub queue_defaults: QueueDefaults,
+}
+
+impl Default for Settings {
+    /// Loopback, any free port, no directory: for tests and for embedding.
+    fn default() -> Self {
+        Self {
+            name: "turno".to_owned(),
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            data: None,
+            brokers: Vec::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            drain_timeout: Duration::from_secs(30),
+            limits: Limits::default(),
+            queue_defaults: QueueDefaults::default(),
+        }
+    }
+}
