@@ -1,1 +1,16 @@
+//! What the end-to-end tests share: a place of their own, a broker on a free port, commands with a deadline, a peer
+//! that speaks raw frames, and the runner of the documents' terminal blocks.
+//!
+//! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
+mod broker;
+mod peer;
+mod place;
+mod run;
+pub mod transcript;
+pub mod wait;
+
+pub use broker::Broker;
+pub use peer::Peer;
+pub use place::Place;
+pub use run::{Background, Run};

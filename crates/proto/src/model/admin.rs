@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Slots;
-use crate::model::view::{BrokerView, ConsumerView, Explanation, QueueView, WorkerView};
+use super::Slots;
+use super::view::{BrokerView, ConsumerView, Explanation, QueueView, WorkerView};
 
 /// What an admin asks for. `op` names it on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

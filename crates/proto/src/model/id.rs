@@ -102,8 +102,9 @@ impl FromStr for MessageId {
     }
 }
 
-/// A worker's capacity.
+/// A worker's capacity. In a map it is a number, or nil for unlimited, as in REGISTER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<u32>", into = "Option<u32>")]
 pub enum Slots {
     /// At most this many units of cost at a time.
     Limited(u32),
@@ -117,6 +118,21 @@ impl Slots {
         match self {
             Self::Limited(n) => n,
             Self::Unlimited => u32::MAX,
+        }
+    }
+}
+
+impl From<Option<u32>> for Slots {
+    fn from(count: Option<u32>) -> Self {
+        count.map_or(Self::Unlimited, Self::Limited)
+    }
+}
+
+impl From<Slots> for Option<u32> {
+    fn from(slots: Slots) -> Self {
+        match slots {
+            Slots::Limited(n) => Some(n),
+            Slots::Unlimited => None,
         }
     }
 }

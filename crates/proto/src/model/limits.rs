@@ -23,6 +23,8 @@ pub const HEARTBEAT_MS_MAX: u32 = 60_000;
 pub const HEARTBEAT_MS: u32 = 5_000;
 /// Heartbeats a peer may miss. More silence: closed, `peer_silent`; its deliveries move on.
 pub const LIVENESS: u32 = 3;
+/// Values (keys and elements count too) in a control map that a peer sends. More: refused, `bad_body`.
+pub const MAP_VALUES_MAX: usize = 256;
 /// Slots of one worker. More: `bad_slots`.
 pub const SLOTS_MAX: u32 = 1_000_000;
 /// Slots of a worker that names none (S0.10).

@@ -1,5 +1,7 @@
 //! The words that wire, engine, client and command line share. See the dictionary in ARCHITECTURE.md.
 
+pub mod admin;
+mod closing;
 mod code;
 mod id;
 pub mod limits;
@@ -9,6 +11,7 @@ mod payload;
 pub mod units;
 pub mod view;
 
+pub use closing::{Closing, ClosingReason};
 pub use code::{Code, CodeText};
 pub use id::{ConnId, Delivery, Durability, IdError, MessageId, Slots};
 pub use limits::Limits;

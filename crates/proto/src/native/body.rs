@@ -72,25 +72,3 @@ impl Register {
         if count > limits::SLOTS_MAX { Err(Code::BadSlots) } else { Ok(Slots::Limited(count)) }
     }
 }
-
-/// Why a side is closing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ClosingReason {
-    /// The broker shuts down, or the peer does.
-    Shutdown,
-    /// Somebody asked this worker to finish what it has and end.
-    Stop,
-    /// Somebody asked this worker to end at once; what it has goes to others.
-    Now,
-}
-
-/// CLOSING: no new work from here on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closing {
-    /// Why.
-    pub reason: ClosingReason,
-    /// When the connection ends at the latest; 0 if the side sets no limit.
-    #[serde(default)]
-    pub within_ms: u64,
-}

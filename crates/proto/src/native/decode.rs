@@ -4,8 +4,9 @@ use serde::Deserialize;
 
 use super::frame::{Deliver, Frame, Outgoing, Raw};
 use super::reader::Reader;
-use super::{HEADER_LEN, Header, Kind, flags};
-use crate::model::{Code, Delivery, Durability, MessageId};
+use super::shape::check_map;
+use super::{Direction, HEADER_LEN, Header, Kind, flags};
+use crate::model::{Code, Delivery, Durability, MessageId, limits};
 
 /// What was wrong with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,20 +78,20 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
     let Header { flags, seq, word, .. } = *header;
     let delivery = Delivery { index: word, stamp: seq };
     Ok(match kind {
-        Kind::Connect => Frame::Connect { seq, connect: map(rest)? },
-        Kind::Config => Frame::Config { seq, config: map(rest)? },
+        Kind::Connect => Frame::Connect { seq, connect: map(kind, rest)? },
+        Kind::Config => Frame::Config { seq, config: map(kind, rest)? },
         Kind::Ping => empty(rest, Frame::Ping { seq })?,
         Kind::Pong => empty(rest, Frame::Pong { seq })?,
-        Kind::Closing => Frame::Closing { closing: map(rest)? },
+        Kind::Closing => Frame::Closing { closing: map(kind, rest)? },
         Kind::Error => Frame::Error {
             seq,
             code: Code::from_number(word).ok_or(Code::BadBody)?,
             fatal: flags & flags::FATAL != 0,
             detail: std::str::from_utf8(rest).map_err(|_| Code::BadBody)?,
         },
-        Kind::Register => Frame::Register { seq, register: map(rest)? },
+        Kind::Register => Frame::Register { seq, register: map(kind, rest)? },
         Kind::Deregister => empty(rest, Frame::Deregister { seq })?,
-        Kind::Resize => Frame::Resize { seq, register: map(rest)? },
+        Kind::Resize => Frame::Resize { seq, register: map(kind, rest)? },
         Kind::Open => Frame::Open { seq, handle: word, name: rest },
         Kind::Consume => empty(rest, Frame::Consume { seq, handle: word })?,
         Kind::CancelQueue => empty(rest, Frame::CancelQueue { seq, handle: word })?,
@@ -118,8 +119,11 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         },
         Kind::Ok => empty(rest, Frame::Ok { seq })?,
         Kind::Stored => stored(seq, word, rest)?,
-        Kind::AdminCall => Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? },
-        Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: map(rest)? },
+        Kind::AdminCall => {
+            check_map(rest, limits::MAP_VALUES_MAX)?;
+            Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? }
+        }
+        Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: map(kind, rest)? },
     })
 }
 
@@ -194,7 +198,10 @@ fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
     Ok(Raw { headers, bytes })
 }
 
-fn map<'a, T: Deserialize<'a>>(rest: &'a [u8]) -> Result<T, Code> {
+/// A control map. What a broker sends is bounded by its bytes alone: listings are long.
+fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
+    let values_max = if kind.direction() == Direction::ToPeer { usize::MAX } else { limits::MAP_VALUES_MAX };
+    check_map(rest, values_max)?;
     rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
 }
 

@@ -1,6 +1,5 @@
 //! The native wire. `docs/protocol.md` is its page for strangers; `vectors/` holds golden bytes of every frame.
 
-pub mod admin;
 mod body;
 mod decode;
 mod encode;
@@ -10,8 +9,10 @@ mod header;
 mod kind;
 mod reader;
 mod session;
+mod shape;
 
-pub use body::{Closing, ClosingReason, Config, Connect, Register, VERSION};
+pub use crate::model::{Closing, ClosingReason, admin};
+pub use body::{Config, Connect, Register, VERSION};
 pub use decode::{Fault, Piece, decode, split};
 pub use encode::{encode, encode_deliver, encode_payload_frame};
 pub use frame::{Deliver, Frame, Outgoing, Raw};

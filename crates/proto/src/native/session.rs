@@ -109,7 +109,10 @@ impl Session {
         }
     }
 
-    fn take<'a>(&mut self, frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
+    fn take<'a>(&mut self, mut frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
+        if let Frame::Register { register, .. } | Frame::Resize { register, .. } = &mut frame {
+            cut(&mut register.name, limits::PEER_NAME_BYTES_MAX);
+        }
         match frame {
             Frame::Connect { seq, connect } if self.greeting() => self.open(seq, connect, config, out),
             Frame::Connect { seq, .. } => Err(fail(Fault::fatal(Code::ExpectedConnect, seq), out)),

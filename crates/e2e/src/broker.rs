@@ -1,0 +1,128 @@
+//! The real broker on free ports, in a place of its own.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::Place;
+use crate::run::{Background, Run};
+use crate::wait;
+
+/// `turno serve`, running.
+#[derive(Debug)]
+pub struct Broker {
+    process: Background,
+    ready: Value,
+    /// Where it lives; commands run here go to it.
+    pub place: Place,
+}
+
+impl Broker {
+    /// A broker with no flags but a free port.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// A broker with more flags.
+    pub fn start_with(flags: &[&str]) -> Self {
+        Self::start_in(Place::new(), flags)
+    }
+
+    /// A broker in a place that is there already.
+    pub fn start_in(mut place: Place, flags: &[&str]) -> Self {
+        let mut arguments = vec!["serve", "--json", "--listen", "127.0.0.1:0"];
+        arguments.extend_from_slice(flags);
+        let mut process = place.start(arguments);
+        let line = wait::find(Duration::from_secs(20), || {
+            process.stdout().into_iter().next().or_else(|| (!process.runs()).then(String::new))
+        });
+        let line = line.filter(|line| !line.is_empty());
+        let line = line.unwrap_or_else(|| panic!("the broker did not get ready: {:?}", process.stderr()));
+        let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
+        place.set_url(format!("turno://{}", ready["native"].as_str().expect("a native address")));
+        Self { process, ready, place }
+    }
+
+    /// Its native address.
+    pub fn address(&self) -> SocketAddr {
+        self.ready["native"].as_str().and_then(|text| text.parse().ok()).expect("a native address")
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("turno://{}", self.address())
+    }
+
+    /// Its Unix socket.
+    pub fn unix(&self) -> PathBuf {
+        self.ready["unix"].as_str().expect("a Unix socket").into()
+    }
+
+    /// The ready line.
+    pub fn ready(&self) -> &Value {
+        &self.ready
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Background {
+        &mut self.process
+    }
+
+    /// Runs `turno` against it, to the end.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        self.place.run(arguments)
+    }
+
+    /// Starts `turno` against it in the background.
+    pub fn start_turno(&self, arguments: &[&str]) -> Background {
+        self.place.start(arguments)
+    }
+
+    /// `turno` against it, not yet started.
+    pub fn turno(&self, arguments: &[&str]) -> Command {
+        self.place.turno(arguments)
+    }
+
+    /// Starts a worker and waits until it takes work: `turno work` with these arguments.
+    pub fn worker(&self, arguments: &[&str]) -> Background {
+        let before = self.workers();
+        let mut all = vec!["work"];
+        all.extend_from_slice(arguments);
+        let worker = self.place.start(all);
+        wait::until("the worker is ready", || self.workers() > before);
+        worker
+    }
+
+    /// How many workers are ready.
+    pub fn workers(&self) -> usize {
+        let listed = self.run(&["worker", "ls", "--json"]).expect(0).json();
+        let workers = listed["workers"].as_array().expect("a list of workers");
+        workers.iter().filter(|worker| worker["state"] == "ready").count()
+    }
+
+    /// What `status --json` says of the broker.
+    pub fn status(&self) -> Value {
+        self.run(&["status", "--json"]).expect(0).json()["broker"].take()
+    }
+
+    /// What `queue show --json` says of a queue; null if there is none.
+    pub fn queue(&self, name: &str) -> Value {
+        self.run(&["queue", "show", name, "--json"]).json()["queue"].take()
+    }
+
+    /// Kills it without a word.
+    pub fn kill(&mut self) {
+        self.process.signal(Signal::KILL);
+        self.process.end(Duration::from_secs(10));
+    }
+
+    /// Asks it to end and returns its exit code.
+    pub fn terminate(&mut self, within: Duration) -> i32 {
+        self.process.signal(Signal::TERM);
+        self.process.end(within)
+    }
+}

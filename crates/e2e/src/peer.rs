@@ -1,0 +1,144 @@
+//! A peer that speaks raw frames, rightly or wrongly.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use turno_proto::model::{Code, Delivery, Slots};
+use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
+
+/// A raw connection. Reads fail the test after 20 s of silence.
+#[derive(Debug)]
+pub struct Peer {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    seq: u32,
+}
+
+impl Peer {
+    /// Connected, and not a word said.
+    pub fn silent(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the broker accepts");
+        stream.set_nodelay(true).expect("a TCP socket");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a TCP socket");
+        Self { stream, buffer: Vec::new(), seq: 100 }
+    }
+
+    /// Greeted and ready, with a heartbeat of its choice (0: the broker's).
+    pub fn greeted(address: SocketAddr, heartbeat_ms: u32) -> Self {
+        let mut peer = Self::silent(address);
+        let connect = Connect { version: VERSION, name: "peer".into(), program: "e2e".into(), heartbeat_ms };
+        peer.say(&Frame::Connect { seq: 1, connect });
+        peer.hear(|frame| assert!(matches!(frame, Frame::Config { seq: 1, .. }), "{frame:?}"));
+        peer.say(&Frame::Ping { seq: 2 });
+        peer.hear(|frame| assert_eq!(frame, Frame::Pong { seq: 2 }));
+        peer
+    }
+
+    /// A client with the queue open as handle 0.
+    pub fn client(address: SocketAddr, queue: &str) -> Self {
+        let mut peer = Self::greeted(address, 0);
+        peer.say(&Frame::Open { seq: 3, handle: 0, name: queue.as_bytes() });
+        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 3 }));
+        peer
+    }
+
+    /// A worker of one queue, as handle 0.
+    pub fn worker(address: SocketAddr, queue: &str, slots: Slots, name: &str) -> Self {
+        let mut peer = Self::client(address, queue);
+        peer.say(&Frame::Register { seq: 4, register: Register::new(slots, name) });
+        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 4 }));
+        peer.say(&Frame::Consume { seq: 5, handle: 0 });
+        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
+        peer
+    }
+
+    /// Sends a frame.
+    pub fn say(&mut self, frame: &Frame<'_>) {
+        let mut bytes = Vec::new();
+        encode(frame, &mut bytes);
+        self.say_bytes(&bytes);
+    }
+
+    /// Sends bytes as they are. The broker may have closed already; what it said can still be heard.
+    pub fn say_bytes(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.stream.write_all(bytes) {
+            assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
+        }
+    }
+
+    /// Sends a request on handle 0; returns its number.
+    pub fn request(&mut self, body: &[u8]) -> u32 {
+        self.request_with(body, |_| {})
+    }
+
+    /// Sends a request with options on handle 0; returns its number.
+    pub fn request_with(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> u32 {
+        self.seq += 1;
+        let mut message = Outgoing::new(self.seq, 0, Raw { headers: false, bytes: body });
+        options(&mut message);
+        self.say(&Frame::Request(message));
+        self.seq
+    }
+
+    /// Waits for the next frame.
+    #[track_caller]
+    pub fn hear<T>(&mut self, look: impl FnOnce(Frame<'_>) -> T) -> T {
+        self.try_hear(look).expect("the broker says something before it closes")
+    }
+
+    /// Waits for the next frame; `None` if the broker closes instead.
+    #[track_caller]
+    pub fn try_hear<T>(&mut self, look: impl FnOnce(Frame<'_>) -> T) -> Option<T> {
+        loop {
+            if let Some(piece) = split(&self.buffer, usize::MAX).expect("the broker speaks our protocol") {
+                let used = piece.used;
+                let found = look(decode(&piece.header, piece.rest).expect("the broker speaks our protocol"));
+                self.buffer.drain(..used);
+                return Some(found);
+            }
+            let mut more = [0; 65_536];
+            match self.stream.read(&mut more) {
+                Ok(0) => return None,
+                Ok(count) => self.buffer.extend_from_slice(&more[..count]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("silence: {error}"),
+            }
+        }
+    }
+
+    /// Waits for a delivery; returns what settles it, its body and its attempt.
+    #[track_caller]
+    pub fn delivery(&mut self) -> (Delivery, Vec<u8>, u16) {
+        self.hear(|frame| match frame {
+            Frame::Deliver(Deliver { delivery, raw, attempt, .. }) => (delivery, raw.bytes.to_vec(), attempt),
+            other => panic!("expected DELIVER: {other:?}"),
+        })
+    }
+
+    /// Replies to a delivery.
+    pub fn reply(&mut self, delivery: Delivery, body: &[u8]) {
+        let raw = Raw { headers: false, bytes: body };
+        self.say(&Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw });
+    }
+
+    /// Waits for the last piece of a reply; returns its request's number and its body.
+    #[track_caller]
+    pub fn answer(&mut self) -> (u32, Vec<u8>) {
+        self.hear(|frame| match frame {
+            Frame::Reply { seq, more: false, raw, .. } => (seq, raw.bytes.to_vec()),
+            other => panic!("expected REPLY: {other:?}"),
+        })
+    }
+
+    /// Waits for a refusal that ends the connection, then for the end.
+    #[track_caller]
+    pub fn closed_with(&mut self) -> Code {
+        let code = self.hear(|frame| match frame {
+            Frame::Error { code, fatal: true, .. } => code,
+            other => panic!("expected a fatal ERROR: {other:?}"),
+        });
+        assert_eq!(self.try_hear(|frame| format!("{frame:?}")), None, "nothing comes after a fatal ERROR");
+        code
+    }
+}

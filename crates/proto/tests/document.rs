@@ -1,0 +1,184 @@
+//! `docs/protocol.md` says what the code does: numbers, names, limits and bytes.
+
+mod golden;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::headers::HEADERS_MAX;
+use turno_proto::model::{Code, Limits, limits};
+use turno_proto::native::{Direction, Kind, VERSION, flags};
+
+const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
+
+#[test]
+fn every_frame_type_is_in_its_table() {
+    let rows: Vec<String> = Kind::ALL
+        .iter()
+        .map(|kind| {
+            let direction = match kind.direction() {
+                Direction::ToBroker => "peer → broker",
+                Direction::ToPeer => "broker → peer",
+                Direction::Both => "both",
+            };
+            format!("| {} | {} | {direction} |", kind.number(), kind.name())
+        })
+        .collect();
+    assert_rows_begin("## Frame types", &rows);
+}
+
+#[test]
+fn every_code_is_in_its_table() {
+    let row = |code: &Code| format!("| {} | {} | {} |", code.number(), code.name(), code.text().what);
+    let rows: Vec<String> = Code::ALL.iter().map(row).collect();
+    assert_rows_begin("### Codes", &rows);
+}
+
+#[test]
+fn every_flag_is_in_its_table() {
+    let bits = [
+        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, DELIVER"),
+        (flags::RETRIES, "RETRIES | REQUEST, SEND"),
+        (flags::PRIORITY, "PRIORITY | REQUEST, SEND"),
+        (flags::COST, "COST | REQUEST, SEND"),
+        (flags::HEADERS, "HEADERS | every frame with a payload"),
+        (flags::NO_REPLY, "NO_REPLY | REQUEST"),
+        (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
+        (flags::MORE, "MORE | REPLY"),
+        (flags::PERMANENT, "PERMANENT | FAIL"),
+        (flags::FATAL, "FATAL | ERROR"),
+    ];
+    assert_rows_begin("### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
+}
+
+#[test]
+fn every_limit_is_in_its_table() {
+    let set = Limits::default();
+    let rows = [
+        ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
+        ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
+        ("time for CONNECT", number(limits::GREETING_MS_MAX), " ms"),
+        ("connections that have not said CONNECT", number(limits::GREETINGS_MAX), ""),
+        ("connections *", number(set.connections_max), ""),
+        ("shortest heartbeat", number(limits::HEARTBEAT_MS_MIN), " ms"),
+        ("longest heartbeat", number(limits::HEARTBEAT_MS_MAX), " ms"),
+        ("heartbeats of silence", number(limits::LIVENESS), ""),
+        ("values in a peer's control map", number(limits::MAP_VALUES_MAX), ""),
+        ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
+        ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
+        ("queues *", number(set.queues_max), ""),
+        ("handles of a connection", number(limits::HANDLES_MAX), ""),
+        ("slots of a worker", number(limits::SLOTS_MAX), ""),
+        ("highest priority", number(limits::PRIORITY_MAX), ""),
+        ("headers of a message", number(HEADERS_MAX), ""),
+        ("deadline of a request", number(limits::REQUEST_DEADLINE_MS_MAX), " ms"),
+        ("deadline of a send", number(limits::SEND_DEADLINE_MS_MAX), " ms"),
+        ("unanswered requests of a connection *", number(set.in_flight_max), ""),
+        ("messages in memory *", number(set.memory_bytes_max), " bytes"),
+        ("dead letters of a queue *", number(set.dead_max), ""),
+        ("bytes of a failure that a dead letter keeps", number(limits::FAILURE_BYTES_MAX), " bytes"),
+        ("unread bytes at which the broker stops reading from a peer *", number(set.out_bytes_pause), " bytes"),
+        ("unread bytes of a peer *", number(set.out_bytes_max), " bytes"),
+        ("time without reading while bytes wait *", number(set.write_stall_ms_max), " ms"),
+        ("time a cancelled delivery holds its slots", number(limits::CANCEL_GRACE_MS), " ms"),
+        ("rows of one page", number(limits::PAGE_MAX), ""),
+    ];
+    assert_rows_begin("## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
+}
+
+#[test]
+fn the_defaults_are_those_of_the_code() {
+    let sentences = [
+        format!("Version {VERSION}."),
+        format!("`request_deadline_ms` ({})", number(Limits::default().request_deadline_ms)),
+        format!("| 0 to {}, 9 first; equal ones in the order they came | {} |", limits::PRIORITY_MAX, limits::PRIORITY),
+        format!("retries default to {}", limits::SEND_RETRIES),
+        format!("the broker's own,\n{} by default", number(limits::HEARTBEAT_MS)),
+        format!("list of messages, at most {}", limits::VIEW_MESSAGES_MAX),
+    ];
+    for sentence in sentences {
+        assert!(DOCUMENT.contains(&sentence), "{sentence}");
+    }
+}
+
+/// Every admin call of the vectors, and every key of every map in them.
+#[test]
+fn every_key_of_a_map_is_named() {
+    let mut named = 0;
+    for vector in golden::all() {
+        let Some((_, map)) = vector.frame.split_once(" map=") else { continue };
+        for piece in map.split('"').collect::<Vec<_>>().windows(2) {
+            let [word, after] = piece else { continue };
+            let is_key = after.starts_with(": ");
+            if is_key {
+                assert!(DOCUMENT.contains(&format!("`{word}`")), "{}: the key {word}", vector.name);
+                named += 1;
+            }
+        }
+        if let Some(op) = map.strip_prefix("{\"op\": \"").and_then(|rest| rest.split('"').next()) {
+            assert!(DOCUMENT.contains(&format!("`{op}`")), "{}: the call {op}", vector.name);
+        }
+    }
+    assert!(named > 100, "the vectors hold maps: {named}");
+}
+
+#[test]
+fn every_dump_is_a_golden_vector() {
+    let vectors: BTreeMap<&str, Vec<u8>> = golden::all().into_iter().map(|v| (v.name, v.bytes)).collect();
+    let mut shown = BTreeSet::new();
+    let mut lines = DOCUMENT.lines();
+    while let Some(line) = lines.next() {
+        let Some(name) = line.strip_prefix("```vector ") else { continue };
+        let dump: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let digits: String = dump.iter().filter_map(|line| line.split('#').next()).collect();
+        let golden = vectors.get(name).unwrap_or_else(|| panic!("no vector is called {name}"));
+        assert_eq!(&golden::hex(&digits), golden, "{name}");
+        shown.insert(name);
+    }
+    let missing: Vec<&&str> =
+        vectors.keys().filter(|name| name.starts_with("example_") && !shown.contains(**name)).collect();
+    assert!(missing.is_empty(), "the worked session is shown whole: {missing:?}");
+}
+
+/// A link inside the page leads to a heading.
+#[test]
+fn links_lead_somewhere() {
+    let anchor = |heading: &str| {
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-');
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    let headings: BTreeSet<String> = DOCUMENT
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| anchor(line.trim_start_matches(['#', ' '])))
+        .collect();
+    for link in DOCUMENT.split("](#").skip(1) {
+        let target = link.split(')').next().unwrap();
+        assert!(headings.contains(target), "#{target}");
+    }
+}
+
+/// The first table of a section has exactly these rows, in this order; a row may go on after what is given.
+fn assert_rows_begin(heading: &str, expected: &[String]) {
+    let section = DOCUMENT.lines().skip_while(|line| *line != heading).skip(1);
+    let table = section.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let rows: Vec<&str> = table.skip(2).collect();
+    for (row, start) in rows.iter().zip(expected) {
+        assert!(row.starts_with(start.as_str()), "{heading}: {row}\nshould begin with {start}");
+    }
+    assert_eq!(rows.len(), expected.len(), "{heading}");
+}
+
+/// A number with its thousands parted by commas.
+fn number(value: impl TryInto<u64>) -> String {
+    let Ok(value) = value.try_into() else { panic!("limits fit 64 bits") };
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,295 @@
+//! Any frame at all: a handful of random parts, and every frame as a value that borrows from them.
+
+use proptest::prelude::*;
+use turno_proto::headers;
+use turno_proto::model::view::{
+    BrokerView, ConsumerView, Counters, Explanation, MessageKind, MessageState, MessageView, QueueView, Reason,
+    WorkerState, WorkerView,
+};
+use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload, Slots};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register};
+
+/// The parts of one frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Seed {
+    kind: Kind,
+    seq: u32,
+    word: u32,
+    number: u32,
+    small: u16,
+    long: u64,
+    bits: [bool; 6],
+    text: String,
+    bytes: Vec<u8>,
+    code: Code,
+    payload: Payload,
+    choice: u8,
+}
+
+/// Any seed.
+pub(crate) fn any_seed() -> impl Strategy<Value = Seed> {
+    let header = (prop::sample::select(Kind::ALL), any::<u32>(), any::<u32>());
+    let numbers = (any::<u32>(), any::<u16>(), any::<u64>(), any::<[bool; 6]>(), any::<u8>());
+    let texts = ("\\PC{0,40}", prop::collection::vec(any::<u8>(), 0..80), prop::sample::select(Code::ALL));
+    (header, numbers, texts, any_payload()).prop_map(|(header, numbers, texts, payload)| {
+        let (kind, seq, word) = header;
+        let (number, small, long, bits, choice) = numbers;
+        let (text, bytes, code) = texts;
+        Seed { kind, seq, word, number, small, long, bits, text, bytes, code, payload, choice }
+    })
+}
+
+fn any_payload() -> impl Strategy<Value = Payload> {
+    let headers = prop::collection::btree_map("[a-z-]{1,8}", "\\PC{0,12}", 0..4);
+    let body = prop::collection::vec(any::<u8>(), 0..200);
+    (headers, body).prop_map(|(headers, body)| headers::encode(&headers, &body).expect("within the limits"))
+}
+
+impl Seed {
+    /// The frame made of these parts.
+    pub(crate) fn frame(&self) -> Frame<'_> {
+        let &Self { seq, word, code, .. } = self;
+        let raw = Raw::from(&self.payload);
+        let [first, ..] = self.bits;
+        match self.kind {
+            Kind::Connect => Frame::Connect { seq, connect: self.connect() },
+            Kind::Config => Frame::Config { seq, config: Box::new(self.config()) },
+            Kind::Ping => Frame::Ping { seq },
+            Kind::Pong => Frame::Pong { seq },
+            Kind::Closing => Frame::Closing { closing: self.closing() },
+            Kind::Error => Frame::Error { seq, code, fatal: first, detail: &self.text },
+            Kind::Register => Frame::Register { seq, register: self.register() },
+            Kind::Deregister => Frame::Deregister { seq },
+            Kind::Resize => Frame::Resize { seq, register: self.register() },
+            Kind::Consume => Frame::Consume { seq, handle: word },
+            Kind::CancelQueue => Frame::CancelQueue { seq, handle: word },
+            Kind::Request => Frame::Request(self.outgoing()),
+            Kind::Send => Frame::Send(self.outgoing()),
+            Kind::Deliver => Frame::Deliver(self.deliver()),
+            Kind::Reply => Frame::Reply { seq, word, more: first, raw },
+            Kind::Ack => Frame::Ack { delivery: self.delivery() },
+            Kind::Fail => Frame::Fail { delivery: self.delivery(), permanent: first, raw },
+            Kind::Progress => Frame::Progress { seq, word, raw },
+            Kind::Extend => Frame::Extend { delivery: self.delivery(), lease_ms: self.number },
+            Kind::Cancel => Frame::Cancel { seq, word, reason: first.then_some(code) },
+            Kind::Delivered => Frame::Delivered { seq },
+            Kind::Undelivered => Frame::Undelivered { seq, code, raw },
+            Kind::Ok => Frame::Ok { seq },
+            Kind::Stored => Frame::Stored { seq, durability: Durability::Memory, id: self.id() },
+            Kind::Open => Frame::Open { seq, handle: word, name: &self.bytes },
+            Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
+            Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
+        }
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery { index: self.word, stamp: self.seq }
+    }
+
+    fn id(&self) -> MessageId {
+        MessageId::new(self.long, self.long.rotate_left(17), self.number)
+    }
+
+    fn slots(&self) -> Slots {
+        if self.bits[1] { Slots::Unlimited } else { Slots::Limited(self.number) }
+    }
+
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn connect(&self) -> Connect {
+        Connect { version: self.small, name: self.text(), program: self.text(), heartbeat_ms: self.number }
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            version: self.small,
+            broker: self.text(),
+            program: self.text(),
+            heartbeat_ms: self.number,
+            liveness: self.word,
+            frame_bytes_max: self.long,
+            request_deadline_ms: self.number,
+            brokers: vec![self.text(); usize::from(self.choice % 4)],
+        }
+    }
+
+    fn closing(&self) -> Closing {
+        let reasons = [ClosingReason::Shutdown, ClosingReason::Stop, ClosingReason::Now];
+        Closing { reason: reasons[usize::from(self.choice) % reasons.len()], within_ms: self.long }
+    }
+
+    fn register(&self) -> Register {
+        Register { slots: self.bits[1].then_some(self.long.cast_signed()), name: self.text() }
+    }
+
+    fn outgoing(&self) -> Outgoing<'_> {
+        let [deadline, retries, priority, cost, no_reply, fail_fast] = self.bits;
+        Outgoing {
+            seq: self.seq,
+            handle: self.word,
+            deadline_ms: deadline.then_some(self.number),
+            retries: retries.then_some(self.choice),
+            priority: priority.then_some(self.choice),
+            cost: cost.then_some(self.small),
+            no_reply,
+            fail_fast,
+            raw: Raw::from(&self.payload),
+        }
+    }
+
+    fn deliver(&self) -> Deliver<'_> {
+        let [deadline, wants_reply, ..] = self.bits;
+        Deliver {
+            delivery: self.delivery(),
+            handle: self.number,
+            id: self.id(),
+            attempt: self.small,
+            cost: self.small.rotate_left(3),
+            deadline_ms: deadline.then_some(self.number),
+            wants_reply,
+            raw: Raw::from(&self.payload),
+        }
+    }
+
+    fn call(&self) -> AdminCall {
+        let [some, now, ..] = self.bits;
+        let limit = self.number;
+        let worker = self.text();
+        match self.choice % 12 {
+            0 => AdminCall::Status,
+            1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
+            2 => AdminCall::QueueShow { queue: self.text() },
+            3 => AdminCall::QueueConsumers { queue: self.text() },
+            4 => AdminCall::WorkerLs { after: some.then_some(self.long), limit },
+            5 => AdminCall::WorkerShow { worker },
+            6 => AdminCall::WorkerResize { worker, slots: self.slots() },
+            7 => AdminCall::WorkerDrain { worker },
+            8 => AdminCall::WorkerResume { worker },
+            9 => AdminCall::WorkerStop { worker, now },
+            10 => AdminCall::MessageExplain { id: self.text() },
+            _ => AdminCall::MessageCancel { id: self.text() },
+        }
+    }
+
+    fn answer(&self) -> AdminAnswer {
+        let some = self.bits[0];
+        let rows = usize::from(self.small % 20);
+        match self.choice % 7 {
+            0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
+            1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
+            2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
+            3 => AdminAnswer::Consumers { consumers: vec![self.consumer(); rows] },
+            4 => AdminAnswer::Workers { workers: vec![self.worker(); rows], next: some.then_some(self.long) },
+            5 => AdminAnswer::Worker { worker: Box::new(self.worker()) },
+            _ => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { requests: self.long, unclaimed: self.number.into(), late: 1, ..Counters::default() }
+    }
+
+    fn broker(&self) -> BrokerView {
+        BrokerView {
+            name: self.text(),
+            version: self.text(),
+            up_ms: self.long,
+            draining: self.bits[1],
+            connections: self.number.into(),
+            workers: self.word.into(),
+            slots: self.long,
+            slots_used: self.small.into(),
+            queues: self.seq.into(),
+            ready: 0,
+            in_flight: 1,
+            dead: 127,
+            bytes: 128,
+            bytes_max: u64::MAX,
+            counters: self.counters(),
+        }
+    }
+
+    fn queue(&self) -> QueueView {
+        QueueView {
+            name: self.text(),
+            ready: self.long,
+            in_flight: self.number.into(),
+            dead: self.word.into(),
+            bytes: self.small.into(),
+            oldest_ms: self.bits[1].then_some(self.long),
+            consumers: 0,
+            slots_free: 65_536,
+            counters: self.counters(),
+            head: vec![self.message(); usize::from(self.choice % 3)],
+        }
+    }
+
+    fn consumer(&self) -> ConsumerView {
+        ConsumerView {
+            worker: self.long,
+            name: self.text(),
+            slots: self.slots(),
+            used: self.word,
+            turn: self.small.into(),
+            in_flight: self.seq.into(),
+        }
+    }
+
+    fn worker(&self) -> WorkerView {
+        let states = [WorkerState::Greeting, WorkerState::Ready, WorkerState::Draining];
+        WorkerView {
+            id: self.long,
+            name: self.text(),
+            address: self.text(),
+            state: states[usize::from(self.small) % states.len()],
+            slots: self.slots(),
+            used: self.word,
+            queues: vec![self.text(); usize::from(self.choice % 4)],
+            registered_ms: self.number.into(),
+            idle_ms: self.bits[2].then_some(self.long),
+            deliveries: 1,
+            settled: 2,
+            failed: 3,
+            holds: vec![self.message(); usize::from(self.choice % 3)],
+        }
+    }
+
+    fn message(&self) -> MessageView {
+        let states = [MessageState::Ready, MessageState::InFlight, MessageState::Stopping, MessageState::Dead];
+        MessageView {
+            id: self.id().to_string(),
+            queue: self.text(),
+            kind: if self.bits[3] { MessageKind::Request } else { MessageKind::Send },
+            state: states[usize::from(self.small) % states.len()],
+            attempts: self.small,
+            attempts_max: 256,
+            priority: self.choice,
+            cost: self.small,
+            bytes: self.long,
+            age_ms: self.number.into(),
+            deadline_ms: self.bits[4].then_some(self.long),
+            worker: self.bits[5].then_some(self.long),
+        }
+    }
+
+    fn explanation(&self) -> Explanation {
+        let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
+        let reason = match self.small % 11 {
+            0 => Reason::NoWorker,
+            1 => Reason::WorkersGreeting { workers },
+            2 => Reason::WorkersDraining { workers },
+            3 => Reason::AllBusy { workers, used: self.long, ahead },
+            4 => Reason::Behind { ahead },
+            5 => Reason::TooCostly { cost: self.small, largest: self.number },
+            6 => Reason::Reserved { worker, cost: self.small, free: self.number },
+            7 => Reason::AtWorker { worker, name: self.text(), since_ms: self.long },
+            8 => Reason::Stopping { worker },
+            9 => Reason::Dead { failure: self.text() },
+            _ => Reason::Draining,
+        };
+        Explanation { message: self.message(), reason }
+    }
+}

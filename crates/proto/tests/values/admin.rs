@@ -1,0 +1,222 @@
+//! Admin calls and answers.
+
+use turno_proto::model::Slots;
+use turno_proto::model::view::{
+    BrokerView, ConsumerView, Counters, Explanation, MessageKind, MessageState, MessageView, QueueView, Reason,
+    WorkerState, WorkerView,
+};
+use turno_proto::native::Frame;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+
+const FIRST_ID: &str = "11223344556600000000000100000000";
+const SECOND_ID: &str = "ffeeddccbbaa00000000002a00000007";
+
+pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
+    let queue = || "emails".to_owned();
+    let worker = || "w1".to_owned();
+    let number = || "42".to_owned();
+    let id = || FIRST_ID.to_owned();
+    let table = vec![
+        ("call_status", AdminCall::Status),
+        ("call_queue_ls", AdminCall::QueueLs { after: None, limit: 100 }),
+        ("call_queue_ls_after", AdminCall::QueueLs { after: Some(queue()), limit: 1_000 }),
+        ("call_queue_show", AdminCall::QueueShow { queue: queue() }),
+        ("call_queue_consumers", AdminCall::QueueConsumers { queue: queue() }),
+        ("call_worker_ls", AdminCall::WorkerLs { after: None, limit: 100 }),
+        ("call_worker_ls_after", AdminCall::WorkerLs { after: Some(42), limit: 100 }),
+        ("call_worker_show", AdminCall::WorkerShow { worker: worker() }),
+        ("call_worker_resize", AdminCall::WorkerResize { worker: number(), slots: Slots::Limited(4) }),
+        ("call_worker_resize_unlimited", AdminCall::WorkerResize { worker: number(), slots: Slots::Unlimited }),
+        ("call_worker_drain", AdminCall::WorkerDrain { worker: worker() }),
+        ("call_worker_resume", AdminCall::WorkerResume { worker: worker() }),
+        ("call_worker_stop", AdminCall::WorkerStop { worker: worker(), now: false }),
+        ("call_worker_stop_now", AdminCall::WorkerStop { worker: worker(), now: true }),
+        ("call_message_explain", AdminCall::MessageExplain { id: id() }),
+        ("call_message_cancel", AdminCall::MessageCancel { id: id() }),
+    ];
+    table.into_iter().map(|(name, call)| (name, Frame::AdminCall { seq: 11, call })).collect()
+}
+
+pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = listings();
+    table.extend(explanations());
+    table.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
+}
+
+fn listings() -> Vec<(&'static str, AdminAnswer)> {
+    let consumers = vec![
+        ConsumerView { worker: 42, name: "w1".to_owned(), slots: Slots::Limited(10), used: 3, turn: 1, in_flight: 1 },
+        ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: 2, in_flight: 0 },
+    ];
+    let shown_queue = QueueView { head: vec![waiting()], ..queue() };
+    let shown_worker = WorkerView { state: WorkerState::Draining, holds: vec![running()], ..worker() };
+    vec![
+        ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
+        ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
+        ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
+        ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
+        ("answer_consumers", AdminAnswer::Consumers { consumers }),
+        ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
+        ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
+    ]
+}
+
+fn explanations() -> Vec<(&'static str, AdminAnswer)> {
+    let stopping = MessageView { state: MessageState::Stopping, ..running() };
+    let dead = MessageView { state: MessageState::Dead, worker: None, ..running() };
+    let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
+    let table = vec![
+        ("answer_message_no_worker", waiting(), Reason::NoWorker),
+        ("answer_message_workers_greeting", waiting(), Reason::WorkersGreeting { workers: 2 }),
+        ("answer_message_workers_draining", waiting(), Reason::WorkersDraining { workers: 2 }),
+        ("answer_message_all_busy", waiting(), Reason::AllBusy { workers: 2, used: 20, ahead: 3 }),
+        ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
+        ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
+        ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),
+        ("answer_message_at_worker", running(), at_worker),
+        ("answer_message_stopping", stopping, Reason::Stopping { worker: 42 }),
+        ("answer_message_dead", dead, Reason::Dead { failure: "disk full".to_owned() }),
+        ("answer_message_draining", waiting(), Reason::Draining),
+    ];
+    let answer = |message, reason| AdminAnswer::Message { explanation: Box::new(Explanation { message, reason }) };
+    table.into_iter().map(|(name, message, reason)| (name, answer(message, reason))).collect()
+}
+
+fn counters() -> Counters {
+    Counters {
+        requests: 1,
+        sends: 2,
+        refused: 3,
+        deliveries: 4,
+        replied: 5,
+        acked: 6,
+        failed: 7,
+        lost: 8,
+        retried: 9,
+        returned: 10,
+        expired: 11,
+        cancelled: 12,
+        dead: 13,
+        dead_dropped: 14,
+        late: 15,
+        doubled: 16,
+        forged: 17,
+        unclaimed: 18,
+    }
+}
+
+fn broker() -> BrokerView {
+    BrokerView {
+        name: "b1".to_owned(),
+        version: "0.1.0".to_owned(),
+        up_ms: 90_000,
+        draining: false,
+        connections: 3,
+        workers: 2,
+        slots: 10,
+        slots_used: 3,
+        queues: 2,
+        ready: 2,
+        in_flight: 1,
+        dead: 0,
+        bytes: 70_261,
+        bytes_max: 1 << 32,
+        counters: counters(),
+    }
+}
+
+fn queue() -> QueueView {
+    QueueView {
+        name: "emails".to_owned(),
+        ready: 2,
+        in_flight: 1,
+        dead: 0,
+        bytes: 70_261,
+        oldest_ms: Some(1_200),
+        consumers: 1,
+        slots_free: 0,
+        counters: counters(),
+        head: Vec::new(),
+    }
+}
+
+fn idle_queue() -> QueueView {
+    QueueView {
+        name: "idle".to_owned(),
+        ready: 0,
+        in_flight: 0,
+        bytes: 0,
+        oldest_ms: None,
+        consumers: 0,
+        counters: Counters::default(),
+        ..queue()
+    }
+}
+
+fn worker() -> WorkerView {
+    WorkerView {
+        id: 42,
+        name: "w1".to_owned(),
+        address: "127.0.0.1:50000".to_owned(),
+        state: WorkerState::Ready,
+        slots: Slots::Limited(10),
+        used: 3,
+        queues: vec!["emails".to_owned(), "echo".to_owned()],
+        registered_ms: 60_000,
+        idle_ms: Some(15),
+        deliveries: 7,
+        settled: 5,
+        failed: 1,
+        holds: Vec::new(),
+    }
+}
+
+fn new_worker() -> WorkerView {
+    WorkerView {
+        id: 43,
+        name: String::new(),
+        state: WorkerState::Greeting,
+        slots: Slots::Unlimited,
+        used: 0,
+        queues: Vec::new(),
+        idle_ms: None,
+        deliveries: 0,
+        settled: 0,
+        failed: 0,
+        ..worker()
+    }
+}
+
+fn waiting() -> MessageView {
+    MessageView {
+        id: FIRST_ID.to_owned(),
+        queue: "emails".to_owned(),
+        kind: MessageKind::Request,
+        state: MessageState::Ready,
+        attempts: 0,
+        attempts_max: 1,
+        priority: 4,
+        cost: 1,
+        bytes: 5,
+        age_ms: 1_200,
+        deadline_ms: Some(28_800),
+        worker: None,
+    }
+}
+
+fn running() -> MessageView {
+    MessageView {
+        id: SECOND_ID.to_owned(),
+        queue: "emails".to_owned(),
+        kind: MessageKind::Send,
+        state: MessageState::InFlight,
+        attempts: 2,
+        attempts_max: 10,
+        priority: 9,
+        cost: 3,
+        bytes: 70_000,
+        age_ms: 5_000_000_000,
+        deadline_ms: None,
+        worker: Some(42),
+    }
+}

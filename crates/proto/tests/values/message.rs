@@ -1,0 +1,168 @@
+//! Messages, deliveries and their answers.
+
+use std::sync::LazyLock;
+
+use turno_proto::headers::{self, Headers};
+use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload};
+use turno_proto::native::{Deliver, Frame, Outgoing, Raw};
+
+const BINARY: &[u8] = &[0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF, 0x47, 0xC0];
+const TRACE: &[(&str, &str)] =
+    &[("content-type", "application/json"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+const KEY: &[(&str, &str)] = &[("k", "v")];
+
+static TRACE_JSON: LazyLock<Payload> = LazyLock::new(|| payload(TRACE, br#"{"a":1}"#));
+static TRACE_BINARY: LazyLock<Payload> = LazyLock::new(|| payload(TRACE, BINARY));
+static KEY_EMPTY: LazyLock<Payload> = LazyLock::new(|| payload(KEY, b""));
+static JSON_OBJECT: LazyLock<Payload> = LazyLock::new(|| payload(JSON, b"{}"));
+static UNIT_PERCENT: LazyLock<Payload> = LazyLock::new(|| payload(&[("unit", "percent")], b"40"));
+
+pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = requests();
+    table.extend(sends());
+    table.extend(deliveries());
+    table.extend(settles());
+    table.extend(answers());
+    table
+}
+
+fn payload(pairs: &[(&str, &str)], body: &[u8]) -> Payload {
+    let headers: Headers = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    headers::encode(&headers, body).expect("within the limits")
+}
+
+fn first_id() -> MessageId {
+    MessageId::new(0x1122_3344_5566, 1, 0)
+}
+
+fn second_id() -> MessageId {
+    MessageId::new(0xFFEE_DDCC_BBAA, 42, 7)
+}
+
+const fn body(bytes: &'static [u8]) -> Raw<'static> {
+    Raw { headers: false, bytes }
+}
+
+fn with_headers(payload: &'static Payload) -> Raw<'static> {
+    Raw::from(payload)
+}
+
+const fn delivery(stamp: u32, index: u32) -> Delivery {
+    Delivery { index, stamp }
+}
+
+fn requests() -> Vec<(&'static str, Frame<'static>)> {
+    let plain = Outgoing::new(7, 3, body(b"hello"));
+    let of = |raw| Outgoing { raw, ..plain };
+    let all_options = Outgoing {
+        deadline_ms: Some(1_500),
+        retries: Some(2),
+        priority: Some(9),
+        cost: Some(300),
+        no_reply: true,
+        fail_fast: true,
+        ..of(with_headers(&TRACE_BINARY))
+    };
+    let table = [
+        ("example_request", plain),
+        ("request_plain", plain),
+        ("request_empty_body", of(body(b""))),
+        ("request_binary_body", of(body(BINARY))),
+        ("request_headers", of(with_headers(&TRACE_JSON))),
+        ("request_headers_empty_body", of(with_headers(&KEY_EMPTY))),
+        ("request_zero_header_block", of(Raw { headers: true, bytes: b"\0\0hello" })),
+        ("request_deadline", Outgoing { deadline_ms: Some(1_500), ..plain }),
+        ("request_retries", Outgoing { retries: Some(255), ..plain }),
+        ("request_priority", Outgoing { priority: Some(9), ..plain }),
+        ("request_cost", Outgoing { cost: Some(300), ..plain }),
+        ("request_no_reply", Outgoing { no_reply: true, ..plain }),
+        ("request_fail_fast", Outgoing { fail_fast: true, ..plain }),
+        ("request_all_options", all_options),
+    ];
+    table.into_iter().map(|(name, message)| (name, Frame::Request(message))).collect()
+}
+
+fn sends() -> Vec<(&'static str, Frame<'static>)> {
+    let plain = Outgoing::new(8, 3, body(b"hello"));
+    let options =
+        Outgoing { deadline_ms: Some(86_400_000), retries: Some(0), priority: Some(0), cost: Some(1), ..plain };
+    vec![
+        ("send_plain", Frame::Send(plain)),
+        ("send_empty_body", Frame::Send(Outgoing { raw: body(b""), ..plain })),
+        ("send_options", Frame::Send(options)),
+        ("send_headers", Frame::Send(Outgoing { raw: with_headers(&TRACE_BINARY), ..plain })),
+    ]
+}
+
+fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
+    let plain = Deliver {
+        delivery: delivery(1, 0),
+        handle: 3,
+        id: first_id(),
+        attempt: 1,
+        cost: 1,
+        deadline_ms: None,
+        wants_reply: false,
+        raw: body(b"hello"),
+    };
+    let example = Deliver { handle: 1, deadline_ms: Some(30_000), wants_reply: true, ..plain };
+    let all_fields = Deliver {
+        delivery: delivery(u32::MAX, 7),
+        handle: 65_535,
+        id: second_id(),
+        attempt: 256,
+        cost: 300,
+        deadline_ms: Some(1_500),
+        wants_reply: true,
+        raw: with_headers(&TRACE_BINARY),
+    };
+    let table = [
+        ("example_deliver", example),
+        ("deliver_send", Deliver { delivery: delivery(0x0102_0304, 0x0A0B_0C0D), id: second_id(), ..plain }),
+        ("deliver_wants_reply", Deliver { wants_reply: true, ..plain }),
+        ("deliver_deadline", Deliver { deadline_ms: Some(1_500), ..plain }),
+        ("deliver_empty_body", Deliver { raw: body(b""), ..plain }),
+        ("deliver_all_fields", all_fields),
+    ];
+    table.into_iter().map(|(name, deliver)| (name, Frame::Deliver(deliver))).collect()
+}
+
+fn settles() -> Vec<(&'static str, Frame<'static>)> {
+    let reply = |seq, word, more, raw| Frame::Reply { seq, word, more, raw };
+    let fail = |permanent, raw| Frame::Fail { delivery: delivery(1, 0), permanent, raw };
+    let progress = |raw| Frame::Progress { seq: 1, word: 0, raw };
+    vec![
+        ("example_reply_from_worker", reply(1, 0, false, body(b"HELLO"))),
+        ("example_reply_to_client", reply(7, 0, false, body(b"HELLO"))),
+        ("reply", reply(0x0102_0304, 0x0A0B_0C0D, false, body(b"HELLO"))),
+        ("reply_more", reply(1, 0, true, body(b"first piece"))),
+        ("reply_headers", reply(1, 0, false, with_headers(&TRACE_BINARY))),
+        ("reply_more_headers_empty_body", reply(1, 0, true, with_headers(&KEY_EMPTY))),
+        ("reply_empty_body", reply(1, 0, false, body(b""))),
+        ("ack", Frame::Ack { delivery: delivery(0x0102_0304, 0x0A0B_0C0D) }),
+        ("fail", fail(false, body(b"disk full"))),
+        ("fail_permanent", fail(true, body(b"no such account"))),
+        ("fail_headers", fail(false, with_headers(&JSON_OBJECT))),
+        ("fail_empty_body", fail(false, body(b""))),
+        ("progress", progress(body(b"40 %"))),
+        ("progress_headers", progress(with_headers(&UNIT_PERCENT))),
+        ("extend", Frame::Extend { delivery: delivery(1, 0), lease_ms: 60_000 }),
+    ]
+}
+
+fn answers() -> Vec<(&'static str, Frame<'static>)> {
+    let undelivered = |code, raw| Frame::Undelivered { seq: 7, code, raw };
+    vec![
+        ("example_client_open", Frame::Open { seq: 6, handle: 3, name: b"echo" }),
+        ("example_client_open_ok", Frame::Ok { seq: 6 }),
+        ("cancel_from_caller", Frame::Cancel { seq: 7, word: 0, reason: None }),
+        ("cancel_to_worker", Frame::Cancel { seq: 1, word: 0, reason: Some(Code::TimedOut) }),
+        ("delivered", Frame::Delivered { seq: 7 }),
+        ("undelivered", undelivered(Code::TimedOut, body(b""))),
+        ("undelivered_failed", undelivered(Code::Failed, body(b"no such account"))),
+        ("undelivered_headers", undelivered(Code::Failed, with_headers(&JSON_OBJECT))),
+        ("ok", Frame::Ok { seq: 3 }),
+        ("stored", Frame::Stored { seq: 8, durability: Durability::Memory, id: second_id() }),
+    ]
+}

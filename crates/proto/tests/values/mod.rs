@@ -1,0 +1,16 @@
+//! The value of every golden vector, written by hand: name, frame.
+
+mod admin;
+mod message;
+mod session;
+
+use turno_proto::native::Frame;
+
+/// Every vector's name with the frame it stands for.
+pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = session::frames();
+    table.extend(message::frames());
+    table.extend(admin::calls());
+    table.extend(admin::answers());
+    table
+}

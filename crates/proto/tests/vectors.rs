@@ -1,0 +1,128 @@
+//! The golden vectors and their values agree, both ways and without gaps.
+
+mod golden;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::Code;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{ClosingReason, Frame, HEADER_LEN, Header, Kind, decode, encode, split};
+
+/// The value of each vector is written with exactly the vector's bytes. Proves S1.23 and S1.34.
+#[test]
+fn every_value_is_written_with_the_golden_bytes() {
+    let vectors = golden_by_name();
+    for (name, frame) in values::all() {
+        let mut out = b"what was there before".to_vec();
+        let before = out.len();
+        encode(&frame, &mut out);
+        let written = out.split_off(before);
+        let golden = vectors.get(name).unwrap_or_else(|| panic!("vectors/native.txt has no {name}"));
+        assert_eq!(&written, golden, "{name}");
+        assert_eq!(out, b"what was there before", "{name}: encode appends and touches nothing else");
+    }
+}
+
+/// The bytes of each vector are read as exactly its value. Proves S1.23 and S1.34.
+#[test]
+fn every_golden_frame_is_read_as_its_value() {
+    let values: BTreeMap<&str, Frame<'_>> = values::all().into_iter().collect();
+    for vector in golden::all() {
+        let value = values.get(vector.name).unwrap_or_else(|| panic!("no value stands for {}", vector.name));
+        let piece = split(&vector.bytes, usize::MAX).expect("a sound frame").expect("a whole frame");
+        assert_eq!(piece.used, vector.bytes.len(), "{}", vector.name);
+        assert_eq!(decode(&piece.header, piece.rest).as_ref(), Ok(value), "{}", vector.name);
+        assert_eq!(value.kind().number(), piece.header.kind, "{}", vector.name);
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    assert_eq!(golden_by_name().len(), golden::all().len());
+    let values: BTreeSet<&str> = values::all().iter().map(|(name, _)| *name).collect();
+    assert_eq!(values.len(), values::all().len());
+}
+
+#[test]
+fn every_kind_has_a_vector() {
+    let kinds: BTreeSet<Kind> = values::all().iter().map(|(_, frame)| frame.kind()).collect();
+    let missing: Vec<&Kind> = Kind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The match forces whoever adds a reason, a call or an answer to count it here and to write its vector.
+#[test]
+fn every_variant_inside_a_map_has_a_vector() {
+    let (mut reasons, mut calls, mut answers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (_, frame) in values::all() {
+        match frame {
+            Frame::Closing { closing } => {
+                reasons.insert(match closing.reason {
+                    ClosingReason::Shutdown => 0,
+                    ClosingReason::Stop => 1,
+                    ClosingReason::Now => 2,
+                });
+            }
+            Frame::AdminCall { call, .. } => {
+                calls.insert(number_of_call(&call));
+            }
+            Frame::AdminAnswer { answer, .. } => {
+                answers.insert(match answer {
+                    AdminAnswer::Status { .. } => 0,
+                    AdminAnswer::Queues { .. } => 1,
+                    AdminAnswer::Queue { .. } => 2,
+                    AdminAnswer::Consumers { .. } => 3,
+                    AdminAnswer::Workers { .. } => 4,
+                    AdminAnswer::Worker { .. } => 5,
+                    AdminAnswer::Message { .. } => 6,
+                });
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (3, 12, 7));
+}
+
+fn number_of_call(call: &AdminCall) -> u8 {
+    match call {
+        AdminCall::Status => 0,
+        AdminCall::QueueLs { .. } => 1,
+        AdminCall::QueueShow { .. } => 2,
+        AdminCall::QueueConsumers { .. } => 3,
+        AdminCall::WorkerLs { .. } => 4,
+        AdminCall::WorkerShow { .. } => 5,
+        AdminCall::WorkerResize { .. } => 6,
+        AdminCall::WorkerDrain { .. } => 7,
+        AdminCall::WorkerResume { .. } => 8,
+        AdminCall::WorkerStop { .. } => 9,
+        AdminCall::MessageExplain { .. } => 10,
+        AdminCall::MessageCancel { .. } => 11,
+    }
+}
+
+/// The line for people says what the header says.
+#[test]
+fn the_description_agrees_with_the_bytes() {
+    for vector in golden::all() {
+        let head = vector.bytes.first_chunk::<HEADER_LEN>().expect("a whole header");
+        let header = Header::from_bytes(head).expect("our magic");
+        let kind = Kind::from_number(header.kind).expect("a known type");
+        let words: Vec<&str> = vector.frame.split(' ').take(4).collect();
+        let expected = [
+            kind.name().to_owned(),
+            format!("seq={}", header.seq),
+            format!("word={}", header.word),
+            format!("flags=0x{:02x}", header.flags),
+        ];
+        assert_eq!(words, expected, "{}", vector.name);
+        if matches!(kind, Kind::Error | Kind::Undelivered) {
+            let code = Code::from_number(header.word).expect("a known code");
+            assert!(vector.frame.contains(&format!("code={code}")), "{}", vector.name);
+        }
+    }
+}
+
+fn golden_by_name() -> BTreeMap<&'static str, Vec<u8>> {
+    golden::all().into_iter().map(|vector| (vector.name, vector.bytes)).collect()
+}
