@@ -37,12 +37,9 @@ impl Run {
         let stdout = collect(child.stdout.take().expect("piped"));
         let stderr = collect(child.stderr.take().expect("piped"));
         let what = format!("{command:?} ends");
-        let status = match wait::find(within, || child.try_wait().expect("our own child")) {
-            Some(status) => status,
-            None => {
-                child.kill().expect("our own child");
-                panic!("{what}: not within {within:?}");
-            }
+        let Some(status) = wait::find(within, || child.try_wait().expect("our own child")) else {
+            child.kill().expect("our own child");
+            panic!("{what}: not within {within:?}");
         };
         if let Some(feeder) = feeder {
             feeder.join().expect("the feeder does not panic");

@@ -12,10 +12,16 @@ use crate::stats::bytes_of;
 impl Engine {
     /// OPEN: a handle of the peer's choice stands for a queue, which comes into being if need be (S2.39).
     pub(crate) fn open(&mut self, conn: ConnId, handle: u32, name: QueueName) -> Result<(), Code> {
-        if handle >= limits::HANDLES_MAX {
+        let Some(peer) = self.peers.get_mut(conn) else { return Ok(()) };
+        if handle >= limits::HANDLES_MAX || handle > peer.handles_len() + limits::HANDLE_GAP_MAX {
             return Err(Code::TooManyHandles);
         }
-        let Some(peer) = self.peers.get_mut(conn) else { return Ok(()) };
+        if let (Some(queue), Some(worker)) = (peer.queue_of(handle), &peer.worker) {
+            let consuming = worker.consumes.iter().find(|consuming| consuming.queue == queue);
+            if consuming.is_some_and(|at| self.queues.at(queue).consumer(at.number).handle == handle) {
+                return Err(Code::AlreadyConsuming);
+            }
+        }
         let queue = match self.queues.number_of(&name) {
             Some(queue) => queue,
             None if self.queues.len() >= self.settings.limits.queues_max => return Err(Code::TooManyQueues),
@@ -111,6 +117,7 @@ impl Engine {
             born: self.now,
             deadline,
             timer: None,
+            streamed: false,
             attempts: 0,
             retries,
             priority: priority.unwrap_or(limits::PRIORITY),

@@ -55,6 +55,8 @@ pub(crate) struct Message {
     pub(crate) born: Mono,
     pub(crate) deadline: Option<Mono>,
     pub(crate) timer: Option<TimerId>,
+    /// Its caller has a piece of the reply: a new attempt would begin the stream again, so there is none.
+    pub(crate) streamed: bool,
     /// Deliveries made that count.
     pub(crate) attempts: u16,
     pub(crate) retries: u8,

@@ -34,6 +34,11 @@ impl Peer {
         (before != NIL).then_some(before)
     }
 
+    /// One more than the highest handle ever opened.
+    pub(crate) fn handles_len(&self) -> u32 {
+        u32::try_from(self.handles.len()).expect("handles are limited")
+    }
+
     /// The queues its handles point at, one for each handle.
     pub(crate) fn handles(&self) -> impl Iterator<Item = u32> {
         self.handles.iter().copied().filter(|queue| *queue != NIL)

@@ -36,7 +36,9 @@ impl Engine {
                 None => self.stats.counters.unclaimed += 1,
             }
         }
-        if !more {
+        if more {
+            self.messages[index].streamed = true;
+        } else {
             self.settled(conn, index, |counters| &mut counters.replied);
         }
     }

@@ -91,7 +91,7 @@ impl Engine {
     fn may_try_again(&self, index: u32, cause: &Cause) -> bool {
         let message = &self.messages[index];
         let wanted = match message.wants {
-            Wants::Reply => message.origin.is_some(),
+            Wants::Reply => message.origin.is_some() && !message.streamed,
             Wants::Settling => true,
             Wants::Nothing => false,
         };

@@ -68,6 +68,7 @@ fn every_limit_is_in_its_table() {
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
         ("queues *", number(set.queues_max), ""),
         ("handles of a connection", number(limits::HANDLES_MAX), ""),
+        ("a new handle above the highest one", number(limits::HANDLE_GAP_MAX), ""),
         ("slots of a worker", number(limits::SLOTS_MAX), ""),
         ("highest priority", number(limits::PRIORITY_MAX), ""),
         ("headers of a message", number(HEADERS_MAX), ""),

@@ -261,7 +261,7 @@ fn a_refusal_names_its_frame_and_keeps_the_connection() {
         (Kind::Resize, b"", Code::BadBody),
         (Kind::Closing, b"\x81\xA6reason\xA5later", Code::BadBody),
         (Kind::AdminCall, b"\x81\xA2op\xA7explode", Code::BadCall),
-        (Kind::Cancel, b"\x0F\x27\0\0", Code::BadBody),
+        (Kind::Register, b"\x80", Code::BadBody),
     ];
     for (seq, (kind, rest, code)) in (100..).zip(table) {
         let mut session = greeted(Mono::ZERO, 0);
@@ -275,7 +275,7 @@ fn a_refusal_names_its_frame_and_keeps_the_connection() {
     }
 }
 
-/// Negative counts as zero, always; too many are refused; absent or nil is unlimited. Proves S0.13.
+/// Negative counts as zero, always; too many are refused; nil is unlimited. Proves S0.13.
 #[test]
 fn slots_are_read_as_meant() {
     let table = [

@@ -113,8 +113,8 @@ codes! {
         "send OPEN first, on the same connection";
     TooManyHandles = 22, "too_many_handles", exit 1,
         "the connection opens more queues than it may",
-        "a handle is a number below 65,536",
-        "reuse handles: OPEN with a handle in use gives it another queue";
+        "a handle is a number below 65,536 and at most 255 above the highest one opened before",
+        "number handles from 0 on, and reuse them: OPEN with a handle in use gives it another queue";
     NotRegistered = 23, "not_registered", exit 1,
         "the connection is no worker yet",
         "CONSUME, RESIZE and DEREGISTER need a REGISTER before them",
@@ -124,9 +124,9 @@ codes! {
         "slots are a whole number up to 1,000,000, or unlimited",
         "name a number of slots; 0 takes no work";
     AlreadyConsuming = 25, "already_consuming", exit 1,
-        "the worker consumes that queue already",
-        "a worker is at most once in a queue's rota",
-        "send CONSUME once a queue; use slots for more work at a time";
+        "the worker consumes that queue, or with that handle, already",
+        "a worker is at most once in a queue's rota, and its deliveries name the handle it consumes with",
+        "send CONSUME once a queue, and OPEN with another handle";
     TooManyQueues = 26, "too_many_queues", exit 1,
         "the broker has as many queues as it may have",
         "`limits.queues` is reached",
@@ -177,10 +177,6 @@ codes! {
         "the caller of the request is gone",
         "its connection ended; nobody is there to take the reply",
         "nothing; the worker may stop working on it";
-    AttemptsUsed = 50, "attempts_used", exit 1,
-        "the message used up its attempts",
-        "each attempt ended with a lost worker or a failure",
-        "read the last failure; raise --retries once the cause is mended";
 
     // Asking about things.
     NotFound = 60, "not_found", exit 4,
@@ -194,6 +190,11 @@ codes! {
     BadCall = 62, "bad_call", exit 2,
         "the broker does not know that admin call",
         "client and broker are of different versions",
+        "use the same version on both sides (`turno version`)";
+
+    Other = 63, "other", exit 1,
+        "the broker named a code that this version does not know",
+        "the broker is newer than the client",
         "use the same version on both sides (`turno version`)";
 
     // On this side of the connection.

@@ -31,6 +31,9 @@ pub const SLOTS_MAX: u32 = 1_000_000;
 pub const SLOTS: u32 = 10;
 /// Queue handles a connection may hold. More: `too_many_handles`.
 pub const HANDLES_MAX: u32 = 65_536;
+/// How far a new handle may stand above the highest one opened before. Further: `too_many_handles`. The table
+/// of handles is dense, and must not grow by a peer's claim alone.
+pub const HANDLE_GAP_MAX: u32 = 255;
 /// Highest priority; the lowest is 0.
 pub const PRIORITY_MAX: u8 = 9;
 /// Priority of a message that names none.

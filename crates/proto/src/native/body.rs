@@ -48,7 +48,9 @@ pub struct Config {
 /// REGISTER and RESIZE: how much the worker takes at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Register {
-    /// Slots; below zero counts as zero, absent means unlimited.
+    /// Slots; below zero counts as zero, nil means unlimited. The key must be there: a misspelt one shall not make
+    /// a worker unlimited.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub slots: Option<i64>,
     /// A name for people; empty keeps the one of CONNECT.
     #[serde(default)]

@@ -85,7 +85,7 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         Kind::Closing => Frame::Closing { closing: map(kind, rest)? },
         Kind::Error => Frame::Error {
             seq,
-            code: Code::from_number(word).ok_or(Code::BadBody)?,
+            code: Code::from_number(word).unwrap_or(Code::Other),
             fatal: flags & flags::FATAL != 0,
             detail: std::str::from_utf8(rest).map_err(|_| Code::BadBody)?,
         },
@@ -114,7 +114,7 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         Kind::Delivered => empty(rest, Frame::Delivered { seq })?,
         Kind::Undelivered => Frame::Undelivered {
             seq,
-            code: Code::from_number(word).ok_or(Code::BadBody)?,
+            code: Code::from_number(word).unwrap_or(Code::Other),
             raw: raw(flags, Reader::new(rest))?,
         },
         Kind::Ok => empty(rest, Frame::Ok { seq })?,
@@ -181,7 +181,7 @@ fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {
     let mut reader = Reader::new(rest);
     let number = reader.u32()?;
     reader.end()?;
-    Code::from_number(number).map(Some).ok_or(Code::BadBody)
+    Ok(Some(Code::from_number(number).unwrap_or(Code::Other)))
 }
 
 /// The payload at the end of a frame. The header block's length is checked, its inside is not looked at.
