@@ -30,11 +30,11 @@ impl Engine {
         if self.drain.is_some() {
             return;
         }
-        let closing = Closing { reason: ClosingReason::Shutdown, within_ms };
+        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned: 0 });
+        let closing = self.closing().expect("the drain has just begun");
         for peer in self.peers.iter() {
             out.effect(Effect::Closing { conn: peer.id, closing });
         }
-        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned: 0 });
         let waiting: Vec<u32> = self
             .messages
             .iter()
@@ -47,6 +47,15 @@ impl Engine {
             self.end_without_reply(index, Code::Closing, out);
         }
         self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned });
+    }
+
+    /// What everyone is told while the broker drains.
+    pub(crate) fn closing(&self) -> Option<Closing> {
+        let until = match self.drain? {
+            Drain::Running { until, .. } => until,
+            Drain::Over => self.now,
+        };
+        Some(Closing { reason: ClosingReason::Shutdown, within_ms: until.millis_left(self.now) })
     }
 
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {

@@ -68,7 +68,7 @@ impl Engine {
     pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
         self.now = self.now.max(now);
         match input {
-            Input::Connected { conn, name, address } => self.peers.insert(conn, name, address),
+            Input::Connected { conn, name, address } => self.connected(conn, name, address, out),
             Input::Ready { conn } => self.ready(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => {

@@ -4,13 +4,21 @@ use turno_proto::model::{Code, ConnId, Slots};
 
 use crate::chain::Lane;
 use crate::dispatch::Item;
-use crate::effect::Sink;
+use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
 use crate::message::{End, State};
 use crate::peer::{Consuming, Worker};
 use crate::retry::Cause;
 
 impl Engine {
+    /// A connection finished its greeting. While the broker drains it may ask, but it is told to go elsewhere.
+    pub(crate) fn connected(&mut self, conn: ConnId, name: String, address: String, out: &mut impl Sink) {
+        self.peers.insert(conn, name, address);
+        if let Some(closing) = self.closing() {
+            out.effect(Effect::Closing { conn, closing });
+        }
+    }
+
     /// The first PING: from now on the connection may get work (S1.7).
     pub(crate) fn ready(&mut self, conn: ConnId) {
         if let Some(peer) = self.peers.get_mut(conn) {

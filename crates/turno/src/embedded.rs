@@ -63,7 +63,7 @@ impl Broker {
 
     /// Drains the broker and waits for its end.
     pub fn stop(mut self) -> Result<Ended, ServeError> {
-        self.end().unwrap_or(Ok(Ended::default()))
+        self.end().unwrap_or_else(|| Ok(Ended::default()))
     }
 
     fn end(&mut self) -> Option<Result<Ended, ServeError>> {

@@ -71,12 +71,17 @@ impl State {
 
 /// The peer takes no more for now: look again when it does.
 fn wait_until_writable(dispatcher: &Rc<Dispatcher>, state: &mut State, id: ConnId) {
-    let Some(write_end) = state.lines.get_mut(id).and_then(|line| line.write_end.clone()) else { return };
+    let Some(line) = state.lines.get_mut(id) else { return };
+    let Some(write_end) = line.write_end.clone() else { return };
+    line.blocked = true;
     let dispatcher = Rc::clone(dispatcher);
     tokio::task::spawn_local(async move {
         // An error shows again at the write itself, where it is dealt with.
         let _ = write_end.writable().await;
         let mut state = dispatcher.state();
+        if let Some(line) = state.lines.get_mut(id) {
+            line.blocked = false;
+        }
         state.lines.mark_dirty(id);
         dispatcher.settle(state);
     });

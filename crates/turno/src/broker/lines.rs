@@ -38,6 +38,8 @@ pub(super) struct Line {
     out: Vec<u8>,
     written: usize,
     dirty: bool,
+    /// The peer takes no more for now; a task waits until it does.
+    pub(super) blocked: bool,
     /// Since when the peer has taken nothing while something waited.
     pub(super) stalled: Option<Mono>,
     /// The reader waits for this while too much waits to be written.
@@ -128,6 +130,7 @@ impl Lines {
             out: Vec::new(),
             written: 0,
             dirty: false,
+            blocked: false,
             stalled: None,
             resumed: None,
             reader: None,
@@ -197,7 +200,7 @@ impl Lines {
             .filter_map(|index| {
                 let line = self.by_index.get_mut(index as usize)?.as_mut()?;
                 line.dirty = false;
-                Some(line.id)
+                (!line.blocked).then_some(line.id)
             })
             .collect()
     }

@@ -83,12 +83,11 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
     let dispatcher = dispatcher_of(&settings, &bound);
-    let mut doors = Vec::new();
     for listener in tcp {
-        doors.push(tokio::task::spawn_local(accept_tcp(Rc::clone(&dispatcher), listener)));
+        tokio::task::spawn_local(accept_tcp(Rc::clone(&dispatcher), listener));
     }
     if let Some(listener) = unix {
-        doors.push(tokio::task::spawn_local(accept_unix(Rc::clone(&dispatcher), listener)));
+        tokio::task::spawn_local(accept_unix(Rc::clone(&dispatcher), listener));
     }
     tokio::task::spawn_local(flush_for_ever(Rc::clone(&dispatcher)));
     tokio::task::spawn_local(sweep_for_ever(Rc::clone(&dispatcher)));
@@ -97,13 +96,10 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     ready(&bound);
 
     stop.wait().await;
-    for door in &doors {
-        door.abort();
-    }
     Ok(drain(&dispatcher, &mut stop, settings.drain_timeout).await)
 }
 
-/// Tells everyone, waits for what runs, and lets the last answers be written.
+/// Tells everyone, waits for what runs (answering questions meanwhile; whoever comes new is sent on), and lets the last answers be written.
 async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) -> Ended {
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
     dispatcher.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
@@ -112,12 +108,9 @@ async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) 
         () = stop.wait() => true,
     };
     if at_once {
-        // A drain of no time at all: callers are told, then it is over.
-        warn!("ending at once");
-        let mut state = dispatcher.state();
-        let cut = state.engine.in_flight();
-        let lost = state.engine.held_in_memory();
-        state.lines.drained.get_or_insert_default();
+        let state = dispatcher.state();
+        let (cut, lost) = (state.engine.in_flight(), state.engine.held_in_memory());
+        warn!(cut, lost, "ending at once");
         return Ended { returned: 0, cut, lost, at_once };
     }
     let drained = dispatcher.state().lines.drained.unwrap_or_default();
