@@ -6,8 +6,13 @@
 mod broker;
 mod peer;
 mod place;
+pub mod process;
 mod run;
+mod socket;
+mod talk;
+pub mod schema;
 pub mod transcript;
+pub mod tree;
 pub mod wait;
 
 pub use broker::Broker;

@@ -1,56 +1,87 @@
 //! A peer that speaks raw frames, rightly or wrongly.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use turno_proto::model::{Code, Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
 
+use crate::socket::Socket;
+
+/// How long the broker may be silent before the test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A raw connection. Reads fail the test after 20 s of silence.
 #[derive(Debug)]
 pub struct Peer {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-    seq: u32,
+    pub(crate) stream: Socket,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) seq: u32,
 }
 
 impl Peer {
     /// Connected, and not a word said.
     pub fn silent(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the broker accepts");
-        stream.set_nodelay(true).expect("a TCP socket");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a TCP socket");
+        Self::over(Socket::tcp(address))
+    }
+
+    /// The same over a Unix socket.
+    pub fn silent_unix(path: &Path) -> Self {
+        Self::over(Socket::unix(path))
+    }
+
+    fn over(stream: Socket) -> Self {
+        stream.patience(PATIENCE);
         Self { stream, buffer: Vec::new(), seq: 100 }
     }
 
     /// Greeted and ready, with a heartbeat of its choice (0: the broker's).
     pub fn greeted(address: SocketAddr, heartbeat_ms: u32) -> Self {
         let mut peer = Self::silent(address);
-        let connect = Connect { version: VERSION, name: "peer".into(), program: "e2e".into(), heartbeat_ms };
-        peer.say(&Frame::Connect { seq: 1, connect });
-        peer.hear(|frame| assert!(matches!(frame, Frame::Config { seq: 1, .. }), "{frame:?}"));
-        peer.say(&Frame::Ping { seq: 2 });
-        peer.hear(|frame| assert_eq!(frame, Frame::Pong { seq: 2 }));
+        peer.greet(heartbeat_ms);
         peer
+    }
+
+    /// Goes through the greeting.
+    #[track_caller]
+    pub fn greet(&mut self, heartbeat_ms: u32) {
+        let connect = Connect { version: VERSION, name: "peer".into(), program: "e2e".into(), heartbeat_ms };
+        self.say(&Frame::Connect { seq: 1, connect });
+        self.hear(|frame| assert!(matches!(frame, Frame::Config { seq: 1, .. }), "{frame:?}"));
+        self.say(&Frame::Ping { seq: 2 });
+        self.hear(|frame| assert_eq!(frame, Frame::Pong { seq: 2 }));
     }
 
     /// A client with the queue open as handle 0.
     pub fn client(address: SocketAddr, queue: &str) -> Self {
         let mut peer = Self::greeted(address, 0);
-        peer.say(&Frame::Open { seq: 3, handle: 0, name: queue.as_bytes() });
-        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 3 }));
+        peer.open(queue);
         peer
+    }
+
+    /// Opens a queue as handle 0.
+    #[track_caller]
+    pub fn open(&mut self, queue: &str) {
+        self.say(&Frame::Open { seq: 3, handle: 0, name: queue.as_bytes() });
+        self.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 3 }));
     }
 
     /// A worker of one queue, as handle 0.
     pub fn worker(address: SocketAddr, queue: &str, slots: Slots, name: &str) -> Self {
         let mut peer = Self::client(address, queue);
-        peer.say(&Frame::Register { seq: 4, register: Register::new(slots, name) });
-        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 4 }));
-        peer.say(&Frame::Consume { seq: 5, handle: 0 });
-        peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
+        peer.work(slots, name);
         peer
+    }
+
+    /// Registers, and consumes the queue of handle 0.
+    #[track_caller]
+    pub fn work(&mut self, slots: Slots, name: &str) {
+        self.say(&Frame::Register { seq: 4, register: Register::new(slots, name) });
+        self.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 4 }));
+        self.say(&Frame::Consume { seq: 5, handle: 0 });
+        self.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
     }
 
     /// Sends a frame.

@@ -1,0 +1,165 @@
+//! More that a raw peer says, and what it waits to hear.
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+use turno_proto::model::view::{BrokerView, WorkerView};
+use turno_proto::model::{Code, Delivery, Slots};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register, encode};
+
+use crate::Peer;
+
+impl Peer {
+    fn next_seq(&mut self) -> u32 {
+        self.seq += 1;
+        self.seq
+    }
+
+    /// Sends a one-way message on handle 0 and waits until the broker has it.
+    #[track_caller]
+    pub fn send(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) {
+        let seq = self.next_seq();
+        let mut message = Outgoing::new(seq, 0, Raw { headers: false, bytes: body });
+        options(&mut message);
+        self.say(&Frame::Send(message));
+        self.hear(|frame| assert!(matches!(frame, Frame::Stored { seq: of, .. } if of == seq), "{frame:?}"));
+    }
+
+    /// Waits until the broker has dealt with everything said so far. Nothing else may come meanwhile.
+    #[track_caller]
+    pub fn sync(&mut self) {
+        let seq = self.next_seq();
+        self.say(&Frame::Ping { seq });
+        self.hear(|frame| assert_eq!(frame, Frame::Pong { seq }));
+    }
+
+    /// Registers, or registers again.
+    #[track_caller]
+    pub fn register(&mut self, slots: Slots, name: &str) {
+        let seq = self.next_seq();
+        self.say(&Frame::Register { seq, register: Register::new(slots, name) });
+        self.hear(|frame| assert_eq!(frame, Frame::Ok { seq }));
+    }
+
+    /// Settles a delivery without a reply.
+    pub fn ack(&mut self, delivery: Delivery) {
+        self.say(&Frame::Ack { delivery });
+    }
+
+    /// Says that a delivery failed.
+    pub fn fail(&mut self, delivery: Delivery, why: &[u8]) {
+        self.say(&Frame::Fail { delivery, permanent: false, raw: Raw { headers: false, bytes: why } });
+    }
+
+    /// A piece of a reply; more follow.
+    pub fn piece(&mut self, delivery: Delivery, body: &[u8]) {
+        let raw = Raw { headers: false, bytes: body };
+        self.say(&Frame::Reply { seq: delivery.stamp, word: delivery.index, more: true, raw });
+    }
+
+    /// Tells the caller that the work goes on.
+    pub fn progress(&mut self, delivery: Delivery, body: &[u8]) {
+        let raw = Raw { headers: false, bytes: body };
+        self.say(&Frame::Progress { seq: delivery.stamp, word: delivery.index, raw });
+    }
+
+    /// Gives a request up.
+    pub fn cancel(&mut self, seq: u32) {
+        self.say(&Frame::Cancel { seq, word: 0, reason: None });
+    }
+
+    /// Waits for UNDELIVERED; returns its request's number and why.
+    #[track_caller]
+    pub fn undelivered(&mut self) -> (u32, Code) {
+        self.hear(|frame| match frame {
+            Frame::Undelivered { seq, code, .. } => (seq, code),
+            other => panic!("expected UNDELIVERED: {other:?}"),
+        })
+    }
+
+    /// Waits for CANCEL of a delivery; returns which and why.
+    #[track_caller]
+    pub fn cancelled(&mut self) -> (Delivery, Code) {
+        self.hear(|frame| match frame {
+            Frame::Cancel { seq, word, reason: Some(code) } => (Delivery { index: word, stamp: seq }, code),
+            other => panic!("expected CANCEL: {other:?}"),
+        })
+    }
+
+    /// Waits for a refusal that ends nothing; returns what was refused and why.
+    #[track_caller]
+    pub fn refused(&mut self) -> (u32, Code) {
+        self.hear(|frame| match frame {
+            Frame::Error { seq, code, fatal: false, .. } => (seq, code),
+            other => panic!("expected a refusal: {other:?}"),
+        })
+    }
+
+    /// Waits for the broker's farewell.
+    #[track_caller]
+    pub fn closing(&mut self) -> ClosingReason {
+        self.hear(|frame| match frame {
+            Frame::Closing { closing } => closing.reason,
+            other => panic!("expected CLOSING: {other:?}"),
+        })
+    }
+
+    /// Asks the broker about itself.
+    #[track_caller]
+    pub fn ask(&mut self, call: AdminCall) -> AdminAnswer {
+        let seq = self.next_seq();
+        self.say(&Frame::AdminCall { seq, call });
+        self.hear(|frame| match frame {
+            Frame::AdminAnswer { seq: of, answer } if of == seq => answer,
+            other => panic!("expected ADMIN_ANSWER: {other:?}"),
+        })
+    }
+
+    /// The broker as a whole.
+    #[track_caller]
+    pub fn status(&mut self) -> BrokerView {
+        match self.ask(AdminCall::Status) {
+            AdminAnswer::Status { broker } => *broker,
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// The workers, in the order in which they registered.
+    #[track_caller]
+    pub fn workers(&mut self) -> Vec<WorkerView> {
+        match self.ask(AdminCall::WorkerLs { after: None, limit: 1_000 }) {
+            AdminAnswer::Workers { workers, .. } => workers,
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// Fails the test if the broker says anything, or closes, within this time.
+    #[track_caller]
+    pub fn hears_nothing(&mut self, within: Duration) {
+        assert!(self.buffer.is_empty(), "something was said already");
+        self.stream.patience(within);
+        let read = self.stream.read(&mut [0; 1]);
+        self.stream.patience(Duration::from_secs(20));
+        let error = read.expect_err("the broker said something, or closed");
+        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+    }
+
+    /// Takes at most so many bytes off the connection and keeps them for [`Peer::hear`]; how many came.
+    #[track_caller]
+    pub fn take(&mut self, bytes_max: usize) -> usize {
+        let mut more = vec![0; bytes_max];
+        let count = self.stream.read(&mut more).expect("the broker says something");
+        self.buffer.extend_from_slice(&more[..count]);
+        count
+    }
+
+    /// Sends a frame over and over until the broker takes no more for this long; how often it went out whole.
+    pub fn say_until_stuck(&mut self, frame: &Frame<'_>, within: Duration, times_max: usize) -> usize {
+        let mut bytes = Vec::new();
+        encode(frame, &mut bytes);
+        self.stream.push(within);
+        let stuck = (0..times_max).find(|_| self.stream.write_all(&bytes).is_err());
+        stuck.unwrap_or(times_max)
+    }
+}

@@ -1,0 +1,127 @@
+//! Everything in the documents that looks like a terminal is typed into one, and prints what they say.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use turno_e2e::transcript::{Step, difference, steps_of};
+use turno_e2e::{Background, Place, Run, wait};
+
+/// The port the documents speak of. The test's broker takes a free one.
+const DOCUMENTED: &str = "127.0.0.1:7460";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/e2e is two levels down").to_owned()
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md"), root().join("ARCHITECTURE.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("docs/ can be read") {
+            let path = entry.expect("docs/ can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The terminals of one document: a place, and what runs in it beside the shell.
+struct Session {
+    place: Place,
+    running: Vec<Background>,
+}
+
+impl Session {
+    /// Types a command; says how what it prints differs from the document.
+    fn run(&mut self, step: &Step) -> Option<String> {
+        let command = step.command.replace("cargo run --release --", "turno");
+        if command.starts_with("turno serve") || command.starts_with("turno work") {
+            return self.run_on(&command, step);
+        }
+        let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));
+        difference(&step.expected, &with_documented_port(&run.text()))
+    }
+
+    /// A command that goes on: it is given time to print what the document says.
+    fn run_on(&mut self, command: &str, step: &Step) -> Option<String> {
+        let process = Background::start(self.shell(&format!("exec {command}")));
+        let mut last = None;
+        wait::find(Duration::from_secs(20), || {
+            last = difference(&step.expected, &with_documented_port(&process.stdout().join("\n")));
+            last.is_none().then_some(())
+        });
+        self.running.push(process);
+        last
+    }
+
+    /// One shell with both streams in one, as a terminal shows them.
+    fn shell(&self, command: &str) -> Command {
+        let mut shell = self.place.command("bash");
+        shell.args(["-c", &format!("exec 2>&1\n{command}")]).env("TURNO_LISTEN__NATIVE", "127.0.0.1:0");
+        shell.stdin(Stdio::null());
+        shell
+    }
+}
+
+/// Puts the documents' port where the free one stands.
+fn with_documented_port(printed: &str) -> String {
+    let mut parts = printed.split("127.0.0.1:");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(DOCUMENTED);
+        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
+}
+
+/// Every terminal block of every document prints what the document says.
+#[test]
+fn terminal_blocks_print_what_they_say() {
+    let mut failures = Vec::new();
+    let mut typed = 0;
+    for path in documents() {
+        let text = std::fs::read_to_string(&path).expect("a document can be read");
+        let mut session = Session { place: Place::new(), running: Vec::new() };
+        for step in steps_of(&text) {
+            typed += 1;
+            if let Some(report) = session.run(&step) {
+                failures.push(format!("{}:{}: $ {}\n{report}", path.display(), step.line, step.command));
+            }
+        }
+    }
+    assert!(typed >= 10, "the README alone has more commands than {typed}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The README begins with the two commands, and CI runs the second.
+#[test]
+fn the_two_commands_are_where_they_should_be() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md can be read");
+    let block = readme.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of commands");
+    assert_eq!(block.lines().collect::<Vec<_>>(), ["cargo run --release -- serve", "cargo xtask test"]);
+    let ci = std::fs::read_to_string(root().join(".ci/run")).expect(".ci/run can be read");
+    assert!(ci.lines().any(|line| line.trim().trim_start_matches("exec ") == "cargo xtask test"), "{ci}");
+}
+
+/// A link to another file of the project leads to one.
+#[test]
+fn links_lead_somewhere() {
+    let mut dead = Vec::new();
+    for path in documents() {
+        let text = std::fs::read_to_string(&path).expect("a document can be read");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            let here = path.parent().expect("a document is in a folder");
+            if !file.is_empty() && !file.contains("://") && !here.join(file).exists() {
+                dead.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links: {dead:#?}");
+}
