@@ -31,6 +31,7 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
             let found = ours.iter().find(|(_, package)| *package == dependency.name);
             if let Some((other, _)) = found
                 && let Some(rule) = forbids(folder, other)
+                && !is_for_examples(folder, other, &dependency)
             {
                 let advice = format!("{folder} depends on {other}: {rule}");
                 breaches.push(Breach::new(&file.path, dependency.line, advice));
@@ -38,6 +39,11 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
         }
     }
     breaches
+}
+
+/// The client's documented examples run against an embedded broker. Nothing of that is shipped.
+fn is_for_examples(from: &str, to: &str, dependency: &Dependency) -> bool {
+    (from, to) == ("client", "turno") && !dependency.is_shipped
 }
 
 /// Why `crates/from` must not depend on `crates/to`, if it must not.
@@ -152,6 +158,14 @@ mod tests {
             .collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         places(check, &files)
+    }
+
+    #[test]
+    fn examples_of_the_client_may_embed_a_broker() {
+        let for_examples = "bytes = \"1\"\n[dev-dependencies]\nturno.workspace = true\n";
+        assert!(faults(direction, "client", for_examples).is_empty());
+        assert!(!faults(direction, "client", "turno.workspace = true\n").is_empty());
+        assert!(!faults(direction, "proto", for_examples).is_empty());
     }
 
     #[test]

@@ -144,7 +144,7 @@ codes! {
     NoResponder = 41, "no_responder", exit 6,
         "nobody consumes that queue",
         "the caller asked not to wait for a worker to appear",
-        "start one: `turno work QUEUE -- PROGRAM`, or let the request wait with --wait";
+        "start one: `turno work QUEUE -- PROGRAM`, or leave --fail-fast out and let the request wait";
     Failed = 42, "failed", exit 1,
         "the worker said that it failed",
         "its program ended with an error; the message says what it wrote",

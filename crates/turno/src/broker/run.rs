@@ -92,8 +92,9 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     tokio::task::spawn_local(flush_for_ever(Rc::clone(&dispatcher)));
     tokio::task::spawn_local(sweep_for_ever(Rc::clone(&dispatcher)));
     tokio::task::spawn_local(keep_time(Rc::clone(&dispatcher)));
-    info!(name = settings.name, listen = ?bound.native, unix = ?bound.unix, "ready");
     ready(&bound);
+    // After the banner: the log has its own writer, and two writers would mix their lines.
+    info!(name = settings.name, listen = ?bound.native, unix = ?bound.unix, "ready");
 
     stop.wait().await;
     Ok(drain(&dispatcher, &mut stop, settings.drain_timeout).await)

@@ -1,0 +1,128 @@
+//! The client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use turno_proto::native::Config;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+
+use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
+use crate::core::Ticket;
+use crate::driver::{Driver, Wiring};
+use crate::replies::PIECES_MAX;
+use crate::{Error, Message, Options, Replies, Reply, Stored};
+
+/// A connection to a broker, and to the next one should it be lost. Cheap to clone: all clones share the
+/// connection, and it is closed when the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct Client {
+    commands: mpsc::Sender<Command>,
+    cancels: Arc<Cancels>,
+    tickets: Arc<AtomicU64>,
+    config: watch::Receiver<Arc<Config>>,
+}
+
+impl Client {
+    /// Connects. Each broker is tried once, then it fails with [`Error::CannotConnect`]; after the first success
+    /// a lost connection is mended without the caller.
+    ///
+    /// Takes [`Options`], an [`Address`](crate::Address), or text such as `turno://127.0.0.1:7460`, several
+    /// brokers parted by commas.
+    pub async fn connect<O>(options: O) -> Result<Self, Error>
+    where
+        O: TryInto<Options>,
+        Error: From<O::Error>,
+    {
+        Self::open(options.try_into()?).await
+    }
+
+    /// Makes a request and waits for its reply; pieces are put together. Dropping the future cancels it.
+    ///
+    /// While no broker is connected it waits for the next one until its own time-out.
+    pub async fn request(&self, queue: &str, message: impl Into<Message>) -> Result<Reply, Error> {
+        let ask = message.into().into_ask(queue)?;
+        self.call(|ticket, answer| Command::Request { ticket, ask, sink: Sink::Reply { answer, pieces: None } }).await
+    }
+
+    /// Makes a request whose reply comes in pieces. Dropping what is returned cancels it.
+    pub async fn stream(&self, queue: &str, message: impl Into<Message>) -> Result<Replies, Error> {
+        let ask = message.into().into_ask(queue)?;
+        let (sender, parts) = mpsc::channel(PIECES_MAX + 1);
+        let ticket = self.next_ticket();
+        let command = Command::Request { ticket, ask, sink: Sink::Stream(sender) };
+        self.commands.send(command).await.map_err(|_| Error::Closed)?;
+        Ok(Replies::new(parts, ticket, Arc::clone(&self.cancels)))
+    }
+
+    /// Sends a message and waits until the broker has it.
+    pub async fn send(&self, queue: &str, message: impl Into<Message>) -> Result<Stored, Error> {
+        let ask = message.into().into_ask(queue)?;
+        self.call(|ticket, answer| Command::Send { ticket, ask, sink: Sink::Stored(answer) }).await
+    }
+
+    /// Asks about, or changes, something of the broker.
+    pub async fn admin(&self, call: AdminCall) -> Result<AdminAnswer, Error> {
+        self.call(|ticket, answer| Command::Admin { ticket, call, sink: Sink::Admin(answer) }).await
+    }
+
+    /// What the broker connected last said about itself.
+    pub fn config(&self) -> Config {
+        Config::clone(&self.config.borrow())
+    }
+
+    /// Ends the connection, for all clones; calls still open end with `cancelled`.
+    pub async fn close(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.commands.send(Command::Close { done }).await.is_ok() {
+            // The driver drops its end when it is done, whichever of several closers was first.
+            let _ = is_done.await;
+        }
+    }
+
+    pub(crate) async fn open(options: Options) -> Result<Self, Error> {
+        let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
+        let (ready, is_ready) = oneshot::channel();
+        let cancels = Arc::new(Cancels::default());
+        let wiring = Wiring { commands: receiver, cancels: Arc::clone(&cancels), ready };
+        let (driver, config) = Driver::new(&options, wiring, None)?;
+        tokio::spawn(driver.run());
+        is_ready.await.unwrap_or(Err(Error::Closed))?;
+        Ok(Self { commands, cancels, tickets: Arc::default(), config })
+    }
+
+    fn next_ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn call<T>(
+        &self,
+        command: impl FnOnce(Ticket, oneshot::Sender<Result<T, Error>>) -> Command,
+    ) -> Result<T, Error> {
+        let ticket = self.next_ticket();
+        let (answer, receiver) = oneshot::channel();
+        self.commands.send(command(ticket, answer)).await.map_err(|_| Error::Closed)?;
+        let mut waiting = Waiting { receiver, ticket, cancels: &self.cancels, ended: false };
+        let end = (&mut waiting.receiver).await;
+        waiting.ended = true;
+        end.unwrap_or(Err(Error::Closed))
+    }
+}
+
+/// A call whose answer is awaited; dropped before that, it is cancelled.
+struct Waiting<'a, T> {
+    receiver: oneshot::Receiver<Result<T, Error>>,
+    ticket: Ticket,
+    cancels: &'a Cancels,
+    ended: bool,
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        // Closed first: a driver that has not taken the command yet sees that nobody waits for it.
+        self.receiver.close();
+        if !self.ended {
+            self.cancels.push(self.ticket);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What callers hand to the driver, and where it hands the answers.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{Notify, mpsc, oneshot};
+use turno_proto::model::{Code, Slots};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+
+use crate::core::{Ask, Held, Ticket};
+use crate::replies::ReplyPart;
+use crate::{Error, Outcome, Reply, Stored};
+
+/// Commands that wait for the driver. More: the caller waits.
+pub(crate) const COMMANDS_MAX: usize = 1_024;
+/// Bytes of a reply put together from pieces. More: ended with `output_too_large`.
+const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+pub(crate) enum Command {
+    Request { ticket: Ticket, ask: Ask, sink: Sink },
+    Send { ticket: Ticket, ask: Ask, sink: Sink },
+    Admin { ticket: Ticket, call: AdminCall, sink: Sink },
+    Resize { ticket: Ticket, slots: Slots, sink: Sink },
+    Settle { held: Held, wants_reply: bool, outcome: Outcome },
+    Piece { held: Held, body: Bytes },
+    Progress { held: Held, body: Bytes },
+    Extend { held: Held, lease_ms: u32 },
+    Close { done: oneshot::Sender<()> },
+}
+
+/// Where the end of a call goes.
+pub(crate) enum Sink {
+    Reply { answer: oneshot::Sender<Result<Reply, Error>>, pieces: Option<(BytesMut, Reply)> },
+    Stream(mpsc::Sender<Result<ReplyPart, Error>>),
+    Stored(oneshot::Sender<Result<Stored, Error>>),
+    Admin(oneshot::Sender<Result<AdminAnswer, Error>>),
+    Resized(oneshot::Sender<Result<(), Error>>),
+}
+
+impl Sink {
+    /// The caller is gone.
+    pub(crate) fn closed(&self) -> bool {
+        match self {
+            Self::Reply { answer, .. } => answer.is_closed(),
+            Self::Stream(parts) => parts.is_closed(),
+            Self::Stored(answer) => answer.is_closed(),
+            Self::Admin(answer) => answer.is_closed(),
+            Self::Resized(answer) => answer.is_closed(),
+        }
+    }
+
+    pub(crate) fn fail(self, error: Error) {
+        // A caller that is gone needs no word.
+        match self {
+            Self::Reply { answer, .. } => drop(answer.send(Err(error))),
+            Self::Stream(parts) => drop(parts.try_send(Err(error))),
+            Self::Stored(answer) => drop(answer.send(Err(error))),
+            Self::Admin(answer) => drop(answer.send(Err(error))),
+            Self::Resized(answer) => drop(answer.send(Err(error))),
+        }
+    }
+
+    /// Takes a piece of a reply. An error is the end of the call.
+    pub(crate) fn piece(&mut self, reply: Reply) -> Result<(), Error> {
+        match self {
+            Self::Reply { pieces, .. } => {
+                let (body, whole) = pieces.get_or_insert_default();
+                if body.len() + reply.body.len() > REPLY_BYTES_MAX {
+                    return Err(refused(Code::OutputTooLarge));
+                }
+                body.extend_from_slice(&reply.body);
+                whole.headers.extend(reply.headers);
+                Ok(())
+            }
+            Self::Stream(parts) => pass_on(parts, ReplyPart::Piece(reply)),
+            _ => Err(refused(Code::BadBody)),
+        }
+    }
+
+    /// Takes word of progress; dropped where nobody asked for it.
+    pub(crate) fn progress(&mut self, reply: Reply) -> Result<(), Error> {
+        match self {
+            Self::Stream(parts) => pass_on(parts, ReplyPart::Progress(reply)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the last piece, or the only one.
+    pub(crate) fn finish(mut self, reply: Reply) {
+        if let Self::Reply { pieces: Some(_), .. } = &self {
+            if let Err(error) = self.piece(reply) {
+                return self.fail(error);
+            }
+            if let Self::Reply { answer, pieces: Some((body, whole)) } = self {
+                let _ = answer.send(Ok(Reply { body: body.freeze(), ..whole }));
+            }
+            return;
+        }
+        match self {
+            Self::Reply { answer, .. } => drop(answer.send(Ok(reply))),
+            Self::Stream(parts) => drop(parts.try_send(Ok(ReplyPart::Last(reply)))),
+            other => other.fail(refused(Code::BadBody)),
+        }
+    }
+}
+
+/// The last place of the channel is for the end, so that there is always room for it.
+fn pass_on(parts: &mpsc::Sender<Result<ReplyPart, Error>>, part: ReplyPart) -> Result<(), Error> {
+    if parts.capacity() <= 1 {
+        return Err(refused(Code::SlowReader));
+    }
+    let _ = parts.try_send(Ok(part));
+    Ok(())
+}
+
+fn refused(code: Code) -> Error {
+    Error::Refused { code, detail: String::new() }
+}
+
+/// Calls whose futures were dropped. A drop cannot wait for room in the channel of commands, so it leaves its
+/// ticket here; there are never more than there are calls, which are bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Cancels {
+    tickets: Mutex<Vec<Ticket>>,
+    pub(crate) some: Notify,
+}
+
+impl Cancels {
+    pub(crate) fn push(&self, ticket: Ticket) {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push(ticket);
+        self.some.notify_one();
+    }
+
+    pub(crate) fn take(&self) -> Vec<Ticket> {
+        std::mem::take(&mut *self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls that have not ended: those that wait for a connection and those that wait for an answer.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use turno_proto::model::{Mono, Slots};
+use turno_proto::native::admin::AdminCall;
+
+use super::event::{Ask, Ticket};
+
+/// Calls of one client that have not ended. More: refused, `too_many_in_flight`.
+pub const CALLS_MAX: usize = 100_000;
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Request(Ask),
+    Send(Ask),
+    Admin(AdminCall),
+    Resize(Slots),
+}
+
+impl What {
+    /// Bytes it holds while it waits, roughly.
+    fn len(&self) -> usize {
+        match self {
+            Self::Request(ask) | Self::Send(ask) => ask.payload.len(),
+            Self::Admin(_) | Self::Resize(_) => 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// No byte of it has been written.
+    Waiting,
+    /// Written under this number; whether the broker has it is unknown until it answers.
+    Written(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) what: What,
+    pub(super) place: Place,
+    /// When the message is worth nothing any more, if the caller said so.
+    pub(super) expires: Option<Mono>,
+    /// When the caller's time is over.
+    pub(super) deadline: Mono,
+    /// When the core ends it itself.
+    alarm: Mono,
+    /// A piece of the reply was handed out, so it can never begin anew.
+    pub(super) begun: bool,
+    /// The caller wants no answer any more.
+    pub(super) cancelled: bool,
+}
+
+impl Call {
+    /// May it go to another broker although this one may have worked on it?
+    pub(super) fn may_resend(&self) -> bool {
+        let flagged = match &self.what {
+            What::Request(ask) | What::Send(ask) => ask.resend,
+            What::Admin(_) | What::Resize(_) => false,
+        };
+        flagged && !self.begun && !self.cancelled
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    by_ticket: HashMap<Ticket, Call>,
+    /// Messages, in the order of the tickets; may name calls that have ended.
+    waiting: VecDeque<Ticket>,
+    /// The other calls: a broker that drains answers these too.
+    asking: VecDeque<Ticket>,
+    alarms: BTreeSet<(Mono, Ticket)>,
+    written: usize,
+    waiting_bytes: usize,
+}
+
+impl Calls {
+    pub(super) fn len(&self) -> usize {
+        self.by_ticket.len()
+    }
+
+    /// Calls written and not answered.
+    pub(super) const fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Bytes of the calls not yet written.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    pub(super) fn add(&mut self, ticket: Ticket, what: What, expires: Option<Mono>, deadline: Mono) {
+        self.waiting_bytes += what.len();
+        let message = matches!(what, What::Request(_) | What::Send(_));
+        let call =
+            Call { what, place: Place::Waiting, expires, deadline, alarm: deadline, begun: false, cancelled: false };
+        let double = self.by_ticket.insert(ticket, call);
+        assert!(double.is_none(), "a ticket names one call only");
+        self.alarms.insert((deadline, ticket));
+        let live = &self.by_ticket;
+        let queue = if message { &mut self.waiting } else { &mut self.asking };
+        if queue.len() > 2 * live.len() + 64 {
+            queue.retain(|ticket| live.contains_key(ticket));
+        }
+        queue.push_back(ticket);
+    }
+
+    pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Call> {
+        self.by_ticket.get_mut(&ticket)
+    }
+
+    /// The next call to write, among them messages or not.
+    pub(super) fn next_waiting(&mut self, messages: bool) -> Option<Ticket> {
+        loop {
+            let message = || if messages { self.waiting.pop_front() } else { None };
+            let ticket = self.asking.pop_front().or_else(message)?;
+            if self.by_ticket.contains_key(&ticket) {
+                return Some(ticket);
+            }
+        }
+    }
+
+    /// The call goes out under `seq`. The core ends it itself at `alarm` if the broker does not.
+    pub(super) fn wrote(&mut self, ticket: Ticket, seq: u32, alarm: Mono) {
+        let Some(call) = self.by_ticket.get_mut(&ticket) else { return };
+        self.waiting_bytes -= call.what.len();
+        call.place = Place::Written(seq);
+        self.written += 1;
+        self.alarms.remove(&(call.alarm, ticket));
+        call.alarm = alarm;
+        self.alarms.insert((alarm, ticket));
+    }
+
+    /// The call goes back among those that wait, at the place of its ticket.
+    pub(super) fn unwrite(&mut self, ticket: Ticket) {
+        let Some(call) = self.by_ticket.get_mut(&ticket) else { return };
+        self.waiting_bytes += call.what.len();
+        call.place = Place::Waiting;
+        self.written -= 1;
+        self.alarms.remove(&(call.alarm, ticket));
+        call.alarm = call.deadline;
+        self.alarms.insert((call.alarm, ticket));
+        let at = self.waiting.partition_point(|other| *other < ticket);
+        self.waiting.insert(at, ticket);
+    }
+
+    /// The call has ended.
+    pub(super) fn end(&mut self, ticket: Ticket) -> Option<Call> {
+        let call = self.by_ticket.remove(&ticket)?;
+        self.alarms.remove(&(call.alarm, ticket));
+        match call.place {
+            Place::Waiting => self.waiting_bytes -= call.what.len(),
+            Place::Written(_) => self.written -= 1,
+        }
+        Some(call)
+    }
+
+    /// The calls written and not answered, by ticket.
+    pub(super) fn all_written(&self) -> Vec<Ticket> {
+        let written = self.by_ticket.iter().filter(|(_, call)| call.place != Place::Waiting);
+        let mut tickets: Vec<Ticket> = written.map(|(ticket, _)| *ticket).collect();
+        tickets.sort_unstable();
+        tickets
+    }
+
+    /// Every call, by ticket.
+    pub(super) fn all(&self) -> Vec<Ticket> {
+        let mut tickets: Vec<Ticket> = self.by_ticket.keys().copied().collect();
+        tickets.sort_unstable();
+        tickets
+    }
+
+    pub(super) fn next_alarm(&self) -> Option<Mono> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+
+    /// A call whose alarm has gone off.
+    pub(super) fn overdue(&self, now: Mono) -> Option<Ticket> {
+        self.alarms.first().filter(|(at, _)| *at <= now).map(|(_, ticket)| *ticket)
+    }
+}

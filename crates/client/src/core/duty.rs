@@ -1,0 +1,219 @@
+//! The worker's side: registering, and settling what was handed out.
+
+use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
+
+use super::calls::What;
+use super::event::{Event, Handed, Held, Registration, Settlement, Ticket};
+use super::link::Pending;
+use super::{Core, State};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was asked of this connection's broker.
+    #[default]
+    Idle,
+    /// So many answers to REGISTER and CONSUME are still out.
+    ExpectOk {
+        left: usize,
+        by: Mono,
+    },
+    Registered,
+}
+
+/// What this worker is to be on every connection, and how far this connection is.
+#[derive(Debug, Default)]
+pub(super) struct Duty {
+    wanted: Option<Registration>,
+    phase: Phase,
+}
+
+impl Duty {
+    /// When REGISTER must be answered.
+    pub(super) const fn deadline(&self) -> Option<Mono> {
+        match self.phase {
+            Phase::ExpectOk { by, .. } => Some(by),
+            Phase::Idle | Phase::Registered => None,
+        }
+    }
+
+    pub(super) const fn connection_gone(&mut self) {
+        self.phase = Phase::Idle;
+    }
+}
+
+impl Core {
+    /// Makes this client a worker, now and on every later connection (S0.41).
+    pub fn register(&mut self, now: Mono, mut registration: Registration) {
+        let mut seen: Vec<QueueName> = Vec::new();
+        registration.queues.retain(|queue| {
+            let new = !seen.contains(queue) && seen.len() < limits::HANDLES_MAX as usize / 2;
+            if new {
+                seen.push(queue.clone());
+            }
+            new
+        });
+        self.duty.wanted = Some(registration);
+        if self.state == State::Open {
+            self.write_register(now);
+        }
+    }
+
+    /// Gives the worker another number of slots, now and on every later connection.
+    pub fn resize(&mut self, now: Mono, ticket: Ticket, slots: Slots) {
+        if let Some(wanted) = &mut self.duty.wanted {
+            wanted.slots = slots;
+        }
+        if self.state == State::Open && self.duty.phase != Phase::Idle {
+            let deadline = now.plus_millis(self.settings.connect_timeout_ms);
+            self.add(ticket, What::Resize(slots), None, deadline);
+        } else {
+            self.events.push_back(Event::Resized { ticket });
+        }
+    }
+
+    /// Takes no new work any more, here or on a later connection; what is held may be settled (S0.15).
+    pub fn deregister(&mut self) {
+        self.duty.wanted = None;
+        if self.open() && self.duty.phase != Phase::Idle {
+            let seq = self.link.expect(Pending::Nobody);
+            self.link.write(&Frame::Deregister { seq });
+        }
+        self.duty.phase = Phase::Idle;
+    }
+
+    /// Ends a delivery. False if its connection is gone or it was settled before: then nothing is written.
+    pub fn settle(&mut self, held: Held, settlement: Settlement) -> bool {
+        if held.epoch != self.link.epoch || !self.link.held.remove(&held.delivery) {
+            return false;
+        }
+        let delivery = held.delivery;
+        let too_large = |payload: &Payload| payload.len() + HEADER_LEN > self.message_bytes_max();
+        let settlement = match settlement {
+            Settlement::Reply(payload) if too_large(&payload) => {
+                let what = Code::OutputTooLarge.text().what;
+                Settlement::Fail { permanent: true, payload: Payload::body(what.as_bytes()) }
+            }
+            Settlement::Fail { permanent, payload } if too_large(&payload) => {
+                Settlement::Fail { permanent, payload: Payload::default() }
+            }
+            other => other,
+        };
+        self.link.write(&match &settlement {
+            Settlement::Reply(payload) => {
+                Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw: payload.into() }
+            }
+            Settlement::Ack => Frame::Ack { delivery },
+            Settlement::Fail { permanent, payload } => {
+                Frame::Fail { delivery, permanent: *permanent, raw: payload.into() }
+            }
+        });
+        true
+    }
+
+    /// Writes a piece of the reply; more follow. False if the delivery is over or the piece is too large.
+    pub fn piece(&mut self, held: Held, payload: &Payload) -> bool {
+        let delivery = held.delivery;
+        let frame = Frame::Reply { seq: delivery.stamp, word: delivery.index, more: true, raw: payload.into() };
+        self.write_held(held, payload.len(), &frame)
+    }
+
+    /// Tells the caller how far a delivery is. False if the delivery is over or the word is too large.
+    pub fn progress(&mut self, held: Held, payload: &Payload) -> bool {
+        let delivery = held.delivery;
+        let frame = Frame::Progress { seq: delivery.stamp, word: delivery.index, raw: payload.into() };
+        self.write_held(held, payload.len(), &frame)
+    }
+
+    /// Asks for more time for a delivery. False if it is over.
+    pub fn extend(&mut self, held: Held, lease_ms: u32) -> bool {
+        self.write_held(held, 0, &Frame::Extend { delivery: held.delivery, lease_ms })
+    }
+
+    pub(super) fn write_register(&mut self, now: Mono) {
+        let Some(wanted) = self.duty.wanted.clone() else { return };
+        let seq = self.link.expect(Pending::Register);
+        self.link.write(&Frame::Register { seq, register: Register::new(wanted.slots, wanted.name) });
+        let handles: Vec<u32> = wanted.queues.iter().map(|queue| self.link.open(queue)).collect();
+        self.link.handles.keep();
+        for handle in &handles {
+            let seq = self.link.expect(Pending::Register);
+            self.link.write(&Frame::Consume { seq, handle: *handle });
+        }
+        let by = now.plus_millis(self.settings.connect_timeout_ms);
+        self.duty.phase = Phase::ExpectOk { left: 1 + handles.len(), by };
+    }
+
+    /// True if a worker is wanted and the broker has not taken all of it yet.
+    pub(super) const fn registering(&self) -> bool {
+        self.duty.wanted.is_some() && !matches!(self.duty.phase, Phase::Registered)
+    }
+
+    /// True if the worker is to take work from the queue.
+    pub(super) fn consumes(&self, queue: &QueueName) -> bool {
+        self.duty.wanted.as_ref().is_some_and(|wanted| wanted.queues.contains(queue))
+    }
+
+    /// One of REGISTER and the CONSUMEs was done.
+    pub(super) fn register_done(&mut self, now: Mono) {
+        let Phase::ExpectOk { left, by } = self.duty.phase else { return };
+        if left > 1 {
+            self.duty.phase = Phase::ExpectOk { left: left - 1, by };
+            return;
+        }
+        self.duty.phase = Phase::Registered;
+        self.ready(now);
+        self.events.push_back(Event::Registered);
+    }
+
+    /// The broker is of no use to this worker: report it (S0.39), try the next.
+    pub(super) fn not_registered(&mut self, now: Mono, code: Code, detail: String) {
+        if !matches!(self.duty.phase, Phase::ExpectOk { .. }) {
+            return;
+        }
+        let reason = format!("it does not take this worker: {code}");
+        self.events.push_back(Event::NotRegistered { code, detail });
+        self.lose(now, reason);
+    }
+
+    pub(super) fn handle_deliver(&mut self, now: Mono, deliver: &Deliver<'_>) {
+        let Some(queue) = self.link.handles.consumed(deliver.handle).cloned() else {
+            return self.lose(now, "it delivered from a queue that was never consumed".to_owned());
+        };
+        if !self.link.held.insert(deliver.delivery) {
+            return self.lose(now, "it made one delivery twice".to_owned());
+        }
+        self.events.push_back(Event::Deliver(Box::new(Handed {
+            held: Held { epoch: self.link.epoch, delivery: deliver.delivery },
+            queue,
+            id: deliver.id,
+            attempt: deliver.attempt,
+            cost: deliver.cost,
+            deadline_ms: deliver.deadline_ms,
+            wants_reply: deliver.wants_reply,
+            payload: deliver.raw.to_payload(),
+        })));
+    }
+
+    /// Everything held belongs to others from now on.
+    pub(super) fn let_go(&mut self, reason: Code) {
+        for delivery in std::mem::take(&mut self.link.held) {
+            let held = Held { epoch: self.link.epoch, delivery };
+            self.events.push_back(Event::CancelDelivery { held, reason });
+        }
+    }
+
+    fn write_held(&mut self, held: Held, bytes: usize, frame: &Frame<'_>) -> bool {
+        let mine = held.epoch == self.link.epoch && self.link.held.contains(&held.delivery);
+        let fits = bytes + HEADER_LEN <= self.message_bytes_max();
+        if mine && fits {
+            self.link.write(frame);
+        }
+        mine && fits
+    }
+}
+
+/// RESIZE changes the slots only; an empty name keeps the old one.
+pub(super) fn resize_map(slots: Slots) -> Register {
+    Register::new(slots, "")
+}

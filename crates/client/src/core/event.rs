@@ -1,0 +1,244 @@
+//! What goes into the core beside bytes and time, and what comes out of it.
+
+use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload, QueueName, Slots};
+use turno_proto::native::admin::AdminAnswer;
+use turno_proto::native::{ClosingReason, Config};
+
+use crate::Address;
+
+/// What the core is told before it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Brokers in order, at least one; doubles are passed over.
+    pub brokers: Vec<Address>,
+    /// A name for people.
+    pub name: String,
+    /// The program and its version, for people.
+    pub program: String,
+    /// The heartbeat to ask for; 0 leaves it to the broker.
+    pub heartbeat_ms: u32,
+    /// Time for one broker: connecting and greeting; and again for REGISTER to be answered.
+    pub connect_timeout_ms: u64,
+    /// Go round the brokers for ever instead of giving up after the first fruitless round.
+    pub keep_trying: bool,
+}
+
+/// Names one call from its start to its one end. The caller chooses it; it is never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A request or send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The queue.
+    pub queue: QueueName,
+    /// Headers and body.
+    pub payload: Payload,
+    /// Request: time for the reply. Send: how long the message is worth delivering.
+    pub timeout_ms: Option<u32>,
+    /// Redeliveries.
+    pub retries: Option<u8>,
+    /// 0 to 9.
+    pub priority: Option<u8>,
+    /// Slots it takes.
+    pub cost: Option<u16>,
+    /// Fail at once if nobody consumes the queue.
+    pub fail_fast: bool,
+    /// Done when written to a worker.
+    pub no_reply: bool,
+    /// May be written again to the next broker after a lost connection.
+    pub resend: bool,
+}
+
+impl Ask {
+    /// A message without options.
+    pub const fn new(queue: QueueName, payload: Payload) -> Self {
+        Self {
+            queue,
+            payload,
+            timeout_ms: None,
+            retries: None,
+            priority: None,
+            cost: None,
+            fail_fast: false,
+            no_reply: false,
+            resend: false,
+        }
+    }
+}
+
+/// What a worker is on every connection it makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// A name for people; empty keeps the one of CONNECT.
+    pub name: String,
+    /// How much it takes at a time.
+    pub slots: Slots,
+    /// The queues it consumes, each once.
+    pub queues: Vec<QueueName>,
+}
+
+/// A delivery of one connection. What settles it is dropped once that connection is gone: the broker has
+/// given the message to another worker by then, and the numbers may mean something else on the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Held {
+    pub(super) epoch: u64,
+    pub(super) delivery: Delivery,
+}
+
+/// A message handed to this worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// What the frames that settle it name.
+    pub held: Held,
+    /// The queue it comes from.
+    pub queue: QueueName,
+    /// Its id.
+    pub id: MessageId,
+    /// 1 for the first attempt.
+    pub attempt: u16,
+    /// Slots it takes.
+    pub cost: u16,
+    /// Milliseconds left of its deadline.
+    pub deadline_ms: Option<u32>,
+    /// Settled by a reply; otherwise by an ack.
+    pub wants_reply: bool,
+    /// Headers and body.
+    pub payload: Payload,
+}
+
+/// What ends a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The reply, or its last piece.
+    Reply(Payload),
+    /// Done, no reply.
+    Ack,
+    /// Not done.
+    Fail {
+        /// No other attempt will do better.
+        permanent: bool,
+        /// What went wrong, for people.
+        payload: Payload,
+    },
+}
+
+/// What the core wants, or has found out. Every call ends with exactly one of `Reply` without `more`,
+/// `Delivered`, `Stored`, `Admin`, `Resized` and `Failed`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Dial this broker; then call `handle_connected` or `handle_disconnected`.
+    Connect {
+        /// Where.
+        address: Address,
+    },
+    /// Drop the connection, or stop dialling.
+    Disconnect {
+        /// Write first what `poll_transmit` gave.
+        flush: bool,
+    },
+    /// The greeting is done.
+    Opened {
+        /// With whom.
+        address: Address,
+        /// What holds on this connection.
+        config: Box<Config>,
+    },
+    /// The worker is registered and consumes all its queues.
+    Registered,
+    /// The broker did not take the worker; the next one is tried.
+    NotRegistered {
+        /// Why.
+        code: Code,
+        /// What the broker said.
+        detail: String,
+    },
+    /// An open connection is gone.
+    Lost {
+        /// With whom.
+        address: Address,
+        /// Why, for people.
+        reason: String,
+    },
+    /// A broker could not be connected to.
+    Unreachable {
+        /// Which.
+        address: Address,
+        /// Why, for people.
+        reason: String,
+    },
+    /// No broker answered in the first round; the core has ended.
+    GaveUp {
+        /// The brokers in the order of trying, each with the reason.
+        tried: Vec<(Address, String)>,
+    },
+    /// The broker takes no new work, or asks this worker to end.
+    Closing {
+        /// Why.
+        reason: ClosingReason,
+        /// When the connection ends at the latest; 0 if there is no limit.
+        within_ms: u64,
+    },
+
+    /// The reply to a request, or a piece of it.
+    Reply {
+        /// The request.
+        ticket: Ticket,
+        /// More pieces follow.
+        more: bool,
+        /// Headers and body.
+        payload: Payload,
+    },
+    /// Word from the worker that has a request.
+    Progress {
+        /// The request.
+        ticket: Ticket,
+        /// Headers and body.
+        payload: Payload,
+    },
+    /// A no-reply request was written to a worker.
+    Delivered {
+        /// The request.
+        ticket: Ticket,
+    },
+    /// The broker has a send.
+    Stored {
+        /// The send.
+        ticket: Ticket,
+        /// The message's id.
+        id: MessageId,
+        /// How safe it is.
+        durability: Durability,
+    },
+    /// The answer to an admin call.
+    Admin {
+        /// The call.
+        ticket: Ticket,
+        /// The answer.
+        answer: Box<AdminAnswer>,
+    },
+    /// The worker has another number of slots.
+    Resized {
+        /// The call.
+        ticket: Ticket,
+    },
+    /// A call ended without what it wanted.
+    Failed {
+        /// The call.
+        ticket: Ticket,
+        /// Why.
+        code: Code,
+        /// What the worker or the broker said; may be empty.
+        payload: Payload,
+    },
+
+    /// Work.
+    Deliver(Box<Handed>),
+    /// Stop this delivery, and settle it when it has really stopped.
+    CancelDelivery {
+        /// Which.
+        held: Held,
+        /// Why.
+        reason: Code,
+    },
+}

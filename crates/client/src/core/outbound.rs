@@ -1,0 +1,129 @@
+//! Calls: from the caller's wish to the frame, and their end.
+
+use turno_proto::model::{Code, Mono, Payload};
+use turno_proto::native::admin::AdminCall;
+use turno_proto::native::{Frame, HEADER_LEN, Outgoing};
+
+use super::calls::{CALLS_MAX, Place, What};
+use super::event::{Ask, Event, Ticket};
+use super::link::Pending;
+use super::{Core, GUARD_MS, WRITE_BYTES};
+
+/// Bytes of the fixed fields a REQUEST or SEND may have.
+const FIXED_BYTES_MAX: usize = 8;
+
+impl Core {
+    /// Makes a request.
+    pub fn request(&mut self, now: Mono, ticket: Ticket, ask: Ask) {
+        let usual = self.config.request_deadline_ms;
+        let deadline = now.plus_millis(u64::from(ask.timeout_ms.unwrap_or(usual)));
+        let expires = ask.timeout_ms.map(|_| deadline);
+        self.add(ticket, What::Request(ask), expires, deadline);
+    }
+
+    /// Sends a message. Its time-out is the message's; the call itself waits no longer than a request would.
+    pub fn send(&mut self, now: Mono, ticket: Ticket, ask: Ask) {
+        let usual = self.config.request_deadline_ms;
+        let deadline = now.plus_millis(u64::from(ask.timeout_ms.map_or(usual, |own| own.min(usual))));
+        let expires = ask.timeout_ms.map(|own| now.plus_millis(u64::from(own)));
+        self.add(ticket, What::Send(ask), expires, deadline);
+    }
+
+    /// Asks about, or changes, something of the broker.
+    pub fn admin(&mut self, now: Mono, ticket: Ticket, call: AdminCall) {
+        let deadline = now.plus_millis(u64::from(self.config.request_deadline_ms));
+        self.add(ticket, What::Admin(call), None, deadline);
+    }
+
+    /// The caller wants the answer no more. The call still ends with an event.
+    pub fn cancel(&mut self, ticket: Ticket) {
+        let Some(call) = self.calls.find(ticket) else { return };
+        let Place::Written(seq) = call.place else {
+            return self.fail(ticket, Code::Cancelled, Payload::default());
+        };
+        let first = !std::mem::replace(&mut call.cancelled, true);
+        if first && matches!(call.what, What::Request(_)) {
+            self.link.write(&Frame::Cancel { seq, word: 0, reason: None });
+        }
+    }
+
+    pub(super) fn add(&mut self, ticket: Ticket, what: What, expires: Option<Mono>, deadline: Mono) {
+        let code = if self.closed() {
+            Code::ConnectionLost
+        } else if self.calls.len() >= CALLS_MAX {
+            Code::TooManyInFlight
+        } else {
+            return self.calls.add(ticket, what, expires, deadline);
+        };
+        self.events.push_back(Event::Failed { ticket, code, payload: Payload::default() });
+    }
+
+    /// Writes what waits: with `messages` everything, else only questions.
+    pub(super) fn write_calls(&mut self, now: Mono, messages: bool) {
+        while self.link.out.len() < WRITE_BYTES {
+            let Some(ticket) = self.calls.next_waiting(messages) else { return };
+            self.write_call(now, ticket);
+        }
+    }
+
+    fn write_call(&mut self, now: Mono, ticket: Ticket) {
+        let bytes_max = self.message_bytes_max();
+        let Some(call) = self.calls.find(ticket) else { return };
+        let alarm = call.deadline.plus_millis(GUARD_MS);
+        let left_ms = call.expires.map(|at| u32::try_from(at.millis_left(now)).unwrap_or(u32::MAX));
+        let seq = match &call.what {
+            What::Request(ask) | What::Send(ask) => {
+                let code = if left_ms == Some(0) {
+                    Some(Code::TimedOut)
+                } else if ask.payload.len() + HEADER_LEN + FIXED_BYTES_MAX > bytes_max {
+                    Some(Code::FrameTooLarge)
+                } else {
+                    None
+                };
+                if let Some(code) = code {
+                    return self.fail(ticket, code, Payload::default());
+                }
+                let handle = self.link.open(&ask.queue);
+                let seq = self.link.expect(Pending::Call(ticket));
+                let message = Outgoing {
+                    deadline_ms: left_ms,
+                    retries: ask.retries,
+                    priority: ask.priority,
+                    cost: ask.cost,
+                    no_reply: ask.no_reply,
+                    fail_fast: ask.fail_fast,
+                    ..Outgoing::new(seq, handle, (&ask.payload).into())
+                };
+                let request = matches!(call.what, What::Request(_));
+                self.link.write(&if request { Frame::Request(message) } else { Frame::Send(message) });
+                seq
+            }
+            What::Admin(call) => {
+                let seq = self.link.expect(Pending::Call(ticket));
+                self.link.write(&Frame::AdminCall { seq, call: call.clone() });
+                seq
+            }
+            What::Resize(slots) => {
+                let seq = self.link.expect(Pending::Call(ticket));
+                self.link.write(&Frame::Resize { seq, register: super::duty::resize_map(*slots) });
+                seq
+            }
+        };
+        self.calls.wrote(ticket, seq, alarm);
+    }
+
+    /// The broker did not end the call in time, or there was none to do it.
+    pub(super) fn expire(&mut self, ticket: Ticket) {
+        if self.calls.find(ticket).is_some_and(|call| call.place != Place::Waiting) {
+            // CANCEL, so that the broker frees what it keeps; its answer frees the number.
+            self.cancel(ticket);
+        }
+        self.fail(ticket, Code::TimedOut, Payload::default());
+    }
+
+    pub(super) fn fail(&mut self, ticket: Ticket, code: Code, payload: Payload) {
+        if self.calls.end(ticket).is_some() {
+            self.events.push_back(Event::Failed { ticket, code, payload });
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! One task that gives the core its socket and its clock.
+//!
+//! It decides nothing: commands, bytes and time go in, bytes and events come out. Everything that gathered
+//! since the last wake-up goes out in one write.
+
+mod events;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{Interest, Ready};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Sleep, sleep_until};
+use turno_proto::model::{Mono, Payload, limits};
+use turno_proto::native::Config;
+
+use crate::command::{Cancels, Command, Sink};
+use crate::core::{Core, Registration, Ticket};
+use crate::crew::{Control, Crew, Wish};
+use crate::stream::Stream;
+use crate::{Address, Error, Options};
+
+/// Commands taken before the socket gets its turn again.
+const COMMANDS_PER_TURN: usize = 256;
+/// Bytes waiting for a broker that does not read beyond which no command is taken.
+const UNSENT_BYTES_PAUSE: usize = 4 * 1024 * 1024;
+/// The timer when nothing is due.
+const IDLE: Duration = Duration::from_secs(3_600);
+
+/// The driver's ends of the channels.
+pub(crate) struct Wiring {
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) cancels: Arc<Cancels>,
+    pub(crate) ready: oneshot::Sender<Result<(), Error>>,
+}
+
+type Dial = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+enum Connection {
+    None,
+    Dialling(Dial),
+    Up(Stream),
+}
+
+enum Wake {
+    Command(Option<Command>),
+    Cancels,
+    Control(Control),
+    Dialled(io::Result<Stream>),
+    Ready(io::Result<Ready>),
+    Timer,
+}
+
+pub(crate) struct Driver {
+    core: Core,
+    origin: Instant,
+    commands: mpsc::Receiver<Command>,
+    cancels: Arc<Cancels>,
+    /// Told once: connected, or not.
+    ready: Option<oneshot::Sender<Result<(), Error>>>,
+    config: watch::Sender<Arc<Config>>,
+    cache: Option<PathBuf>,
+    cached: Vec<Address>,
+    sinks: HashMap<Ticket, Sink>,
+    connection: Connection,
+    /// Bytes for the socket; those before `written` are written.
+    out: Vec<u8>,
+    written: usize,
+    crew: Option<Crew>,
+    /// The broker greeted last, for the worker's owner.
+    greeted: Option<(Address, String)>,
+    /// Callers of `close`; dropping these tells them.
+    closers: Vec<oneshot::Sender<()>>,
+    /// There are no callers any more.
+    orphaned: bool,
+    farewell: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        options: &Options,
+        wiring: Wiring,
+        worker: Option<(Crew, Registration)>,
+    ) -> Result<(Self, watch::Receiver<Arc<Config>>), Error> {
+        let mut core = Core::new(Mono::ZERO, options.settings()?);
+        let crew = worker.map(|(crew, registration)| {
+            core.register(Mono::ZERO, registration);
+            crew
+        });
+        let (config, configured) = watch::channel(Arc::new(core.config().clone()));
+        let driver = Self {
+            core,
+            origin: Instant::now(),
+            commands: wiring.commands,
+            cancels: wiring.cancels,
+            ready: Some(wiring.ready),
+            config,
+            cache: options.cache_file().cloned(),
+            cached: Vec::new(),
+            sinks: HashMap::new(),
+            connection: Connection::None,
+            out: Vec::new(),
+            written: 0,
+            crew,
+            greeted: None,
+            closers: Vec::new(),
+            orphaned: false,
+            farewell: None,
+        };
+        Ok((driver, configured))
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut inbox = vec![0; limits::READ_BYTES];
+        let mut timer = Box::pin(sleep_until(self.origin));
+        loop {
+            self.pump();
+            if self.core.closed() && self.flushed() {
+                // Handlers may still be stopping; the broker need not wait for them.
+                self.hang_up();
+            }
+            if self.over() {
+                break;
+            }
+            self.arm(timer.as_mut());
+            let taking = !self.orphaned && (self.flushed() || self.core.unsent_bytes() < UNSENT_BYTES_PAUSE);
+            let interest = if self.flushed() { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+            let wake = tokio::select! {
+                wake = await_connection(&mut self.connection, interest) => wake,
+                command = self.commands.recv(), if taking => Wake::Command(command),
+                () = self.cancels.some.notified() => Wake::Cancels,
+                control = await_control(self.crew.as_mut()) => Wake::Control(control),
+                () = timer.as_mut() => Wake::Timer,
+            };
+            self.handle(wake, &mut inbox);
+        }
+        self.end().await;
+    }
+
+    fn handle(&mut self, wake: Wake, inbox: &mut [u8]) {
+        let now = self.now();
+        match wake {
+            Wake::Command(Some(command)) => self.handle_commands(now, command),
+            Wake::Command(None) => {
+                self.orphaned = true;
+                self.core.close(now);
+            }
+            Wake::Cancels => {
+                for ticket in self.cancels.take() {
+                    self.core.cancel(ticket);
+                }
+            }
+            Wake::Control(control) => {
+                let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| crew.obey(control));
+                self.grant(wish);
+            }
+            Wake::Dialled(Ok(stream)) => {
+                self.connection = Connection::Up(stream);
+                self.core.handle_connected(now);
+            }
+            Wake::Dialled(Err(error)) | Wake::Ready(Err(error)) => {
+                self.connection = Connection::None;
+                self.core.handle_disconnected(now, error.to_string());
+            }
+            Wake::Ready(Ok(ready)) => self.read(now, ready, inbox),
+            Wake::Timer => {
+                self.core.handle_timeout(now);
+                let wish = self.crew.as_mut().map_or(Wish::Nothing, Crew::check);
+                self.grant(wish);
+            }
+        }
+    }
+
+    fn handle_commands(&mut self, now: Mono, first: Command) {
+        self.handle_command(now, first);
+        for _ in 1..COMMANDS_PER_TURN {
+            let Ok(command) = self.commands.try_recv() else { return };
+            self.handle_command(now, command);
+        }
+    }
+
+    fn handle_command(&mut self, now: Mono, command: Command) {
+        match command {
+            Command::Request { ticket, ask, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.request(now, ticket, ask);
+                }
+            }
+            Command::Send { ticket, ask, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.send(now, ticket, ask);
+                }
+            }
+            Command::Admin { ticket, call, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.admin(now, ticket, call);
+                }
+            }
+            Command::Resize { ticket, slots, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.resize(now, ticket, slots);
+                }
+            }
+            Command::Settle { held, wants_reply, outcome } => {
+                self.core.settle(held, outcome.into_settlement(wants_reply));
+                let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| {
+                    crew.finished(held);
+                    crew.check()
+                });
+                self.grant(wish);
+            }
+            // Whether the delivery is still wanted its handler learns from its cancellation.
+            Command::Piece { held, body } => drop(self.core.piece(held, &Payload::body(body))),
+            Command::Progress { held, body } => drop(self.core.progress(held, &Payload::body(body))),
+            Command::Extend { held, lease_ms } => drop(self.core.extend(held, lease_ms)),
+            Command::Close { done } => {
+                self.closers.push(done);
+                self.core.close(now);
+            }
+        }
+    }
+
+    /// Notes where the end of a call goes. False if nobody waits for it any more.
+    fn accept(&mut self, ticket: Ticket, sink: Sink) -> bool {
+        let wanted = !sink.closed();
+        if wanted {
+            self.sinks.insert(ticket, sink);
+        }
+        wanted
+    }
+
+    fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Nothing => {}
+            Wish::Deregister => {
+                self.core.deregister();
+                let wish = self.crew.as_mut().map_or(Wish::Nothing, Crew::check);
+                self.grant(wish);
+            }
+            Wish::Close => {
+                self.core.close(self.now());
+                // Perhaps no handler runs that the end would have to wait for.
+                let _ = self.crew.as_mut().map(Crew::check);
+            }
+        }
+    }
+
+    fn read(&mut self, now: Mono, ready: Ready, inbox: &mut [u8]) {
+        let Connection::Up(stream) = &self.connection else { return };
+        if !ready.is_readable() && !ready.is_read_closed() {
+            return;
+        }
+        match stream.try_read(inbox) {
+            Ok(0) => {
+                self.connection = Connection::None;
+                self.core.handle_disconnected(now, "the broker closed the connection");
+            }
+            Ok(count) => self.core.handle_bytes(now, inbox.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                self.connection = Connection::None;
+                self.core.handle_disconnected(now, error.to_string());
+            }
+        }
+    }
+
+    /// Hands out events and writes until neither has more to do.
+    fn pump(&mut self) {
+        loop {
+            while let Some(event) = self.core.poll_event() {
+                self.handle_event(event);
+            }
+            if !self.write() {
+                return;
+            }
+        }
+    }
+
+    /// Writes what there is. True if it is worth looking for more.
+    fn write(&mut self) -> bool {
+        let now = self.now();
+        if self.flushed() {
+            self.out.clear();
+            self.out.shrink_to(4 * limits::READ_BYTES);
+            self.written = 0;
+            self.core.poll_transmit(now, &mut self.out);
+            if self.out.is_empty() {
+                // Taking nothing may still have ended a connection that was being left.
+                return self.take_next_event();
+            }
+        }
+        let Connection::Up(stream) = &self.connection else {
+            // Nobody to write to: the core has closed, or is about to learn that its connection is gone.
+            self.out.clear();
+            self.written = 0;
+            return self.take_next_event();
+        };
+        match stream.try_write(self.out.get(self.written..).unwrap_or_default()) {
+            Ok(count) => {
+                self.written += count;
+                count > 0
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take_next_event(),
+            Err(error) => {
+                self.connection = Connection::None;
+                self.core.handle_disconnected(now, error.to_string());
+                true
+            }
+        }
+    }
+
+    fn take_next_event(&mut self) -> bool {
+        let Some(event) = self.core.poll_event() else { return false };
+        self.handle_event(event);
+        true
+    }
+
+    /// Sets the timer. It is only ever moved forward: one that goes off early costs a wake-up now and then, one
+    /// that is moved with every call costs a timer operation with every call.
+    fn arm(&self, mut timer: Pin<&mut Sleep>) {
+        let core = self.core.next_deadline().map(|at| self.origin + Duration::from_micros(at.as_micros()));
+        let crew = self.crew.as_ref().and_then(Crew::next_deadline);
+        let next = [core, crew].into_iter().flatten().min().unwrap_or_else(|| Instant::now() + IDLE);
+        if timer.is_elapsed() || next < timer.deadline() {
+            timer.as_mut().reset(next);
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if let Connection::Up(stream) = std::mem::replace(&mut self.connection, Connection::None) {
+            self.farewell = Some(tokio::spawn(stream.farewell(Vec::new())));
+        }
+    }
+
+    fn over(&self) -> bool {
+        let gone = matches!(self.connection, Connection::None);
+        self.core.closed() && gone && self.crew.as_ref().is_none_or(Crew::is_over)
+    }
+
+    async fn end(self) {
+        // Callers that are still here learn of the end from their dropped channels.
+        let Self { farewell, crew, closers, sinks, commands, .. } = self;
+        drop((commands, sinks));
+        if let Some(farewell) = farewell {
+            let _ = farewell.await;
+        }
+        if let Some(crew) = crew {
+            crew.end();
+        }
+        drop(closers);
+    }
+
+    const fn flushed(&self) -> bool {
+        self.written >= self.out.len()
+    }
+
+    fn now(&self) -> Mono {
+        let micros = self.origin.elapsed().as_micros();
+        Mono::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+async fn await_connection(connection: &mut Connection, interest: Interest) -> Wake {
+    match connection {
+        Connection::None => std::future::pending().await,
+        Connection::Dialling(dial) => Wake::Dialled(dial.await),
+        Connection::Up(stream) => Wake::Ready(stream.ready(interest).await),
+    }
+}
+
+async fn await_control(crew: Option<&mut Crew>) -> Control {
+    match crew {
+        Some(crew) => crew.control().await,
+        None => std::future::pending().await,
+    }
+}

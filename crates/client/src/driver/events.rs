@@ -1,0 +1,156 @@
+//! What becomes of the core's events: answers to callers, tasks for the crew, another connection.
+
+use std::sync::Arc;
+
+use turno_proto::model::Payload;
+use turno_proto::native::Config;
+
+use super::{Connection, Driver};
+use crate::command::Sink;
+use crate::core::{Event, Ticket};
+use crate::stream::Stream;
+use crate::{Address, Error, Reply, Stored, WorkerEvent, cache};
+
+impl Driver {
+    pub(super) fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Connect { address } => self.connection = Connection::Dialling(Box::pin(Stream::dial(address))),
+            Event::Disconnect { flush } => self.disconnect(flush),
+            Event::Opened { address, config } => self.handle_opened(address, *config),
+            Event::GaveUp { tried } => self.never_began(Error::CannotConnect { tried }),
+            Event::Reply { ticket, more, payload } => self.handle_reply(ticket, more, &payload),
+            Event::Progress { ticket, payload } => {
+                let Some(sink) = self.sinks.get_mut(&ticket) else { return };
+                let taken = Reply::from_payload(&payload).map_err(Error::from).and_then(|word| sink.progress(word));
+                self.end_on_error(ticket, taken);
+            }
+            Event::Delivered { ticket } => {
+                if let Some(sink) = self.sinks.remove(&ticket) {
+                    sink.finish(Reply::default());
+                }
+            }
+            Event::Stored { ticket, id, durability } => {
+                if let Some(Sink::Stored(answer)) = self.sinks.remove(&ticket) {
+                    let _ = answer.send(Ok(Stored { id, durability }));
+                }
+            }
+            Event::Admin { ticket, answer } => {
+                if let Some(Sink::Admin(caller)) = self.sinks.remove(&ticket) {
+                    let _ = caller.send(Ok(*answer));
+                }
+            }
+            Event::Resized { ticket } => {
+                if let Some(Sink::Resized(answer)) = self.sinks.remove(&ticket) {
+                    let _ = answer.send(Ok(()));
+                }
+            }
+            Event::Failed { ticket, code, payload } => {
+                if let Some(sink) = self.sinks.remove(&ticket) {
+                    sink.fail(Error::from_end(code, &payload));
+                }
+            }
+            other => self.handle_worker_event(other),
+        }
+    }
+
+    fn handle_worker_event(&mut self, event: Event) {
+        let Some(crew) = &mut self.crew else { return };
+        match event {
+            Event::Deliver(handed) => {
+                let (held, wants_reply) = (handed.held, handed.wants_reply);
+                let bytes_max = usize::try_from(self.core.config().frame_bytes_max).unwrap_or(usize::MAX);
+                if let Err(outcome) = crew.take(*handed, bytes_max) {
+                    self.core.settle(held, outcome.into_settlement(wants_reply));
+                }
+            }
+            Event::CancelDelivery { held, reason } => crew.cancel(held, reason),
+            Event::Closing { reason, .. } => {
+                let wish = crew.closing(reason);
+                self.grant(wish);
+            }
+            Event::Registered => {
+                if let Some((address, broker)) = self.greeted.clone() {
+                    crew.tell(WorkerEvent::Connected { address, broker });
+                }
+                self.tell_ready(Ok(()));
+            }
+            Event::NotRegistered { code, detail } => {
+                crew.tell(WorkerEvent::Refused { code, detail: detail.clone() });
+                if self.ready.is_some() {
+                    self.never_began(Error::Refused { code, detail });
+                }
+            }
+            Event::Lost { address, reason } => crew.tell(WorkerEvent::Lost { address, reason }),
+            Event::Unreachable { address, reason } => crew.tell(WorkerEvent::Unreachable { address, reason }),
+            _ => {}
+        }
+    }
+
+    fn handle_opened(&mut self, address: Address, config: Config) {
+        let group: Vec<Address> = config.brokers.iter().filter_map(|text| text.parse().ok()).collect();
+        if let Some(file) = self.cache.clone()
+            && !group.is_empty()
+            && group != self.cached
+        {
+            self.cached.clone_from(&group);
+            // A cache that cannot be written is no reason to fail: it is a comfort only.
+            tokio::task::spawn_blocking(move || drop(cache::store(&file, &group)));
+        }
+        self.greeted = Some((address, config.broker.clone()));
+        self.config.send_replace(Arc::new(config));
+        if self.crew.is_none() {
+            self.tell_ready(Ok(()));
+        }
+    }
+
+    fn handle_reply(&mut self, ticket: Ticket, more: bool, payload: &Payload) {
+        let reply = Reply::from_payload(payload).map_err(Error::from);
+        if more {
+            let Some(sink) = self.sinks.get_mut(&ticket) else { return };
+            let taken = reply.and_then(|reply| sink.piece(reply));
+            return self.end_on_error(ticket, taken);
+        }
+        if let Some(sink) = self.sinks.remove(&ticket) {
+            match reply {
+                Ok(reply) => sink.finish(reply),
+                Err(error) => sink.fail(error),
+            }
+        }
+    }
+
+    fn end_on_error(&mut self, ticket: Ticket, taken: Result<(), Error>) {
+        if let Err(error) = taken
+            && let Some(sink) = self.sinks.remove(&ticket)
+        {
+            sink.fail(error);
+            self.core.cancel(ticket);
+        }
+    }
+
+    fn disconnect(&mut self, flush: bool) {
+        let connection = std::mem::replace(&mut self.connection, Connection::None);
+        let rest = self.out.split_off(self.written);
+        self.out.clear();
+        self.written = 0;
+        if let Connection::Up(stream) = connection
+            && flush
+        {
+            tokio::spawn(stream.farewell(rest));
+        }
+    }
+
+    /// The start failed: there is nobody to run for.
+    fn never_began(&mut self, error: Error) {
+        self.tell_ready(Err(error));
+        self.core.close(self.now());
+        if let Some(crew) = &mut self.crew {
+            crew.abandon();
+        }
+    }
+
+    fn tell_ready(&mut self, result: Result<(), Error>) {
+        if let Some(ready) = self.ready.take() {
+            let _ = ready.send(result);
+        }
+    }
+}

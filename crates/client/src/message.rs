@@ -1,0 +1,208 @@
+//! What goes out and what comes back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use turno_proto::headers::{self, Headers, HeadersError};
+use turno_proto::model::{Durability, MessageId, Payload};
+
+use crate::Error;
+use crate::core::Ask;
+
+/// A message with its options. What is not set is the broker's to choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    headers: Headers,
+    body: Bytes,
+    timeout: Option<Duration>,
+    retries: Option<u8>,
+    priority: Option<u8>,
+    cost: Option<u16>,
+    fail_fast: bool,
+    no_reply: bool,
+    resend: bool,
+}
+
+impl Message {
+    /// A message with that body and no options.
+    pub fn new(body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), ..Self::default() }
+    }
+
+    /// Adds a header; the same name again replaces it.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// A request: how long the caller waits for the reply. A send: how long the message is worth delivering.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often it is delivered again after a lost worker or a failure.
+    #[must_use]
+    pub const fn retries(mut self, retries: u8) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
+    /// 0 to 9, 9 first.
+    #[must_use]
+    pub const fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Slots of a worker that it takes.
+    #[must_use]
+    pub const fn cost(mut self, cost: u16) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// A request: fail at once with `no_responder` if nobody consumes the queue.
+    #[must_use]
+    pub const fn fail_fast(mut self, fail_fast: bool) -> Self {
+        self.fail_fast = fail_fast;
+        self
+    }
+
+    /// A request: done as soon as it is written to a worker.
+    #[must_use]
+    pub const fn no_reply(mut self, no_reply: bool) -> Self {
+        self.no_reply = no_reply;
+        self
+    }
+
+    /// Doing it twice does no harm: should the connection be lost before the answer, the next broker gets it
+    /// again. Without this the call ends with `connection_lost`.
+    #[must_use]
+    pub const fn resend(mut self, resend: bool) -> Self {
+        self.resend = resend;
+        self
+    }
+
+    pub(crate) fn into_ask(self, queue: &str) -> Result<Ask, Error> {
+        Ok(Ask {
+            queue: queue.parse()?,
+            payload: payload(&self.headers, self.body)?,
+            timeout_ms: self.timeout.map(millis),
+            retries: self.retries,
+            priority: self.priority,
+            cost: self.cost,
+            fail_fast: self.fail_fast,
+            no_reply: self.no_reply,
+            resend: self.resend,
+        })
+    }
+}
+
+/// A reply, or one piece of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Header names and values.
+    pub headers: Headers,
+    /// The body, as the worker wrote it.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// A reply without headers.
+    pub fn new(body: impl Into<Bytes>) -> Self {
+        Self { headers: Headers::new(), body: body.into() }
+    }
+
+    /// Adds a header; the same name again replaces it.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    pub(crate) fn from_payload(payload: &Payload) -> Result<Self, HeadersError> {
+        let (headers, body) = headers::decode(payload)?;
+        Ok(Self { headers, body })
+    }
+
+    pub(crate) fn into_payload(self) -> Result<Payload, HeadersError> {
+        payload(&self.headers, self.body)
+    }
+}
+
+/// The broker has a sent message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The message's id.
+    pub id: MessageId,
+    /// How safe it is.
+    pub durability: Durability,
+}
+
+macro_rules! from_bodies {
+    ($type:ident) => {
+        impl From<&str> for $type {
+            fn from(body: &str) -> Self {
+                Self::new(Bytes::copy_from_slice(body.as_bytes()))
+            }
+        }
+
+        impl From<String> for $type {
+            fn from(body: String) -> Self {
+                Self::new(body)
+            }
+        }
+
+        impl From<Vec<u8>> for $type {
+            fn from(body: Vec<u8>) -> Self {
+                Self::new(body)
+            }
+        }
+
+        impl From<Bytes> for $type {
+            fn from(body: Bytes) -> Self {
+                Self::new(body)
+            }
+        }
+    };
+}
+
+from_bodies!(Message);
+from_bodies!(Reply);
+
+/// Milliseconds for the wire: at least one, so that a short time-out is not read as none.
+pub(crate) fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1)
+}
+
+fn payload(headers: &Headers, body: Bytes) -> Result<Payload, HeadersError> {
+    // Without headers the body goes out as it is, uncopied.
+    if headers.is_empty() { Ok(Payload::body(body)) } else { headers::encode(headers, &body) }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::NameError;
+
+    use super::*;
+
+    #[test]
+    fn a_message_becomes_what_the_core_is_asked() {
+        let ask = Message::from("hi").timeout(Duration::from_micros(1)).retries(2).priority(9).cost(3).resend(true);
+        let ask = ask.into_ask("q").expect("a good name");
+        assert_eq!((ask.timeout_ms, ask.retries, ask.priority, ask.cost), (Some(1), Some(2), Some(9), Some(3)));
+        assert!(ask.resend && !ask.no_reply && !ask.fail_fast);
+        assert_eq!(ask.payload, Payload::body("hi"));
+        assert_eq!(Message::default().into_ask("a b"), Err(Error::BadName(NameError::BadCharacter)));
+    }
+
+    #[test]
+    fn a_reply_keeps_headers_and_body() {
+        let reply = Reply::from(vec![0, 1, 2]).header("content-type", "x/y");
+        let payload = reply.clone().into_payload().expect("within the limits");
+        assert_eq!(Reply::from_payload(&payload), Ok(reply));
+    }
+}
