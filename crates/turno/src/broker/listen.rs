@@ -46,14 +46,13 @@ async fn welcome(dispatcher: &Rc<Dispatcher>, ends: io::Result<((ReadEnd, WriteE
         }
     };
     let mut state = dispatcher.state();
-    match state.accept(address, write_end) {
-        Ok(id) => {
+    let now = state.clock.now();
+    match state.switchboard.accept(now, address) {
+        Some(id) => {
             let reader = tokio::task::spawn_local(read(Rc::clone(dispatcher), id, read_end));
-            if let Some(line) = state.lines.get_mut(id) {
-                line.reader = Some(reader.abort_handle());
-            }
+            state.add_socket(id, write_end, reader.abort_handle());
         }
-        Err(write_end) => turn_away(&write_end),
+        None => turn_away(&write_end),
     }
     dispatcher.settle(state);
 }

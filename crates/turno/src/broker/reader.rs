@@ -26,19 +26,17 @@ pub(super) async fn read(dispatcher: Rc<Dispatcher>, id: ConnId, mut end: ReadEn
         }
     }
     let mut state = dispatcher.state();
-    state.forget(id);
+    state.hang_up(id);
     dispatcher.settle(state);
 }
 
 /// What to wait for before reading on, if too much waits to be written to this peer.
 fn paused(dispatcher: &Dispatcher, id: ConnId) -> Option<Rc<Notify>> {
     let mut state = dispatcher.state();
-    let pause = state.limits.out_bytes_pause;
-    let line = state.lines.get_mut(id)?;
-    if line.waiting() <= pause {
+    if state.switchboard.wants_reading(id) {
         return None;
     }
-    Some(Rc::clone(line.resumed.get_or_insert_default()))
+    Some(Rc::clone(state.socket(id)?.resumed.get_or_insert_default()))
 }
 
 async fn read_once(dispatcher: &Dispatcher, id: ConnId, end: &mut ReadEnd) -> io::Result<usize> {
@@ -51,7 +49,7 @@ async fn read_once(dispatcher: &Dispatcher, id: ConnId, end: &mut ReadEnd) -> io
             Poll::Ready(Ok(())) => {
                 let count = buffer.filled().len();
                 if count > 0 {
-                    state.take_bytes(id, count);
+                    state.take(id, count);
                     dispatcher.settle(state);
                 }
                 Poll::Ready(Ok(count))

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
-use turno_engine::{Engine, Input, Settings as EngineSettings};
+use turno_engine::{Input, Settings as EngineSettings};
 use turno_proto::model::limits;
 use turno_proto::native::{Config, VERSION};
 
@@ -22,6 +22,7 @@ use super::flush::{flush, flush_for_ever};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::sweep::sweep_for_ever;
+use super::switchboard::Switchboard;
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -110,13 +111,14 @@ async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) 
     };
     if at_once {
         let state = dispatcher.state();
-        let (cut, lost) = (state.engine.in_flight(), state.engine.held_in_memory());
+        let engine = state.switchboard.engine();
+        let (cut, lost) = (engine.in_flight(), engine.held_in_memory());
         warn!(cut, lost, "ending at once");
         return Ended { returned: 0, cut, lost, at_once };
     }
-    let drained = dispatcher.state().lines.drained.unwrap_or_default();
+    let drained = dispatcher.state().switchboard.drained().unwrap_or_default();
     let deadline = tokio::time::Instant::now() + LAST_WORDS;
-    while dispatcher.state().lines.iter().any(|line| line.waiting() > 0) && tokio::time::Instant::now() < deadline {
+    while dispatcher.state().switchboard.has_unwritten() && tokio::time::Instant::now() < deadline {
         flush(dispatcher);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -128,7 +130,7 @@ async fn keep_time(dispatcher: Rc<Dispatcher>) {
     loop {
         let wake = {
             let mut state = dispatcher.state();
-            state.armed = state.engine.next_deadline();
+            state.armed = state.switchboard.next_deadline();
             state.armed.map(|at| tokio::time::Instant::from_std(state.clock.instant(at)))
         };
         match wake {
@@ -166,7 +168,7 @@ fn dispatcher_of(settings: &Settings, bound: &Bound) -> Rc<Dispatcher> {
         request_deadline_ms: settings.limits.request_deadline_ms,
         brokers,
     };
-    Dispatcher::new(clock, Engine::new(engine, clock.now()), settings.limits.clone(), config)
+    Dispatcher::new(clock, Switchboard::new(clock.now(), engine, config))
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {

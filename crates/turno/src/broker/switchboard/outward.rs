@@ -4,7 +4,7 @@ use turno_engine::{Deliver, Effect, Sink};
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
 
-use super::lines::Lines;
+use super::lines::{Drained, Lines};
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
@@ -29,7 +29,7 @@ impl Sink for Lines {
             | Effect::Closing { conn, .. }
             | Effect::Answer { conn, .. } => *conn,
             Effect::Drained { returned, cut, lost } => {
-                self.drained(*returned, *cut, *lost);
+                self.drained = Some(Drained { returned: *returned, cut: *cut, lost: *lost });
                 return;
             }
         };

@@ -1,14 +1,8 @@
 //! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
 //! written to it.
 
-use std::rc::Rc;
-
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 use turno_proto::model::{Code, ConnId, Limits, Mono};
 use turno_proto::native::{Frame, Session, encode};
-
-use super::socket::WriteEnd;
 
 /// Bytes an empty out-buffer may keep for the next time.
 const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
@@ -33,18 +27,12 @@ pub(super) struct Line {
     pub(super) phase: Phase,
     /// The beginning of a frame that is not all there. Owns nothing while there is none.
     pub(super) partial: Vec<u8>,
-    pub(super) write_end: Option<Rc<WriteEnd>>,
     /// What waits to be written; the first `written` bytes of it are.
     out: Vec<u8>,
     written: usize,
     dirty: bool,
-    /// The peer takes no more for now; a task waits until it does.
-    pub(super) blocked: bool,
     /// Since when the peer has taken nothing while something waited.
     pub(super) stalled: Option<Mono>,
-    /// The reader waits for this while too much waits to be written.
-    pub(super) resumed: Option<Rc<Notify>>,
-    pub(super) reader: Option<AbortHandle>,
 }
 
 impl Line {
@@ -74,10 +62,13 @@ impl Line {
 
 /// What the engine said at the end of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Drained {
-    pub(super) returned: u64,
-    pub(super) cut: u64,
-    pub(super) lost: u64,
+pub struct Drained {
+    /// Waiting requests given back to their callers.
+    pub returned: u64,
+    /// Deliveries cut short.
+    pub cut: u64,
+    /// Messages in memory that end with the broker.
+    pub lost: u64,
 }
 
 /// All connections.
@@ -111,7 +102,7 @@ impl Lines {
         }
     }
 
-    pub(super) fn insert(&mut self, now: Mono, address: String, write_end: WriteEnd) -> ConnId {
+    pub(super) fn insert(&mut self, now: Mono, address: String) -> ConnId {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.by_index.push(None);
             self.generations.push(0);
@@ -126,14 +117,10 @@ impl Lines {
             session: Session::new(now, self.frame_bytes_max),
             phase: Phase::Greeting,
             partial: Vec::new(),
-            write_end: Some(Rc::new(write_end)),
             out: Vec::new(),
             written: 0,
             dirty: false,
-            blocked: false,
             stalled: None,
-            resumed: None,
-            reader: None,
         });
         self.len += 1;
         id
@@ -144,6 +131,10 @@ impl Lines {
         self.vacant.push(id.index);
         self.len -= 1;
         Some(line)
+    }
+
+    pub(super) fn get(&self, id: ConnId) -> Option<&Line> {
+        self.by_index.get(id.index as usize)?.as_ref().filter(|line| line.id == id)
     }
 
     pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
@@ -178,7 +169,7 @@ impl Lines {
         Some(&mut line.out)
     }
 
-    /// Looks again at a connection whose last write was cut short.
+    /// The connection is looked at in the next flush.
     pub(super) fn mark_dirty(&mut self, id: ConnId) {
         if let Some(line) = self.get_mut(id)
             && !line.dirty
@@ -200,7 +191,7 @@ impl Lines {
             .filter_map(|index| {
                 let line = self.by_index.get_mut(index as usize)?.as_mut()?;
                 line.dirty = false;
-                (!line.blocked).then_some(line.id)
+                Some(line.id)
             })
             .collect()
     }
@@ -214,9 +205,5 @@ impl Lines {
         if let Some(out) = self.outbox(id) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, out);
         }
-    }
-
-    pub(super) fn drained(&mut self, returned: u64, cut: u64, lost: u64) {
-        self.drained = Some(Drained { returned, cut, lost });
     }
 }

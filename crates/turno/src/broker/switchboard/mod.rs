@@ -1,0 +1,286 @@
+//! The broker without its sockets and its clock: connections come, bytes come, time passes; bytes to write and
+//! connections to close come out.
+//!
+//! The tokio shell drives one of these, and so does the simulator. It knows when to stop reading from a peer and
+//! when to give one up; what a message means is the engine's business.
+
+mod inward;
+mod lines;
+mod outward;
+
+use std::collections::VecDeque;
+
+use tracing::debug;
+use turno_engine::{Engine, Input, Settings};
+use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
+use turno_proto::native::{Config, Fault, Frame, Step, encode};
+
+use self::inward::input_of;
+pub use self::lines::Drained;
+use self::lines::{Line, Lines, Phase};
+
+/// How long a connection that was given up may take to read its last words.
+const FAREWELL_MS: u64 = 1_000;
+
+/// All connections of a broker, and its engine.
+#[derive(Debug)]
+pub struct Switchboard {
+    engine: Engine,
+    lines: Lines,
+    limits: Limits,
+    config: Config,
+    /// Connections in the greeting, oldest first; some may be past it.
+    greetings: VecDeque<ConnId>,
+    /// Connections that are over: their sockets are to be closed.
+    gone: Vec<ConnId>,
+}
+
+impl Switchboard {
+    /// A broker that nobody is connected to.
+    pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
+        let limits = settings.limits.clone();
+        Self {
+            engine: Engine::new(settings, now),
+            lines: Lines::new(&limits),
+            limits,
+            config,
+            greetings: VecDeque::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// The engine, to look at.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// A new connection; `None` if there are too many.
+    pub fn accept(&mut self, now: Mono, address: String) -> Option<ConnId> {
+        if self.lines.len() >= self.limits.connections_max {
+            return None;
+        }
+        let id = self.lines.insert(now, address);
+        self.greetings.push_back(id);
+        while self.greetings.len() > limits::GREETINGS_MAX {
+            if let Some(oldest) = self.greetings.pop_front()
+                && self.lines.get(oldest).is_some_and(|line| line.phase == Phase::Greeting)
+            {
+                self.give_up(now, oldest, Code::GreetingTimeout);
+            }
+        }
+        Some(id)
+    }
+
+    /// These bytes came from a connection.
+    pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        if matches!(line.phase, Phase::Doomed { .. }) {
+            return;
+        }
+        line.session.heard(now);
+        if line.partial.is_empty() {
+            let used = self.take_frames(now, id, bytes);
+            if let Some(line) = self.lines.get_mut(id) {
+                line.partial.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            line.partial.extend_from_slice(bytes);
+            let mut partial = std::mem::take(&mut line.partial);
+            let used = self.take_frames(now, id, &partial);
+            if used < partial.len()
+                && let Some(line) = self.lines.get_mut(id)
+            {
+                partial.drain(..used);
+                line.partial = partial;
+            }
+        }
+        self.close_overrun(now);
+    }
+
+    /// The peer closed the connection, or it broke.
+    pub fn hang_up(&mut self, now: Mono, id: ConnId) {
+        let Some(line) = self.lines.remove(id) else { return };
+        self.gone.push(id);
+        if line.phase == Phase::Open {
+            self.handle(now, Input::Disconnected { conn: id });
+        }
+    }
+
+    /// Something that no connection said: time passed, or the broker is to end.
+    pub fn handle(&mut self, now: Mono, input: Input) {
+        self.engine.handle(now, input, &mut self.lines);
+        self.close_overrun(now);
+    }
+
+    /// Looks at every connection: who is silent, who reads nothing, who has had its farewell. Due a few times a
+    /// second.
+    pub fn sweep(&mut self, now: Mono) {
+        let stall_ms_max = self.limits.write_stall_ms_max;
+        let judge = |line: &Line| match line.phase {
+            Phase::Doomed { until } => (now >= until).then_some(Verdict::Forget),
+            Phase::Greeting | Phase::Open => {
+                let stalled = line.stalled.is_some_and(|since| now.millis_since(since) >= stall_ms_max);
+                let code = if stalled { Some(Code::SlowReader) } else { line.session.handle_timeout(now) };
+                code.map(Verdict::GiveUp)
+            }
+        };
+        let verdicts: Vec<(ConnId, Verdict)> =
+            self.lines.iter().filter_map(|line| judge(line).map(|verdict| (line.id, verdict))).collect();
+        for (id, verdict) in verdicts {
+            match verdict {
+                Verdict::GiveUp(code) => self.give_up(now, id, code),
+                Verdict::Forget => self.hang_up(now, id),
+            }
+        }
+    }
+
+    /// When [`Input::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.engine.next_deadline()
+    }
+
+    /// Whether anything waits to be written that was not there at the last flush.
+    pub fn has_dirty(&self) -> bool {
+        self.lines.has_dirty()
+    }
+
+    /// The connections to write to now.
+    pub fn take_dirty(&mut self) -> Vec<ConnId> {
+        self.lines.take_dirty()
+    }
+
+    /// The connection is looked at again in the next flush.
+    pub fn mark_dirty(&mut self, id: ConnId) {
+        self.lines.mark_dirty(id);
+    }
+
+    /// What waits to be written to a connection.
+    pub fn unwritten(&self, id: ConnId) -> &[u8] {
+        self.lines.get(id).map(Line::unwritten).unwrap_or_default()
+    }
+
+    /// That many bytes were written; the peer may be unable to take more.
+    pub fn wrote(&mut self, now: Mono, id: ConnId, count: usize) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        line.wrote(count);
+        if count > 0 {
+            line.stalled = None;
+        }
+        if line.waiting() > 0 {
+            line.stalled.get_or_insert(now);
+        }
+    }
+
+    /// Whether to read from a connection: not while too much waits to be written to it.
+    pub fn wants_reading(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_none_or(|line| line.waiting() <= self.limits.out_bytes_pause)
+    }
+
+    /// Everything is said to a connection that was given up: its writing side is to be closed.
+    pub fn said_all(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| matches!(line.phase, Phase::Doomed { .. }) && line.waiting() == 0)
+    }
+
+    /// Whether anything waits to be written at all.
+    pub fn has_unwritten(&self) -> bool {
+        self.lines.iter().any(|line| line.waiting() > 0)
+    }
+
+    /// Connections that are over since the last call.
+    pub fn take_gone(&mut self) -> Vec<ConnId> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// What the engine said at the end of a drain.
+    pub const fn drained(&self) -> Option<Drained> {
+        self.lines.drained
+    }
+
+    /// Works through all whole frames of a buffer; returns the bytes they took.
+    fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(Line { session, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
+            // The session writes into a buffer of its own and rarely: most frames are the engine's.
+            let mut said = Vec::new();
+            let step = session.step(&buffer[used..], &self.config, &mut said);
+            if !said.is_empty()
+                && let Some(out) = self.lines.outbox(id)
+            {
+                out.extend_from_slice(&said);
+            }
+            match step {
+                Ok((Step::NeedMore, _)) => return used,
+                Ok((step, taken)) => {
+                    used += taken;
+                    self.take_step(now, id, step);
+                }
+                Err(fault) => {
+                    debug!(conn = id.index, code = %fault.code, "closing a connection for what it sent");
+                    self.part(now, id);
+                    return buffer.len();
+                }
+            }
+        }
+        buffer.len()
+    }
+
+    fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) {
+        let input = match step {
+            Step::NeedMore | Step::Done | Step::Refused(_) => return,
+            Step::Opened(connect) => {
+                let Some(line) = self.lines.get_mut(id) else { return };
+                line.phase = Phase::Open;
+                let address = line.address.clone();
+                let name = if connect.name.is_empty() { address.clone() } else { connect.name };
+                Input::Connected { conn: id, name, address }
+            }
+            Step::Ready => Input::Ready { conn: id },
+            Step::Frame(frame) => match input_of(id, frame) {
+                Ok(input) => input,
+                Err(fault) => return self.refuse(now, id, fault),
+            },
+        };
+        self.engine.handle(now, input, &mut self.lines);
+    }
+
+    /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
+    fn refuse(&mut self, now: Mono, id: ConnId, Fault { code, seq, fatal }: Fault) {
+        if let Some(out) = self.lines.outbox(id) {
+            encode(&Frame::Error { seq, code, fatal, detail: code.text().what }, out);
+        }
+        if fatal {
+            self.part(now, id);
+        }
+    }
+
+    /// Tells a connection why it ends, and ends it.
+    fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
+        debug!(conn = id.index, %code, "giving a connection up");
+        self.lines.say_last(id, code);
+        self.part(now, id);
+    }
+
+    /// Nothing more is taken from the connection; what waits for it may still be read for a moment.
+    fn part(&mut self, now: Mono, id: ConnId) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
+        line.partial = Vec::new();
+        self.lines.mark_dirty(id);
+        if before == Phase::Open {
+            self.engine.handle(now, Input::Disconnected { conn: id }, &mut self.lines);
+        }
+    }
+
+    /// Connections that let too much pile up are given up; what they held goes to others.
+    fn close_overrun(&mut self, now: Mono) {
+        while let Some(id) = self.lines.take_overrun() {
+            debug!(conn = id.index, code = %Code::SlowReader, "giving a connection up");
+            self.part(now, id);
+        }
+    }
+}
+
+enum Verdict {
+    GiveUp(Code),
+    Forget,
+}
