@@ -60,13 +60,16 @@ impl Switchboard {
             return None;
         }
         let id = self.lines.insert(now, address);
+        if self.greetings.len() >= limits::GREETINGS_MAX {
+            // Those that greeted or went away since do not count.
+            let lines = &self.lines;
+            self.greetings.retain(|id| lines.get(*id).is_some_and(|line| line.phase == Phase::Greeting));
+        }
         self.greetings.push_back(id);
-        while self.greetings.len() > limits::GREETINGS_MAX {
-            if let Some(oldest) = self.greetings.pop_front()
-                && self.lines.get(oldest).is_some_and(|line| line.phase == Phase::Greeting)
-            {
-                self.give_up(now, oldest, Code::GreetingTimeout);
-            }
+        if self.greetings.len() > limits::GREETINGS_MAX
+            && let Some(oldest) = self.greetings.pop_front()
+        {
+            self.give_up(now, oldest, Code::GreetingTimeout);
         }
         Some(id)
     }
