@@ -4,4 +4,6 @@
 //! [`broker`] is its shell, [`config`] its configuration, [`cli`] the command line.
 
 pub mod broker;
+pub mod cli;
+pub mod config;
 pub mod embedded;

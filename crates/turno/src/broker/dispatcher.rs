@@ -44,8 +44,8 @@ pub(super) struct Socket {
     id: ConnId,
     /// `None` once everything was said.
     pub(super) write_end: Option<Rc<WriteEnd>>,
-    /// The peer takes no more for now; a task waits until it does.
-    pub(super) blocked: bool,
+    /// The peer takes no more for now; this task waits until it does.
+    pub(super) blocked: Option<AbortHandle>,
     /// The reader waits for this while too much waits to be written.
     pub(super) resumed: Option<Rc<Notify>>,
     reader: AbortHandle,
@@ -97,7 +97,7 @@ impl State {
             self.sockets.resize_with(at + 1, || None);
         }
         let write_end = Some(Rc::new(write_end));
-        self.sockets[at] = Some(Socket { id, write_end, blocked: false, resumed: None, reader });
+        self.sockets[at] = Some(Socket { id, write_end, blocked: None, resumed: None, reader });
     }
 
     pub(super) fn socket(&mut self, id: ConnId) -> Option<&mut Socket> {
@@ -129,6 +129,10 @@ impl State {
             let place = self.sockets.get_mut(id.index as usize);
             if let Some(socket) = place.and_then(|place| place.take_if(|socket| socket.id == id)) {
                 socket.reader.abort();
+                if let Some(blocked) = socket.blocked {
+                    // It holds the write end, which would stay open for as long as the peer reads nothing.
+                    blocked.abort();
+                }
             }
         }
     }

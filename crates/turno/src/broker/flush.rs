@@ -37,7 +37,7 @@ enum Wrote {
 impl State {
     fn write(&mut self, id: ConnId) -> Wrote {
         let now = self.clock.now();
-        let Some(socket) = self.socket(id).filter(|socket| !socket.blocked) else { return Wrote::All };
+        let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return Wrote::All };
         let Some(write_end) = socket.write_end.clone() else { return Wrote::All };
         let unwritten = self.switchboard.unwritten(id);
         let all = unwritten.len();
@@ -65,16 +65,16 @@ impl State {
 fn wait_until_writable(dispatcher: &Rc<Dispatcher>, state: &mut State, id: ConnId) {
     let Some(socket) = state.socket(id) else { return };
     let Some(write_end) = socket.write_end.clone() else { return };
-    socket.blocked = true;
     let dispatcher = Rc::clone(dispatcher);
-    tokio::task::spawn_local(async move {
+    let waiting = tokio::task::spawn_local(async move {
         // An error shows again at the write itself, where it is dealt with.
         let _ = write_end.writable().await;
         let mut state = dispatcher.state();
         if let Some(socket) = state.socket(id) {
-            socket.blocked = false;
+            socket.blocked = None;
         }
         state.switchboard.mark_dirty(id);
         dispatcher.settle(state);
     });
+    socket.blocked = Some(waiting.abort_handle());
 }

@@ -30,6 +30,12 @@ pub(super) struct Line {
     /// What waits to be written; the first `written` bytes of it are.
     out: Vec<u8>,
     written: usize,
+    /// Bytes of deliveries among what waits, at most. Slots limit them (nothing that frees slots is read while much
+    /// waits), not the out-buffer: a worker that reads as fast as it can shall not be given up for the size of the
+    /// backlog it found.
+    owed: usize,
+    /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
+    longest: usize,
     dirty: bool,
     /// Since when the peer has taken nothing while something waited.
     pub(super) stalled: Option<Mono>,
@@ -47,6 +53,8 @@ impl Line {
     /// Some of what waited is written.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
+        self.owed = self.owed.min(self.waiting());
+        self.longest = self.longest.min(self.waiting());
         if self.written == self.out.len() {
             self.written = 0;
             self.out.clear();
@@ -119,6 +127,8 @@ impl Lines {
             partial: Vec::new(),
             out: Vec::new(),
             written: 0,
+            owed: 0,
+            longest: 0,
             dirty: false,
             stalled: None,
         });
@@ -149,14 +159,35 @@ impl Lines {
         self.by_index.iter().flatten()
     }
 
-    /// The out-buffer of a connection, which will be flushed at the end of the tick. `None` if it is gone,
-    /// given up, or has let too much pile up already: a frame more would change nothing for it.
-    pub(super) fn outbox(&mut self, id: ConnId) -> Option<&mut Vec<u8>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+        self.by_index.iter_mut().flatten()
+    }
+
+    /// Has a frame written into the out-buffer of a connection, which will be flushed at the end of the tick. Not
+    /// if it is gone, given up, or has let too much pile up already: a frame more would change nothing for it.
+    pub(super) fn write(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(line) = self.with_room(id) {
+            let before = line.out.len();
+            frame(&mut line.out);
+            line.longest = line.longest.max(line.out.len() - before);
+        }
+    }
+
+    /// The same for a delivery.
+    pub(super) fn write_delivery(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(line) = self.with_room(id) {
+            let before = line.out.len();
+            frame(&mut line.out);
+            line.owed += line.out.len() - before;
+        }
+    }
+
+    fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
         let line = self.by_index.get_mut(id.index as usize)?.as_mut().filter(|line| line.id == id)?;
         if matches!(line.phase, Phase::Doomed { .. }) {
             return None;
         }
-        if line.waiting() > self.out_bytes_max {
+        if line.waiting() > self.out_bytes_max + line.owed + line.longest {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
             }
@@ -166,7 +197,7 @@ impl Lines {
             line.dirty = true;
             self.dirty.push(id.index);
         }
-        Some(&mut line.out)
+        Some(line)
     }
 
     /// The connection is looked at in the next flush.
@@ -200,10 +231,10 @@ impl Lines {
         self.overrun.pop()
     }
 
-    /// The last word to a connection that is given up.
+    /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
-        if let Some(out) = self.outbox(id) {
-            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, out);
+        if let Some(line) = self.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. })) {
+            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
         }
     }
 }

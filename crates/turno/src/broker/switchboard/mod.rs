@@ -118,7 +118,11 @@ impl Switchboard {
     /// Looks at every connection: who is silent, who reads nothing, who has had its farewell. Due a few times a
     /// second.
     pub fn sweep(&mut self, now: Mono) {
-        let stall_ms_max = self.limits.write_stall_ms_max;
+        let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
+        for line in self.lines.iter_mut().filter(|line| line.waiting() > out_bytes_pause) {
+            // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
+            line.session.heard(now);
+        }
         let judge = |line: &Line| match line.phase {
             Phase::Doomed { until } => (now >= until).then_some(Verdict::Forget),
             Phase::Greeting | Phase::Open => {
@@ -206,10 +210,8 @@ impl Switchboard {
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
-            if !said.is_empty()
-                && let Some(out) = self.lines.outbox(id)
-            {
-                out.extend_from_slice(&said);
+            if !said.is_empty() {
+                self.lines.write(id, |out| out.extend_from_slice(&said));
             }
             match step {
                 Ok((Step::NeedMore, _)) => return used,
@@ -248,9 +250,8 @@ impl Switchboard {
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
     fn refuse(&mut self, now: Mono, id: ConnId, Fault { code, seq, fatal }: Fault) {
-        if let Some(out) = self.lines.outbox(id) {
-            encode(&Frame::Error { seq, code, fatal, detail: code.text().what }, out);
-        }
+        let detail = code.text().what;
+        self.lines.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
         if fatal {
             self.part(now, id);
         }
@@ -277,8 +278,7 @@ impl Switchboard {
     /// Connections that let too much pile up are given up; what they held goes to others.
     fn close_overrun(&mut self, now: Mono) {
         while let Some(id) = self.lines.take_overrun() {
-            debug!(conn = id.index, code = %Code::SlowReader, "giving a connection up");
-            self.part(now, id);
+            self.give_up(now, id, Code::SlowReader);
         }
     }
 }

@@ -9,10 +9,9 @@ use super::lines::{Drained, Lines};
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
         let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
-        if let Some(out) = self.outbox(conn) {
-            let raw = Raw::from(payload);
-            encode_deliver(&DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw }, out);
-        }
+        let raw = Raw::from(payload);
+        let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
+        self.write_delivery(conn, |out| encode_deliver(&frame, out));
     }
 
     fn effect(&mut self, effect: Effect) {
@@ -33,9 +32,7 @@ impl Sink for Lines {
                 return;
             }
         };
-        if let Some(out) = self.outbox(conn) {
-            write(&effect, out);
-        }
+        self.write(conn, |out| write(&effect, out));
     }
 }
 

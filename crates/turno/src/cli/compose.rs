@@ -1,0 +1,136 @@
+//! What goes into a message: its options and its body.
+
+use std::io::{self, IsTerminal as _, Read as _};
+
+use bytes::Bytes;
+use clap::Args;
+use tokio::sync::oneshot;
+use turno_client::{Config, Message, QueueName};
+use turno_proto::model::{Code, limits, units};
+
+use super::error::Failure;
+
+/// Bytes of a frame that are not for the body, with room for headers of usual length.
+const FRAME_BYTES_RESERVED: u64 = 1024;
+
+/// Options of a request and of a send.
+#[derive(Args, Debug)]
+pub(crate) struct MessageFlags {
+    /// Deliver again up to N times after a failure or a lost worker
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<u8>,
+
+    /// 0 to 9, 9 first [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(limits::PRIORITY_MAX)))]
+    pub(crate) priority: Option<u8>,
+
+    /// Slots of a worker that it takes [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) cost: Option<u16>,
+
+    /// Add a header; repeat for more
+    #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
+    pub(crate) header: Vec<(String, String)>,
+}
+
+impl MessageFlags {
+    pub(crate) fn message(&self, body: Bytes) -> Message {
+        let mut message = Message::new(body);
+        if let Some(retries) = self.retries {
+            message = message.retries(retries);
+        }
+        if let Some(priority) = self.priority {
+            message = message.priority(priority);
+        }
+        if let Some(cost) = self.cost {
+            message = message.cost(cost);
+        }
+        self.header.iter().fold(message, |message, (key, value)| message.header(key, value))
+    }
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a header is written KEY=VALUE".to_owned()),
+    }
+}
+
+/// Reads a whole number, `10_000` for one.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    match units::parse_count(text) {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Checks the name of a queue before anything is asked of a broker.
+pub(crate) fn check_queue(queue: &str) -> Result<(), Failure> {
+    match queue.parse::<QueueName>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::new(Code::BadName, format!("{queue:?} is no queue name")).why(error.to_string())),
+    }
+}
+
+/// The longest body that fits into one frame of that broker.
+pub(crate) fn body_bytes_max(config: &Config) -> u64 {
+    config.frame_bytes_max.saturating_sub(FRAME_BYTES_RESERVED)
+}
+
+/// The body: as typed, or from stdin if it is `-` or nothing was typed and something is piped in.
+pub(crate) async fn body(typed: Option<&str>, config: &Config) -> Result<Bytes, Failure> {
+    match typed {
+        Some("-") => read_stdin(body_bytes_max(config)).await,
+        Some(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+        None if io::stdin().is_terminal() => Ok(Bytes::new()),
+        None => read_stdin(body_bytes_max(config)).await,
+    }
+}
+
+/// Reads on a thread of its own, so that the connection lives while a person types.
+async fn read_stdin(bytes_max: u64) -> Result<Bytes, Failure> {
+    let (tell, told) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = io::stdin().lock().take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
+        // Nobody listens only if the command has ended.
+        let _ = tell.send(read.map(|_| bytes));
+    });
+    let failed = |error: io::Error| Failure::new(Code::Io, "cannot read standard input").why(error.to_string());
+    let bytes = told.await.unwrap_or_else(|_| Ok(Vec::new())).map_err(failed)?;
+    if bytes.len() as u64 > bytes_max { Err(too_long(bytes_max)) } else { Ok(bytes.into()) }
+}
+
+/// For a body that no frame of the broker could hold.
+pub(crate) fn too_long(bytes_max: u64) -> Failure {
+    Failure::new(Code::FrameTooLarge, format!("the body is longer than the {bytes_max} bytes that this broker takes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_as_typed() {
+        let pair = |key: &str, value: &str| Some((key.to_owned(), value.to_owned()));
+        let table = [
+            ("a=b", pair("a", "b")),
+            ("a=", pair("a", "")),
+            ("a=b=c", pair("a", "b=c")),
+            ("a", None),
+            ("=b", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_header(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_name_is_told_before_anything_is_asked() {
+        assert!(check_queue("emails").is_ok());
+        let failure = check_queue("a b").unwrap_err();
+        assert_eq!((failure.code(), failure.exit()), (Code::BadName, 2));
+    }
+}

@@ -1,0 +1,29 @@
+//! Asking before something is destroyed.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use turno_proto::model::Code;
+
+use super::Invocation;
+use super::error::Failure;
+
+/// Asks, unless `--yes` answered already. Without a terminal, or with `--no-input`, nobody is there to ask.
+pub(crate) fn ask(invocation: &Invocation, question: &str) -> Result<(), Failure> {
+    if invocation.global.yes {
+        return Ok(());
+    }
+    if invocation.global.no_input || !io::stdin().is_terminal() {
+        return Err(Failure::new(Code::NotConfirmed, format!("not done without a yes: {question}")));
+    }
+    invocation.output.stderr(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    // An answer that cannot be read is no yes.
+    let _ = io::stdin().lock().read_line(&mut answer);
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => {
+            Err(Failure::new(Code::NotConfirmed, "not done: the answer was no")
+                .why("the question was not answered with y"))
+        }
+    }
+}

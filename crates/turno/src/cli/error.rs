@@ -1,0 +1,241 @@
+//! How a command fails: one line what, one line why, one line fix, a stable code and its exit status.
+
+use std::io;
+
+use turno_proto::model::Code;
+
+use super::paint::Paint;
+use super::schema::error::{ErrorBody, ErrorDocument};
+use crate::config::Problem;
+
+/// A command that did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    code: Code,
+    what: String,
+    why: String,
+    fix: String,
+    exit: u8,
+    /// What there is to read beside it, where that is more than a line.
+    detail: String,
+    /// Nobody is there to read: end without a word.
+    silent: bool,
+}
+
+impl Failure {
+    /// With that code; `what` says what happened here, the rest comes from the table of codes.
+    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+        let text = code.text();
+        let what = what.into();
+        let what = if what.is_empty() { text.what.to_owned() } else { what };
+        Self {
+            code,
+            what,
+            why: text.why.to_owned(),
+            fix: text.fix.to_owned(),
+            exit: code.exit(),
+            detail: String::new(),
+            silent: false,
+        }
+    }
+
+    /// With only what the table says.
+    pub(crate) fn of(code: Code) -> Self {
+        Self::new(code, "")
+    }
+
+    /// For a reader of stdout that went away: the shell's `head` is no error.
+    pub(crate) fn broken_pipe() -> Self {
+        Self { exit: 0, silent: true, ..Self::of(Code::Io) }
+    }
+
+    /// A better reason than the table's.
+    #[must_use]
+    pub(crate) fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
+    }
+
+    /// A better remedy than the table's.
+    #[must_use]
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = fix.into();
+        self
+    }
+
+    /// What there is to read beside it, where that is more than a line.
+    #[must_use]
+    pub(crate) fn detail(mut self, detail: &str) -> Self {
+        detail.trim_end().clone_into(&mut self.detail);
+        self
+    }
+
+    /// Another exit status than the code's.
+    #[must_use]
+    pub(crate) fn exit_with(mut self, exit: u8) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    pub(crate) fn exit(&self) -> u8 {
+        self.exit
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// For people, on stderr.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        let name = self.code.name();
+        let detail: String = self.detail.lines().map(|line| format!("| {line}\n")).collect();
+        format!(
+            "{} {}\n{} {}\n{} {}\n{} {name} (turno explain {name})\n{detail}",
+            paint.bad("error:"),
+            self.what,
+            paint.dim("why:"),
+            self.why,
+            paint.good("fix:"),
+            self.fix,
+            paint.dim("code:"),
+        )
+    }
+
+    /// For programs.
+    pub(crate) fn body(&self) -> ErrorBody {
+        ErrorBody {
+            code: self.code.name().to_owned(),
+            message: self.what.clone(),
+            why: self.why.clone(),
+            hint: self.fix.clone(),
+            docs: format!("turno explain {}", self.code.name()),
+            detail: (!self.detail.is_empty()).then(|| self.detail.clone()),
+        }
+    }
+
+    /// For programs, on stdout.
+    pub(crate) fn document(&self) -> ErrorDocument {
+        ErrorDocument { error: self.body() }
+    }
+}
+
+/// From writing to stdout.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::broken_pipe();
+        }
+        Self::new(Code::Io, "cannot write to standard output").why(error.to_string())
+    }
+}
+
+/// From reading the configuration: the first problem, and how many more there are.
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        let what = match problems.as_slice() {
+            [] => String::new(),
+            [one] => one.to_string(),
+            [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+        };
+        let typed = !problems.is_empty() && problems.iter().all(|problem| problem.typed);
+        Self::new(if typed { Code::BadUsage } else { Code::BadConfig }, what)
+    }
+}
+
+/// From the client library.
+impl From<turno_client::Error> for Failure {
+    fn from(error: turno_client::Error) -> Self {
+        let code = error.code();
+        match &error {
+            turno_client::Error::CannotConnect { tried } => {
+                let places: Vec<String> = tried.iter().map(|(address, _)| address.to_string()).collect();
+                let reasons: Vec<String> = tried.iter().map(|(address, why)| format!("{address}: {why}")).collect();
+                Self::new(code, format!("no broker answers at {}", places.join(", "))).why(reasons.join("; "))
+            }
+            turno_client::Error::Refused { detail, .. } if detail.trim().lines().count() > 1 => {
+                Self::new(code, error.to_string()).detail(detail)
+            }
+            _ => Self::new(code, error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_renders_four_lines_and_keeps_its_exit_status() {
+        for code in Code::ALL {
+            let failure = Failure::of(*code);
+            let text = failure.render(Paint::plain());
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.len(), 4, "{code}");
+            for (line, start) in lines.iter().zip(["error: ", "why: ", "fix: ", "code: "]) {
+                assert!(line.starts_with(start) && line.len() > start.len(), "{line}");
+            }
+            assert_eq!(lines[3], format!("code: {code} (turno explain {code})"));
+            assert_eq!(failure.exit(), code.exit());
+            assert!(failure.exit() > 0);
+        }
+    }
+
+    #[test]
+    fn what_is_said_here_beats_the_table() {
+        let failure = Failure::new(Code::NotFound, "no queue is called q").why("a").fix("b").exit_with(9);
+        let text = failure.render(Paint::plain());
+        assert_eq!(text, "error: no queue is called q\nwhy: a\nfix: b\ncode: not_found (turno explain not_found)\n");
+        assert_eq!(failure.exit(), 9);
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_error() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(failure.is_silent());
+        assert_eq!(failure.exit(), 0);
+        let failure = Failure::from(io::Error::other("disk full"));
+        assert!(!failure.is_silent());
+        assert_eq!((failure.code(), failure.exit()), (Code::Io, 1));
+    }
+
+    #[test]
+    fn several_problems_are_counted() {
+        let problem = |text: &str| Problem {
+            place: Some("turno.toml:3".to_owned()),
+            text: text.to_owned(),
+            typed: text == "typed",
+        };
+        let one = Failure::from(vec![problem("bad")]);
+        assert_eq!((one.what(), one.exit()), ("turno.toml:3: bad", 78));
+        let three = Failure::from(vec![problem("bad"), problem("worse"), problem("worst")]);
+        assert_eq!(three.what(), "turno.toml:3: bad (and 2 more)");
+        assert_eq!(Failure::from(vec![problem("typed")]).exit(), 2);
+        assert_eq!(Failure::from(vec![problem("typed"), problem("bad")]).exit(), 78);
+    }
+
+    #[test]
+    fn what_a_worker_wrote_stands_below_in_full() {
+        let detail = "exit status 1: one\ntwo\n".to_owned();
+        let failure = Failure::from(turno_client::Error::Refused { code: Code::Failed, detail });
+        let text = failure.render(Paint::plain());
+        assert!(text.starts_with("error: the worker said that it failed: exit status 1: one\nwhy: "), "{text}");
+        assert!(text.ends_with("(turno explain failed)\n| exit status 1: one\n| two\n"), "{text}");
+        assert_eq!(failure.body().detail.as_deref(), Some("exit status 1: one\ntwo"));
+    }
+
+    #[test]
+    fn nobody_answering_names_every_address() {
+        let tried = ["a:1", "b:2"].map(|place| (turno_client::Address::Tcp(place.to_owned()), "refused".to_owned()));
+        let failure = Failure::from(turno_client::Error::CannotConnect { tried: tried.to_vec() });
+        assert_eq!(failure.exit(), 5);
+        assert!(failure.what().contains("turno://a:1, turno://b:2"), "{}", failure.what());
+    }
+}

@@ -1,0 +1,98 @@
+//! Flags that every command takes, before or after its name.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use turno_proto::model::units;
+
+use super::paint::ColorWhen;
+use super::time::TimeStyle;
+
+/// How long one round trip may take if nobody says otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What stdout looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people: columns without borders
+    #[default]
+    Text,
+    /// For people: every column
+    Wide,
+    /// One JSON document
+    Json,
+    /// One JSON document a line
+    Jsonl,
+    /// Only names or ids, one a line
+    Name,
+}
+
+impl Format {
+    pub(crate) const fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Jsonl)
+    }
+}
+
+/// The flags of every command.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Broker to talk to: turno://host:port or unix:/path; several, in order of preference [env: TURNO_URL]
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',')]
+    pub(crate) url: Vec<String>,
+
+    /// Configuration file; must exist
+    #[arg(long, global = true, value_name = "FILE", env = "TURNO_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// What stdout looks like
+    #[arg(short, long, global = true, value_name = "FORMAT", env = "TURNO_OUTPUT", hide_env_values = true)]
+    pub(crate) output: Option<Format>,
+
+    /// Same as --output json
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Choose and order columns (text, wide, jsonl)
+    #[arg(long, global = true, value_name = "A,B,C", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+
+    /// How moments are shown
+    #[arg(long, global = true, value_name = "STYLE", default_value = "relative")]
+    pub(crate) time: TimeStyle,
+
+    /// Time for one round trip; the deadline of a request [default: 5s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorWhen,
+
+    /// Do not ask
+    #[arg(short, long, global = true)]
+    pub(crate) yes: bool,
+
+    /// Never ask, fail instead; automatic when stdin is not a terminal
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
+
+    /// No hints
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Log to stderr; repeat for more [env: TURNO_LOG]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Global {
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.output.unwrap_or_default() }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(TIMEOUT)
+    }
+}

@@ -1,0 +1,126 @@
+//! `turno message`: one message, why it is where it is, and its end.
+
+use clap::{Args, Subcommand};
+use turno_client::{AdminAnswer, AdminCall, Client, MessageId};
+use turno_proto::model::Code;
+use turno_proto::model::view::Explanation;
+
+use super::Invocation;
+use super::confirm;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::message::{CancelledDocument, ExplanationDocument, MessageBody};
+use super::table;
+
+/// Look at messages and cancel them
+#[derive(Args, Debug)]
+pub(crate) struct MessageArgs {
+    #[command(subcommand)]
+    command: MessageCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum MessageCommand {
+    Explain(ExplainArgs),
+    Cancel(CancelArgs),
+}
+
+/// Say why a message is where it is
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno message explain 5f3a9c0d21e4000000000001c0000007", "turno message explain 5f3a9c0d21e4000000000001c0000007 --json"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ExplainArgs {
+    /// The message's id
+    id: String,
+}
+
+/// Cancel a message that waits or runs
+///
+/// One that waits goes at once; one that runs is stopped at its worker.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno message cancel 5f3a9c0d21e4000000000001c0000007 --yes"],
+    &[1, 4, 5, 78, 124],
+))]
+struct CancelArgs {
+    /// The message's id
+    id: String,
+}
+
+pub(crate) fn run(args: &MessageArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    match &args.command {
+        MessageCommand::Explain(args) => connect::block_on(explain(&args.id, invocation)),
+        MessageCommand::Cancel(args) => connect::block_on(cancel(&args.id, invocation)),
+    }
+}
+
+async fn explain(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
+    check(id)?;
+    let client = connect::client(invocation).await?;
+    let explanation = ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation).await?;
+    let document = ExplanationDocument::new(&explanation, invocation.output.clock());
+    invocation.output.one(&document, id, || {
+        let mut facts = facts(&document.message, invocation);
+        facts.push(("because", document.because.text.clone()));
+        table::facts(&facts)
+    })?;
+    Ok(0)
+}
+
+async fn cancel(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
+    check(id)?;
+    let client = connect::client(invocation).await?;
+    let before = ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation).await?;
+    let now = MessageBody::new(&before.message, invocation.output.clock());
+    confirm::ask(
+        invocation,
+        &format!("cancel the {} {} of queue {}, which is {}?", now.kind, now.id, now.queue, now.state),
+    )?;
+    let explanation = ask(&client, AdminCall::MessageCancel { id: id.to_owned() }, id, invocation).await?;
+    let message = MessageBody::new(&explanation.message, invocation.output.clock());
+    let text = format!("cancelled {} of queue {} (was {})\n", message.id, message.queue, message.state);
+    invocation.output.one(&CancelledDocument { message, cancelled: true }, id, || text)?;
+    Ok(0)
+}
+
+fn check(id: &str) -> Result<(), Failure> {
+    match id.parse::<MessageId>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::new(Code::BadUsage, format!("{id:?} is no message id"))
+            .why(error.to_string())
+            .fix("`turno send` prints the id; `turno queue show` shows those that wait")),
+    }
+}
+
+async fn ask(client: &Client, call: AdminCall, id: &str, invocation: &Invocation) -> Result<Explanation, Failure> {
+    match connect::admin(client, call, invocation.global.timeout()).await {
+        Ok(AdminAnswer::Message { explanation }) => Ok(*explanation),
+        Ok(other) => Err(connect::unexpected(&other)),
+        Err(failure) if failure.code() == Code::NotFound => {
+            Err(Failure::new(Code::NotFound, format!("there is no message {id}"))
+                .why("it is settled already, or it was sent to another broker or before a restart")
+                .fix("`turno queue show QUEUE` shows those that wait"))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'static str, String)> {
+    let clock = invocation.output.clock();
+    let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
+    vec![
+        ("message", message.id.clone()),
+        ("queue", message.queue.clone()),
+        ("kind", message.kind.clone()),
+        ("state", message.state.clone()),
+        ("attempts", format!("{} of {}", message.attempts, message.attempts_max)),
+        ("priority", message.priority.to_string()),
+        ("cost", message.cost.to_string()),
+        ("bytes", message.bytes.to_string()),
+        ("received", moment(&message.received_at)),
+        ("deadline", message.deadline_at.as_deref().map_or_else(|| "none".to_owned(), moment)),
+    ]
+}

@@ -1,0 +1,111 @@
+//! The command line. Here users are talked to: stdout carries data, stderr everything else, and every way to
+//! fail has a code and an exit status. Nothing here knows how a broker works inside.
+
+mod completions;
+mod compose;
+mod config;
+mod confirm;
+mod connect;
+mod error;
+mod explain;
+mod global;
+mod help;
+mod logging;
+mod man;
+mod message;
+mod output;
+mod paint;
+mod queue;
+mod request;
+pub mod schema;
+mod send;
+mod serve;
+mod size;
+mod status;
+mod table;
+mod time;
+mod tree;
+mod usage;
+mod version;
+mod window;
+mod work;
+mod worker;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::config::{Config, Flag, Raw, World};
+
+use self::error::Failure;
+use self::global::Global;
+use self::logging::Logging;
+use self::output::Output;
+use self::tree::{Cli, Command};
+
+/// Runs the command that was typed.
+pub fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match tree::parse(&words) {
+        Ok(cli) => ExitCode::from(run(cli, words)),
+        Err(error) => ExitCode::from(usage::tell(&error, &words)),
+    }
+}
+
+fn run(cli: Cli, words: Vec<OsString>) -> u8 {
+    let invocation = Invocation { output: Output::new(&cli.global), global: cli.global, words };
+    match logged(&cli.command, &invocation) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            invocation.output.failure(&failure);
+            failure.exit()
+        }
+    }
+}
+
+/// A broker's log is part of its configuration; every other command has one only if asked.
+fn logged(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
+    if matches!(command, Command::Serve(_)) {
+        return dispatch(command, invocation);
+    }
+    let logging = Logging::for_command(&invocation.global)?;
+    let end = dispatch(command, invocation);
+    logging.finish(&invocation.output);
+    end
+}
+
+fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args, invocation),
+        Command::Request(args) => request::run(args, invocation),
+        Command::Send(args) => send::run(args, invocation),
+        Command::Work(args) => work::run(args, invocation),
+        Command::Status(_) => status::run(invocation),
+        Command::Queue(args) => queue::run(args, invocation),
+        Command::Worker(args) => worker::run(args, invocation),
+        Command::Message(args) => message::run(args, invocation),
+        Command::Config(args) => config::run(args, invocation),
+        Command::Explain(args) => explain::run(args, invocation),
+        Command::Completions(args) => completions::run(args, invocation),
+        Command::Man(args) => man::run(args, invocation),
+        Command::Version(_) => version::run(invocation),
+    }
+}
+
+/// One call of the program.
+pub(crate) struct Invocation {
+    pub(crate) global: Global,
+    pub(crate) output: Output,
+    /// What was typed, word for word.
+    pub(crate) words: Vec<OsString>,
+}
+
+impl Invocation {
+    /// The configuration, with the flags of the command and those of every command.
+    pub(crate) fn config(&self, flags: &[Flag]) -> Result<Config, Failure> {
+        let mut flags = flags.to_vec();
+        if !self.global.url.is_empty() {
+            flags.push(Flag { flag: "--url", key: "url", raw: Raw::List(self.global.url.clone()) });
+        }
+        Ok(Config::load(&World::here(), self.global.config.as_deref(), &flags)?)
+    }
+}

@@ -1,0 +1,182 @@
+//! The one way out: data to stdout, everything else to stderr.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde_json::Value;
+
+use super::error::Failure;
+use super::global::{Format, Global};
+use super::paint::Paint;
+use super::schema::{self, Document};
+use super::table::{self, Row};
+use super::time::Clock;
+
+/// Where a command writes.
+pub(crate) struct Output {
+    format: Format,
+    columns: Vec<String>,
+    quiet: bool,
+    paint: Paint,
+    clock: Clock,
+    /// Whether a document is out already: `json` allows one.
+    told: Cell<bool>,
+}
+
+impl Output {
+    pub(crate) fn new(global: &Global) -> Self {
+        Self {
+            format: global.format(),
+            columns: global.columns.clone(),
+            quiet: global.quiet,
+            paint: Paint::for_stderr(global.color),
+            clock: Clock::new(global.time),
+            told: Cell::new(false),
+        }
+    }
+
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) const fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Text as it is.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// One document: spread out for a person at a terminal, else one line.
+    pub(crate) fn document<D: Document>(&self, document: &D) -> Result<(), Failure> {
+        let spread = self.format == Format::Json && io::stdout().is_terminal();
+        let envelope = schema::envelope(document);
+        let text = match spread {
+            true => serde_json::to_string_pretty(&envelope).unwrap_or_default() + "\n",
+            false => schema::line(&envelope),
+        };
+        self.told.set(true);
+        self.text(&text)
+    }
+
+    /// One thing: a document for programs, `text` for people, its name for scripts.
+    pub(crate) fn one<D: Document>(
+        &self,
+        document: &D,
+        name: &str,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Json | Format::Jsonl => self.document(document),
+            Format::Name => self.text(&format!("{name}\n")),
+            Format::Text | Format::Wide => self.text(&text()),
+        }
+    }
+
+    /// Many things: `document` holds the same rows for `json`.
+    pub(crate) fn rows<D: Document, R: Row>(&self, document: &D, rows: &[R]) -> Result<(), Failure> {
+        self.rows_with(document, rows, &[])
+    }
+
+    /// The same with other columns than usual, unless the user chose some.
+    pub(crate) fn rows_with<D: Document, R: Row>(
+        &self,
+        document: &D,
+        rows: &[R],
+        usual: &[&str],
+    ) -> Result<(), Failure> {
+        let usual: Vec<String> = usual.iter().map(|key| (*key).to_owned()).collect();
+        let all = self.format == Format::Wide;
+        let asked = if self.columns.is_empty() && !all { &usual } else { &self.columns };
+        let columns = table::choose::<R>(asked, all)?;
+        match self.format {
+            Format::Json => self.document(document),
+            Format::Jsonl => {
+                self.told.set(true);
+                let keys: Vec<&str> = columns.iter().map(|column| column.key).collect();
+                self.text(&rows.iter().map(|row| self.row(row, &keys)).collect::<String>())
+            }
+            Format::Name => self.text(&rows.iter().map(|row| format!("{}\n", row.name())).collect::<String>()),
+            Format::Text | Format::Wide => self.text(&table::render(&columns, rows, &self.clock)),
+        }
+    }
+
+    /// One row for programs; with `--columns` only those, in their order, behind the schema's name.
+    fn row<R: Row>(&self, row: &R, keys: &[&str]) -> String {
+        if self.columns.is_empty() {
+            return schema::line(&schema::envelope(row));
+        }
+        chosen(row, keys)
+    }
+
+    /// The next useful command, unless nobody wants to hear of it.
+    pub(crate) fn hint(&self, text: &str) {
+        if !self.quiet {
+            self.stderr(&format!("{} {text}\n", self.paint.dim("hint:")));
+        }
+    }
+
+    /// What happens, unless nobody wants to hear of it.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.stderr(&format!("{text}\n"));
+        }
+    }
+
+    /// What should not be missed.
+    pub(crate) fn warn(&self, text: &str) {
+        self.stderr(&format!("{} {text}\n", self.paint.bad("warning:")));
+    }
+
+    /// Why the command failed: on stdout for programs, else on stderr.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        if failure.is_silent() {
+            return;
+        }
+        let second = self.format == Format::Json && self.told.get();
+        if self.format.is_json() && !second {
+            let _ = self.document(&failure.document());
+        } else {
+            self.stderr(&failure.render(self.paint));
+        }
+    }
+
+    /// Nobody can be told that stderr is gone.
+    pub(crate) fn stderr(&self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+fn chosen<R: Row>(row: &R, keys: &[&str]) -> String {
+    let value = serde_json::to_value(row).unwrap_or_default();
+    let pair = |key: &str, value: &Value| format!("{}:{value}", Value::from(key));
+    let mut pairs = vec![pair("schema", &R::SCHEMA.into())];
+    pairs.extend(keys.iter().map(|key| pair(key, value.get(key).unwrap_or(&Value::Null))));
+    format!("{{{}}}\n", pairs.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::schema::meta::CodeRow;
+    use turno_proto::model::Code;
+
+    #[test]
+    fn chosen_columns_keep_their_order_in_json_too() {
+        let line = chosen(&CodeRow::from(Code::NotFound), &["exit", "code"]);
+        assert_eq!(line, "{\"schema\":\"turno.code_row/1\",\"exit\":4,\"code\":\"not_found\"}\n");
+    }
+}

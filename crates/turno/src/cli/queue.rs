@@ -1,0 +1,187 @@
+//! `turno queue`: what waits, and for whom.
+
+use clap::{Args, Subcommand};
+use turno_client::{AdminAnswer, AdminCall, Client};
+use turno_proto::model::{Code, limits};
+
+use super::Invocation;
+use super::compose::{check_queue, parse_count};
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::message::MessageBody;
+use super::schema::queue::{ConsumerListDocument, ConsumerRow, QueueDocument, QueueListDocument, QueueRow};
+use super::size;
+use super::table;
+use super::time::short;
+
+/// Look at queues
+#[derive(Args, Debug)]
+pub(crate) struct QueueArgs {
+    #[command(subcommand)]
+    command: QueueCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum QueueCommand {
+    #[command(visible_alias = "list")]
+    Ls(LsArgs),
+    #[command(visible_aliases = ["info", "get"])]
+    Show(ShowArgs),
+    Consumers(ConsumersArgs),
+}
+
+/// List queues in order of name
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno queue ls", "turno queue ls --json", "turno queue ls --columns name,ready,oldest_seconds", "turno queue ls -o name"],
+    &[1, 5, 78, 124],
+))]
+struct LsArgs {
+    /// At most N; --after takes the last name for the next page
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    limit: Option<u64>,
+
+    /// Only queues whose names come after this one
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+}
+
+/// Show one queue and the head of its backlog
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno queue show emails", "turno queue show emails --json"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ShowArgs {
+    /// The queue
+    queue: String,
+}
+
+/// List the workers of a queue in the order of their turns
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno queue consumers emails", "turno queue consumers emails --columns turn,name,free"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ConsumersArgs {
+    /// The queue
+    queue: String,
+}
+
+pub(crate) fn run(args: &QueueArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    match &args.command {
+        QueueCommand::Ls(args) => connect::block_on(list(args, invocation)),
+        QueueCommand::Show(args) => connect::block_on(show(&args.queue, invocation)),
+        QueueCommand::Consumers(args) => connect::block_on(consumers(&args.queue, invocation)),
+    }
+}
+
+async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let mut rows: Vec<QueueRow> = Vec::new();
+    let mut after = args.after.clone();
+    let next = loop {
+        let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
+        let limit = u32::try_from(left).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+        let call = AdminCall::QueueLs { after: after.clone(), limit };
+        let (queues, next) = match connect::admin(&client, call, invocation.global.timeout()).await? {
+            AdminAnswer::Queues { queues, next } => (queues, next),
+            other => return Err(connect::unexpected(&other)),
+        };
+        rows.extend(queues.iter().map(QueueRow::from));
+        let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
+        if next.is_none() || full || queues.is_empty() {
+            break next;
+        }
+        after = next;
+    };
+    invocation.output.rows(&QueueListDocument { queues: &rows, next }, &rows)?;
+    if rows.is_empty() {
+        invocation.output.hint("no queues yet; the first message makes one: turno send hello hi");
+    }
+    Ok(0)
+}
+
+async fn show(queue: &str, invocation: &Invocation) -> Result<u8, Failure> {
+    check_queue(queue)?;
+    let client = connect::client(invocation).await?;
+    let call = AdminCall::QueueShow { queue: queue.to_owned() };
+    let view = match ask(&client, call, queue, invocation).await? {
+        AdminAnswer::Queue { queue } => queue,
+        other => return Err(connect::unexpected(&other)),
+    };
+    let document = QueueDocument::new(&view, invocation.output.clock());
+    invocation.output.one(&document, queue, || text(&document, invocation))?;
+    if view.ready > 0 && view.consumers == 0 {
+        invocation.output.hint(&format!("nobody consumes it; start a worker: turno work {queue} -- PROGRAM"));
+    }
+    Ok(0)
+}
+
+async fn consumers(queue: &str, invocation: &Invocation) -> Result<u8, Failure> {
+    check_queue(queue)?;
+    let client = connect::client(invocation).await?;
+    let call = AdminCall::QueueConsumers { queue: queue.to_owned() };
+    let consumers = match ask(&client, call, queue, invocation).await? {
+        AdminAnswer::Consumers { consumers } => consumers,
+        other => return Err(connect::unexpected(&other)),
+    };
+    let rows: Vec<ConsumerRow> = consumers.iter().map(ConsumerRow::from).collect();
+    invocation.output.rows(&ConsumerListDocument { queue: queue.to_owned(), consumers: &rows }, &rows)?;
+    Ok(0)
+}
+
+async fn ask(client: &Client, call: AdminCall, queue: &str, invocation: &Invocation) -> Result<AdminAnswer, Failure> {
+    let answer = connect::admin(client, call, invocation.global.timeout()).await;
+    answer.map_err(|failure| match failure.code() {
+        Code::NotFound => Failure::new(Code::NotFound, format!("there is no queue {queue}"))
+            .why("a queue exists once it has a message or a consumer")
+            .fix("`turno queue ls` lists the queues there are"),
+        _ => failure,
+    })
+}
+
+fn text(document: &QueueDocument, invocation: &Invocation) -> String {
+    let row = &document.queue.row;
+    let oldest = match row.oldest_seconds {
+        Some(age) => short(std::time::Duration::from_secs_f64(age)),
+        None => "-".to_owned(),
+    };
+    let mut text = table::facts(&[
+        ("queue", row.name.clone()),
+        ("ready", row.ready.to_string()),
+        ("in flight", row.in_flight.to_string()),
+        ("delayed", row.delayed.to_string()),
+        ("dead", row.dead.to_string()),
+        ("oldest", oldest),
+        ("consumers", format!("{}, {} slots free", row.consumers, row.slots_free)),
+        ("memory", size::short(row.bytes)),
+        ("so far", row.counters.told()),
+    ]);
+    text.push_str(&messages("next:", &document.queue.head, invocation));
+    text
+}
+
+/// A few messages below a heading; nothing if there are none.
+pub(crate) fn messages(heading: &str, list: &[MessageBody], invocation: &Invocation) -> String {
+    if list.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{heading}\n");
+    for message in list {
+        let moment = message.received_at.parse().map(|at| invocation.output.clock().phrase(at)).unwrap_or_default();
+        text.push_str(&format!(
+            "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, came {moment}\n",
+            message.id,
+            message.kind,
+            message.queue,
+            message.priority,
+            message.cost,
+            message.bytes,
+            message.attempts,
+            message.attempts_max,
+        ));
+    }
+    text
+}

@@ -1,0 +1,247 @@
+//! `turno request`: ask and print the reply.
+
+use std::io::IsTerminal as _;
+use std::time::Instant;
+
+use clap::Args;
+use turno_client::{Client, Message, Reply};
+use turno_proto::model::Code;
+
+use super::Invocation;
+use super::compose::{self, MessageFlags, check_queue, parse_count};
+use super::connect;
+use super::error::Failure;
+use super::global::Format;
+use super::help;
+use super::schema::reply::{
+    Answer, Content, PieceDocument, ReplyBody, ReplyDocument, ReplyListDocument, StreamDocument,
+};
+use super::window::Window;
+
+/// Ask a queue's workers and print the reply
+///
+/// The request waits for a worker until the time-out, unless --fail-fast is given. --timeout is its deadline.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno request hello hi",
+        "turno request resize - --timeout 30s < photo.jpg > small.jpg",
+        "turno request hello hi --fail-fast",
+        "turno request hello hi --count 1000 --parallel 50",
+        "turno request hello hi -H content-type=text/plain --json",
+    ],
+    &[1, 3, 5, 6, 78, 124],
+))]
+pub(crate) struct RequestArgs {
+    /// The queue
+    queue: String,
+
+    /// The body; - or nothing reads what is piped in
+    body: Option<String>,
+
+    #[command(flatten)]
+    flags: MessageFlags,
+
+    /// Fail at once if nobody consumes the queue
+    #[arg(long, visible_alias = "no-wait", overrides_with = "wait")]
+    fail_fast: bool,
+
+    /// Wait for a worker until the time-out (this is what happens anyway)
+    #[arg(long, overrides_with = "fail_fast")]
+    wait: bool,
+
+    /// Print the pieces of the reply as they come
+    #[arg(long, conflicts_with = "count")]
+    stream: bool,
+
+    /// Ask N times; each reply is a line
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    count: u64,
+
+    /// With --count: at most N at a time
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse_count)]
+    parallel: u64,
+}
+
+pub(crate) fn run(args: &RequestArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    check_queue(&args.queue)?;
+    connect::block_on(async {
+        let client = connect::client(invocation).await?;
+        let body = compose::body(args.body.as_deref(), &client.config()).await?;
+        let message = args
+            .flags
+            .message(body)
+            .timeout(invocation.global.timeout())
+            .fail_fast(args.fail_fast)
+            // Whoever lets a worker try again does not mind a broker trying again.
+            .resend(args.flags.retries.is_some_and(|retries| retries > 0));
+        match (args.stream, args.count) {
+            (true, _) => stream(&client, args, message, invocation).await,
+            (false, 1) => one(&client, args, message, invocation).await,
+            (false, _) => many(&client, args, &message, invocation).await,
+        }
+    })
+}
+
+fn reply_body(reply: Reply, since: Instant) -> ReplyBody {
+    ReplyBody {
+        content: Content::from(reply.body.as_ref()),
+        headers: reply.headers,
+        seconds: since.elapsed().as_secs_f64(),
+    }
+}
+
+async fn one(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
+    let since = Instant::now();
+    let reply = client.request(&args.queue, message).await.map_err(|error| explained(error, &args.queue))?;
+    if invocation.output.format().is_json() {
+        invocation.output.document(&ReplyDocument { reply: reply_body(reply, since) })?;
+        return Ok(0);
+    }
+    invocation.output.bytes(&reply.body)?;
+    end_line(&reply.body, invocation)?;
+    Ok(0)
+}
+
+/// The failure with the queue's own name in its remedy.
+fn explained(error: turno_client::Error, queue: &str) -> Failure {
+    let failure = Failure::from(error);
+    match failure.code() {
+        Code::NoResponder => Failure::new(Code::NoResponder, format!("nobody consumes the queue {queue}"))
+            .fix(format!("start a worker: `turno work {queue} -- PROGRAM`, or leave --fail-fast away to wait for one")),
+        Code::TimedOut => {
+            failure.fix(format!("`turno queue show {queue}` tells which; raise --timeout or add workers"))
+        }
+        _ => failure,
+    }
+}
+
+/// On a terminal the prompt begins on a line of its own; elsewhere not a byte is added.
+fn end_line(body: &[u8], invocation: &Invocation) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() && !body.is_empty() && !body.ends_with(b"\n") {
+        invocation.output.bytes(b"\n")?;
+    }
+    Ok(())
+}
+
+async fn stream(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
+    let since = Instant::now();
+    let mut replies = client.stream(&args.queue, message).await?;
+    let mut pieces = Vec::new();
+    let mut number = 0;
+    let mut last = Vec::new();
+    while let Some(piece) = replies.next().await {
+        let piece = piece.map_err(|error| explained(error, &args.queue))?;
+        number += 1;
+        match invocation.output.format() {
+            Format::Json => pieces.push(reply_body(piece, since)),
+            Format::Jsonl => {
+                invocation.output.document(&PieceDocument { piece: number, reply: reply_body(piece, since) })?;
+            }
+            _ => {
+                invocation.output.bytes(&piece.body)?;
+                last = piece.body.to_vec();
+            }
+        }
+    }
+    match invocation.output.format() {
+        Format::Json => {
+            let seconds = since.elapsed().as_secs_f64();
+            invocation.output.document(&StreamDocument { pieces, seconds })?;
+        }
+        Format::Jsonl => {}
+        _ => end_line(&last, invocation)?,
+    }
+    Ok(0)
+}
+
+async fn many(client: &Client, args: &RequestArgs, message: &Message, invocation: &Invocation) -> Result<u8, Failure> {
+    let since = Instant::now();
+    let mut window = Window::new(usize::try_from(args.parallel).unwrap_or(usize::MAX));
+    let mut tally = Tally::default();
+    for _ in 0..args.count {
+        while !window.has_room() {
+            if let Some((end, asked)) = window.next().await {
+                tally.take(end, asked, args, invocation)?;
+            }
+        }
+        let (client, queue, message) = (client.clone(), args.queue.clone(), message.clone());
+        window.begin(async move {
+            let asked = Instant::now();
+            (client.request(&queue, message).await, asked)
+        });
+    }
+    while let Some((end, asked)) = window.finish().await {
+        tally.take(end, asked, args, invocation)?;
+    }
+    tally.finish(since, invocation)
+}
+
+/// How many requests ended, and how.
+#[derive(Default)]
+struct Tally {
+    answered: u64,
+    failed: u64,
+    /// The first of them; the others are only counted.
+    failure: Option<Failure>,
+    /// Kept only where all of them go into one document.
+    kept: Vec<Answer>,
+}
+
+impl Tally {
+    fn take(
+        &mut self,
+        end: Result<Reply, turno_client::Error>,
+        asked: Instant,
+        args: &RequestArgs,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let number = self.answered + self.failed + 1;
+        let format = invocation.output.format();
+        let answer = match end {
+            Ok(reply) => {
+                self.answered += 1;
+                if !format.is_json() {
+                    let mut line = reply.body.to_vec();
+                    line.push(b'\n');
+                    return invocation.output.bytes(&line);
+                }
+                Answer { number, reply: Some(reply_body(reply, asked)), error: None }
+            }
+            Err(error) => {
+                self.failed += 1;
+                let failure = explained(error, &args.queue);
+                let body = failure.body();
+                self.failure.get_or_insert(failure);
+                Answer { number, reply: None, error: Some(body) }
+            }
+        };
+        match format {
+            Format::Json => self.kept.push(answer),
+            Format::Jsonl => invocation.output.document(&answer)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self, since: Instant, invocation: &Invocation) -> Result<u8, Failure> {
+        let seconds = since.elapsed().as_secs_f64();
+        let sent = self.answered + self.failed;
+        let (answered, failed) = (self.answered, self.failed);
+        invocation.output.note(&format!("{sent} sent, {answered} answered, {failed} failed in {seconds:.3} s"));
+        let exit = match (&self.failure, answered) {
+            (None, _) => 0,
+            (Some(failure), 0) => failure.exit(),
+            (Some(_), _) => 3,
+        };
+        if invocation.output.format() == Format::Json {
+            let replies = self.kept;
+            invocation.output.document(&ReplyListDocument { replies, sent, answered, failed, seconds })?;
+            return Ok(exit);
+        }
+        match self.failure {
+            Some(failure) if !invocation.output.format().is_json() => Err(failure.exit_with(exit)),
+            _ => Ok(exit),
+        }
+    }
+}

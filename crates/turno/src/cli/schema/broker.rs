@@ -1,0 +1,177 @@
+//! The broker, as programs read it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use turno_proto::model::view::{BrokerView, Counters};
+
+use super::Document;
+use crate::cli::time::{Clock, rfc3339, seconds};
+
+/// Printed once when a broker is ready. A gateway that is off is null.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    /// The first native address really bound.
+    pub(crate) native: Option<String>,
+    /// Every native address really bound.
+    pub(crate) listen: Vec<String>,
+    /// The path of the Unix socket.
+    pub(crate) unix: Option<String>,
+    /// The HTTP address.
+    pub(crate) http: Option<String>,
+    /// The ZeroMQ address.
+    pub(crate) zmq: Option<String>,
+    /// The foreman's address.
+    pub(crate) foreman: Option<String>,
+    /// The ring's address.
+    pub(crate) ring: Option<String>,
+}
+
+impl Document for Ready {
+    const SCHEMA: &'static str = "turno.ready/1";
+}
+
+/// What happened since the broker started. Numbers only rise.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CountersBody {
+    /// Requests taken in.
+    pub(crate) requests: u64,
+    /// Sends taken in.
+    pub(crate) sends: u64,
+    /// Messages refused at the door.
+    pub(crate) refused: u64,
+    /// Deliveries made.
+    pub(crate) deliveries: u64,
+    /// Deliveries settled by a reply.
+    pub(crate) replied: u64,
+    /// Deliveries of sends settled well.
+    pub(crate) acked: u64,
+    /// Deliveries that failed.
+    pub(crate) failed: u64,
+    /// Deliveries that ended because the worker was lost.
+    pub(crate) lost: u64,
+    /// Messages put back for another attempt.
+    pub(crate) retried: u64,
+    /// Deliveries given back without counting as an attempt.
+    pub(crate) returned: u64,
+    /// Messages that passed their deadline.
+    pub(crate) expired: u64,
+    /// Messages cancelled.
+    pub(crate) cancelled: u64,
+    /// Messages that became dead letters.
+    pub(crate) dead: u64,
+    /// Dead letters dropped because their queue held too many.
+    pub(crate) dead_dropped: u64,
+    /// Answers for a delivery that was no longer the worker's.
+    pub(crate) late: u64,
+    /// Answers for a delivery the worker had answered already.
+    pub(crate) doubled: u64,
+    /// Answers for a delivery of another worker.
+    pub(crate) forged: u64,
+    /// Replies whose caller was gone.
+    pub(crate) unclaimed: u64,
+}
+
+impl From<&Counters> for CountersBody {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            requests: counters.requests,
+            sends: counters.sends,
+            refused: counters.refused,
+            deliveries: counters.deliveries,
+            replied: counters.replied,
+            acked: counters.acked,
+            failed: counters.failed,
+            lost: counters.lost,
+            retried: counters.retried,
+            returned: counters.returned,
+            expired: counters.expired,
+            cancelled: counters.cancelled,
+            dead: counters.dead,
+            dead_dropped: counters.dead_dropped,
+            late: counters.late,
+            doubled: counters.doubled,
+            forged: counters.forged,
+            unclaimed: counters.unclaimed,
+        }
+    }
+}
+
+impl CountersBody {
+    /// Those that are not zero, for people.
+    pub(crate) fn told(&self) -> String {
+        let Ok(serde_json::Value::Object(map)) = serde_json::to_value(self) else { return String::new() };
+        let parts: Vec<String> =
+            map.iter().filter(|(_, count)| **count != 0).map(|(name, count)| format!("{count} {name}")).collect();
+        if parts.is_empty() { "nothing yet".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// The broker as a whole.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BrokerBody {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// When it started.
+    pub(crate) started_at: String,
+    /// Seconds since it started.
+    pub(crate) up_seconds: f64,
+    /// True while it shuts down.
+    pub(crate) draining: bool,
+    /// Open connections.
+    pub(crate) connections: u64,
+    /// Registered workers.
+    pub(crate) workers: u64,
+    /// Slots of all workers with a limit.
+    pub(crate) slots: u64,
+    /// Slots in use.
+    pub(crate) slots_used: u64,
+    /// Queues.
+    pub(crate) queues: u64,
+    /// Messages that wait for a slot.
+    pub(crate) ready: u64,
+    /// Messages at a worker.
+    pub(crate) in_flight: u64,
+    /// Dead letters.
+    pub(crate) dead: u64,
+    /// Bytes of messages in memory, with overhead.
+    pub(crate) bytes: u64,
+    /// Bytes of messages the broker holds before it refuses new ones.
+    pub(crate) bytes_max: u64,
+    /// What happened so far.
+    pub(crate) counters: CountersBody,
+}
+
+impl BrokerBody {
+    pub(crate) fn new(view: &BrokerView, clock: &Clock) -> Self {
+        Self {
+            name: view.name.clone(),
+            version: view.version.clone(),
+            started_at: rfc3339(clock.ago(view.up_ms)),
+            up_seconds: seconds(view.up_ms),
+            draining: view.draining,
+            connections: view.connections,
+            workers: view.workers,
+            slots: view.slots,
+            slots_used: view.slots_used,
+            queues: view.queues,
+            ready: view.ready,
+            in_flight: view.in_flight,
+            dead: view.dead,
+            bytes: view.bytes,
+            bytes_max: view.bytes_max,
+            counters: CountersBody::from(&view.counters),
+        }
+    }
+}
+
+/// The answer of `turno status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StatusDocument {
+    pub(crate) broker: BrokerBody,
+}
+
+impl Document for StatusDocument {
+    const SCHEMA: &'static str = "turno.status/1";
+}

@@ -1,0 +1,82 @@
+//! The configuration, as programs read it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Document;
+use crate::cli::table::{Column, Row};
+use crate::config::Setting;
+
+/// A key with its value.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettingRow {
+    /// The key, with dots between tables.
+    pub(crate) key: String,
+    /// Its value: durations in seconds, sizes in bytes.
+    pub(crate) value: serde_json::Value,
+    /// Its value as it would be written.
+    pub(crate) text: String,
+    /// `default`, file and line, `environment VARIABLE` or `flag --FLAG`.
+    pub(crate) origin: String,
+    /// The environment variable that sets it.
+    pub(crate) variable: String,
+    /// What it does.
+    pub(crate) doc: String,
+}
+
+impl From<&Setting> for SettingRow {
+    fn from(setting: &Setting) -> Self {
+        Self {
+            key: setting.key.name.to_owned(),
+            value: setting.value.to_json(),
+            text: setting.value.to_string(),
+            origin: setting.origin.to_string(),
+            variable: setting.key.variable(),
+            doc: setting.key.doc.to_owned(),
+        }
+    }
+}
+
+impl Document for SettingRow {
+    const SCHEMA: &'static str = "turno.setting_row/1";
+}
+
+impl Row for SettingRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("key", |row, _| row.key.clone()),
+        Column::new("value", |row, _| row.text.clone()),
+        Column::wide("origin", |row, _| row.origin.clone()),
+        Column::wide("variable", |row, _| row.variable.clone()),
+        Column::wide("doc", |row, _| row.doc.clone()),
+    ];
+
+    fn name(&self) -> String {
+        self.key.clone()
+    }
+}
+
+/// Every key.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigDocument<'a> {
+    /// The files that were read, in order.
+    pub(crate) files: Vec<String>,
+    /// The keys in order.
+    pub(crate) settings: &'a [SettingRow],
+}
+
+impl Document for ConfigDocument<'_> {
+    const SCHEMA: &'static str = "turno.config/1";
+}
+
+/// A configuration without problems.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckDocument {
+    /// The files that were read, in order.
+    pub(crate) files: Vec<String>,
+    /// Always true: problems end in an error document.
+    pub(crate) valid: bool,
+}
+
+impl Document for CheckDocument {
+    const SCHEMA: &'static str = "turno.config_check/1";
+}

@@ -1,0 +1,34 @@
+//! A failure, as programs read it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Document;
+
+/// Why a command failed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorBody {
+    /// Stable word; `turno explain` knows more about it.
+    pub(crate) code: String,
+    /// What happened.
+    pub(crate) message: String,
+    /// Why it happens.
+    pub(crate) why: String,
+    /// What to do about it.
+    pub(crate) hint: String,
+    /// The command that tells more.
+    pub(crate) docs: String,
+    /// What there is to read beside it, where that is more than a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+}
+
+/// The document of a command that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorDocument {
+    pub(crate) error: ErrorBody,
+}
+
+impl Document for ErrorDocument {
+    const SCHEMA: &'static str = "turno.error/1";
+}

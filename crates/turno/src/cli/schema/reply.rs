@@ -1,0 +1,197 @@
+//! Replies and stored messages, as programs read them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Document;
+use super::error::ErrorBody;
+
+/// A body that JSON can hold: text as it is, other bytes in base64.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Content {
+    /// The body.
+    pub(crate) body: String,
+    /// `utf8` or `base64`.
+    pub(crate) encoding: String,
+}
+
+impl From<&[u8]> for Content {
+    fn from(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self { body: text.to_owned(), encoding: "utf8".to_owned() },
+            Err(_) => Self { body: base64(bytes), encoding: "base64".to_owned() },
+        }
+    }
+}
+
+/// RFC 4648 with padding.
+fn base64(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut group = [0; 3];
+        group[..chunk.len()].copy_from_slice(chunk);
+        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
+        for place in 0..4 {
+            if place <= chunk.len() {
+                text.push(char::from(SIGNS[(bits >> (18 - 6 * place) & 63) as usize]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+/// A reply.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReplyBody {
+    #[serde(flatten)]
+    pub(crate) content: Content,
+    /// Its headers.
+    pub(crate) headers: BTreeMap<String, String>,
+    /// How long it took.
+    pub(crate) seconds: f64,
+}
+
+/// The reply to one request.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReplyDocument {
+    pub(crate) reply: ReplyBody,
+}
+
+impl Document for ReplyDocument {
+    const SCHEMA: &'static str = "turno.reply/1";
+}
+
+/// One piece of a streamed reply.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PieceDocument {
+    /// The piece's number, from 1.
+    pub(crate) piece: u64,
+    pub(crate) reply: ReplyBody,
+}
+
+impl Document for PieceDocument {
+    const SCHEMA: &'static str = "turno.piece/1";
+}
+
+/// A streamed reply as a whole.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StreamDocument {
+    /// Its pieces, in order.
+    pub(crate) pieces: Vec<ReplyBody>,
+    /// How long all of it took.
+    pub(crate) seconds: f64,
+}
+
+impl Document for StreamDocument {
+    const SCHEMA: &'static str = "turno.stream/1";
+}
+
+/// How one of many requests ended: with `reply` or with `error`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The request's number, from 1.
+    pub(crate) number: u64,
+    /// The reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reply: Option<ReplyBody>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<ErrorBody>,
+}
+
+impl Document for Answer {
+    const SCHEMA: &'static str = "turno.answer/1";
+}
+
+/// How many requests ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReplyListDocument {
+    /// In the order of asking.
+    pub(crate) replies: Vec<Answer>,
+    /// Requests made.
+    pub(crate) sent: u64,
+    /// Requests answered with a reply.
+    pub(crate) answered: u64,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+    /// How long all of it took.
+    pub(crate) seconds: f64,
+}
+
+impl Document for ReplyListDocument {
+    const SCHEMA: &'static str = "turno.reply_list/1";
+}
+
+/// A message that the broker has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct StoredDocument {
+    /// Its id.
+    pub(crate) id: String,
+    /// How safe it is: `memory`.
+    pub(crate) durability: String,
+}
+
+impl Document for StoredDocument {
+    const SCHEMA: &'static str = "turno.stored/1";
+}
+
+/// How one of many lines ended: stored, or with `error`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Line {
+    /// The line's number, from 1.
+    pub(crate) line: u64,
+    /// Its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// How safe it is: `memory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) durability: Option<String>,
+    /// Why it is not stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<ErrorBody>,
+}
+
+impl Document for Line {
+    const SCHEMA: &'static str = "turno.stored_line/1";
+}
+
+/// The messages of many lines.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoredListDocument {
+    /// In the order of the lines.
+    pub(crate) messages: Vec<Line>,
+    /// Lines stored.
+    pub(crate) stored: u64,
+    /// Lines that failed.
+    pub(crate) failed: u64,
+}
+
+impl Document for StoredListDocument {
+    const SCHEMA: &'static str = "turno.stored_list/1";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_encoded() {
+        let table: &[(&[u8], &str, &str)] = &[
+            (b"", "", "utf8"),
+            (b"hi", "hi", "utf8"),
+            (&[0xFF], "/w==", "base64"),
+            (&[0xFF, 0xFE], "//4=", "base64"),
+            (&[0xFF, 0xFE, 0xFD], "//79", "base64"),
+            (&[0xFF, 0, 1, 2], "/wABAg==", "base64"),
+        ];
+        for (bytes, body, encoding) in table {
+            let content = Content::from(*bytes);
+            assert_eq!((content.body.as_str(), content.encoding.as_str()), (*body, *encoding));
+        }
+    }
+}

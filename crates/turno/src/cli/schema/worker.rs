@@ -1,0 +1,204 @@
+//! Workers, as programs read them.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use turno_proto::model::view::{WorkerState, WorkerView};
+
+use super::Document;
+use super::message::MessageBody;
+use super::queue::{count_or_unlimited, limited};
+use crate::cli::table::{Column, Row};
+use crate::cli::time::{Clock, rfc3339};
+
+/// A worker.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerRow {
+    /// Its id: no other worker of this broker's run gets the same.
+    pub(crate) id: String,
+    /// Its name; need not be unique.
+    pub(crate) name: String,
+    /// Where it connects from.
+    pub(crate) address: String,
+    /// `greeting`, `ready` or `draining`.
+    pub(crate) state: String,
+    /// Its slots; null without a limit.
+    pub(crate) slots: Option<u32>,
+    /// Slots in use.
+    pub(crate) used: u32,
+    /// Slots free; null without a limit.
+    pub(crate) free: Option<u32>,
+    /// The queues it consumes.
+    pub(crate) queues: Vec<String>,
+    /// When it registered.
+    pub(crate) registered_at: String,
+    /// When it was last given work; null if never.
+    pub(crate) last_used_at: Option<String>,
+    /// Deliveries it got.
+    pub(crate) deliveries: u64,
+    /// Deliveries it settled well.
+    pub(crate) settled: u64,
+    /// Deliveries that failed at it.
+    pub(crate) failed: u64,
+}
+
+impl WorkerRow {
+    pub(crate) fn new(view: &WorkerView, clock: &Clock) -> Self {
+        Self {
+            id: view.id.to_string(),
+            name: view.name.clone(),
+            address: view.address.clone(),
+            state: state(view.state).to_owned(),
+            slots: limited(view.slots),
+            used: view.used,
+            free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
+            queues: view.queues.clone(),
+            registered_at: rfc3339(clock.ago(view.registered_ms)),
+            last_used_at: view.idle_ms.map(|ms| rfc3339(clock.ago(ms))),
+            deliveries: view.deliveries,
+            settled: view.settled,
+            failed: view.failed,
+        }
+    }
+}
+
+const fn state(state: WorkerState) -> &'static str {
+    match state {
+        WorkerState::Greeting => "greeting",
+        WorkerState::Ready => "ready",
+        WorkerState::Draining => "draining",
+    }
+}
+
+impl Document for WorkerRow {
+    const SCHEMA: &'static str = "turno.worker_row/1";
+}
+
+impl Row for WorkerRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("id", |row, _| row.id.clone()),
+        Column::new("name", |row, _| row.name.clone()),
+        Column::new("address", |row, _| row.address.clone()),
+        Column::new("state", |row, _| row.state.clone()),
+        Column::new("slots", |row, _| count_or_unlimited(row.slots)),
+        Column::new("used", |row, _| row.used.to_string()),
+        Column::new("free", |row, _| count_or_unlimited(row.free)),
+        Column::new("queues", |row, _| row.queues.join(",")),
+        Column::wide("registered_at", |row, clock| moment(Some(&row.registered_at), clock)),
+        Column::wide("last_used_at", |row, clock| moment(row.last_used_at.as_deref(), clock)),
+        Column::wide("deliveries", |row, _| row.deliveries.to_string()),
+        Column::wide("settled", |row, _| row.settled.to_string()),
+        Column::wide("failed", |row, _| row.failed.to_string()),
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+}
+
+fn moment(text: Option<&str>, clock: &Clock) -> String {
+    let moment = text.and_then(|text| text.parse::<Timestamp>().ok());
+    moment.map(|moment| clock.cell(moment)).unwrap_or_default()
+}
+
+/// The workers of a broker.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerListDocument<'a> {
+    /// In order of id.
+    pub(crate) workers: &'a [WorkerRow],
+    /// What `--after` takes for the next page; null at the end.
+    pub(crate) next: Option<String>,
+}
+
+impl Document for WorkerListDocument<'_> {
+    const SCHEMA: &'static str = "turno.worker_list/1";
+}
+
+/// A worker with what it holds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerBody {
+    #[serde(flatten)]
+    pub(crate) row: WorkerRow,
+    /// Some of the messages it has now.
+    pub(crate) holds: Vec<MessageBody>,
+}
+
+/// One worker.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerDocument {
+    pub(crate) worker: WorkerBody,
+}
+
+impl WorkerDocument {
+    pub(crate) fn new(view: &WorkerView, clock: &Clock) -> Self {
+        let holds = view.holds.iter().map(|message| MessageBody::new(message, clock)).collect();
+        Self { worker: WorkerBody { row: WorkerRow::new(view, clock), holds } }
+    }
+}
+
+impl Document for WorkerDocument {
+    const SCHEMA: &'static str = "turno.worker/1";
+}
+
+/// Printed by `turno work` once its broker has taken it in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RegisteredDocument {
+    /// The worker's name.
+    pub(crate) name: String,
+    /// The queues it consumes.
+    pub(crate) queues: Vec<String>,
+    /// Its slots; null without a limit.
+    pub(crate) slots: Option<u32>,
+    /// The broker's address.
+    pub(crate) broker: String,
+}
+
+impl Document for RegisteredDocument {
+    const SCHEMA: &'static str = "turno.registered/1";
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::Slots;
+
+    use super::*;
+    use crate::cli::table;
+    use crate::cli::time::TimeStyle;
+
+    fn view(id: u64, slots: Slots, used: u32) -> WorkerView {
+        WorkerView {
+            id,
+            name: format!("w-{id}"),
+            address: format!("10.0.0.{id}:4711"),
+            state: WorkerState::Ready,
+            slots,
+            used,
+            queues: vec!["a".to_owned(), "b".to_owned()],
+            registered_ms: 90_000,
+            idle_ms: None,
+            deliveries: 0,
+            settled: 0,
+            failed: 0,
+            holds: Vec::new(),
+        }
+    }
+
+    /// Proves S0.23: address and free slots of every worker.
+    #[test]
+    fn a_listing_shows_addresses_and_free_slots() {
+        let clock = Clock::at("2026-11-15T12:00:00Z", TimeStyle::Relative);
+        let views = [view(1, Slots::Limited(10), 3), view(2, Slots::Unlimited, 7), view(3, Slots::Limited(1), 4)];
+        let rows: Vec<WorkerRow> = views.iter().map(|view| WorkerRow::new(view, &clock)).collect();
+        let columns = table::choose::<WorkerRow>(&[], false).unwrap();
+        assert_eq!(
+            table::render(&columns, &rows, &clock),
+            "ID  NAME  ADDRESS        STATE      SLOTS  USED       FREE  QUEUES\n \
+             1  w-1   10.0.0.1:4711  ready         10     3          7  a,b\n \
+             2  w-2   10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
+             3  w-3   10.0.0.3:4711  ready          1     4          0  a,b\n"
+        );
+        let row = serde_json::to_value(&rows[1]).unwrap();
+        assert_eq!((&row["free"], &row["address"]), (&serde_json::Value::Null, &"10.0.0.2:4711".into()));
+        assert_eq!(rows[0].registered_at, "2026-11-15T11:58:30.000Z");
+    }
+}

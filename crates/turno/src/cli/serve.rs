@@ -1,0 +1,293 @@
+//! `turno serve`: run a broker.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tracing::{debug, warn};
+use turno_proto::model::{Code, units};
+
+use super::Invocation;
+use super::error::Failure;
+use super::help;
+use super::logging::Logging;
+use super::schema::broker::Ready;
+use super::version::VERSION;
+use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
+use crate::config::{Flag, Origin, Raw, Settings};
+
+/// Exit status of a broker that a second signal ended.
+const INTERRUPTED: u8 = 130;
+
+/// Run a broker
+///
+/// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory. SIGTERM or
+/// Ctrl-C lets it finish what runs; a second one ends it at once. --json prints one line when it is ready.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno serve",
+        "turno serve --listen 127.0.0.1:0 --json",
+        "turno serve --listen 0.0.0.0:7460 --insecure",
+        "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
+    ],
+    &[1, 78, 130],
+))]
+pub(crate) struct ServeArgs {
+    /// Address to listen on; repeat for more, port 0 takes a free one [default: 127.0.0.1:7460]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    listen: Vec<String>,
+
+    /// The broker's own directory [default: turno in the user's data directory]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The broker's name [default: the machine's]
+    #[arg(long, value_name = "NODE")]
+    name: Option<String>,
+
+    /// Listen beyond this machine although anyone who reaches it may read and write everything
+    #[arg(long)]
+    insecure: bool,
+
+    /// Broker that clients and workers are told of; repeat for more, in order of preference
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    broker: Vec<String>,
+
+    /// How log lines look [default: auto]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogStyle>,
+
+    /// How long to wait for what runs when asked to end [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    drain_timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogStyle {
+    /// What suits a terminal, a pipe or the journal
+    Auto,
+    /// Text
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let config = invocation.config(&flags(args))?;
+    let settings = config.typed();
+    if !args.insecure {
+        refuse_to_be_open(&settings.listen, &invocation.words)?;
+    }
+    let logging = Logging::for_broker(&settings, &invocation.global)?;
+    for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
+        debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
+    }
+    let told = invocation.output.format().is_json();
+    let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
+    let mut printed = Ok(());
+    let ended = broker::run(broker_settings(&settings), |bound| {
+        if told {
+            printed = invocation.output.document(&ready(bound));
+        } else if banner {
+            invocation.output.stderr(&self::banner(&settings, bound));
+            invocation.output.hint("turno work hello --echo, then: turno request hello hi");
+        }
+    });
+    let end = ended.map(|ended| farewell(&ended, logging.is_for_programs(), invocation));
+    logging.finish(&invocation.output);
+    printed?;
+    end.map_err(explained)
+}
+
+fn flags(args: &ServeArgs) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    let mut put = |flag, key, raw: Option<Raw>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
+    let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
+    put("--listen", "listen.native", list(&args.listen));
+    put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
+    put("--name", "name", args.name.clone().map(Raw::Text));
+    put("--broker", "brokers", list(&args.broker));
+    let style = args.log_format.map(|style| match style {
+        LogStyle::Auto => "auto",
+        LogStyle::Text => "text",
+        LogStyle::Json => "json",
+    });
+    put("--log-format", "log.format", style.map(|style| Raw::Text(style.to_owned())));
+    let drain = args.drain_timeout.map(|timeout| Raw::Text(units::format_duration(timeout)));
+    put("--drain-timeout", "drain.timeout", drain);
+    flags
+}
+
+fn broker_settings(settings: &Settings) -> broker::Settings {
+    broker::Settings {
+        name: settings.name.clone(),
+        listen: settings.listen.clone(),
+        data: Some(settings.data.clone()),
+        brokers: settings.brokers.clone(),
+        heartbeat_ms: settings.heartbeat_ms,
+        drain_timeout: settings.drain_timeout,
+        limits: settings.limits.clone(),
+        queue_defaults: QueueDefaults { lease: settings.lease, policy: settings.policy },
+    }
+}
+
+/// Nobody but this machine may reach a broker that asks no one who they are.
+fn refuse_to_be_open(listen: &[SocketAddr], words: &[OsString]) -> Result<(), Failure> {
+    let open: Vec<String> =
+        listen.iter().filter(|address| !address.ip().is_loopback()).map(ToString::to_string).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let what = format!("refusing to listen on {} without authentication", open.join(", "));
+    let mut command: Vec<String> = vec!["turno".to_owned()];
+    command.extend(words.iter().skip(1).map(|word| quoted(&word.to_string_lossy())));
+    command.push("--insecure".to_owned());
+    let fix = format!("if the network is trusted: {}", command.join(" "));
+    Err(Failure::new(Code::InsecureListen, what).fix(fix))
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@[]%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn ready(bound: &Bound) -> Ready {
+    let listen: Vec<String> = bound.native.iter().map(ToString::to_string).collect();
+    Ready {
+        native: listen.first().cloned(),
+        listen,
+        unix: bound.unix.as_ref().map(|path| path.display().to_string()),
+        http: None,
+        zmq: None,
+        foreman: None,
+        ring: None,
+    }
+}
+
+fn banner(settings: &Settings, bound: &Bound) -> String {
+    let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
+    let open = bound.native.iter().any(|address| !address.ip().is_loopback());
+    let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
+    if let Some(path) = &bound.unix {
+        facts.push(("unix", format!("unix:{}", path.display())));
+    }
+    facts.push(("data", settings.data.display().to_string()));
+    facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
+    let security =
+        if open { "OPEN TO THE NETWORK, no authentication (--insecure)" } else { "loopback only, no authentication" };
+    facts.push(("security", security.to_owned()));
+    super::table::facts(&facts)
+}
+
+/// What did not end well is told; a quiet end is not.
+fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
+    let told = [
+        (ended.returned, "waiting requests were given back to their callers"),
+        (ended.cut, "deliveries were cut short"),
+        (ended.lost, "messages in memory ended with the broker"),
+    ];
+    for (count, what) in told.into_iter().filter(|(count, _)| *count > 0) {
+        match logged {
+            true => warn!(count, "{what}"),
+            false => invocation.output.note(&format!("{count} {what}")),
+        }
+    }
+    if ended.at_once { INTERRUPTED } else { 0 }
+}
+
+fn explained(error: ServeError) -> Failure {
+    let failure = Failure::new(error.code(), error.to_string());
+    match &error {
+        ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
+            failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
+        }
+        _ => failure,
+    }
+}
+
+fn bare(address: &SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(v4) => v4.ip().to_string(),
+        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::paint::Paint;
+    use crate::cli::schema;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn only_loopback_is_open_to_all() {
+        let table = [
+            ("127.0.0.1:7460", true),
+            ("127.1.2.3:0", true),
+            ("[::1]:7460", true),
+            ("0.0.0.0:7460", false),
+            ("[::]:7460", false),
+            ("10.0.0.7:7460", false),
+        ];
+        for (address, fine) in table {
+            let result = refuse_to_be_open(&[address.parse().unwrap()], &words("turno serve"));
+            assert_eq!(result.is_ok(), fine, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_refusal_names_the_command_that_mends_it() {
+        let line = "turno serve --listen 0.0.0.0:7460 --name it's";
+        let failure = refuse_to_be_open(&["0.0.0.0:7460".parse().unwrap()], &words(line)).unwrap_err();
+        assert_eq!((failure.code(), failure.exit()), (Code::InsecureListen, 78));
+        let text = failure.render(Paint::plain());
+        assert!(text.contains(r"turno serve --listen 0.0.0.0:7460 --name 'it'\''s' --insecure"), "{text}");
+    }
+
+    #[test]
+    fn the_ready_line_has_every_address() {
+        let bound = Bound { native: vec!["127.0.0.1:4711".parse().unwrap()], unix: Some("/d/turno.sock".into()) };
+        let ready = ready(&bound);
+        assert_eq!(
+            schema::line(&schema::envelope(&ready)),
+            concat!(
+                r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
+                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":null,"ring":null}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn the_banner_tells_addresses_persistence_and_security() {
+        let config = crate::config::Config::load(
+            &crate::config::World {
+                data_dir: Some("/srv/u".into()),
+                host: "rb".to_owned(),
+                memory: 1 << 30,
+                ..Default::default()
+            },
+            None,
+            &[],
+        );
+        let settings = config.unwrap().typed();
+        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], unix: None };
+        let text = banner(&settings, &bound);
+        for expected in ["turno://127.0.0.1:7460", "memory only", "loopback only, no authentication", "/srv/u/turno"] {
+            assert!(text.contains(expected), "{text}");
+        }
+        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], unix: None };
+        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
+    }
+}

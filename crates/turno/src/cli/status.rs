@@ -1,0 +1,57 @@
+//! `turno status`: the broker as a whole.
+
+use std::time::Duration;
+
+use clap::Args;
+use turno_client::{AdminAnswer, AdminCall};
+
+use super::Invocation;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::broker::{BrokerBody, StatusDocument};
+use super::size;
+use super::table;
+use super::time::short;
+
+/// Show the broker as a whole
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno status", "turno status --json", "turno status --url turno://10.0.0.7:7460"],
+    &[1, 5, 78, 124],
+))]
+pub(crate) struct StatusArgs {}
+
+pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
+    connect::block_on(async {
+        let client = connect::client(invocation).await?;
+        let view = match connect::admin(&client, AdminCall::Status, invocation.global.timeout()).await? {
+            AdminAnswer::Status { broker } => broker,
+            other => return Err(connect::unexpected(&other)),
+        };
+        let name = view.name.clone();
+        let document = StatusDocument { broker: BrokerBody::new(&view, invocation.output.clock()) };
+        invocation.output.one(&document, &name, || text(&document.broker, invocation))?;
+        if view.workers == 0 && view.ready > 0 {
+            invocation.output.hint("messages wait and no worker is there: turno queue ls");
+        }
+        Ok(0)
+    })
+}
+
+fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
+    let started = broker.started_at.parse().map(|moment| invocation.output.clock().phrase(moment)).unwrap_or_default();
+    let share = broker.bytes.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
+    table::facts(&[
+        ("broker", format!("{} (turno {})", broker.name, broker.version)),
+        ("started", started),
+        ("up", short(Duration::from_secs_f64(broker.up_seconds))),
+        ("state", if broker.draining { "draining" } else { "running" }.to_owned()),
+        ("connections", broker.connections.to_string()),
+        ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
+        ("queues", broker.queues.to_string()),
+        ("messages", format!("{} ready, {} in flight, {} dead", broker.ready, broker.in_flight, broker.dead)),
+        ("memory", format!("{} of {} ({share}%)", size::short(broker.bytes), size::short(broker.bytes_max))),
+        ("so far", broker.counters.told()),
+    ])
+}

@@ -1,0 +1,160 @@
+//! Rows for people: columns without borders, so that `awk` works too.
+
+use serde::Serialize;
+use turno_proto::model::Code;
+
+use super::error::Failure;
+use super::schema::Document;
+use super::time::Clock;
+use crate::config::nearest;
+
+/// One column of a kind of row. Its key is the row's key in JSON, so that `--columns` means the same in both.
+pub(crate) struct Column<R> {
+    pub(crate) key: &'static str,
+    /// Shown only when asked for: by `-o wide` or by name.
+    pub(crate) wide: bool,
+    pub(crate) cell: fn(&R, &Clock) -> String,
+}
+
+impl<R> Column<R> {
+    pub(crate) const fn new(key: &'static str, cell: fn(&R, &Clock) -> String) -> Self {
+        Self { key, wide: false, cell }
+    }
+
+    pub(crate) const fn wide(key: &'static str, cell: fn(&R, &Clock) -> String) -> Self {
+        Self { key, wide: true, cell }
+    }
+}
+
+/// Something that is listed.
+pub(crate) trait Row: Serialize + Document + Sized + 'static {
+    /// Every column, in order.
+    const COLUMNS: &'static [Column<Self>];
+
+    /// What other commands take to mean this row.
+    fn name(&self) -> String;
+}
+
+/// The columns to show: those asked for by name, or all, or the usual ones.
+pub(crate) fn choose<R: Row>(asked: &[String], wide: bool) -> Result<Vec<&'static Column<R>>, Failure> {
+    if asked.is_empty() {
+        return Ok(R::COLUMNS.iter().filter(|column| wide || !column.wide).collect());
+    }
+    asked.iter().map(|name| find(name)).collect()
+}
+
+fn find<R: Row>(name: &str) -> Result<&'static Column<R>, Failure> {
+    let typed = name.trim().to_lowercase();
+    let keys = || R::COLUMNS.iter().map(|column| column.key);
+    R::COLUMNS.iter().find(|column| column.key == typed).ok_or_else(|| {
+        let what = format!("there is no column {name:?}");
+        let fix = match nearest(&typed, keys()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("choose among {}", keys().collect::<Vec<_>>().join(",")),
+        };
+        Failure::new(Code::BadUsage, what).why("--columns takes the columns of this listing").fix(fix)
+    })
+}
+
+/// The listing with its heading. Columns of numbers are flush right.
+pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) -> String {
+    let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|column| column.key.to_uppercase()).collect()];
+    lines.extend(rows.iter().map(|row| columns.iter().map(|column| filled((column.cell)(row, clock))).collect()));
+    let numeric: Vec<bool> =
+        (0..columns.len()).map(|place| lines.iter().skip(1).all(|line| is_number(&line[place]))).collect();
+    layout(&lines, &numeric)
+}
+
+fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
+    let widths: Vec<usize> = (0..flush_right.len())
+        .map(|place| lines.iter().map(|line| line[place].chars().count()).max().unwrap_or_default())
+        .collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut out = String::new();
+        for (place, cell) in line.iter().enumerate() {
+            if place > 0 {
+                out.push_str("  ");
+            }
+            let pad = " ".repeat(widths[place] - cell.chars().count());
+            if flush_right[place] {
+                out.push_str(&pad);
+                out.push_str(cell);
+            } else {
+                out.push_str(cell);
+                out.push_str(&pad);
+            }
+        }
+        text.push_str(out.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Things one below the other: their names on the left, what they are on the right.
+pub(crate) fn facts(facts: &[(&str, String)]) -> String {
+    let lines: Vec<Vec<String>> = facts.iter().map(|(name, text)| vec![(*name).to_owned(), text.clone()]).collect();
+    layout(&lines, &[false, false])
+}
+
+/// A number, or the lack of one.
+fn is_number(cell: &str) -> bool {
+    matches!(cell, "-" | "unlimited") || cell.parse::<f64>().is_ok()
+}
+
+/// A cell that is never empty, so that columns can be counted.
+fn filled(cell: String) -> String {
+    if cell.is_empty() { "-".to_owned() } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+
+    use super::*;
+    use crate::cli::time::TimeStyle;
+
+    #[derive(Serialize, JsonSchema)]
+    struct Fruit {
+        name: &'static str,
+        count: u32,
+        colour: &'static str,
+    }
+
+    impl Document for Fruit {
+        const SCHEMA: &'static str = "turno.fruit/1";
+    }
+
+    impl Row for Fruit {
+        const COLUMNS: &'static [Column<Self>] = &[
+            Column::new("name", |fruit, _| fruit.name.to_owned()),
+            Column::new("count", |fruit, _| fruit.count.to_string()),
+            Column::wide("colour", |fruit, _| fruit.colour.to_owned()),
+        ];
+
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+    }
+
+    fn shown(asked: &[&str], wide: bool) -> Result<String, Failure> {
+        let rows = [Fruit { name: "fig", count: 7, colour: "" }, Fruit { name: "mango", count: 120, colour: "yellow" }];
+        let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        let clock = Clock::new(TimeStyle::Utc);
+        Ok(render(&choose::<Fruit>(&asked, wide)?, &rows, &clock))
+    }
+
+    #[test]
+    fn columns_line_up_and_are_never_empty() {
+        assert_eq!(shown(&[], false).unwrap(), "NAME   COUNT\nfig        7\nmango    120\n");
+        assert_eq!(shown(&[], true).unwrap(), "NAME   COUNT  COLOUR\nfig        7  -\nmango    120  yellow\n");
+    }
+
+    #[test]
+    fn columns_are_chosen_and_ordered_by_name() {
+        assert_eq!(shown(&["colour", "NAME"], false).unwrap(), "COLOUR  NAME\n-       fig\nyellow  mango\n");
+        let failure = shown(&["colur"], false).unwrap_err();
+        assert_eq!(failure.exit(), 2);
+        assert!(failure.render(crate::cli::paint::Paint::plain()).contains("did you mean colour?"));
+    }
+}

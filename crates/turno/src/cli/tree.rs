@@ -1,0 +1,178 @@
+//! The tree of commands. Each leaf's arguments stand in the file of its command.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use super::completions::CompletionsArgs;
+use super::config::ConfigArgs;
+use super::explain::ExplainArgs;
+use super::global::Global;
+use super::man::ManArgs;
+use super::message::MessageArgs;
+use super::queue::QueueArgs;
+use super::request::RequestArgs;
+use super::send::SendArgs;
+use super::serve::ServeArgs;
+use super::status::StatusArgs;
+use super::version::VersionArgs;
+use super::work::WorkArgs;
+use super::worker::WorkerArgs;
+
+/// One broker for requests, queues, topics and jobs
+#[derive(Debug, Parser)]
+#[command(
+    name = "turno",
+    version,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    max_term_width = 110,
+    after_help = "Start with `turno serve`; then `turno work hello --echo` and `turno request hello hi`."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(ServeArgs),
+    #[command(visible_aliases = ["req", "call"])]
+    Request(RequestArgs),
+    Send(SendArgs),
+    Work(WorkArgs),
+    Status(StatusArgs),
+    Queue(QueueArgs),
+    Worker(WorkerArgs),
+    Message(MessageArgs),
+    Config(ConfigArgs),
+    Explain(ExplainArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+    Version(VersionArgs),
+}
+
+/// The definition, for completions and manual.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Reads what was typed.
+pub(crate) fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::help;
+
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
+        let mut subs = command.get_subcommands().filter(|sub| sub.get_name() != "help").peekable();
+        if subs.peek().is_none() {
+            found.push((path.to_owned(), command.clone()));
+        }
+        for sub in subs {
+            leaves(sub, &format!("{path} {}", sub.get_name()), found);
+        }
+    }
+
+    fn all_leaves() -> Vec<(String, clap::Command)> {
+        let mut root = command();
+        root.build();
+        let mut found = Vec::new();
+        leaves(&root, "turno", &mut found);
+        found
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_commands_of_this_stage_are_there_and_no_others() {
+        let names: Vec<String> = all_leaves().into_iter().map(|(path, _)| path).collect();
+        let expected = [
+            "serve",
+            "request",
+            "send",
+            "work",
+            "status",
+            "queue ls",
+            "queue show",
+            "queue consumers",
+            "worker ls",
+            "worker show",
+            "worker resize",
+            "worker drain",
+            "worker resume",
+            "worker stop",
+            "message explain",
+            "message cancel",
+            "config show",
+            "config check",
+            "explain",
+            "completions",
+            "man",
+            "version",
+        ];
+        assert_eq!(names, expected.map(|name| format!("turno {name}")));
+    }
+
+    #[test]
+    fn every_leaf_says_what_it_does_shows_an_example_and_lists_its_exit_codes() {
+        for (path, leaf) in all_leaves() {
+            let about = leaf.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.ends_with('.'), "{path}: {about:?}");
+            let help = leaf.clone().render_long_help().to_string();
+            let (_, notes) = help.split_once(help::EXAMPLES).unwrap_or_else(|| panic!("{path} has no example"));
+            let (examples, exits) = notes.split_once(help::EXIT_STATUS).unwrap();
+            assert!(examples.lines().any(|line| line.trim().starts_with(&path)), "{path}: {examples}");
+            assert!(exits.contains("0   done") && exits.contains("2   wrong usage"), "{path}: {exits}");
+            for argument in leaf.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                assert!(argument.get_help().is_some(), "{path} {} has no help", argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn every_leaf_takes_the_global_flags_before_and_after_its_name() {
+        for (path, leaf) in all_leaves() {
+            let ids: Vec<&str> = leaf.get_arguments().map(|argument| argument.get_id().as_str()).collect();
+            for flag in ["json", "output", "columns", "url", "timeout", "quiet"] {
+                assert!(ids.contains(&flag), "{path} does not take --{flag}");
+            }
+        }
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in ["turno --json queue ls", "turno queue --json ls", "turno queue ls --json"] {
+            assert!(parse(&words(line)).unwrap().global.json, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_example_can_be_parsed() {
+        for (path, leaf) in all_leaves() {
+            let help = leaf.clone().render_long_help().to_string();
+            let notes = help.split_once(help::EXAMPLES).unwrap().1.split_once(help::EXIT_STATUS).unwrap().0;
+            for line in notes.lines().map(str::trim).filter(|line| line.starts_with("turno ")) {
+                let typed = line.split(" | ").next().unwrap().split(" > ").next().unwrap().split(" < ").next().unwrap();
+                let words: Vec<OsString> = typed.split(' ').map(|word| word.trim_matches('\'').into()).collect();
+                if let Err(error) = parse(&words) {
+                    panic!("{path}: {line}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn old_names_of_commands_work() {
+        for line in ["turno queue list", "turno queue get q", "turno queue info q", "turno req q", "turno call q"] {
+            parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).unwrap();
+        }
+        // A prefix is no name: a new command must not change what an old script means.
+        assert!(parse(&["turno".into(), "stat".into()]).is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! `turno work`: any program is a worker.
+
+mod echo;
+mod group;
+mod observer;
+mod program;
+mod stderr;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use turno_client::{Delivery, Ended, Outcome, Running, Slots, Worker};
+use turno_proto::model::{Code, limits, units};
+
+use super::Invocation;
+use super::compose::{body_bytes_max, check_queue};
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::worker::parse_slots;
+
+use self::observer::Observer;
+use self::program::{Program, Task};
+use self::stderr::StderrPipe;
+
+/// Be a worker: a program gets the body on stdin, and its stdout is the reply
+///
+/// The program runs once a message. Exit status 0 settles it; any other fails it, with the end of stderr as the
+/// reason. It sees TURNO_QUEUE, TURNO_MESSAGE_ID and TURNO_ATTEMPT. A program whose message is cancelled or
+/// expires gets TERM, and KILL 5 s later, with all that it started. SIGTERM or Ctrl-C lets what runs finish; a
+/// second one ends at once.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno work hello --echo",
+        "turno work shout -- tr a-z A-Z",
+        "turno work resize thumbs --slots 4 --name pixel-1 -- convert - -resize 50% jpg:-",
+    ],
+    &[1, 5, 78, 130, 143],
+))]
+pub(crate) struct WorkArgs {
+    /// The queues to take work from
+    #[arg(required = true, value_name = "QUEUE")]
+    queues: Vec<String>,
+
+    /// The program and its arguments
+    #[arg(last = true, required_unless_present = "echo", conflicts_with = "echo", value_name = "CMD")]
+    command: Vec<OsString>,
+
+    /// Messages at a time, or unlimited
+    #[arg(short, long, value_name = "N", default_value_t = Slots::Limited(limits::SLOTS), value_parser = parse_slots)]
+    slots: Slots,
+
+    /// The worker's name [default: machine and process]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// No program: reply with the body
+    #[arg(long)]
+    echo: bool,
+
+    /// How long to wait for what runs when asked to end
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = units::parse_duration)]
+    drain_timeout: Duration,
+}
+
+pub(crate) fn run(args: &WorkArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    for queue in &args.queues {
+        check_queue(queue)?;
+    }
+    let program = Program::find(&args.command)?;
+    let stderr = StderrPipe::start();
+    let end = connect::block_on(work(args, program.map(Arc::new), &stderr, invocation));
+    // The runtime is gone, and with it every program that still ran.
+    stderr.finish();
+    end
+}
+
+async fn work(
+    args: &WorkArgs,
+    program: Option<Arc<Program>>,
+    stderr: &StderrPipe,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
+    let mut signals = Signals::catch()?;
+    let name = args.name.clone().unwrap_or_else(default_name);
+    let mut observer = Observer::new(&name, args.slots, &args.queues);
+    let (reply_max, reply_max_known) = watch::channel(None);
+    let mut worker =
+        Worker::new(connect::options(invocation)?).slots(args.slots).name(&name).on_event(observer.listener());
+    for queue in &args.queues {
+        worker = worker.queue(queue);
+    }
+    let pipe = stderr.sender();
+    let running =
+        worker.start(move |delivery| handle(delivery, program.clone(), reply_max_known.clone(), pipe.clone())).await?;
+    loop {
+        reply_max.send_replace(Some(body_bytes_max(&running.config())));
+        tokio::select! {
+            event = observer.next() => observer.tell(&event, invocation)?,
+            end = running.wait() => return ended(end, &mut observer, invocation),
+            _ = signals.next() => return finish(args, &running, &mut signals, &mut observer, invocation).await,
+        }
+    }
+}
+
+async fn handle(
+    delivery: Delivery,
+    program: Option<Arc<Program>>,
+    mut reply_max_known: watch::Receiver<Option<u64>>,
+    stderr: stderr::Sender,
+) -> Outcome {
+    let Some(program) = program else { return echo::reply(delivery) };
+    // Known as soon as the worker is registered; nobody is left to tell only when everything ends.
+    let reply_max = match reply_max_known.wait_for(Option::is_some).await {
+        Ok(known) => known.unwrap_or_default(),
+        Err(_) => return Outcome::failed("the worker is ending"),
+    };
+    let task = Task {
+        queue: delivery.queue.clone(),
+        id: delivery.id.to_string(),
+        attempt: delivery.attempt,
+        body: delivery.body.clone(),
+        reply_bytes_max: delivery.wants_reply.then(|| usize::try_from(reply_max).unwrap_or(usize::MAX)),
+    };
+    let stop = async { delivery.cancelled().await.name() };
+    program.run(task, stop, &stderr).await.into()
+}
+
+/// A signal came: what runs may finish, unless a second one says otherwise.
+async fn finish(
+    args: &WorkArgs,
+    running: &Running,
+    signals: &mut Signals,
+    observer: &mut Observer,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
+    let left = running.in_flight();
+    if left > 0 {
+        let timeout = units::format_duration(args.drain_timeout);
+        invocation.output.note(&format!("{left} still running, waiting {timeout}; a second signal ends at once"));
+    }
+    tokio::select! {
+        end = running.stop(args.drain_timeout) => ended(end, observer, invocation),
+        exit = signals.next() => {
+            let cut = running.in_flight();
+            invocation.output.note(&format!("ended at once, {cut} cut short"));
+            Ok(exit)
+        }
+    }
+}
+
+fn ended(end: Ended, observer: &mut Observer, invocation: &Invocation) -> Result<u8, Failure> {
+    observer.tell_waiting(invocation)?;
+    match end {
+        Ended::Stopped => Ok(0),
+        Ended::StoppedByBroker { now } => {
+            let how = if now { "at once" } else { "after what ran" };
+            invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
+            Ok(0)
+        }
+        Ended::GaveUp(error) => Err(error.into()),
+    }
+}
+
+fn default_name() -> String {
+    format!("{}-{}", crate::config::World::here().host, std::process::id())
+}
+
+/// The signals that end a worker, each with the exit status it gives.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn catch() -> Result<Self, Failure> {
+        let caught =
+            |kind| signal(kind).map_err(|error| Failure::new(Code::Io, "cannot catch signals").why(error.to_string()));
+        Ok(Self { terminate: caught(SignalKind::terminate())?, interrupt: caught(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.terminate.recv() => 143,
+            _ = self.interrupt.recv() => 130,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_client::{Address, Options};
+
+    use super::*;
+    use crate::cli::tree::{self, Command};
+
+    fn parsed(line: &str) -> Result<WorkArgs, clap::Error> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        tree::parse(&words).map(|cli| match cli.command {
+            Command::Work(args) => args,
+            _ => panic!("{line} is another command"),
+        })
+    }
+
+    /// Proves S0.10.
+    #[test]
+    fn a_worker_has_ten_slots_unless_it_says_otherwise() {
+        assert_eq!(parsed("turno work q --echo").unwrap().slots, Slots::Limited(10));
+        assert_eq!(parsed("turno work q --echo -s 3").unwrap().slots, Slots::Limited(3));
+        assert_eq!(parsed("turno work q --echo --slots 3").unwrap().slots, Slots::Limited(3));
+        assert_eq!(parsed("turno work q --echo --slots unlimited").unwrap().slots, Slots::Unlimited);
+    }
+
+    /// Proves S1.5: nobody is there, or somebody is and does not answer; each is tried once and named.
+    #[tokio::test]
+    async fn without_a_broker_a_worker_does_not_start() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = format!("turno://{}", silent.local_addr().unwrap());
+        let addresses = ["unix:/no/such/socket", silent.as_str()].map(|url| url.parse::<Address>().unwrap());
+        let options = Options::new(addresses).connect_timeout(Duration::from_millis(200));
+        let error = Worker::new(options).queue("q").start(|_| async { Outcome::Done }).await.unwrap_err();
+        let failure = Failure::from(error);
+        assert_eq!((failure.code(), failure.exit()), (Code::CannotConnect, 5));
+        assert_eq!(failure.what(), format!("no broker answers at unix:/no/such/socket, {silent}"));
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_programs() {
+        let args = parsed("turno work a b --slots 2 -- program --slots 9 -h").unwrap();
+        assert_eq!(args.queues, ["a", "b"]);
+        assert_eq!(args.command, ["program", "--slots", "9", "-h"]);
+        assert_eq!(args.slots, Slots::Limited(2));
+        for line in ["turno work q", "turno work -- program", "turno work q --echo -- program"] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What becomes of the connection, told to whoever watches the worker.
+
+use tokio::sync::mpsc;
+use turno_client::{Slots, WorkerEvent};
+use turno_proto::native::ClosingReason;
+
+use crate::cli::Invocation;
+use crate::cli::error::Failure;
+use crate::cli::schema::queue::limited;
+use crate::cli::schema::worker::RegisteredDocument;
+
+/// Events that wait to be told. More: dropped; the connection matters more than the story of it.
+const EVENTS_MAX: usize = 256;
+
+/// Turns events into lines on stderr.
+pub(super) struct Observer {
+    events: mpsc::Receiver<WorkerEvent>,
+    sender: mpsc::Sender<WorkerEvent>,
+    registered: RegisteredDocument,
+    /// Registered at least once.
+    known: bool,
+    /// The brokers that were told to be out of reach since the last success.
+    unreachable: Vec<String>,
+}
+
+impl Observer {
+    pub(super) fn new(name: &str, slots: Slots, queues: &[String]) -> Self {
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let registered = RegisteredDocument {
+            name: name.to_owned(),
+            queues: queues.to_vec(),
+            slots: limited(slots),
+            broker: String::new(),
+        };
+        Self { events, sender, registered, known: false, unreachable: Vec::new() }
+    }
+
+    /// What the worker calls; it never waits.
+    pub(super) fn listener(&self) -> impl Fn(WorkerEvent) + Send + Sync + 'static {
+        let sender = self.sender.clone();
+        move |event| drop(sender.try_send(event))
+    }
+
+    pub(super) async fn next(&mut self) -> WorkerEvent {
+        match self.events.recv().await {
+            Some(event) => event,
+            // Cannot be: this end holds a sender itself.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Tells what has not been told yet.
+    pub(super) fn tell_waiting(&mut self, invocation: &Invocation) -> Result<(), Failure> {
+        while let Ok(event) = self.events.try_recv() {
+            self.tell(&event, invocation)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell(&mut self, event: &WorkerEvent, invocation: &Invocation) -> Result<(), Failure> {
+        if let Some(line) = self.line(event) {
+            invocation.output.note(&line);
+        }
+        if let (WorkerEvent::Connected { address, .. }, false) = (event, self.known) {
+            self.known = true;
+            self.registered.broker = address.to_string();
+            if invocation.output.format().is_json() {
+                invocation.output.document(&self.registered)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The line for an event; `None` if it was told before.
+    fn line(&mut self, event: &WorkerEvent) -> Option<String> {
+        Some(match event {
+            WorkerEvent::Connected { address, broker } => {
+                self.unreachable.clear();
+                let slots = self.registered.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string());
+                let again = if self.known { " again" } else { "" };
+                let queues = self.registered.queues.join(", ");
+                let name = &self.registered.name;
+                format!("{name} registered{again}: queues {queues}, slots {slots}, broker {broker} at {address}")
+            }
+            WorkerEvent::Lost { address, reason } => {
+                format!("connection to {address} lost: {reason}; trying until a broker answers")
+            }
+            WorkerEvent::Unreachable { address, reason } => {
+                let place = address.to_string();
+                // Before the first success the final error names them all; later once an outage is enough.
+                if !self.known || self.unreachable.contains(&place) {
+                    return None;
+                }
+                self.unreachable.push(place);
+                format!("{address} does not answer: {reason}; still trying")
+            }
+            WorkerEvent::Refused { code, detail } => format!("the broker refused the worker: {code} {detail}"),
+            WorkerEvent::Closing { reason: ClosingReason::Shutdown } => {
+                "the broker is shutting down; moving to the next".to_owned()
+            }
+            WorkerEvent::Closing { .. } => return None,
+            WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_client::Address;
+
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_once_and_so_is_its_end() {
+        let mut observer = Observer::new("w", Slots::Limited(10), &["a".to_owned(), "b".to_owned()]);
+        let address = || Address::Tcp("h:1".to_owned());
+        let connected = || WorkerEvent::Connected { address: address(), broker: "rb".to_owned() };
+        let unreachable = || WorkerEvent::Unreachable { address: address(), reason: "refused".to_owned() };
+        assert_eq!(observer.line(&unreachable()), None);
+        let first = observer.line(&connected()).unwrap();
+        assert_eq!(first, "w registered: queues a, b, slots 10, broker rb at turno://h:1");
+        observer.known = true;
+        let lost = WorkerEvent::Lost { address: address(), reason: "closed".to_owned() };
+        assert!(observer.line(&lost).unwrap().contains("lost: closed"));
+        assert!(observer.line(&unreachable()).is_some());
+        assert_eq!(observer.line(&unreachable()), None);
+        assert!(observer.line(&connected()).unwrap().contains("registered again"));
+        assert!(observer.line(&unreachable()).is_some());
+    }
+}

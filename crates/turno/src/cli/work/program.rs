@@ -1,0 +1,309 @@
+//! One run of a program: body in, reply out, and an end in every case.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::fs::{Access, access};
+use std::os::unix::process::ExitStatusExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep_until};
+use turno_client::Outcome;
+use turno_proto::model::{Code, limits};
+
+use super::group::Group;
+use super::stderr::Sender;
+use crate::cli::error::Failure;
+
+/// How long a program that was told to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long pipes may stay open after the program has ended, held by what it left in the background.
+const LINGER: Duration = Duration::from_secs(5);
+/// How often a group that was told to end is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// Bytes read from a pipe at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What is started for each message.
+#[derive(Debug)]
+pub(super) struct Program {
+    words: Vec<OsString>,
+}
+
+/// What a run is for.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) queue: String,
+    pub(super) id: String,
+    pub(super) attempt: u16,
+    pub(super) body: Bytes,
+    /// Bytes a reply may have; `None` if nobody wants one, and then stdout is read and forgotten.
+    pub(super) reply_bytes_max: Option<usize>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Run {
+    /// Exit status 0, and this on stdout.
+    Done(Vec<u8>),
+    /// Anything else.
+    Failed { text: String, permanent: bool },
+}
+
+impl From<Run> for Outcome {
+    fn from(run: Run) -> Self {
+        match run {
+            Run::Done(output) => Self::reply(output),
+            Run::Failed { text, permanent } => Self::Failed { text, permanent },
+        }
+    }
+}
+
+impl Program {
+    /// Checks that the program can be started; `None` if none is named.
+    pub(super) fn find(words: &[OsString]) -> Result<Option<Self>, Failure> {
+        let Some(name) = words.first() else { return Ok(None) };
+        let cannot = |why: String| Failure::new(Code::CannotStart, format!("cannot start {}", name.display())).why(why);
+        let path = Path::new(name);
+        let found = if path.components().count() > 1 || name.to_string_lossy().contains('/') {
+            vec![path.to_owned()]
+        } else {
+            let dirs = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&dirs).map(|dir| dir.join(path)).filter(|path| path.exists()).collect()
+        };
+        match found.iter().find(|path| runnable(path)) {
+            Some(_) => Ok(Some(Self { words: words.to_vec() })),
+            None => Err(match found.first() {
+                None => cannot("no directory of PATH has a program of that name".to_owned()),
+                Some(path) if !path.exists() => cannot("there is no such file".to_owned()),
+                Some(path) => cannot(format!("{} may not be executed", path.display())),
+            }),
+        }
+    }
+
+    /// Runs the program for one message. When `stop` gives a reason, the program and all it started are ended
+    /// first, then the run is.
+    pub(super) async fn run(&self, task: Task, stop: impl Future<Output = &'static str>, stderr: &Sender) -> Run {
+        let mut command = Command::new(self.words.first().cloned().unwrap_or_default());
+        command
+            .args(self.words.iter().skip(1))
+            .env("TURNO_QUEUE", &task.queue)
+            .env("TURNO_MESSAGE_ID", &task.id)
+            .env("TURNO_ATTEMPT", task.attempt.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        match command.spawn() {
+            Ok(child) => attend(child, task, stop, stderr).await,
+            Err(error) => Run::Failed { text: format!("{}: {error}", Code::CannotStart.name()), permanent: false },
+        }
+    }
+}
+
+fn runnable(path: &PathBuf) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Why the program does not simply run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It does.
+    Running,
+    /// It was told to end, and is killed at that time.
+    Told { kill_at: Instant },
+    /// It was killed. What holds its pipes now is out of reach.
+    Killed,
+}
+
+/// Feeds the program, reads what it writes, and waits for its end.
+async fn attend(
+    mut child: tokio::process::Child,
+    task: Task,
+    stop: impl Future<Output = &'static str>,
+    stderr: &Sender,
+) -> Run {
+    let mut group = Group::of(&child);
+    let mut output = Vec::new();
+    let mut tail = Tail::default();
+    let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut status, mut reason) = (None, None);
+    let (mut read, mut heard, mut fed, mut too_large) = (false, false, false, false);
+    {
+        let mut reading = pin!(collect(stdout, &mut output, task.reply_bytes_max));
+        let mut hearing = pin!(relay(errors, &mut tail, stderr));
+        let mut feeding = pin!(feed(stdin, task.body));
+        let mut stop = pin!(stop);
+        let mut phase = Phase::Running;
+        let mut alarm = pin!(sleep_until(Instant::now()));
+        loop {
+            tokio::select! {
+                biased;
+                why = &mut stop, if phase == Phase::Running => {
+                    reason = Some(why);
+                    group.terminate();
+                    phase = Phase::Told { kill_at: Instant::now() + GRACE };
+                    alarm.as_mut().reset(Instant::now() + LOOK);
+                }
+                fits = &mut reading, if !read => {
+                    read = true;
+                    if !fits && phase == Phase::Running {
+                        too_large = true;
+                        group.kill();
+                        phase = Phase::Killed;
+                        alarm.as_mut().reset(Instant::now() + LINGER);
+                    }
+                }
+                () = &mut hearing, if !heard => heard = true,
+                () = &mut feeding, if !fed => fed = true,
+                end = child.wait(), if status.is_none() => {
+                    status = Some(end);
+                    if phase == Phase::Running {
+                        alarm.as_mut().reset(Instant::now() + LINGER);
+                    }
+                }
+                () = &mut alarm, if status.is_some() || phase != Phase::Running => match phase {
+                    Phase::Told { kill_at } if Instant::now() < kill_at => {
+                        alarm.as_mut().reset(Instant::now() + LOOK);
+                    }
+                    Phase::Running | Phase::Told { .. } => {
+                        group.kill();
+                        phase = Phase::Killed;
+                        alarm.as_mut().reset(Instant::now() + LINGER);
+                    }
+                    Phase::Killed => break,
+                },
+            }
+            let told = matches!(phase, Phase::Told { .. });
+            if status.is_some() && read && heard && !(told && group.is_alive()) {
+                break;
+            }
+        }
+    }
+    group.release();
+    let Some(status) = status else { return failed("killed, and the system has not ended it yet") };
+    verdict(status, reason, too_large.then_some(task.reply_bytes_max).flatten(), output, &tail)
+}
+
+fn failed(text: impl Into<String>) -> Run {
+    Run::Failed { text: text.into(), permanent: false }
+}
+
+fn verdict(
+    status: io::Result<ExitStatus>,
+    reason: Option<&str>,
+    exceeded: Option<usize>,
+    output: Vec<u8>,
+    tail: &Tail,
+) -> Run {
+    if let Some(bytes_max) = exceeded {
+        let text = format!("{}: the program wrote more than {bytes_max} bytes", Code::OutputTooLarge.name());
+        return Run::Failed { text, permanent: true };
+    }
+    if let Some(reason) = reason {
+        return failed(tail.below(&format!("stopped: {reason}")));
+    }
+    match status {
+        Ok(status) if status.success() => Run::Done(output),
+        Ok(status) => failed(tail.below(&match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(signal)) => format!("ended by signal {signal}"),
+            (None, None) => status.to_string(),
+        })),
+        Err(error) => failed(format!("the program cannot be waited for: {error}")),
+    }
+}
+
+/// Writes the body. A program that does not want it is free not to read it.
+async fn feed(stdin: Option<ChildStdin>, body: Bytes) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(&body).await;
+    }
+}
+
+/// Reads stdout to its end; false if it is longer than allowed. Never holds more than allowed.
+async fn collect(stdout: Option<ChildStdout>, output: &mut Vec<u8>, bytes_max: Option<usize>) -> bool {
+    let Some(mut stdout) = stdout else { return true };
+    let mut piece = vec![0; READ_BYTES];
+    loop {
+        // A pipe that cannot be read has ended.
+        let count = stdout.read(&mut piece).await.unwrap_or(0);
+        if count == 0 {
+            return true;
+        }
+        let Some(bytes_max) = bytes_max else { continue };
+        let wanted = output.len() + count;
+        if wanted > bytes_max {
+            output.clear();
+            output.shrink_to_fit();
+            return false;
+        }
+        if output.capacity() < wanted {
+            let room = wanted.max(output.len().saturating_mul(2)).min(bytes_max);
+            output.reserve_exact(room - output.len());
+        }
+        output.extend_from_slice(&piece[..count]);
+    }
+}
+
+/// Reads stderr to its end: whole lines go on to ours, the end of it all is kept.
+async fn relay(errors: Option<ChildStderr>, tail: &mut Tail, stderr: &Sender) {
+    let Some(mut errors) = errors else { return };
+    let mut piece = vec![0; READ_BYTES / 8];
+    let mut line: Vec<u8> = Vec::new();
+    loop {
+        let count = errors.read(&mut piece).await.unwrap_or(0);
+        if count == 0 {
+            break;
+        }
+        tail.push(&piece[..count]);
+        line.extend_from_slice(&piece[..count]);
+        let end = match line.iter().rposition(|byte| *byte == b'\n') {
+            Some(place) => place + 1,
+            None if line.len() > READ_BYTES => line.len(),
+            None => continue,
+        };
+        let rest = line.split_off(end);
+        let whole = std::mem::replace(&mut line, rest);
+        // Nobody takes it only when everything ends.
+        let _ = stderr.send(whole.into()).await;
+    }
+    if !line.is_empty() {
+        let _ = stderr.send(line.into()).await;
+    }
+}
+
+/// The last bytes of a program's stderr.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    fn push(&mut self, piece: &[u8]) {
+        self.bytes.extend_from_slice(piece);
+        let excess = self.bytes.len().saturating_sub(limits::FAILURE_BYTES_MAX);
+        self.bytes.drain(..excess);
+    }
+
+    /// The text of a failure: what happened, then the end of stderr, 4 KiB in all.
+    fn below(&self, what: &str) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let text = text.trim();
+        if text.is_empty() {
+            return what.to_owned();
+        }
+        let room = limits::FAILURE_BYTES_MAX.saturating_sub(what.len() + 2);
+        let start = (text.len().saturating_sub(room)..=text.len()).find(|place| text.is_char_boundary(*place));
+        format!("{what}: {}", &text[start.unwrap_or(text.len())..])
+    }
+}
+
+#[cfg(test)]
+mod tests;

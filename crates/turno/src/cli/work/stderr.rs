@@ -1,0 +1,47 @@
+//! What programs write to stderr goes on to ours, without ever holding up the connection to the broker.
+
+use std::io::{self, Write as _};
+use std::sync::mpsc as std_mpsc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+/// Pieces that wait to be written. More: the programs wait.
+const PIECES_MAX: usize = 64;
+/// How long the last pieces may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Where a program's stderr goes.
+pub(super) type Sender = mpsc::Sender<Bytes>;
+
+/// A thread that writes to our stderr.
+pub(super) struct StderrPipe {
+    sender: Sender,
+    done: std_mpsc::Receiver<()>,
+}
+
+impl StderrPipe {
+    pub(super) fn start() -> Self {
+        let (sender, mut pieces) = mpsc::channel::<Bytes>(PIECES_MAX);
+        let (tell, done) = std_mpsc::channel();
+        std::thread::spawn(move || {
+            while let Some(piece) = pieces.blocking_recv() {
+                // Nobody can be told that stderr is gone.
+                let _ = io::stderr().lock().write_all(&piece);
+            }
+            let _ = tell.send(());
+        });
+        Self { sender, done }
+    }
+
+    pub(super) fn sender(&self) -> Sender {
+        self.sender.clone()
+    }
+
+    /// Waits for the last pieces, if all programs are gone.
+    pub(super) fn finish(self) {
+        drop(self.sender);
+        let _ = self.done.recv_timeout(LAST_WORDS);
+    }
+}

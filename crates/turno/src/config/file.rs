@@ -1,0 +1,145 @@
+//! Configuration files: which ones count, and what stands on which line.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{self, KEYS, Key};
+use super::origin::Origin;
+use super::value::Raw;
+use super::world::World;
+use super::{Problem, nearest, unknown};
+
+/// Bytes of a configuration file. More: refused.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A key found in a file.
+pub(super) struct Found {
+    pub(super) key: &'static Key,
+    pub(super) raw: Raw,
+    pub(super) origin: Origin,
+}
+
+/// The files that count, in the order in which they are read: the named one, or the user's, or the machine's
+/// with its additions. A named file must exist.
+pub(super) fn find(world: &World, named: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
+    if let Some(path) = named {
+        return if path.is_file() {
+            Ok(vec![path.to_owned()])
+        } else {
+            Err(Problem::at(path.display(), "there is no such configuration file"))
+        };
+    }
+    if let Some(dir) = &world.config_dir {
+        let user = dir.join("turno").join("turno.toml");
+        if user.is_file() {
+            return Ok(vec![user]);
+        }
+    }
+    let machine = world.system_dir.join("turno.toml");
+    let mut files: Vec<PathBuf> = machine.is_file().then_some(machine).into_iter().collect();
+    if let Ok(entries) = fs::read_dir(world.system_dir.join("turno.d")) {
+        let mut additions: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+            .collect();
+        additions.sort();
+        files.extend(additions);
+    }
+    Ok(files)
+}
+
+/// What a file sets. What is wrong with it goes to `problems`.
+pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(problem) => {
+            problems.push(problem);
+            return Vec::new();
+        }
+    };
+    let mut walk = Walk { path, text: &text, found: Vec::new(), problems };
+    match DeTable::parse(&text) {
+        Ok(table) => walk.table("", table.get_ref()),
+        Err(error) => {
+            let line = error.span().map_or(1, |span| walk.line(&span));
+            let text = format!("not TOML: {}", error.message());
+            walk.problems.push(Problem::at(format_args!("{}:{line}", path.display()), text));
+        }
+    }
+    walk.found
+}
+
+fn read_text(path: &Path) -> Result<String, Problem> {
+    let fail = |error: std::io::Error| Problem::at(path.display(), format!("cannot be read: {error}"));
+    if fs::metadata(path).map_err(fail)?.len() > FILE_BYTES_MAX {
+        return Err(Problem::at(path.display(), "is larger than 1MiB, so it is no configuration file"));
+    }
+    fs::read_to_string(path).map_err(fail)
+}
+
+/// One pass over a file's tables.
+struct Walk<'a> {
+    path: &'a Path,
+    text: &'a str,
+    found: Vec<Found>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let name = format!("{prefix}{}", key.get_ref());
+            let inner = format!("{name}.");
+            if let Some(key_known) = keys::find(&name) {
+                let origin = self.origin(&key.span());
+                self.found.push(Found { key: key_known, raw: raw(value), origin });
+            } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
+                match value.get_ref() {
+                    DeValue::Table(table) => self.table(&inner, table),
+                    _ => self.problem(&key.span(), format!("{name} is a table: write [{name}] and its keys below")),
+                }
+            } else {
+                let near = nearest(&name, KEYS.iter().map(|key| key.name));
+                self.problem(&key.span(), unknown("key", &name, near));
+            }
+        }
+    }
+
+    fn problem(&mut self, span: &Range<usize>, text: String) {
+        let origin = self.origin(span);
+        self.problems.push(Problem::at(origin, text));
+    }
+
+    fn origin(&self, span: &Range<usize>) -> Origin {
+        Origin::File { path: self.path.to_owned(), line: self.line(span) }
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        self.text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
+    match value.get_ref() {
+        DeValue::String(text) => Raw::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Raw::Other("a number too large"), Raw::Integer)
+        }
+        DeValue::Array(items) => items
+            .iter()
+            .map(|item| match item.get_ref() {
+                DeValue::String(text) => Some(text.to_string()),
+                _ => None,
+            })
+            .collect::<Option<Vec<String>>>()
+            .map_or(Raw::Other("a list of mixed things"), Raw::List),
+        DeValue::Float(_) => Raw::Other("a fraction"),
+        DeValue::Boolean(_) => Raw::Other("a truth value"),
+        DeValue::Datetime(_) => Raw::Other("a date"),
+        DeValue::Table(_) => Raw::Other("a table"),
+    }
+}

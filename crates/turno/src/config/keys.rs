@@ -1,0 +1,156 @@
+//! The table of keys: everything that can be set.
+
+use turno_proto::model::limits;
+
+use super::kind::Kind;
+
+/// One thing that can be set.
+#[derive(Debug, PartialEq)]
+pub struct Key {
+    /// Its name in a file, with dots between tables.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What holds if nobody says otherwise.
+    pub default: Preset,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+/// A key's built-in value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// As it would be written.
+    Text(&'static str),
+    /// An empty list.
+    Empty,
+    /// The machine's name.
+    HostName,
+    /// `turno` inside the user's data directory.
+    DataDirectory,
+    /// Half of the memory this process may use.
+    HalfOfMemory,
+}
+
+impl Key {
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("TURNO_{}", self.name.replace('.', "__").replace('-', "_").to_uppercase())
+    }
+}
+
+/// The key of that name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+const SIZE_MAX: u64 = 1 << 30;
+const COUNT_MAX: u64 = u32::MAX as u64;
+const DAY_MS: u64 = 86_400_000;
+
+/// Every key, in the order in which they are shown.
+pub static KEYS: &[Key] = &[
+    Key {
+        name: "name",
+        kind: Kind::Text,
+        default: Preset::HostName,
+        doc: "the broker's name, for people and for other brokers",
+    },
+    Key {
+        name: "data",
+        kind: Kind::Path,
+        default: Preset::DataDirectory,
+        doc: "the broker's own directory; its Unix socket is in it",
+    },
+    Key {
+        name: "url",
+        kind: Kind::Urls,
+        default: Preset::Empty,
+        doc: "brokers that commands talk to, in order of preference",
+    },
+    Key {
+        name: "brokers",
+        kind: Kind::Urls,
+        default: Preset::Empty,
+        doc: "brokers that clients and workers are told of, in order of preference",
+    },
+    Key {
+        name: "listen.native",
+        kind: Kind::Listen,
+        default: Preset::Text("127.0.0.1:7460"),
+        doc: "addresses of the native listener; port 0 takes a free one",
+    },
+    Key {
+        name: "limits.message",
+        kind: Kind::Size { min: limits::GREETING_FRAME_BYTES_MAX as u64, max: SIZE_MAX },
+        default: Preset::Text("16MiB"),
+        doc: "longest message with its header; longer ones are refused",
+    },
+    Key {
+        name: "limits.connections",
+        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        default: Preset::Text("10_000"),
+        doc: "connections at a time; more are refused",
+    },
+    Key {
+        name: "limits.queues",
+        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        default: Preset::Text("100_000"),
+        doc: "queues at a time; more are refused",
+    },
+    Key {
+        name: "limits.in-flight",
+        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        default: Preset::Text("100_000"),
+        doc: "unanswered requests of one connection; more are refused",
+    },
+    Key {
+        name: "limits.memory",
+        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        default: Preset::HalfOfMemory,
+        doc: "bytes of messages held in memory; beyond it new ones are refused",
+    },
+    Key {
+        name: "limits.dead",
+        kind: Kind::Count { min: 0, max: COUNT_MAX },
+        default: Preset::Text("10_000"),
+        doc: "dead letters kept per queue; beyond it the oldest goes",
+    },
+    Key {
+        name: "heartbeat",
+        kind: Kind::Duration { min_ms: limits::HEARTBEAT_MS_MIN as u64, max_ms: limits::HEARTBEAT_MS_MAX as u64 },
+        default: Preset::Text("5s"),
+        doc: "a peer is given up after three of these in silence",
+    },
+    Key {
+        name: "request.deadline",
+        kind: Kind::Duration { min_ms: 1, max_ms: limits::REQUEST_DEADLINE_MS_MAX as u64 },
+        default: Preset::Text("30s"),
+        doc: "how long a request that names no deadline may take",
+    },
+    Key {
+        name: "queue.defaults.lease",
+        kind: Kind::OptionalDuration,
+        default: Preset::Text("none"),
+        doc: "how long a worker may hold a delivery without extending it; none: as long as it is connected",
+    },
+    Key {
+        name: "queue.defaults.policy",
+        kind: Kind::Choice(&["lru", "fill"]),
+        default: Preset::Text("lru"),
+        doc: "whose turn it is: lru spreads, fill keeps late-comers idle",
+    },
+    Key {
+        name: "drain.timeout",
+        kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
+        default: Preset::Text("30s"),
+        doc: "how long a broker that shuts down waits for what runs",
+    },
+    Key { name: "log.level", kind: Kind::LogFilter, default: Preset::Text("info"), doc: "which log lines are written" },
+    Key {
+        name: "log.format",
+        kind: Kind::Choice(&["auto", "text", "json"]),
+        default: Preset::Text("auto"),
+        doc: "how log lines look; auto suits a terminal, a pipe and the journal",
+    },
+];

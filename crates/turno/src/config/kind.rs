@@ -1,0 +1,236 @@
+//! What sort of value a key takes, and how one is read.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+use turno_proto::model::units;
+
+use super::value::{Raw, Value};
+
+/// The sort of a key's value. Ranges include both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text that is not empty.
+    Text,
+    /// A place in the file system.
+    Path,
+    /// Addresses to listen on.
+    Listen,
+    /// Addresses of brokers, in order of preference.
+    Urls,
+    /// Bytes.
+    Size {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// A number of things.
+    Count {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// A length of time.
+    Duration {
+        /// The shortest, in milliseconds.
+        min_ms: u64,
+        /// The longest, in milliseconds.
+        max_ms: u64,
+    },
+    /// A length of time, or `none`.
+    OptionalDuration,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Which log lines are wanted.
+    LogFilter,
+}
+
+impl Kind {
+    /// Reads a value; the error says what is expected.
+    pub fn read(self, raw: &Raw) -> Result<Value, String> {
+        self.parse(raw).ok_or_else(|| self.expected())
+    }
+
+    fn parse(self, raw: &Raw) -> Option<Value> {
+        match (self, raw) {
+            (Self::Listen | Self::Urls, raw) => self.parse_list(&items(raw)?),
+            (Self::Size { .. }, Raw::Integer(number)) => self.size(u64::try_from(*number).ok()?),
+            (Self::Count { .. }, Raw::Integer(number)) => self.count(u64::try_from(*number).ok()?),
+            (_, Raw::Text(text)) => self.parse_text(text),
+            _ => None,
+        }
+    }
+
+    fn parse_text(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Text if text.trim().is_empty() => None,
+            Self::Text => Some(Value::Text(text.to_owned())),
+            Self::Path if text.is_empty() => None,
+            Self::Path => Some(Value::Path(PathBuf::from(text))),
+            Self::Listen | Self::Urls => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
+            Self::Size { .. } => self.size(units::parse_size(text).ok()?),
+            Self::Count { .. } => self.count(units::parse_count(text).ok()?),
+            Self::Duration { min_ms, max_ms } => {
+                let duration = units::parse_duration(text).ok()?;
+                let range = Duration::from_millis(min_ms)..=Duration::from_millis(max_ms);
+                range.contains(&duration).then_some(Value::Duration(duration))
+            }
+            Self::OptionalDuration if text == "none" => Some(Value::None),
+            Self::OptionalDuration => {
+                let duration = units::parse_duration(text).ok()?;
+                (!duration.is_zero()).then_some(Value::Duration(duration))
+            }
+            Self::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+            Self::LogFilter => {
+                let fits = !text.trim().is_empty() && EnvFilter::try_new(text).is_ok();
+                fits.then(|| Value::Text(text.to_owned()))
+            }
+        }
+    }
+
+    fn parse_list(self, items: &[String]) -> Option<Value> {
+        if self == Self::Urls {
+            return items.iter().all(|item| is_url(item)).then(|| Value::List(items.to_vec()));
+        }
+        let addresses: Option<Vec<SocketAddr>> = items.iter().map(|item| parse_listen(item)).collect();
+        addresses.filter(|list| !list.is_empty()).map(Value::Listen)
+    }
+
+    fn size(self, bytes: u64) -> Option<Value> {
+        let Self::Size { min, max } = self else { return None };
+        (min..=max).contains(&bytes).then_some(Value::Size(bytes))
+    }
+
+    fn count(self, number: u64) -> Option<Value> {
+        let Self::Count { min, max } = self else { return None };
+        (min..=max).contains(&number).then_some(Value::Count(number))
+    }
+
+    /// What a value looks like, for the end of "expected …".
+    pub fn expected(self) -> String {
+        let duration = |ms| units::format_duration(Duration::from_millis(ms));
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Path => "a path".to_owned(),
+            Self::Listen => "addresses like [\"127.0.0.1:7460\"]".to_owned(),
+            Self::Urls => "addresses like [\"turno://127.0.0.1:7460\", \"unix:/path\"]".to_owned(),
+            Self::Size { min, max } => {
+                format!("a size like \"64KiB\", from {} to {}", units::format_size(min), units::format_size(max))
+            }
+            Self::Count { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Duration { min_ms, max_ms } => {
+                format!("a duration like \"30s\", from {} to {}", duration(min_ms), duration(max_ms))
+            }
+            Self::OptionalDuration => "a duration like \"30s\", or \"none\"".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::LogFilter => "a level (error, warn, info, debug, trace) or target=level, parted by commas".to_owned(),
+        }
+    }
+}
+
+/// Reads `127.0.0.1:7460`, `[::1]:7460` and `localhost:7460`; other names would make the meaning depend on
+/// a name server.
+fn parse_listen(text: &str) -> Option<SocketAddr> {
+    if let Some(port) = text.strip_prefix("localhost:") {
+        return Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
+    }
+    text.parse().ok()
+}
+
+/// Whether it may be a broker's address. The client library has the last word; here the obvious is told with
+/// file and line.
+fn is_url(text: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "{}\"'".contains(c);
+    match text.strip_prefix("unix:") {
+        Some(path) => !path.is_empty(),
+        None => {
+            let place = text.strip_prefix("turno://").unwrap_or(text);
+            !place.is_empty() && !place.contains("://") && !place.chars().any(odd)
+        }
+    }
+}
+
+fn items(raw: &Raw) -> Option<Vec<String>> {
+    let list: Vec<String> = match raw {
+        Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        Raw::List(items) => items.iter().flat_map(|item| item.split(',')).map(|item| item.trim().to_owned()).collect(),
+        Raw::Integer(_) | Raw::Other(_) => return None,
+    };
+    (!list.iter().any(String::is_empty)).then_some(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Raw {
+        Raw::Text(text.to_owned())
+    }
+
+    #[test]
+    fn each_kind_reads_its_own_and_nothing_else() {
+        let size = Kind::Size { min: 4096, max: 1 << 30 };
+        let count = Kind::Count { min: 1, max: 100 };
+        let duration = Kind::Duration { min_ms: 250, max_ms: 60_000 };
+        let word = Kind::Choice(&["lru", "fill"]);
+        let table = [
+            (size, text("64KiB"), Some(Value::Size(65_536))),
+            (size, Raw::Integer(4096), Some(Value::Size(4096))),
+            (size, text("1KiB"), None),
+            (size, Raw::Integer(-1), None),
+            (count, text("1_0"), Some(Value::Count(10))),
+            (count, Raw::Integer(101), None),
+            (count, text("ten"), None),
+            (duration, text("5s"), Some(Value::Duration(Duration::from_secs(5)))),
+            (duration, text("100ms"), None),
+            (duration, Raw::Integer(5), None),
+            (Kind::OptionalDuration, text("none"), Some(Value::None)),
+            (Kind::OptionalDuration, text("2m"), Some(Value::Duration(Duration::from_secs(120)))),
+            (Kind::OptionalDuration, text("0"), None),
+            (word, text("fill"), Some(Value::Text("fill".to_owned()))),
+            (word, text("random"), None),
+            (Kind::LogFilter, text("info,turno::link=debug"), Some(Value::Text("info,turno::link=debug".to_owned()))),
+            (Kind::LogFilter, text("turno=loud"), None),
+            (Kind::Text, text(" "), None),
+            (Kind::Text, Raw::Other("a table"), None),
+        ];
+        for (kind, raw, expected) in table {
+            assert_eq!(kind.read(&raw).ok(), expected, "{kind:?} {raw}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_brokers() {
+        for good in ["turno://a:1", "a:1,b", "unix:/run/t.sock", "turno://[::1]:7460/"] {
+            assert!(Kind::Urls.read(&text(good)).is_ok(), "{good}");
+        }
+        for bad in ["", "a:1,", "http://a", "unix:", "turno://", "a b"] {
+            assert!(Kind::Urls.read(&text(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_to_listen_on() {
+        let table = [
+            ("127.0.0.1:7460", Some(1)),
+            ("127.0.0.1:0, [::1]:7460", Some(2)),
+            ("localhost:7460", Some(1)),
+            ("0.0.0.0:7460", Some(1)),
+            ("7460", None),
+            ("example.org:7460", None),
+            ("127.0.0.1:7460,", None),
+            ("", None),
+        ];
+        for (typed, count) in table {
+            let list = match Kind::Listen.read(&text(typed)) {
+                Ok(Value::Listen(list)) => Some(list.len()),
+                _ => None,
+            };
+            assert_eq!(list, count, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Who beats whom, and what is told about mistakes.
+
+use std::fs;
+
+use super::*;
+
+struct Home {
+    dir: tempfile::TempDir,
+    world: World,
+}
+
+impl Home {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World {
+            environment: Default::default(),
+            config_dir: Some(dir.path().join("config")),
+            data_dir: Some(dir.path().join("share")),
+            system_dir: dir.path().join("etc"),
+            host: "rb-1".to_owned(),
+            memory: 8 << 30,
+        };
+        Self { dir, world }
+    }
+
+    fn put(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn variable(mut self, name: &str, text: &str) -> Self {
+        self.world.environment.insert(name.to_owned(), text.to_owned());
+        self
+    }
+
+    fn load(&self, flags: &[Flag]) -> Config {
+        Config::load(&self.world, None, flags).unwrap()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let problems = Config::load(&self.world, None, &[]).unwrap_err();
+        let base = format!("{}/", self.dir.path().display());
+        problems.iter().map(|problem| problem.to_string().replace(&base, "")).collect()
+    }
+}
+
+fn shown(config: &Config, name: &str) -> (String, String) {
+    let setting = config.settings().iter().find(|setting| setting.key.name == name).unwrap();
+    (setting.value.to_string(), setting.origin.to_string())
+}
+
+fn flag(key: &'static str, text: &str) -> Flag {
+    Flag { flag: "--flag", key, raw: Raw::Text(text.to_owned()) }
+}
+
+#[test]
+fn without_a_word_the_defaults_hold() {
+    let home = Home::new();
+    let settings = home.load(&[]).typed();
+    assert_eq!(settings.name, "rb-1");
+    assert_eq!(settings.data, home.dir.path().join("share/turno"));
+    assert_eq!(settings.socket(), home.dir.path().join("share/turno/turno.sock"));
+    assert_eq!(settings.listen, ["127.0.0.1:7460".parse().unwrap()]);
+    assert_eq!((settings.url, settings.brokers), (vec![], vec![]));
+    assert_eq!(settings.limits.memory_bytes_max, 4 << 30);
+    let limits = turno_proto::model::Limits { memory_bytes_max: 4 << 30, ..Default::default() };
+    assert_eq!(settings.limits, limits);
+    assert_eq!(settings.heartbeat_ms, 5_000);
+    assert_eq!((settings.lease, settings.policy), (None, turno_engine::Policy::LeastRecentlyUsed));
+    assert_eq!(settings.drain_timeout.as_secs(), 30);
+    assert_eq!((settings.log_level.as_str(), settings.log_format), ("info", LogFormat::Auto));
+}
+
+#[test]
+fn a_flag_beats_the_environment_beats_a_file_beats_the_default() {
+    let home = Home::new();
+    let file = home.put("config/turno/turno.toml", "# mine\nheartbeat = \"1s\"\n\n[drain]\ntimeout = \"2m\"\n");
+    let home = home.variable("TURNO_HEARTBEAT", "2s");
+    let config = home.load(&[flag("heartbeat", "3s")]);
+    assert_eq!(shown(&config, "heartbeat"), ("3s".to_owned(), "flag --flag".to_owned()));
+    let config = home.load(&[]);
+    assert_eq!(shown(&config, "heartbeat"), ("2s".to_owned(), "environment TURNO_HEARTBEAT".to_owned()));
+    assert_eq!(shown(&config, "drain.timeout"), ("2m".to_owned(), format!("{}:5", file.display())));
+    assert_eq!(shown(&config, "log.level"), ("info".to_owned(), "default".to_owned()));
+    assert_eq!(config.files(), [file]);
+}
+
+#[test]
+fn every_key_can_be_set_by_file_and_by_variable() {
+    let texts = [
+        ("name", "n", "\"n\""),
+        ("data", "/d", "\"/d\""),
+        ("url", "turno://a:1,unix:/s", "[\"turno://a:1\", \"unix:/s\"]"),
+        ("brokers", "turno://a:1,turno://b:2", "[\"turno://a:1\", \"turno://b:2\"]"),
+        ("listen.native", "127.0.0.1:1,[::1]:2", "[\"127.0.0.1:1\", \"[::1]:2\"]"),
+        ("limits.message", "1MiB", "\"1MiB\""),
+        ("limits.connections", "7", "7"),
+        ("limits.queues", "8", "8"),
+        ("limits.in-flight", "9", "9"),
+        ("limits.memory", "2GiB", "\"2GiB\""),
+        ("limits.dead", "0", "0"),
+        ("heartbeat", "1s", "\"1s\""),
+        ("request.deadline", "1m", "\"1m\""),
+        ("queue.defaults.lease", "2m", "\"2m\""),
+        ("queue.defaults.policy", "fill", "\"fill\""),
+        ("drain.timeout", "10s", "\"10s\""),
+        ("log.level", "debug", "\"debug\""),
+        ("log.format", "json", "\"json\""),
+    ];
+    assert_eq!(texts.map(|(name, ..)| name).to_vec(), KEYS.iter().map(|key| key.name).collect::<Vec<_>>());
+    let (by_file, mut by_variable) = (Home::new(), Home::new());
+    let toml: String = texts.iter().map(|(name, _, toml)| format!("{name} = {toml}\n")).collect();
+    by_file.put("config/turno/turno.toml", &toml);
+    for (key, (_, text, _)) in KEYS.iter().zip(texts) {
+        by_variable = by_variable.variable(&key.variable(), text);
+    }
+    let (by_file, by_variable) = (by_file.load(&[]), by_variable.load(&[]));
+    for (name, text, _) in texts {
+        assert_eq!(shown(&by_file, name).0, text, "{name}");
+        assert_eq!(shown(&by_variable, name).0, text, "{name}");
+    }
+    assert_eq!(by_file.typed(), by_variable.typed());
+    assert_eq!(KEYS.iter().find(|key| key.name == "limits.in-flight").unwrap().variable(), "TURNO_LIMITS__IN_FLIGHT");
+}
+
+/// Proves S1.15: TCP listeners and the place of the Unix socket are configurable.
+#[test]
+fn listeners_are_configurable() {
+    let home = Home::new();
+    home.put("config/turno/turno.toml", "data = \"/run/rb\"\nlisten.native = [\"127.0.0.1:0\", \"[::1]:7460\"]\n");
+    let settings = home.load(&[]).typed();
+    assert_eq!(settings.listen, ["127.0.0.1:0".parse().unwrap(), "[::1]:7460".parse().unwrap()]);
+    assert_eq!(settings.socket(), PathBuf::from("/run/rb/turno.sock"));
+}
+
+#[test]
+fn every_default_is_in_range_and_documented() {
+    let home = Home::new();
+    for key in KEYS {
+        assert!(home.world.default_of(key).is_ok(), "{}", key.name);
+        assert!(!key.doc.is_empty() && !key.doc.ends_with('.'), "{}", key.name);
+    }
+}
+
+#[test]
+fn the_users_file_hides_the_machines_and_additions_come_in_order() {
+    let home = Home::new();
+    home.put("etc/turno.toml", "name = \"machine\"\nheartbeat = \"1s\"\n");
+    home.put("etc/turno.d/20-b.toml", "name = \"b\"\n");
+    home.put("etc/turno.d/10-a.toml", "name = \"a\"\ndata = \"/a\"\n");
+    home.put("etc/turno.d/README", "not TOML");
+    let config = home.load(&[]);
+    assert_eq!(config.files().len(), 3);
+    assert_eq!(config.typed().name, "b");
+    assert_eq!((config.typed().data, config.typed().heartbeat_ms), ("/a".into(), 1_000));
+    home.put("config/turno/turno.toml", "name = \"mine\"\n");
+    let config = home.load(&[]);
+    assert_eq!((config.typed().name.as_str(), config.typed().heartbeat_ms), ("mine", 5_000));
+}
+
+#[test]
+fn a_named_file_is_the_only_one_and_must_exist() {
+    let home = Home::new();
+    home.put("config/turno/turno.toml", "name = \"mine\"\n");
+    let named = home.put("other.toml", "heartbeat = \"1s\"\n");
+    let config = Config::load(&home.world, Some(&named), &[]).unwrap();
+    assert_eq!((config.typed().name.as_str(), config.typed().heartbeat_ms), ("rb-1", 1_000));
+    let missing = Config::load(&home.world, Some(&home.dir.path().join("nope.toml")), &[]).unwrap_err();
+    assert!(missing[0].to_string().ends_with("nope.toml: there is no such configuration file"), "{missing:?}");
+}
+
+#[test]
+fn mistakes_name_their_place_and_what_is_expected() {
+    let table = [
+        ("listen.nativ = []\n", "config/turno/turno.toml:1: unknown key listen.nativ; did you mean listen.native?"),
+        (
+            "\n[limits]\nin_flight = 3\n",
+            "config/turno/turno.toml:3: unknown key limits.in_flight; did you mean limits.in-flight?",
+        ),
+        ("frobnicate = 1\n", "config/turno/turno.toml:1: unknown key frobnicate; `turno config show` lists every key"),
+        (
+            "name = \"a\"\nheartbeat = \"1h\"\n",
+            "config/turno/turno.toml:2: heartbeat = \"1h\": expected a duration like \"30s\", from 250ms to 1m",
+        ),
+        (
+            "[limits]\nqueues = \"many\"\n",
+            "config/turno/turno.toml:2: limits.queues = \"many\": expected a whole number from 1 to 4294967295",
+        ),
+        (
+            "[queue.defaults]\npolicy = \"random\"\n",
+            "config/turno/turno.toml:2: queue.defaults.policy = \"random\": expected one of lru, fill",
+        ),
+        ("name = true\n", "config/turno/turno.toml:1: name = a truth value: expected text"),
+        ("drain = 3\n", "config/turno/turno.toml:1: drain is a table: write [drain] and its keys below"),
+    ];
+    for (text, expected) in table {
+        let home = Home::new();
+        home.put("config/turno/turno.toml", text);
+        assert_eq!(home.problems(), [expected], "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_names_its_line() {
+    let home = Home::new();
+    home.put("config/turno/turno.toml", "name = \"a\"\nname = \n");
+    let problems = home.problems();
+    assert!(problems[0].starts_with("config/turno/turno.toml:2: not TOML: "), "{problems:?}");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let home = Home::new().variable("TURNO_HEARTBEAT", "soon").variable("TURNO_LISTEN__NATIV", "x");
+    home.put("config/turno/turno.toml", "nam = \"a\"\nlog.level = \"=\"\n");
+    let problems = home.problems();
+    assert_eq!(problems.len(), 4, "{problems:?}");
+    assert!(problems[2].starts_with("environment TURNO_HEARTBEAT: heartbeat = \"soon\": expected"), "{problems:?}");
+    assert!(problems[3].ends_with("did you mean TURNO_LISTEN__NATIVE?"), "{problems:?}");
+}
+
+#[test]
+fn other_variables_are_somebody_elses() {
+    let home = Home::new()
+        .variable("TURNO_QUEUE", "q")
+        .variable("TURNO_MESSAGE_ID", "17")
+        .variable("TURNO_OUTPUT", "json")
+        .variable("TURNO_DATA", "");
+    assert_eq!(shown(&home.load(&[]), "data").1, "default");
+}
+
+#[test]
+fn without_a_home_the_data_directory_must_be_named() {
+    let mut home = Home::new();
+    home.world.data_dir = None;
+    assert_eq!(home.problems(), ["there is no home directory; set `data` (or --data, TURNO_DATA)"]);
+    assert_eq!(home.load(&[flag("data", "/d")]).typed().data, PathBuf::from("/d"));
+}

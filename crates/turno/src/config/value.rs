@@ -1,0 +1,86 @@
+//! A value, as it was written and as it is meant.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use turno_proto::model::units;
+
+/// What stands in a file, a variable or a flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Raw {
+    /// Text. Where a list is wanted, its items are parted by commas.
+    Text(String),
+    /// A whole number; only files have them.
+    Integer(i64),
+    /// A list of texts; files and repeated flags have them.
+    List(Vec<String>),
+    /// Something no key takes, told in words.
+    Other(&'static str),
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::List(items) => write!(f, "{items:?}"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing is set.
+    None,
+    /// Text.
+    Text(String),
+    /// A place in the file system.
+    Path(PathBuf),
+    /// Texts in order.
+    List(Vec<String>),
+    /// Addresses to listen on.
+    Listen(Vec<SocketAddr>),
+    /// Bytes.
+    Size(u64),
+    /// A number of things.
+    Count(u64),
+    /// A length of time.
+    Duration(Duration),
+}
+
+impl Value {
+    /// As programs read it: durations in seconds, sizes in bytes.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::None => serde_json::Value::Null,
+            Self::Text(text) => text.clone().into(),
+            Self::Path(path) => path.display().to_string().into(),
+            Self::List(items) => items.clone().into(),
+            Self::Listen(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
+            Self::Size(number) | Self::Count(number) => (*number).into(),
+            Self::Duration(duration) => duration.as_secs_f64().into(),
+        }
+    }
+}
+
+/// As people write it, and as it can be read back.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Text(text) => f.write_str(text),
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::List(items) => f.write_str(&items.join(",")),
+            Self::Listen(addresses) => {
+                f.write_str(&addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+            }
+            Self::Size(bytes) => f.write_str(&units::format_size(*bytes)),
+            Self::Count(number) => write!(f, "{number}"),
+            Self::Duration(duration) => f.write_str(&units::format_duration(*duration)),
+        }
+    }
+}
