@@ -76,12 +76,18 @@ impl Engine {
         self.withhold(worker);
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
         out.effect(Effect::Closing { conn: worker, closing: Closing { reason, within_ms: 0 } });
-        if now {
-            while let Some(newest) = self.peers.worker(worker).and_then(|record| record.held.back()) {
-                self.give_back(newest);
-            }
+        if !now {
+            return Ok(self.worker_answer(worker));
         }
-        Ok(self.worker_answer(worker))
+        // One that deregistered is forgotten with the last delivery, but not before it is shown.
+        let leaving = std::mem::take(&mut self.peers.worker_mut(worker).leaving);
+        while let Some(newest) = self.peers.worker(worker).and_then(|record| record.held.back()) {
+            self.give_back(newest, out);
+        }
+        let answer = self.worker_answer(worker);
+        self.peers.worker_mut(worker).leaving = leaving;
+        self.forget_worker_if_gone(worker);
+        Ok(answer)
     }
 
     /// By id, or by name if only one worker has it.

@@ -84,7 +84,11 @@ impl Engine {
             let reserved_for = self.peers.worker(worker).and_then(|worker| worker.reserved_for);
             assert_eq!(reserved_for, Some(number), "a reservation is known on both sides");
             let head = queue.backlog.head().expect("a reservation is for a head that waits");
-            assert!(self.messages[head].cost > 1, "only a costly head reserves");
+            let cost = u32::from(self.messages[head].cost);
+            assert!(cost > 1, "only a costly head reserves");
+            let slots = self.peers.worker(worker).map_or(0, |worker| worker.slots.as_count());
+            assert!(slots >= cost, "the worker kept for a head is large enough for it");
+            assert!(self.drain.is_none(), "nobody is kept for anything in a drain");
         }
     }
 

@@ -47,8 +47,10 @@ impl Engine {
     pub(crate) fn place_new(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let (queue, cost) = (message.queue, u32::from(message.cost));
+        let in_time = !message.past_deadline(self.now);
         let place = self.queues.at_mut(queue);
-        if place.backlog.is_empty()
+        if in_time
+            && place.backlog.is_empty()
             && let Some(number) = self.settings.policy.pick(&place.rota, cost)
         {
             self.hand_over(index, number, out);
@@ -223,13 +225,19 @@ impl Engine {
         }
     }
 
-    /// Nobody has room for a costly head: the next worker that is large enough is kept free for it.
+    /// Nobody has room for a costly head: the next worker that is large enough is kept free for it. The head may
+    /// be another than last time: one of higher priority, or one that came back.
     fn reserve(&mut self, number: u32, cost: u32) {
-        let queue = self.queues.at(number);
-        if cost == 1 || queue.reserved.is_some() {
+        if let Some(kept) = self.queues.at(number).reserved {
+            if cost > 1 && self.peers.worker_mut(kept).slots.as_count() >= cost {
+                return;
+            }
+            self.release_reservation(number);
+        }
+        if cost == 1 {
             return;
         }
-        let candidate = queue.turns().map(|(_, consumer)| consumer.worker).find(|worker| {
+        let candidate = self.queues.at(number).turns().map(|(_, consumer)| consumer.worker).find(|worker| {
             self.peers.get(*worker).is_some_and(|peer| {
                 let record = peer.worker.as_deref().expect("consumers are workers");
                 let able = peer.ready && !record.draining && !record.leaving;

@@ -4,7 +4,7 @@ use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
 
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{State, Wants};
+use crate::message::{Origin, State, Wants};
 
 /// The broker is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,10 @@ impl Engine {
         for peer in self.peers.iter() {
             out.effect(Effect::Closing { conn: peer.id, closing });
         }
+        let kept = self.queues.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
+        for number in kept.collect::<Vec<u32>>() {
+            self.release_reservation(number);
+        }
         let waiting: Vec<u32> = self
             .messages
             .iter()
@@ -58,6 +62,20 @@ impl Engine {
         Some(Closing { reason: ClosingReason::Shutdown, within_ms: until.millis_left(self.now) })
     }
 
+    /// Nothing is handed out during a drain: a request that would go to another worker goes back to its caller.
+    pub(crate) fn returned_to_caller(&mut self, index: u32, out: &mut impl Sink) -> bool {
+        if self.messages[index].wants != Wants::Reply {
+            return false;
+        }
+        match &mut self.drain {
+            None => return false,
+            Some(Drain::Running { returned, .. }) => *returned += 1,
+            Some(Drain::Over) => {}
+        }
+        self.end_without_reply(index, Code::Closing, out);
+        true
+    }
+
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
         if let Some(Drain::Running { returned, .. }) = self.drain
             && self.stats.in_flight == 0
@@ -72,11 +90,18 @@ impl Engine {
         if self.now < until {
             return;
         }
-        for (_, message) in self.messages.iter() {
-            if let (State::Held { .. }, Some(origin)) = (message.state, message.origin) {
-                let payload = Payload::default();
-                out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code: Code::Closing, payload });
-            }
+        let running: Vec<(u32, Origin)> = self
+            .messages
+            .iter()
+            .filter(|(_, message)| matches!(message.state, State::Held { .. }))
+            .filter_map(|(index, message)| Some((index, message.origin?)))
+            .collect();
+        for (index, Origin { conn, seq }) in running {
+            // This was its outcome: a reply that still comes has no caller.
+            self.disown(index);
+            // Not `closing`: that promises that nobody has begun with it.
+            let code = Code::ConnectionLost;
+            out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
         }
         self.end_drain(returned, self.stats.in_flight, out);
     }

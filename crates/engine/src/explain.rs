@@ -59,7 +59,7 @@ impl Engine {
         {
             return Reason::Reserved { worker: worker.id, cost: message.cost, free: worker.room() };
         }
-        if queue.rota.first_with(1).is_some() {
+        if ahead > 0 && queue.rota.first_with(1).is_some() {
             return Reason::Behind { ahead };
         }
         Reason::AllBusy { workers, used, ahead }

@@ -46,7 +46,7 @@ impl Engine {
     ) {
         let seq = message.seq;
         let wants = if no_reply { Wants::Nothing } else { Wants::Reply };
-        match self.admit(conn, &message, fail_fast) {
+        match self.admit_request(conn, &message, fail_fast) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.requests);
                 let index = self.take_in(queue, message, wants, Some(Origin { conn, seq }));
@@ -58,7 +58,7 @@ impl Engine {
 
     pub(crate) fn send(&mut self, conn: ConnId, message: Outgoing, out: &mut impl Sink) {
         let seq = message.seq;
-        match self.admit(conn, &message, false) {
+        match self.admit(conn, &message) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
                 let index = self.take_in(queue, message, Wants::Settling, None);
@@ -69,9 +69,21 @@ impl Engine {
         }
     }
 
+    /// As [`Self::admit`], and what is asked of requests only.
+    fn admit_request(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
+        let queue = self.admit(conn, message)?;
+        let unanswered = self.peers.get(conn).map_or(0, |peer| peer.owned.len());
+        if unanswered >= self.settings.limits.in_flight_max {
+            return Err(Code::TooManyInFlight);
+        }
+        if fail_fast && self.queues.at(queue).rota.len() == 0 {
+            return Err(Code::NoResponder);
+        }
+        Ok(queue)
+    }
+
     /// The queue a message goes to, or why it goes nowhere.
-    fn admit(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
-        let limits = &self.settings.limits;
+    fn admit(&self, conn: ConnId, message: &Outgoing) -> Result<u32, Code> {
         let peer = self.peers.get(conn).ok_or(Code::CallerGone)?;
         let queue = peer.queue_of(message.handle).ok_or(Code::UnknownHandle)?;
         if message.priority.is_some_and(|priority| priority > limits::PRIORITY_MAX) || message.cost == Some(0) {
@@ -80,14 +92,8 @@ impl Engine {
         if self.drain.is_some() {
             return Err(Code::Closing);
         }
-        if self.stats.bytes + bytes_of(message.payload.len()) > limits.memory_bytes_max {
+        if self.stats.bytes + bytes_of(message.payload.len()) > self.settings.limits.memory_bytes_max {
             return Err(Code::OverMemory);
-        }
-        if peer.owned.len() >= limits.in_flight_max {
-            return Err(Code::TooManyInFlight);
-        }
-        if fail_fast && self.queues.at(queue).rota.len() == 0 {
-            return Err(Code::NoResponder);
         }
         Ok(queue)
     }

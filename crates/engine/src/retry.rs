@@ -1,5 +1,6 @@
 //! An attempt failed: another one, or the end (S2.33 to S2.37).
 
+use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
 use crate::chain::Lane;
@@ -48,6 +49,9 @@ impl Engine {
             self.count(queue, |counters| &mut counters.lost);
         }
         if self.may_try_again(index, &cause) {
+            if self.returned_to_caller(index, out) {
+                return;
+            }
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
             self.place_again(index);
@@ -75,11 +79,23 @@ impl Engine {
     }
 
     /// Gives a delivery back as if it had never been handed out: no attempt counts.
-    pub(crate) fn give_back(&mut self, index: u32) {
-        let queue = self.messages[index].queue;
-        if matches!(self.messages[index].state, State::Stopping { .. }) || self.messages[index].wants == Wants::Nothing
-        {
+    pub(crate) fn give_back(&mut self, index: u32, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        let queue = message.queue;
+        let over = match message.wants {
+            Wants::Reply => message.origin.is_none(),
+            Wants::Nothing => true,
+            Wants::Settling => false,
+        };
+        if over || matches!(message.state, State::Stopping { .. }) {
             self.finish(index, End::Otherwise);
+            return;
+        }
+        if message.wants == Wants::Reply && message.streamed {
+            self.end_without_reply(index, Code::WorkerLost, out);
+            return;
+        }
+        if self.returned_to_caller(index, out) {
             return;
         }
         self.release(index);
@@ -135,7 +151,8 @@ fn last_words(cause: Cause) -> Payload {
     let code = cause.code();
     let (_, body) = cause.into_payload().split();
     match code {
-        Code::Failed => Payload::body(body.slice(..body.len().min(limits::FAILURE_BYTES_MAX))),
+        // Copied: a slice would keep the worker's whole frame for as long as the letter lies here.
+        Code::Failed => Payload::body(Bytes::copy_from_slice(&body[..body.len().min(limits::FAILURE_BYTES_MAX)])),
         _ => Payload::body(code.text().what),
     }
 }

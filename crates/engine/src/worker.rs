@@ -50,7 +50,6 @@ impl Engine {
 
     pub(crate) fn resize(&mut self, conn: ConnId, slots: Slots) -> Result<(), Code> {
         self.registered(conn)?.resize(slots);
-        self.unreserve_if_too_small(conn);
         self.offer(conn);
         Ok(())
     }
@@ -150,17 +149,6 @@ impl Engine {
         self.show_room(conn);
     }
 
-    fn unreserve_if_too_small(&mut self, conn: ConnId) {
-        let worker = self.peers.worker_mut(conn);
-        if let Some(queue) = worker.reserved_for {
-            let slots = worker.slots.as_count();
-            let head = self.queues.at(queue).backlog.head().expect("a reservation is for the head of a backlog");
-            if slots < u32::from(self.messages[head].cost) {
-                self.unreserve(conn);
-            }
-        }
-    }
-
     fn unreserve(&mut self, conn: ConnId) {
         let reserved = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()?.reserved_for.take());
         if let Some(queue) = reserved {
@@ -180,7 +168,7 @@ impl Engine {
     fn leave(&mut self, conn: ConnId, Consuming { queue, number }: Consuming) {
         if self.queues.at(queue).reserved == Some(conn) {
             self.unreserve(conn);
-            self.show_room(conn);
+            self.offer(conn);
         }
         self.queues.at_mut(queue).leave(number);
         self.queues.forget_if_idle(queue);

@@ -1,0 +1,268 @@
+//! What an admin sees and changes.
+
+use turno_engine::Settings;
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::view::{BrokerView, Counters, QueueView, WorkerState, WorkerView};
+use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Slots, limits};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, closing, delivered, reply, sent, turn, undelivered};
+
+/// A worker changed by an admin: as it is afterwards, and what follows.
+fn change(desk: &mut Desk, call: AdminCall) -> (Result<WorkerView, Code>, Vec<Seen>) {
+    let (answer, seen) = desk.admin(call);
+    let view = answer.map(|answer| match answer {
+        AdminAnswer::Worker { worker } => *worker,
+        other => panic!("{other:?} is no worker"),
+    });
+    (view, seen)
+}
+
+fn stop(worker: &str, now: bool) -> AdminCall {
+    AdminCall::WorkerStop { worker: worker.to_owned(), now }
+}
+
+/// Proves S1.16: the broker tells what it has and what happened, and nothing else has to be asked for.
+#[test]
+fn the_broker_as_it_is_shown() {
+    let settings = Settings { name: "b1".to_owned(), version: "9.9".to_owned(), ..Settings::default() };
+    let mut desk = Desk::with(settings);
+    let (worker, client) = (desk.worker(4, &["q"]), desk.client());
+    let (_unlimited, _) = desk.joining(Slots::Unlimited, &["mail"]);
+    assert_eq!(desk.request(client, ask(1, "q", "abc").cost(4)), [turn(worker, "abc").cost(4)]);
+    assert_eq!(desk.send(client, ask(2, "q", "de")).1, []);
+    assert_eq!(desk.pass(1_234), []);
+    let counters = Counters { requests: 1, sends: 1, deliveries: 1, ..Counters::default() };
+    assert_eq!(
+        desk.status(),
+        BrokerView {
+            name: "b1".to_owned(),
+            version: "9.9".to_owned(),
+            up_ms: 1_234,
+            draining: false,
+            connections: 3,
+            workers: 2,
+            slots: 4,
+            slots_used: 4,
+            queues: 2,
+            ready: 1,
+            in_flight: 1,
+            dead: 0,
+            bytes: 128 + 3 + 128 + 2,
+            bytes_max: Limits::default().memory_bytes_max,
+            counters,
+        }
+    );
+    let view = QueueView {
+        name: "q".to_owned(),
+        ready: 1,
+        in_flight: 1,
+        dead: 0,
+        bytes: 261,
+        oldest_ms: Some(1_234),
+        consumers: 1,
+        slots_free: 0,
+        counters,
+        head: Vec::new(),
+    };
+    assert_eq!(QueueView { head: Vec::new(), ..desk.queue("q") }, view);
+}
+
+/// Proves S0.23: a worker is shown with its queues, its account and what it holds.
+#[test]
+fn a_worker_as_it_is_shown() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q", "mail"]), desk.client());
+    assert_eq!(desk.pass(100), []);
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.pass(250), []);
+    let held = desk.explain(desk.id(worker, "a")).message;
+    let view = WorkerView {
+        id: 1,
+        name: "w0".to_owned(),
+        address: "10.0.0.0:7".to_owned(),
+        state: WorkerState::Ready,
+        slots: Slots::Limited(2),
+        used: 1,
+        queues: vec!["q".to_owned(), "mail".to_owned()],
+        registered_ms: 350,
+        idle_ms: Some(250),
+        deliveries: 1,
+        settled: 0,
+        failed: 0,
+        holds: vec![held],
+    };
+    assert_eq!(desk.worker_view("w0"), view);
+    assert_eq!(desk.worker_view("1"), view, "by id too");
+    let listed = WorkerView { holds: Vec::new(), ..view };
+    let page = desk.look(AdminCall::WorkerLs { after: None, limit: 10 });
+    assert_eq!(page, Ok(AdminAnswer::Workers { workers: vec![listed], next: None }));
+}
+
+/// Proves S0.23: listings come in pages that neither repeat nor leave out, whatever limit is asked for.
+#[test]
+fn listings_come_in_pages() {
+    let mut desk = Desk::new();
+    for name in ["b", "d", "a", "e", "c"] {
+        desk.worker(1, &[name]);
+    }
+    for (limit, pages) in [(0, 5), (1, 5), (2, 3), (5, 1), (u32::MAX, 1)] {
+        let (mut names, mut after, mut count) = (Vec::new(), None, 0);
+        loop {
+            let answer = desk.look(AdminCall::QueueLs { after: after.take(), limit });
+            let Ok(AdminAnswer::Queues { queues, next }) = answer else { panic!("{answer:?}") };
+            names.extend(queues.into_iter().map(|queue| queue.name));
+            count += 1;
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((names.join(""), count), ("abcde".to_owned(), pages), "{limit}");
+        let (mut ids, mut after, mut count) = (Vec::new(), None, 0);
+        loop {
+            let answer = desk.look(AdminCall::WorkerLs { after, limit });
+            let Ok(AdminAnswer::Workers { workers, next }) = answer else { panic!("{answer:?}") };
+            ids.extend(workers.into_iter().map(|worker| worker.id));
+            count += 1;
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((ids, count), (vec![1, 2, 3, 4, 5], pages), "{limit}");
+    }
+    let beyond = desk.look(AdminCall::WorkerLs { after: Some(u64::MAX), limit: 5 });
+    assert_eq!(beyond, Ok(AdminAnswer::Workers { workers: vec![], next: None }));
+}
+
+/// Proves S0.12: a name that two workers have is ambiguous for every command; their ids are not. What is not there
+/// is not found.
+#[test]
+fn names_may_be_ambiguous() {
+    let mut desk = Desk::new();
+    for _ in 0..2 {
+        let worker = desk.client();
+        assert_eq!(desk.register_named(worker, Slots::Limited(1), "twin"), Ok(vec![]));
+    }
+    for (worker, expected) in [("twin", Code::Ambiguous), ("nobody", Code::NotFound), ("3", Code::NotFound)] {
+        let worker = worker.to_owned();
+        for call in [
+            AdminCall::WorkerShow { worker: worker.clone() },
+            AdminCall::WorkerResize { worker: worker.clone(), slots: Slots::Limited(1) },
+            AdminCall::WorkerDrain { worker: worker.clone() },
+            AdminCall::WorkerResume { worker: worker.clone() },
+            stop(&worker, false),
+            stop(&worker, true),
+        ] {
+            assert_eq!(change(&mut desk, call.clone()), (Err(expected), vec![]), "{call:?}");
+        }
+    }
+    assert_eq!(desk.worker_view("2").name, "twin");
+    assert_eq!(desk.look(AdminCall::QueueShow { queue: "none".to_owned() }), Err(Code::NotFound));
+    assert_eq!(desk.look(AdminCall::QueueConsumers { queue: "not a name".to_owned() }), Err(Code::NotFound));
+}
+
+/// Proves S0.18 and S0.13: an admin's RESIZE works as the worker's own, and slots beyond the limit get an error and
+/// change nothing.
+#[test]
+fn an_admin_resizes_a_worker() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(0, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), []);
+    let resize = |slots| AdminCall::WorkerResize { worker: "w0".to_owned(), slots };
+    let too_many = resize(Slots::Limited(limits::SLOTS_MAX + 1));
+    assert_eq!(change(&mut desk, too_many), (Err(Code::BadSlots), vec![]));
+    let (view, seen) = change(&mut desk, resize(Slots::Limited(1)));
+    assert_eq!(seen, [turn(worker, "a")]);
+    assert_eq!(view.map(|view| view.slots), Ok(Slots::Limited(1)));
+    let (view, seen) = change(&mut desk, resize(Slots::Unlimited));
+    assert_eq!((view.map(|view| view.slots), seen), (Ok(Slots::Unlimited), vec![]));
+}
+
+/// A drained worker gets nothing new and finishes what it has; resumed, it takes its turn again.
+#[test]
+fn an_admin_drains_and_resumes_a_worker() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    let drain = AdminCall::WorkerDrain { worker: "w0".to_owned() };
+    let (view, seen) = change(&mut desk, drain);
+    assert_eq!((view.map(|view| view.state), seen), (Ok(WorkerState::Draining), vec![]));
+    assert_eq!(desk.request(client, ask(2, "q", "b")), []);
+    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(desk.resize(worker, 5), Ok(vec![]));
+    let (view, seen) = change(&mut desk, AdminCall::WorkerResume { worker: "1".to_owned() });
+    assert_eq!((view.map(|view| view.state), seen), (Ok(WorkerState::Ready), vec![turn(worker, "b")]));
+}
+
+/// A worker asked to stop is told, gets nothing new, and keeps what it has.
+#[test]
+fn an_admin_stops_a_worker() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    let (view, seen) = change(&mut desk, stop("w0", false));
+    assert_eq!(view.map(|view| (view.state, view.used)), Ok((WorkerState::Draining, 1)));
+    assert_eq!(seen, [closing(worker, ClosingReason::Stop, 0)]);
+    assert_eq!(desk.request(client, ask(2, "q", "b")), []);
+    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(desk.leave(worker), []);
+    assert_eq!(desk.status().ready, 1);
+}
+
+/// Proves S2.34 and S2.35: a worker stopped at once gives back what it has, in order, as if it had never been handed
+/// out: no attempt counts, and requests without retries survive it.
+#[test]
+fn an_admin_stops_a_worker_at_once() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(5, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.send(client, ask(2, "q", "b").retries(0)).1, [sent(worker, "b")]);
+    let no_reply = [turn(worker, "c").one_way(), delivered(client, 3)];
+    assert_eq!(desk.request(client, ask(3, "q", "c").no_reply()), no_reply);
+    assert_eq!(desk.request(client, ask(4, "q", "d")), [turn(worker, "d")]);
+    assert_eq!(desk.cancel(client, 4).len(), 2);
+    let (view, seen) = change(&mut desk, stop("w0", true));
+    let view = view.unwrap();
+    assert_eq!((view.state, view.used, view.holds), (WorkerState::Draining, 0, vec![]));
+    assert_eq!(seen, [closing(worker, ClosingReason::Now, 0)]);
+    assert_eq!((desk.counters().returned, desk.counters().lost), (2, 0));
+    let (other, got) = desk.joining(Slots::Limited(5), &["q"]);
+    assert_eq!(got, [turn(other, "a"), sent(other, "b")], "the first attempt still");
+    assert_eq!(desk.reply(worker, "a", "late"), []);
+    assert_eq!(desk.reply(other, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(desk.leave(worker), []);
+    assert_eq!(desk.ack(other, "b"), []);
+}
+
+/// Proves S0.15: a worker that deregistered and still holds something can be stopped at once too, and is gone then.
+#[test]
+fn an_admin_stops_a_leaving_worker_at_once() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.deregister(worker), Ok(vec![]));
+    let resize = AdminCall::WorkerResize { worker: "w0".to_owned(), slots: Slots::Limited(9) };
+    assert_eq!(change(&mut desk, resize), (Err(Code::NotRegistered), vec![]));
+    let (view, seen) = change(&mut desk, stop("w0", true));
+    assert_eq!(view.map(|view| (view.state, view.used)), Ok((WorkerState::Draining, 0)));
+    assert_eq!(seen, [closing(worker, ClosingReason::Now, 0)]);
+    assert_eq!((desk.status().workers, desk.status().ready), (0, 1));
+    assert_eq!(change(&mut desk, stop("w0", true)), (Err(Code::NotFound), vec![]));
+    assert_eq!(desk.leave(client), []);
+    let stranger = ConnId { index: 77, generation: 1 };
+    assert_eq!(desk.cancel(stranger, 1), []);
+}
+
+/// Proves I13: a request given back by a stopped worker still has its one deadline.
+#[test]
+fn a_request_given_back_keeps_its_deadline() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.pass(20_000), []);
+    assert_eq!(change(&mut desk, stop("w0", true)).1.len(), 1);
+    assert_eq!(desk.pass(9_999), []);
+    assert_eq!(desk.pass(1), [undelivered(client, 1, Code::TimedOut)]);
+}

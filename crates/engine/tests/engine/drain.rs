@@ -1,0 +1,165 @@
+//! Ending in order.
+
+use turno_engine::Input;
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::view::Reason;
+use turno_proto::model::{ClosingReason, Code, ConnId, Slots};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, closing, delivered, drained, failed, reply, sent, turn, undelivered};
+
+fn drain(desk: &mut Desk, within_ms: u64) -> Vec<Seen> {
+    desk.say(Input::Drain { within_ms })
+}
+
+fn shutdown(conn: ConnId, within_ms: u64) -> Seen {
+    closing(conn, ClosingReason::Shutdown, within_ms)
+}
+
+/// Proves S2.16: an idle broker tells every connection first, whatever it is, then is done at once.
+#[test]
+fn an_idle_broker_is_drained_at_once() {
+    let mut desk = Desk::new();
+    assert_eq!(drain(&mut desk, 30_000), [drained(0, 0, 0)]);
+    assert_eq!(drain(&mut desk, 30_000), [], "once");
+
+    let mut desk = Desk::new();
+    let (client, worker, greeting) = (desk.client(), desk.worker(1, &["q"]), desk.connect());
+    let expected = [shutdown(client, 5), shutdown(worker, 5), shutdown(greeting, 5), drained(0, 0, 0)];
+    assert_eq!(drain(&mut desk, 5), expected);
+    assert_eq!(desk.engine.next_deadline(), None);
+}
+
+/// Proves S2.16 and S2.17: CLOSING comes first; what was never delivered is returned; new messages are refused;
+/// what runs may finish, and then it is over, once.
+#[test]
+fn a_drain_with_everything() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(3, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(worker, "b")]);
+    assert_eq!(desk.request(client, ask(3, "q", "c").no_reply()), [turn(worker, "c").one_way(), delivered(client, 3)]);
+    assert_eq!(desk.request(client, ask(4, "q", "waits")), []);
+    assert_eq!(desk.request(client, ask(5, "q", "waits too").no_reply()), []);
+    let (kept, _) = desk.send(client, ask(6, "q", "kept"));
+    assert_eq!(
+        drain(&mut desk, 30_000),
+        [
+            shutdown(worker, 30_000),
+            shutdown(client, 30_000),
+            undelivered(client, 4, Code::Closing),
+            undelivered(client, 5, Code::Closing),
+        ]
+    );
+    let refused = [undelivered(client, 7, Code::Closing)];
+    assert_eq!(desk.request(client, ask(7, "q", "new")), refused);
+    assert_eq!(desk.try_send(client, ask(7, "q", "new")), refused);
+    assert_eq!(desk.explain(kept).reason, Reason::Draining);
+    assert!(desk.status().draining);
+    assert_eq!(desk.ack(worker, "b"), [], "its slot is free, but nothing new goes out");
+    assert_eq!(desk.resize(worker, 9), Ok(vec![]));
+    assert_eq!(desk.pass(10_000), []);
+    assert_eq!(desk.ack(worker, "c"), []);
+    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A"), drained(2, 0, 1)]);
+    assert_eq!(desk.pass(60_000), []);
+    assert_eq!((desk.engine.in_flight(), desk.engine.held_in_memory()), (0, 1));
+}
+
+/// Proves S2.17, I12 and I13: at the deadline callers of what still runs are told, once: a reply after that reaches
+/// nobody, and neither does the request's own deadline.
+#[test]
+fn a_drain_that_is_cut_short() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(4, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").within(60_000)), [turn(worker, "a").left(Some(60_000))]);
+    assert_eq!(desk.request(client, ask(2, "q", "b").within(60_000)), [turn(worker, "b").left(Some(60_000))]);
+    assert_eq!(desk.send(client, ask(3, "q", "c")).1, [sent(worker, "c")]);
+    assert_eq!(drain(&mut desk, 30_000), [shutdown(worker, 30_000), shutdown(client, 30_000)]);
+    assert_eq!(desk.pass(29_999), []);
+    let told = [undelivered(client, 1, Code::Closing), undelivered(client, 2, Code::Closing), drained(0, 3, 0)];
+    assert_eq!(desk.pass(1), told);
+    assert_eq!(desk.reply(worker, "a", "A"), [], "it was told already");
+    assert_eq!(desk.pass(40_000), [desk.stopped(worker, "b", Code::TimedOut)]);
+    assert_eq!(desk.counters().unclaimed, 1);
+}
+
+/// Proves S2.17: a request whose time is up, or whose worker is lost, ends during the drain as it would have, and
+/// the drain with the last one.
+#[test]
+fn what_runs_may_time_out_during_the_drain() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").within(5_000)), [turn(worker, "a").left(Some(5_000))]);
+    assert_eq!(desk.request(client, ask(2, "q", "b")), [turn(worker, "b")]);
+    assert_eq!(drain(&mut desk, 30_000), [shutdown(worker, 30_000), shutdown(client, 30_000)]);
+    let told = [undelivered(client, 1, Code::TimedOut), desk.stopped(worker, "a", Code::TimedOut)];
+    assert_eq!(desk.pass(5_000), told);
+    assert_eq!(desk.leave(worker), [undelivered(client, 2, Code::WorkerLost), drained(0, 0, 0)]);
+}
+
+/// Proves S2.17 and I13: nothing is tried again during a drain: a request with attempts left is given back to its
+/// caller, a send stays in memory, however it came back.
+#[test]
+fn nothing_is_tried_again_during_a_drain() {
+    for way in ["fail", "lost", "given back"] {
+        let mut desk = Desk::new();
+        let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+        let _idle = desk.worker(2, &["q"]);
+        assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+        assert_eq!(desk.resize(ConnId { index: 2, generation: 1 }, 0), Ok(vec![]));
+        assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(worker, "b")]);
+        assert_eq!(drain(&mut desk, 30_000).len(), 3);
+        let returned = undelivered(client, 1, Code::Closing);
+        let over = drained(1, 0, 1);
+        match way {
+            "fail" => {
+                assert_eq!(desk.fail(worker, "a", "no"), [returned]);
+                assert_eq!(desk.fail(worker, "b", "no"), [over]);
+            }
+            "lost" => assert_eq!(desk.leave(worker), [returned, over]),
+            _ => {
+                let stop = AdminCall::WorkerStop { worker: "w0".to_owned(), now: true };
+                assert_eq!(desk.admin(stop).1[1..], [returned, over]);
+            }
+        }
+    }
+}
+
+/// Proves S2.17: a failure for good is told as it is, also during a drain.
+#[test]
+fn a_failure_during_the_drain() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(drain(&mut desk, 30_000).len(), 2);
+    assert_eq!(desk.fail(worker, "a", "no"), [failed(client, 1, "no"), drained(0, 0, 0)]);
+}
+
+/// Proves S2.17: a costly head that kept a worker waits no more; what a lost worker had comes back before it and
+/// nobody is kept for anything.
+#[test]
+fn reservations_end_with_a_drain() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q", "other"]), desk.client());
+    assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
+    assert_eq!(desk.send(client, ask(2, "q", "dear").cost(2)).1, []);
+    assert_eq!(drain(&mut desk, 30_000), [shutdown(worker, 30_000), shutdown(client, 30_000)]);
+    assert_eq!(desk.fail(worker, "a", "no"), [drained(0, 0, 2)]);
+}
+
+/// Proves S2.16: who connects during the drain is told at once how long it will take, and may look but not ask.
+#[test]
+fn connecting_during_a_drain() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(drain(&mut desk, 30_000).len(), 2);
+    assert_eq!(desk.pass(10_000), []);
+    let late = ConnId { index: 9, generation: 1 };
+    let connected = Input::Connected { conn: late, name: "late".to_owned(), address: String::new() };
+    assert_eq!(desk.say(connected), [shutdown(late, 20_000)]);
+    assert_eq!(desk.register(late, Slots::Limited(1)), Ok(vec![]));
+    assert_eq!(desk.consume(late, "q"), Ok(vec![]));
+    assert_eq!(desk.request(late, ask(1, "q", "b")), [undelivered(late, 1, Code::Closing)]);
+    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A"), drained(0, 0, 0)]);
+}

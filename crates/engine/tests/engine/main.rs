@@ -1,0 +1,24 @@
+//! The engine seen from outside: inputs in, exact effects out.
+
+mod desk;
+mod seen;
+mod views;
+
+mod admin;
+mod backlog;
+mod cancel;
+mod deadline;
+mod drain;
+mod explain;
+mod lease;
+mod limits;
+mod property;
+mod queues;
+mod register;
+mod requests;
+mod retry;
+mod roles;
+mod sends;
+mod settle;
+mod turn;
+mod weighted;

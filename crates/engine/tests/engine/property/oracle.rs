@@ -1,0 +1,243 @@
+//! What must be true of the effects, by an account that shares nothing with the engine's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_engine::Effect;
+use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Slots};
+
+/// How long a stopped delivery keeps its slots.
+const GRACE_MS: u64 = 10_000;
+
+/// A connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Peer {
+    pub(super) ready: bool,
+    pub(super) slots: Option<Slots>,
+    pub(super) closed: bool,
+    pub(super) consumes: BTreeSet<usize>,
+}
+
+/// What a message wants and how far it came.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) caller: ConnId,
+    pub(super) seq: u32,
+    pub(super) kind: Kind,
+    pub(super) queue: usize,
+    pub(super) priority: u8,
+    pub(super) cost: u16,
+    pub(super) retries: u8,
+    pub(super) deadline: Option<Mono>,
+    /// Set by STORED, or by the first delivery.
+    pub(super) id: Option<MessageId>,
+    pub(super) stored: bool,
+    /// For its caller.
+    pub(super) ended: bool,
+    pub(super) cancelled: bool,
+    pub(super) settled: bool,
+    pub(super) delivered_before: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Request,
+    NoReply,
+    Send,
+}
+
+impl Message {
+    pub(super) fn new(caller: ConnId, seq: u32, kind: Kind, queue: usize, deadline: Option<Mono>) -> Self {
+        Self {
+            caller,
+            seq,
+            kind,
+            queue,
+            priority: 4,
+            cost: 1,
+            retries: 0,
+            deadline,
+            id: None,
+            stored: false,
+            ended: false,
+            cancelled: false,
+            settled: false,
+            delivered_before: false,
+        }
+    }
+
+    fn is_late(&self, now: Mono) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
+/// A delivery whose slots are in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) worker: ConnId,
+    pub(super) delivery: Delivery,
+    /// When its slots come back by themselves, once it was told to stop.
+    pub(super) stops: Option<Mono>,
+}
+
+/// The account.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    pub(super) peers: BTreeMap<ConnId, Peer>,
+    /// By seq, which is also the body.
+    pub(super) messages: BTreeMap<u32, Message>,
+    pub(super) held: BTreeMap<u32, Held>,
+    /// Every delivery ever made.
+    pub(super) deliveries: Vec<(ConnId, Delivery, u32)>,
+    /// The message whose holder speaks right now: only its caller may hear of a reply.
+    pub(super) speaking: Option<u32>,
+    pub(super) drained: u32,
+    stamps: BTreeSet<u32>,
+    /// The latest message first delivered, by queue and priority.
+    first: BTreeMap<(usize, u8), u32>,
+}
+
+impl Oracle {
+    /// Takes the effects of one input, in order.
+    pub(super) fn watch(&mut self, now: Mono, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, payload, handle } => {
+                    let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
+                    let seq = text.parse().expect("bodies are numbers");
+                    let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");
+                    assert_eq!(*handle as usize, message.queue, "{seq} comes under its queue's handle");
+                    assert_eq!((*cost, *wants_reply), (message.cost, message.kind == Kind::Request), "{seq}");
+                    assert!(*attempt >= 1 && *attempt <= u16::from(message.retries) + 1, "{seq}: attempt {attempt}");
+                    let left = message.deadline.map(|deadline| deadline.millis_left(now) as u32);
+                    assert_eq!(*deadline_ms, left, "{seq} says how long it has");
+                    assert_eq!(*message.id.get_or_insert(*id), *id, "{seq} has one id");
+                    self.hand_over(now, seq, *conn, *delivery);
+                }
+                Effect::Reply { conn, seq, more, payload } => {
+                    assert_eq!(self.speaking, Some(*seq), "only the holder's word reaches a caller");
+                    assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the words are the holder's");
+                    if *more {
+                        self.open(*conn, *seq)
+                    } else {
+                        self.end(*conn, *seq)
+                    };
+                }
+                Effect::Progress { conn, seq, .. } => {
+                    assert_eq!(self.speaking, Some(*seq), "only the holder's word reaches a caller");
+                    self.open(*conn, *seq);
+                }
+                Effect::Delivered { conn, seq } => {
+                    assert_eq!(self.end(*conn, *seq), Kind::NoReply);
+                    assert!(self.held.contains_key(seq), "{seq} was written to a worker");
+                }
+                Effect::Undelivered { conn, seq, code, .. } => {
+                    self.end(*conn, *seq);
+                    let message = &self.messages[seq];
+                    match code {
+                        Code::TimedOut => assert!(message.is_late(now), "{seq} timed out early"),
+                        Code::Cancelled => assert!(message.cancelled, "nobody cancelled {seq}"),
+                        Code::Failed => assert_eq!(self.speaking, Some(*seq), "nobody failed {seq}"),
+                        _ => {}
+                    }
+                }
+                Effect::Stored { conn, seq, id, .. } => {
+                    let message = self.messages.get_mut(seq).expect("only what was sent is stored");
+                    assert_eq!((message.caller, message.kind, message.stored), (*conn, Kind::Send, false));
+                    (message.stored, message.id) = (true, Some(*id));
+                }
+                Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
+                Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
+                Effect::Drained { .. } => self.drained += 1,
+                Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
+            }
+        }
+    }
+
+    fn hand_over(&mut self, now: Mono, seq: u32, worker: ConnId, delivery: Delivery) {
+        assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
+        let message = &self.messages[&seq];
+        assert!(!message.is_late(now), "{seq} goes out after its deadline");
+        assert!(!message.settled && !message.cancelled, "{seq} is over");
+        assert!(!self.held.contains_key(&seq), "{seq} is with one worker at a time");
+        if message.kind != Kind::Send {
+            assert!(!message.ended, "{seq} is over for its caller");
+            assert!(self.peers.contains_key(&message.caller), "{seq}: its caller is gone");
+        }
+        let peer = self.peers.get(&worker).expect("a worker is connected");
+        assert!(peer.ready && !peer.closed && peer.consumes.contains(&message.queue), "{seq} is not for {peer:?}");
+        let used = self.used(worker) + u32::from(message.cost);
+        match peer.slots {
+            Some(Slots::Limited(slots)) => assert!(used <= slots, "{seq}: {used} of {slots} slots"),
+            Some(Slots::Unlimited) => {}
+            None => panic!("{seq} goes to somebody who is no worker"),
+        }
+        let (lane, again) = ((message.queue, message.priority), message.delivered_before);
+        if !again {
+            let before = self.first.insert(lane, seq);
+            assert!(before < Some(seq), "{seq} was overtaken by {before:?}");
+        }
+        self.messages.get_mut(&seq).expect("looked up above").delivered_before = true;
+        self.held.insert(seq, Held { worker, delivery, stops: None });
+        self.deliveries.push((worker, delivery, seq));
+    }
+
+    fn stop(&mut self, now: Mono, worker: ConnId, delivery: Delivery, reason: Code) {
+        assert!(self.peers.contains_key(&worker), "a worker that is gone is told nothing");
+        let (seq, held) = self
+            .held
+            .iter_mut()
+            .find(|(_, held)| held.worker == worker && held.delivery == delivery)
+            .expect("only what a worker holds is stopped");
+        assert_eq!(held.stops, None, "told once");
+        let seq = *seq;
+        if reason == Code::LeaseExpired {
+            self.held.remove(&seq);
+        } else {
+            held.stops = Some(now.plus_millis(GRACE_MS));
+        }
+    }
+
+    /// A request that is not over; its caller is there.
+    fn open(&self, conn: ConnId, seq: u32) -> Kind {
+        let message = self.messages.get(&seq).expect("only what was sent has an outcome");
+        assert!(!message.ended, "{seq} has ended already");
+        assert_eq!(message.caller, conn, "{seq} is another's");
+        assert!(self.peers.contains_key(&conn), "{seq}: its caller is gone");
+        message.kind
+    }
+
+    fn end(&mut self, conn: ConnId, seq: u32) -> Kind {
+        let kind = self.open(conn, seq);
+        let message = self.messages.get_mut(&seq).expect("looked up a moment ago");
+        assert!(kind != Kind::Send || !message.stored, "{seq}: nobody hears of a send once it is stored");
+        message.ended = true;
+        kind
+    }
+
+    pub(super) fn used(&self, worker: ConnId) -> u32 {
+        let held = self.held.iter().filter(|(_, held)| held.worker == worker);
+        held.map(|(seq, _)| u32::from(self.messages[seq].cost)).sum()
+    }
+
+    pub(super) fn free_all(&mut self, worker: ConnId) {
+        self.held.retain(|_, held| held.worker != worker);
+    }
+
+    /// A tick comes: grace that is over gives slots back.
+    pub(super) fn end_grace(&mut self, now: Mono) {
+        self.held.retain(|_, held| held.stops.is_none_or(|at| at > now));
+    }
+
+    /// Requests whose caller still waits.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = (u32, &Message)> {
+        let requests = self.messages.iter().filter(|(_, message)| message.kind != Kind::Send && !message.ended);
+        requests.filter(|(_, message)| self.peers.contains_key(&message.caller)).map(|(seq, message)| (*seq, message))
+    }
+
+    /// After a tick nobody waits past a deadline.
+    pub(super) fn check_deadlines(&self, now: Mono) {
+        for (seq, message) in self.unanswered() {
+            assert!(!message.is_late(now), "{seq} should have ended by {:?}, it is {now:?}", message.deadline);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! An attempt failed: another one, or the end.
+
+use turno_engine::Input;
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::{Code, Slots};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{body, delivered, failed, piece, reply, sent, turn, undelivered};
+
+/// Proves S2.33 and S2.35: a limit of N allows N redeliveries, so N + 1 deliveries, then the caller hears the last
+/// failure; without a limit there is no second delivery.
+#[test]
+fn a_limit_of_n_allows_n_redeliveries() {
+    for (limit, redeliveries) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(3), 3), (Some(255), 255)] {
+        let mut desk = Desk::new();
+        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+        let mut question = ask(1, "q", "a");
+        question.message.retries = limit;
+        assert_eq!(desk.request(client, question), [turn(worker, "a")]);
+        for attempt in 2..=redeliveries + 1 {
+            assert_eq!(desk.fail(worker, "a", "no"), [turn(worker, "a").attempt(attempt)], "{limit:?}");
+        }
+        assert_eq!(desk.fail(worker, "a", "no more"), [failed(client, 1, "no more")], "{limit:?}");
+        let counters = desk.counters();
+        assert_eq!((counters.retried, counters.dead), (u64::from(redeliveries), 0), "a request is no dead letter");
+    }
+}
+
+/// Proves S2.34 and S2.35: what a lost worker had goes back to the head and to another worker at once; a request
+/// without a limit ends instead.
+#[test]
+fn a_lost_worker_is_replaced_at_once() {
+    let mut desk = Desk::new();
+    let (lost, client) = (desk.worker(3, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "once")), [turn(lost, "once")]);
+    assert_eq!(desk.request(client, ask(2, "q", "again").retries(1)), [turn(lost, "again")]);
+    assert_eq!(desk.send(client, ask(3, "q", "sent")).1, [sent(lost, "sent")]);
+    let other = desk.worker(3, &["q"]);
+    assert_eq!(
+        desk.leave(lost),
+        [undelivered(client, 1, Code::WorkerLost), turn(other, "again").attempt(2), sent(other, "sent").attempt(2),]
+    );
+    assert_eq!(desk.reply(other, "again", "r"), [reply(client, 2, "r")]);
+    assert_eq!(desk.ack(other, "sent"), []);
+    let counters = desk.counters();
+    assert_eq!((counters.lost, counters.retried, counters.returned), (3, 2, 0));
+}
+
+/// Proves S2.34 and S0.31: deliveries of a lost worker go back to the head in their old order, before what waited.
+#[test]
+fn what_a_lost_worker_had_goes_first_in_its_old_order() {
+    let mut desk = Desk::new();
+    let (lost, client) = (desk.worker(3, &["q", "mail"]), desk.client());
+    for (seq, queue, text) in [(1, "q", "a"), (2, "mail", "m"), (3, "q", "b")] {
+        assert_eq!(desk.send(client, ask(seq, queue, text)).1, [sent(lost, text).of(queue)]);
+    }
+    assert_eq!(desk.send(client, ask(4, "q", "c")).1, []);
+    assert_eq!(desk.send(client, ask(5, "q", "urgent").priority(9)).1, []);
+    assert_eq!(desk.leave(lost), []);
+    let (other, got) = desk.joining(Slots::Limited(4), &["q", "mail"]);
+    let expected = [sent(other, "urgent"), sent(other, "a").attempt(2), sent(other, "b").attempt(2), sent(other, "c")];
+    assert_eq!(got, expected);
+    assert_eq!(desk.ack(other, "c"), [sent(other, "m").of("mail").attempt(2)]);
+}
+
+/// Proves S2.35 and S2.38: the timeout runs on through all attempts; it is never set anew.
+#[test]
+fn the_timeout_runs_on_through_all_attempts() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let question = ask(1, "q", "a").retries(9).within(10_000);
+    assert_eq!(desk.request(client, question), [turn(worker, "a").left(Some(10_000))]);
+    assert_eq!(desk.pass(4_000), []);
+    assert_eq!(desk.fail(worker, "a", "no"), [turn(worker, "a").attempt(2).left(Some(6_000))]);
+    assert_eq!(desk.pass(5_999), []);
+    let told = [undelivered(client, 1, Code::TimedOut), desk.stopped(worker, "a", Code::TimedOut)];
+    assert_eq!(desk.pass(1), told);
+}
+
+/// Proves S2.35 and S2.38: between attempts the deadline holds too.
+#[test]
+fn the_timeout_passes_while_waiting_for_the_next_attempt() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let question = ask(1, "q", "a").retries(9).within(10_000);
+    assert_eq!(desk.request(client, question), [turn(worker, "a").left(Some(10_000))]);
+    assert_eq!(desk.leave(worker), []);
+    assert_eq!(desk.pass(9_999), []);
+    assert_eq!(desk.pass(1), [undelivered(client, 1, Code::TimedOut)]);
+}
+
+/// Proves S2.36: the body is kept while retries remain, and a no-reply message ignores its limit: it is written
+/// once, never again.
+#[test]
+fn a_no_reply_message_is_never_retried() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    let _spare = desk.worker(2, &["q"]);
+    let question = ask(1, "q", "a").no_reply().retries(9);
+    assert_eq!(desk.request(client, question.clone()), [turn(worker, "a").one_way(), delivered(client, 1)]);
+    assert_eq!(desk.leave(worker), []);
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, question), [turn(worker, "a").one_way(), delivered(client, 1)]);
+    assert_eq!(desk.fail(worker, "a", "no"), []);
+    let view = desk.status();
+    assert_eq!((view.in_flight, view.ready, view.dead, view.bytes), (0, 0, 0, 0));
+    let long = "x".repeat(5_000);
+    assert_eq!(desk.request(client, ask(2, "q", &long).retries(1)), [turn(worker, &long)]);
+    assert_eq!(desk.status().bytes, 5_128, "kept until the reply");
+    assert_eq!(desk.fail(worker, &long, "no"), [turn(worker, &long).attempt(2)]);
+}
+
+/// Proves S2.37: the late reply of a worker that lost the delivery is discarded; the client hears the other one.
+#[test]
+fn a_late_reply_of_the_lost_worker_is_discarded() {
+    let mut desk = Desk::new();
+    let (slow, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(2)), [turn(slow, "a")]);
+    let lost = desk.held(slow, "a");
+    let other = desk.worker(1, &["q"]);
+    let stop = AdminCall::WorkerStop { worker: "w0".to_owned(), now: true };
+    assert_eq!(desk.admin(stop).1[1..], [turn(other, "a")], "given back: no attempt counts");
+    assert_eq!(desk.reply_to(slow, lost, "late"), []);
+    assert_eq!(desk.reply(other, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(desk.reply_to(slow, lost, "later still"), []);
+    assert_eq!(desk.leave(slow), []);
+    assert_eq!(desk.reply_to(slow, lost, "from the grave"), []);
+    assert_eq!(desk.counters().replied, 1);
+    assert_eq!(desk.counters().late, 3);
+}
+
+/// Proves S1.35 and S2.34: a request whose caller is gone is not tried again, however its attempt ends.
+#[test]
+fn nobody_works_for_a_gone_caller_again() {
+    for way in ["fail", "lost", "given back"] {
+        let mut desk = Desk::new();
+        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+        let _other = desk.worker(1, &["q"]);
+        assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+        assert_eq!(desk.leave(client), []);
+        let seen = match way {
+            "fail" => desk.fail(worker, "a", "no"),
+            "lost" => desk.leave(worker),
+            _ => desk.admin(AdminCall::WorkerStop { worker: "w0".to_owned(), now: true }).1[1..].to_vec(),
+        };
+        assert_eq!(seen, [], "{way}");
+        assert_eq!((desk.status().ready, desk.status().in_flight), (0, 0), "{way}");
+    }
+}
+
+/// A permanent failure of a request ends it with the worker's words, retries or not.
+#[test]
+fn a_permanent_failure_ends_a_request() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+    assert_eq!(desk.fail_for_good(worker, "a", "no such user"), [failed(client, 1, "no such user")]);
+    let delivery = desk.held(worker, "a");
+    let again = Input::Fail { conn: worker, delivery, permanent: true, payload: body("no") };
+    assert_eq!(desk.say(again), []);
+    assert_eq!(desk.counters().doubled, 1);
+}
+
+/// Proves S2.37 and I12: once its caller has a piece of the reply a request is not tried again, however its attempt
+/// ends and whatever its limit: another worker would begin the stream anew.
+#[test]
+fn a_streamed_reply_is_never_begun_again() {
+    let stop = || AdminCall::WorkerStop { worker: "w0".to_owned(), now: true };
+    for way in ["fail", "lost", "given back"] {
+        let mut desk = Desk::new();
+        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+        let _other = desk.worker(1, &["q"]);
+        assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+        assert_eq!(desk.piece(worker, "a", "one"), [piece(client, 1, "one")]);
+        let (seen, expected) = match way {
+            "fail" => (desk.fail(worker, "a", "no"), failed(client, 1, "no")),
+            "lost" => (desk.leave(worker), undelivered(client, 1, Code::WorkerLost)),
+            _ => (desk.admin(stop()).1[1..].to_vec(), undelivered(client, 1, Code::WorkerLost)),
+        };
+        assert_eq!(seen, [expected], "{way}");
+    }
+}
+
+/// Proves S2.34: an attempt that fails while other messages wait goes first again, before them, also when it is
+/// the only slot.
+#[test]
+fn a_failed_attempt_goes_before_the_rest() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(1)), [turn(worker, "a")]);
+    assert_eq!(desk.request(client, ask(2, "q", "b")), []);
+    assert_eq!(desk.request(client, ask(3, "q", "urgent").priority(7)), []);
+    assert_eq!(desk.fail(worker, "a", "no"), [turn(worker, "urgent")], "a higher priority is before it");
+    assert_eq!(desk.reply(worker, "urgent", "r"), [reply(client, 3, "r"), turn(worker, "a").attempt(2)]);
+    assert_eq!(desk.reply(worker, "a", "r"), [reply(client, 1, "r"), turn(worker, "b")]);
+}

@@ -1,0 +1,128 @@
+//! What the tests expect to see. A delivery is compared in everything but the engine's own numbers for it,
+//! which the desk checks by itself; every other effect is compared as it is.
+
+use std::fmt;
+
+use turno_engine::Effect;
+use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Payload};
+
+/// The deadline of a request that names none.
+pub(crate) const USUAL_MS: u32 = 30_000;
+
+/// One effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Turn(Turn),
+    Said(Effect),
+}
+
+/// A delivery.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) worker: ConnId,
+    pub(crate) queue: String,
+    pub(crate) payload: Payload,
+    pub(crate) attempt: u16,
+    pub(crate) cost: u16,
+    pub(crate) deadline_ms: Option<u32>,
+    pub(crate) wants_reply: bool,
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { worker, queue, payload, attempt, cost, deadline_ms, wants_reply } = self;
+        let kind = if *wants_reply { "request" } else { "one-way" };
+        let body = &payload.bytes;
+        write!(
+            f,
+            "w{} gets {body:?} of {queue}: {kind}, attempt {attempt}, cost {cost}, {deadline_ms:?} ms",
+            worker.index
+        )
+    }
+}
+
+/// The first delivery of a request with no options, of the queue "q".
+pub(crate) fn turn(worker: ConnId, text: &str) -> Seen {
+    Seen::Turn(Turn {
+        worker,
+        queue: "q".to_owned(),
+        payload: body(text),
+        attempt: 1,
+        cost: 1,
+        deadline_ms: Some(USUAL_MS),
+        wants_reply: true,
+    })
+}
+
+/// The first delivery of a send with no options, of the queue "q".
+pub(crate) fn sent(worker: ConnId, text: &str) -> Seen {
+    turn(worker, text).one_way().left(None)
+}
+
+impl Seen {
+    pub(crate) fn of(self, queue: &str) -> Self {
+        self.with(|turn| turn.queue = queue.to_owned())
+    }
+
+    pub(crate) fn attempt(self, attempt: u16) -> Self {
+        self.with(|turn| turn.attempt = attempt)
+    }
+
+    pub(crate) fn cost(self, cost: u16) -> Self {
+        self.with(|turn| turn.cost = cost)
+    }
+
+    pub(crate) fn left(self, deadline_ms: Option<u32>) -> Self {
+        self.with(|turn| turn.deadline_ms = deadline_ms)
+    }
+
+    pub(crate) fn one_way(self) -> Self {
+        self.with(|turn| turn.wants_reply = false)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Turn)) -> Self {
+        if let Self::Turn(turn) = &mut self {
+            change(turn);
+        }
+        self
+    }
+}
+
+pub(crate) fn body(text: &str) -> Payload {
+    Payload::body(text.as_bytes().to_vec())
+}
+
+/// The last REPLY to a caller.
+pub(crate) fn reply(conn: ConnId, seq: u32, text: &str) -> Seen {
+    Seen::Said(Effect::Reply { conn, seq, more: false, payload: body(text) })
+}
+
+/// A piece of an answer.
+pub(crate) fn piece(conn: ConnId, seq: u32, text: &str) -> Seen {
+    Seen::Said(Effect::Reply { conn, seq, more: true, payload: body(text) })
+}
+
+pub(crate) fn progress(conn: ConnId, seq: u32, text: &str) -> Seen {
+    Seen::Said(Effect::Progress { conn, seq, payload: body(text) })
+}
+
+pub(crate) fn delivered(conn: ConnId, seq: u32) -> Seen {
+    Seen::Said(Effect::Delivered { conn, seq })
+}
+
+pub(crate) fn undelivered(conn: ConnId, seq: u32, code: Code) -> Seen {
+    Seen::Said(Effect::Undelivered { conn, seq, code, payload: Payload::default() })
+}
+
+/// UNDELIVERED with what the worker said.
+pub(crate) fn failed(conn: ConnId, seq: u32, text: &str) -> Seen {
+    Seen::Said(Effect::Undelivered { conn, seq, code: Code::Failed, payload: body(text) })
+}
+
+pub(crate) fn closing(conn: ConnId, reason: ClosingReason, within_ms: u64) -> Seen {
+    Seen::Said(Effect::Closing { conn, closing: Closing { reason, within_ms } })
+}
+
+pub(crate) fn drained(returned: u64, cut: u64, lost: u64) -> Seen {
+    Seen::Said(Effect::Drained { returned, cut, lost })
+}

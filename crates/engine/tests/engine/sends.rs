@@ -1,0 +1,150 @@
+//! One-way messages: stored, settled by ACK, tried again, kept when nothing helps.
+
+use turno_engine::{Effect, Settings};
+use turno_proto::model::view::{MessageKind, MessageState, MessageView, Reason};
+use turno_proto::model::{Durability, Limits, Slots, limits};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, sent};
+
+/// Proves S2.39: a send is answered at once with its id and where it is kept, before it goes to anyone, whether or
+/// not a worker is there; its settling is told to nobody.
+#[test]
+fn a_send_is_stored_then_delivered_then_acknowledged() {
+    let mut desk = Desk::new();
+    let client = desk.client();
+    let (id, got) = desk.send(client, ask(1, "q", "a"));
+    assert_eq!((got, id.run(), id.serial()), (vec![], 1, 1));
+    let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+    assert_eq!(got, [sent(worker, "a")]);
+    assert_eq!(desk.id(worker, "a"), id);
+    let seen = desk.try_send(client, ask(2, "q", "b"));
+    let stored = Effect::Stored { conn: client, seq: 2, id: desk.id(worker, "b"), durability: Durability::Memory };
+    assert_eq!(seen, [Seen::Said(stored), sent(worker, "b")]);
+    assert_eq!(desk.ack(worker, "a"), []);
+    assert_eq!(desk.ack(worker, "b"), []);
+    let view = desk.status();
+    assert_eq!((view.in_flight, view.bytes, view.counters.acked, view.counters.sends), (0, 0, 2, 2));
+}
+
+/// Proves S2.33 and S2.35: a send that names no limit has 10 attempts; each failure puts it back to the head, and
+/// after the last it is a dead letter with what was said last.
+#[test]
+fn a_send_has_ten_attempts() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let (id, got) = desk.send(client, ask(1, "q", "a"));
+    assert_eq!(got, [sent(worker, "a")]);
+    let (next, got) = desk.send(client, ask(2, "q", "b"));
+    assert_eq!(got, []);
+    for attempt in 2..=10 {
+        assert_eq!(desk.fail(worker, "a", "not yet"), [sent(worker, "a").attempt(attempt)], "before b");
+        assert_eq!(desk.waiting("q"), [next.to_string()]);
+    }
+    assert_eq!(desk.fail(worker, "a", "never"), [sent(worker, "b")]);
+    assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "never".to_owned() });
+    let counters = desk.counters();
+    assert_eq!((counters.failed, counters.retried, counters.dead), (10, 9, 1));
+}
+
+/// FAIL for good ends it at the first attempt, however many are left.
+#[test]
+fn a_permanent_failure_is_the_last() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let (id, _) = desk.send(client, ask(1, "q", "a").retries(255));
+    assert_eq!(desk.fail_for_good(worker, "a", "bad input"), []);
+    let explanation = desk.explain(id);
+    assert_eq!(explanation.reason, Reason::Dead { failure: "bad input".to_owned() });
+    assert_eq!(
+        explanation.message,
+        MessageView {
+            id: id.to_string(),
+            queue: "q".to_owned(),
+            kind: MessageKind::Send,
+            state: MessageState::Dead,
+            attempts: 1,
+            attempts_max: 256,
+            priority: 4,
+            cost: 1,
+            bytes: 1,
+            age_ms: 0,
+            deadline_ms: None,
+            worker: None,
+        }
+    );
+    assert_eq!((desk.status().slots_used, desk.queue("q").dead), (0, 1));
+}
+
+/// A dead letter keeps a bounded text of its last failure, also when the worker was lost.
+#[test]
+fn a_dead_letter_says_what_happened() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    let (long, _) = desk.send(client, ask(1, "q", "a").retries(0));
+    let (lost, _) = desk.send(client, ask(2, "q", "b").retries(0));
+    let words = "x".repeat(limits::FAILURE_BYTES_MAX + 50);
+    assert_eq!(desk.fail(worker, "a", &words), []);
+    assert_eq!(desk.leave(worker), []);
+    assert_eq!(desk.explain(long).reason, Reason::Dead { failure: words[..limits::FAILURE_BYTES_MAX].to_owned() });
+    let failure = "the worker was lost while it had the message".to_owned();
+    assert_eq!(desk.explain(lost).reason, Reason::Dead { failure });
+}
+
+/// Dead letters are bounded per queue; the oldest goes, and is counted.
+#[test]
+fn dead_letters_are_bounded() {
+    for dead_max in [0, 1, 3] {
+        let limits = Limits { dead_max, ..Limits::default() };
+        let mut desk = Desk::with(Settings { limits, ..Settings::default() });
+        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+        let mut ids = Vec::new();
+        for seq in 0..5 {
+            let text = seq.to_string();
+            let (id, got) = desk.send(client, ask(seq, "q", &text));
+            assert_eq!(got, [sent(worker, &text)]);
+            assert_eq!(desk.fail_for_good(worker, &text, "no"), []);
+            ids.push(id);
+        }
+        let view = desk.status();
+        let kept = dead_max as u64;
+        assert_eq!((view.dead, view.bytes), (kept, kept * 129));
+        assert_eq!((view.counters.dead, view.counters.dead_dropped), (5, 5 - kept));
+        for id in &ids[5 - dead_max..] {
+            assert_eq!(desk.explain(*id).reason, Reason::Dead { failure: "no".to_owned() }, "the youngest are kept");
+        }
+    }
+}
+
+/// Proves S2.38: a send with a timeout that waits too long is gone, told to nobody; one without waits for ever.
+#[test]
+fn a_send_expires_by_its_own_deadline_only() {
+    let mut desk = Desk::new();
+    let client = desk.client();
+    desk.send(client, ask(1, "q", "short").within(5_000));
+    desk.send(client, ask(2, "q", "long"));
+    assert_eq!(desk.pass(4_999), []);
+    assert_eq!(desk.status().ready, 2);
+    assert_eq!(desk.pass(1), []);
+    assert_eq!((desk.status().ready, desk.counters().expired), (1, 1));
+    assert_eq!(desk.pass(3_600_000), []);
+    let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+    assert_eq!(got, [sent(worker, "long")]);
+}
+
+/// Proves S2.38 and I4: a send that a worker has may be settled after its timeout; given back after it, it is gone
+/// and no dead letter.
+#[test]
+fn a_held_send_past_its_deadline() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    desk.send(client, ask(1, "q", "a").within(5_000));
+    desk.send(client, ask(2, "q", "b").within(5_000));
+    assert_eq!(desk.pass(60_000), [], "the worker may finish");
+    assert_eq!(desk.ack(worker, "a"), []);
+    assert_eq!(desk.fail(worker, "b", "too late"), []);
+    let view = desk.status();
+    assert_eq!((view.ready, view.in_flight, view.dead), (0, 0, 0));
+    let counters = view.counters;
+    assert_eq!((counters.acked, counters.failed, counters.expired, counters.retried), (1, 1, 1, 0));
+}
