@@ -155,6 +155,12 @@ impl Crew {
         }
     }
 
+    /// A handler that had to stop for the worker's own end leaves its delivery unsettled: when the connection
+    /// closes the broker gives it to another worker, and no attempt counts.
+    pub(crate) const fn gives_back(&self, outcome: &Outcome) -> bool {
+        matches!((self.stop, outcome), (Stop::ExpectCancelled { .. }, Outcome::Failed { .. }))
+    }
+
     pub(crate) fn finished(&mut self, held: Held) {
         self.running.remove(&held);
         self.count();

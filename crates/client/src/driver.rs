@@ -207,7 +207,9 @@ impl Driver {
                 }
             }
             Command::Settle { held, wants_reply, outcome } => {
-                self.core.settle(held, outcome.into_settlement(wants_reply));
+                if !self.crew.as_ref().is_some_and(|crew| crew.gives_back(&outcome)) {
+                    self.core.settle(held, outcome.into_settlement(wants_reply));
+                }
                 let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| {
                     crew.finished(held);
                     crew.check()

@@ -104,8 +104,8 @@ async fn stopping_cancels_what_takes_too_long() {
     let waiting = tokio::spawn(async move { client.request("q", "x").await });
     until("the handler runs", || running.in_flight() == 1).await;
     assert_eq!(running.stop(Duration::ZERO).await, Ended::Stopped);
-    let failed = Error::Refused { code: Code::Failed, detail: "cancelled".to_owned() };
-    assert_eq!(waiting.await.expect("no panic"), Err(failed));
+    assert_eq!(waiting.await.expect("no panic").expect_err("given back").code(), Code::WorkerLost);
+    assert_eq!((broker.count(Kind::Deregister), broker.count(Kind::Fail)), (1, 0), "given back, not failed");
 }
 
 #[tokio::test]

@@ -102,8 +102,14 @@ impl Engine {
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.abandon_requests(conn);
         self.leave_all(conn);
+        // A worker that said goodbye in order gives back what it could not finish; one that is lost has failed.
+        let said_goodbye = self.peers.worker(conn).is_some_and(|worker| worker.leaving);
         while let Some(newest) = self.peers.worker(conn).and_then(|worker| worker.held.back()) {
-            self.attempt_over(newest, Cause::WorkerLost, out);
+            if said_goodbye {
+                self.give_back(newest, out);
+            } else {
+                self.attempt_over(newest, Cause::WorkerLost, out);
+            }
         }
         let Some(peer) = self.peers.remove(conn) else { return };
         if let Some(worker) = &peer.worker {

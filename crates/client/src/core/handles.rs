@@ -1,8 +1,11 @@
 //! Queue handles of one connection: this side chooses them, OPEN tells the broker.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use turno_proto::model::{QueueName, limits};
+use turno_proto::model::{Code, QueueName, limits};
+
+/// Refusals of OPEN that are remembered, to tell those who asked on the handle why.
+const REFUSALS_MAX: usize = 64;
 
 /// Which handle stands for which queue. When all are given out the oldest is given to another queue, except
 /// those a worker consumes with: deliveries name them.
@@ -14,6 +17,9 @@ pub(super) struct Handles {
     kept: u32,
     /// The next to be taken from another queue once all are given out.
     turn: u32,
+    /// Handles whose OPEN was refused: given out again first, so that numbers stay dense.
+    vacant: Vec<u32>,
+    refusals: VecDeque<(QueueName, Code)>,
 }
 
 impl Handles {
@@ -46,15 +52,28 @@ impl Handles {
     }
 
     /// OPEN was refused: should the queue be wanted again, OPEN must go out again.
-    pub(super) fn refused(&mut self, queue: &QueueName) {
-        if let Some(handle) = self.by_name.remove(queue)
+    pub(super) fn refused(&mut self, queue: QueueName, code: Code) {
+        if let Some(handle) = self.by_name.remove(&queue)
             && let Some(place) = self.names.get_mut(handle as usize)
         {
             *place = None;
+            self.vacant.push(handle);
         }
+        if self.refusals.len() == REFUSALS_MAX {
+            self.refusals.pop_front();
+        }
+        self.refusals.push_back((queue, code));
+    }
+
+    /// Why the queue could not be opened, if it was refused lately.
+    pub(super) fn refusal(&self, queue: &QueueName) -> Option<Code> {
+        self.refusals.iter().rev().find(|(refused, _)| refused == queue).map(|(_, code)| *code)
     }
 
     fn next_handle(&mut self) -> u32 {
+        if let Some(handle) = self.vacant.pop() {
+            return handle;
+        }
         let given = u32::try_from(self.names.len()).unwrap_or(limits::HANDLES_MAX);
         if given < limits::HANDLES_MAX {
             return given;
@@ -79,7 +98,10 @@ mod tests {
         assert_eq!(handles.take(&queue(1)), (0, true));
         assert_eq!(handles.take(&queue(2)), (1, true));
         assert_eq!(handles.take(&queue(1)), (0, false));
-        handles.refused(&queue(1));
+        handles.refused(queue(1), Code::TooManyQueues);
+        assert_eq!(handles.refusal(&queue(1)), Some(Code::TooManyQueues));
+        assert_eq!(handles.refusal(&queue(2)), None);
+        assert_eq!(handles.take(&queue(3)), (0, true), "numbers stay dense");
         assert_eq!(handles.take(&queue(1)), (2, true));
     }
 

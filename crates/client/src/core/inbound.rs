@@ -209,13 +209,25 @@ impl Core {
     fn handle_refusal(&mut self, now: Mono, seq: u32, code: Code, payload: Payload) {
         match self.link.pending.remove(&seq) {
             Some(Pending::Call(ticket)) if code == Code::Closing => self.give_back(now, ticket),
-            Some(Pending::Call(ticket)) => self.fail(ticket, code, payload),
-            Some(Pending::Open(queue)) if !self.consumes(&queue) => self.link.handles.refused(&queue),
+            Some(Pending::Call(ticket)) => {
+                let code = self.reason_behind(ticket, code);
+                self.fail(ticket, code, payload);
+            }
+            Some(Pending::Open(queue)) if !self.consumes(&queue) => self.link.handles.refused(queue, code),
             Some(Pending::Open(_) | Pending::Register) => {
                 let detail = String::from_utf8_lossy(&payload.bytes).into_owned();
                 self.not_registered(now, code, detail);
             }
             Some(Pending::Nobody) | None => {}
+        }
+    }
+
+    /// A handle is unknown to the broker because it refused to open it: the caller wants to know why it did.
+    fn reason_behind(&mut self, ticket: Ticket, code: Code) -> Code {
+        let call = self.calls.find(ticket).filter(|_| code == Code::UnknownHandle);
+        match call.map(|call| &call.what) {
+            Some(What::Request(ask) | What::Send(ask)) => self.link.handles.refusal(&ask.queue).unwrap_or(code),
+            _ => code,
         }
     }
 

@@ -195,3 +195,24 @@ fn a_failed_attempt_goes_before_the_rest() {
     assert_eq!(desk.reply(worker, "urgent", "r"), [reply(client, 3, "r"), turn(worker, "a").attempt(2)]);
     assert_eq!(desk.reply(worker, "a", "r"), [reply(client, 1, "r"), turn(worker, "b")]);
 }
+
+/// Proves S0.15: a worker that deregistered and ends before it has finished gives back what it holds, in order, and
+/// no attempt counts; one that is merely lost has failed.
+#[test]
+fn a_worker_that_says_goodbye_gives_back() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.request(client, ask(2, "q", "b")), [turn(worker, "b")]);
+    assert_eq!(desk.deregister(worker), Ok(vec![]));
+    assert_eq!(desk.leave(worker), []);
+    let (other, taken) = desk.joining(Slots::Limited(2), &["q"]);
+    assert_eq!(taken, [turn(other, "a"), turn(other, "b")], "first attempts still");
+    let counters = desk.counters();
+    assert_eq!((counters.returned, counters.lost, counters.retried), (2, 0, 0));
+    assert_eq!(
+        desk.leave(other),
+        [undelivered(client, 2, Code::WorkerLost), undelivered(client, 1, Code::WorkerLost)],
+        "no goodbye, no second chance"
+    );
+}

@@ -95,7 +95,8 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     tokio::task::spawn_local(keep_time(Rc::clone(&dispatcher)));
     ready(&bound);
     // After the banner: the log has its own writer, and two writers would mix their lines.
-    info!(name = settings.name, listen = ?bound.native, unix = ?bound.unix, "ready");
+    let version = env!("CARGO_PKG_VERSION");
+    info!(name = settings.name, version, data = ?settings.data, listen = ?bound.native, unix = ?bound.unix, "ready");
 
     stop.wait().await;
     Ok(drain(&dispatcher, &mut stop, settings.drain_timeout).await)

@@ -93,12 +93,12 @@ fn a_refused_queue_is_opened_again_when_it_is_wanted_again() {
     rig.sent();
     rig.say(&[
         Frame::Error { seq: 3, code: Code::TooManyQueues, fatal: false, detail: "" },
-        Frame::Undelivered { seq: 4, code: Code::TooManyQueues, raw: raw("") },
+        Frame::Undelivered { seq: 4, code: Code::UnknownHandle, raw: raw("") },
     ]);
-    assert_eq!(rig.events(), [failed(1, Code::TooManyQueues)]);
+    assert_eq!(rig.events(), [failed(1, Code::TooManyQueues)], "the reason behind the unknown handle");
     rig.request(2, ask("q", "x"));
     let sent = rig.sent();
-    assert!(matches!(frames(&sent)[..], [Frame::Open { handle: 1, .. }, Frame::Request(_)]));
+    assert!(matches!(frames(&sent)[..], [Frame::Open { handle: 0, .. }, Frame::Request(_)]));
 }
 
 #[test]
