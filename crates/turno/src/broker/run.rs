@@ -47,8 +47,8 @@ pub struct Ended {
     pub cut: u64,
     /// Messages in memory that ended with the broker.
     pub lost: u64,
-    /// A second signal cut the drain short.
-    pub at_once: bool,
+    /// The second signal, if one cut the drain short.
+    pub cut_by: Option<i32>,
 }
 
 /// What ends a broker.
@@ -106,16 +106,16 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
 async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) -> Ended {
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
     dispatcher.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
-    let at_once = tokio::select! {
-        () = dispatcher.drained.notified() => false,
-        () = stop.wait() => true,
+    let cut_by = tokio::select! {
+        () = dispatcher.drained.notified() => None,
+        signal = stop.wait() => Some(signal),
     };
-    if at_once {
+    if cut_by.is_some() {
         let state = dispatcher.state();
         let engine = state.switchboard.engine();
         let (cut, lost) = (engine.in_flight(), engine.held_in_memory());
         warn!(cut, lost, "ending at once");
-        return Ended { returned: 0, cut, lost, at_once };
+        return Ended { returned: 0, cut, lost, cut_by };
     }
     let drained = dispatcher.state().switchboard.drained().unwrap_or_default();
     let deadline = tokio::time::Instant::now() + LAST_WORDS;
@@ -123,7 +123,7 @@ async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) 
         flush(dispatcher);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, at_once }
+    Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, cut_by }
 }
 
 /// Lets the engine know when its time has come.
@@ -216,12 +216,13 @@ impl Stop {
         })
     }
 
-    async fn wait(&mut self) {
+    /// Returns the number of the signal; 0 if it was none.
+    async fn wait(&mut self) -> i32 {
         match self {
             Self::Signals { terminate, interrupt } => {
                 tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
+                    _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
                 }
             }
             Self::Told { over: true, .. } => std::future::pending().await,
@@ -229,6 +230,7 @@ impl Stop {
                 // A dropped sender means the same as a used one: whoever embeds the broker is gone.
                 let _ = told.await;
                 *over = true;
+                0
             }
         }
     }

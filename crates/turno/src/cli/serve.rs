@@ -18,8 +18,6 @@ use super::version::VERSION;
 use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
 use crate::config::{Flag, Origin, Raw, Settings};
 
-/// Exit status of a broker that a second signal ended.
-const INTERRUPTED: u8 = 130;
 
 /// Run a broker
 ///
@@ -200,7 +198,7 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
             false => invocation.output.note(&format!("{count} {what}")),
         }
     }
-    if ended.at_once { INTERRUPTED } else { 0 }
+    ended.cut_by.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(0)
 }
 
 fn explained(error: ServeError) -> Failure {
