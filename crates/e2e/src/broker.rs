@@ -33,8 +33,13 @@ impl Broker {
     }
 
     /// A broker in a place that is there already.
-    pub fn start_in(mut place: Place, flags: &[&str]) -> Self {
-        let mut arguments = vec!["serve", "--json", "--listen", "127.0.0.1:0"];
+    pub fn start_in(place: Place, flags: &[&str]) -> Self {
+        Self::start_in_at(place, "127.0.0.1:0", flags)
+    }
+
+    /// A broker in a place that is there already, at an address of the test's choice.
+    pub fn start_in_at(mut place: Place, listen: &str, flags: &[&str]) -> Self {
+        let mut arguments = vec!["serve", "--json", "--listen", listen];
         arguments.extend_from_slice(flags);
         let mut process = place.start(arguments);
         let line = wait::find(Duration::from_secs(20), || {

@@ -1,28 +1,48 @@
-//! What the system tells about a process of ours.
+//! Looking at processes that a test started, through `/proc`.
 
 use std::fs;
 
-/// Memory it really uses, in KiB.
-pub fn rss_kib(id: u32) -> u64 {
-    field(id, "VmRSS:")
+/// Whether a process still does something. One that ended and was not yet reaped does not.
+pub fn alive(id: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
+    // The name before it may hold anything, even brackets.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, Some('Z' | 'X') | None)
 }
 
-/// The most memory it ever really used, in KiB.
-pub fn peak_kib(id: u32) -> u64 {
-    field(id, "VmHWM:")
+/// The most memory a process has had so far, in bytes; 0 if it is gone.
+pub fn memory_peak(id: u32) -> u64 {
+    memory(id, "VmHWM:")
 }
 
-fn field(id: u32, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a running process of ours");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux tells it");
-    line.trim().trim_end_matches("kB").trim().parse().expect("a number of KiB")
+/// The memory a process has now, in bytes; 0 if it is gone.
+pub fn memory_now(id: u32) -> u64 {
+    memory(id, "VmRSS:")
 }
 
-/// Sockets it has open.
+fn memory(id: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.and_then(|text| text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}
+
+/// Sockets a process has open; 0 if it is gone.
 pub fn sockets(id: u32) -> usize {
-    let files = fs::read_dir(format!("/proc/{id}/fd")).expect("a running process of ours");
-    files
-        .flatten()
-        .filter(|file| fs::read_link(file.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:")))
-        .count()
+    let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return 0 };
+    let socket = |path| fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+    files.flatten().filter(|file| socket(file.path())).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_has_memory() {
+        assert!(alive(std::process::id()));
+        assert!(memory_peak(std::process::id()) > 100_000);
+        assert!(!alive(u32::MAX));
+        assert_eq!(memory_peak(u32::MAX), 0);
+    }
 }

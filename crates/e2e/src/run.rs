@@ -86,8 +86,8 @@ fn code_of(status: ExitStatus) -> i32 {
 #[derive(Debug)]
 pub struct Background {
     child: Child,
-    stdout: Arc<Mutex<Vec<String>>>,
-    stderr: Arc<Mutex<Vec<String>>>,
+    stdout: Lines,
+    stderr: Lines,
     what: String,
 }
 
@@ -107,12 +107,12 @@ impl Background {
 
     /// The lines of standard output so far.
     pub fn stdout(&self) -> Vec<String> {
-        self.stdout.lock().expect("readers do not panic").clone()
+        self.stdout.so_far()
     }
 
     /// The lines of standard error so far.
     pub fn stderr(&self) -> Vec<String> {
-        self.stderr.lock().expect("readers do not panic").clone()
+        self.stderr.so_far()
     }
 
     /// Waits for a line of standard output or error that holds this text.
@@ -132,10 +132,12 @@ impl Background {
         kill_process(pid, signal).expect("our own child");
     }
 
-    /// Waits for its end and returns its exit code.
+    /// Waits for its end and returns its exit code. All that it printed is there then.
     #[track_caller]
     pub fn end(&mut self, within: Duration) -> i32 {
         let status = wait::find(within, || self.child.try_wait().expect("our own child"));
+        // A program that it started may hold its output open for longer; that is not waited for.
+        wait::find(Duration::from_secs(1), || (self.stdout.over() && self.stderr.over()).then_some(()));
         match status {
             Some(status) => code_of(status),
             None => panic!("{} did not end within {within:?}\nstderr: {:?}", self.what, self.stderr()),
@@ -156,13 +158,30 @@ impl Drop for Background {
     }
 }
 
-fn lines(from: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+/// The lines of a pipe, as they come.
+#[derive(Debug)]
+struct Lines {
+    lines: Arc<Mutex<Vec<String>>>,
+    reader: thread::JoinHandle<()>,
+}
+
+impl Lines {
+    fn so_far(&self) -> Vec<String> {
+        self.lines.lock().expect("readers do not panic").clone()
+    }
+
+    fn over(&self) -> bool {
+        self.reader.is_finished()
+    }
+}
+
+fn lines(from: impl Read + Send + 'static) -> Lines {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&lines);
-    thread::spawn(move || {
+    let reader = thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             into.lock().expect("readers do not panic").push(line);
         }
     });
-    lines
+    Lines { lines, reader }
 }

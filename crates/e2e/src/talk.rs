@@ -6,7 +6,7 @@ use std::time::Duration;
 use turno_proto::model::view::{BrokerView, WorkerView};
 use turno_proto::model::{Code, Delivery, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register, encode};
+use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register};
 
 use crate::Peer;
 
@@ -145,21 +145,43 @@ impl Peer {
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
     }
 
+    /// Whether the broker says anything within this time; it is kept for [`Peer::hear`].
+    #[track_caller]
+    pub fn hears_within(&mut self, time: Duration) -> bool {
+        if !self.buffer.is_empty() {
+            return true;
+        }
+        self.stream.patience(time);
+        let mut more = vec![0; 65_536];
+        let read = self.stream.read(&mut more);
+        self.stream.patience(Duration::from_secs(20));
+        match read {
+            Ok(count) => self.buffer.extend_from_slice(&more[..count]),
+            Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
+        }
+        !self.buffer.is_empty()
+    }
+
     /// Takes at most so many bytes off the connection and keeps them for [`Peer::hear`]; how many came.
     #[track_caller]
     pub fn take(&mut self, bytes_max: usize) -> usize {
         let mut more = vec![0; bytes_max];
         let count = self.stream.read(&mut more).expect("the broker says something");
+        assert!(count > 0, "the broker closed");
         self.buffer.extend_from_slice(&more[..count]);
         count
     }
 
-    /// Sends a frame over and over until the broker takes no more for this long; how often it went out whole.
-    pub fn say_until_stuck(&mut self, frame: &Frame<'_>, within: Duration, times_max: usize) -> usize {
-        let mut bytes = Vec::new();
-        encode(frame, &mut bytes);
+    /// Sends bytes over and over until the broker takes no more for this long; how many went out.
+    pub fn push_until_stuck(&mut self, bytes: &[u8], within: Duration, bytes_max: usize) -> usize {
         self.stream.push(within);
-        let stuck = (0..times_max).find(|_| self.stream.write_all(&bytes).is_err());
-        stuck.unwrap_or(times_max)
+        let mut said = 0;
+        while said < bytes_max {
+            match self.stream.write(bytes) {
+                Ok(count) => said += count,
+                Err(_) => break,
+            }
+        }
+        said
     }
 }

@@ -53,7 +53,7 @@ pub struct Ended {
 
 /// What ends a broker.
 pub(crate) enum Until {
-    /// SIGTERM or SIGINT drains, a second one ends at once.
+    /// SIGTERM, SIGINT or SIGHUP (the terminal went away) drains, a second one ends at once.
     Signal,
     /// The other end is used, or dropped.
     Told(oneshot::Receiver<()>),
@@ -200,7 +200,7 @@ fn raise_file_limit() {
 
 /// Waits for whatever ends the broker.
 enum Stop {
-    Signals { terminate: Signal, interrupt: Signal },
+    Signals { terminate: Signal, interrupt: Signal, hangup: Signal },
     Told { told: oneshot::Receiver<()>, over: bool },
 }
 
@@ -211,6 +211,7 @@ impl Stop {
             Until::Signal => Self::Signals {
                 terminate: caught(SignalKind::terminate())?,
                 interrupt: caught(SignalKind::interrupt())?,
+                hangup: caught(SignalKind::hangup())?,
             },
             Until::Told(told) => Self::Told { told, over: false },
         })
@@ -219,10 +220,11 @@ impl Stop {
     /// Returns the number of the signal; 0 if it was none.
     async fn wait(&mut self) -> i32 {
         match self {
-            Self::Signals { terminate, interrupt } => {
+            Self::Signals { terminate, interrupt, hangup } => {
                 tokio::select! {
                     _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
                     _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+                    _ = hangup.recv() => SignalKind::hangup().as_raw_value(),
                 }
             }
             Self::Told { over: true, .. } => std::future::pending().await,

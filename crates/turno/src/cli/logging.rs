@@ -17,6 +17,7 @@ use turno_proto::model::Code;
 use super::error::Failure;
 use super::global::Global;
 use super::output::Output;
+use super::paint::Paint;
 use crate::config::{LogFormat, Settings};
 
 /// Lines that wait to be written. More: dropped, counted.
@@ -48,12 +49,12 @@ impl Logging {
             1 => "debug".to_owned(),
             _ => "trace".to_owned(),
         };
-        Self::start(&level, style(settings.log_format))
+        Self::start(&level, style(settings.log_format, global))
     }
 
     /// What another command logs: nothing, unless asked.
     pub(crate) fn for_command(global: &Global) -> Result<Self, Failure> {
-        let style = style(LogFormat::Auto);
+        let style = style(LogFormat::Auto, global);
         match (global.verbose, from_environment()) {
             (0, None) => Ok(Self { style, dropped: None, guard: None }),
             (0, Some(level)) => Self::start(&level, style),
@@ -99,14 +100,12 @@ fn from_environment() -> Option<String> {
     std::env::var("TURNO_LOG").ok().filter(|text| !text.is_empty())
 }
 
-fn style(format: LogFormat) -> Style {
+fn style(format: LogFormat, global: &Global) -> Style {
     let terminal = io::stderr().is_terminal();
     match format {
         LogFormat::Json => Style::Json,
         LogFormat::Auto if std::env::var_os("JOURNAL_STREAM").is_some() && !terminal => Style::Journal,
-        LogFormat::Auto | LogFormat::Text => {
-            Style::Text { color: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
-        }
+        LogFormat::Auto | LogFormat::Text => Style::Text { color: Paint::for_stderr(global.color).is_on() },
     }
 }
 

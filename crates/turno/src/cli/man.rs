@@ -13,6 +13,7 @@ use super::global::Format;
 use super::help;
 use super::schema::meta::{PagesDocument, TextDocument};
 use super::tree;
+use super::version::VERSION;
 use crate::config::nearest;
 
 /// Print a manual page, or write all of them into a directory
@@ -61,9 +62,14 @@ fn built() -> Command {
 
 fn render(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    Man::new(command.clone()).title(name.to_uppercase()).manual("Turno").render(&mut page)?;
+    page_of(command).render(&mut page)?;
     Ok(page)
+}
+
+/// The page with the title and the foot that all pages have.
+fn page_of(command: &Command) -> Man {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_uppercase();
+    Man::new(command.clone()).title(name).source(format!("turno {VERSION}")).manual("Turno")
 }
 
 fn file_name(command: &Command) -> String {
@@ -84,13 +90,7 @@ fn write_all(root: &Command, dir: &Path, invocation: &Invocation) -> Result<u8, 
 fn write_tree(command: &Command, dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::Error)> {
     let path = dir.join(file_name(command));
     let mut page = Vec::new();
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    Man::new(command.clone())
-        .title(name.to_uppercase())
-        .manual("Turno")
-        .render(&mut page)
-        .and_then(|()| fs::write(&path, &page))
-        .map_err(|error| (path.clone(), error))?;
+    page_of(command).render(&mut page).and_then(|()| fs::write(&path, &page)).map_err(|error| (path.clone(), error))?;
     files.push(path);
     for sub in command.get_subcommands() {
         write_tree(sub, dir, files)?;

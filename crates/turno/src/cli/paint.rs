@@ -37,6 +37,11 @@ impl Paint {
         Self { on }
     }
 
+    /// Whether there is colour.
+    pub(crate) const fn is_on(self) -> bool {
+        self.on
+    }
+
     /// No colour.
     #[cfg(test)]
     pub(crate) const fn plain() -> Self {

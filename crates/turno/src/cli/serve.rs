@@ -18,7 +18,6 @@ use super::version::VERSION;
 use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
 use crate::config::{Flag, Origin, Raw, Settings};
 
-
 /// Run a broker
 ///
 /// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory. SIGTERM or

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use clap::ValueEnum as _;
 use clap::error::{ContextKind, ErrorKind};
 use turno_proto::model::Code;
 
@@ -12,9 +13,14 @@ use super::schema;
 
 /// Tells the user; the answer is the exit status.
 pub(crate) fn tell(error: &clap::Error, words: &[OsString]) -> u8 {
+    let color = color(words);
     if !error.use_stderr() {
         // Help and version are data; a reader that went away is no error.
-        let _ = error.print();
+        let _ = match color {
+            ColorWhen::Auto => error.print(),
+            ColorWhen::Always => write!(std::io::stdout().lock(), "{}", error.render().ansi()),
+            ColorWhen::Never => write!(std::io::stdout().lock(), "{}", error.render()),
+        };
         return 0;
     }
     let failure = failure(error);
@@ -24,7 +30,7 @@ pub(crate) fn tell(error: &clap::Error, words: &[OsString]) -> u8 {
     } else if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
     } else {
-        let text = failure.render(Paint::for_stderr(ColorWhen::Auto));
+        let text = failure.render(Paint::for_stderr(color));
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
     failure.exit()
@@ -51,10 +57,24 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The colour that was asked for, as far as words that make no sense can tell.
+fn color(words: &[OsString]) -> ColorWhen {
+    let words = flags(words);
+    let asked = words.iter().zip(words.iter().skip(1).chain([&""])).filter_map(|(word, next)| match *word {
+        "--color" => Some(*next),
+        _ => word.strip_prefix("--color="),
+    });
+    asked.last().and_then(|when| ColorWhen::from_str(when, false).ok()).unwrap_or_default()
+}
+
+/// The words that may be flags. One that is no text may be what makes no sense; those behind it count all the same.
+fn flags(words: &[OsString]) -> Vec<&str> {
+    words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--").collect()
+}
+
 /// Whether JSON was asked for, as far as words that make no sense can tell.
 fn wants_json(words: &[OsString]) -> bool {
-    let words: Vec<&str> =
-        words.iter().skip(1).map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let words = flags(words);
     let is_json = |format: &str| matches!(format, "json" | "jsonl");
     let mut wanted = std::env::var("TURNO_OUTPUT").is_ok_and(|format| is_json(&format));
     for (place, word) in words.iter().enumerate() {

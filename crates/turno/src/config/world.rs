@@ -34,7 +34,8 @@ impl World {
     pub fn here() -> Self {
         let dirs = etcetera::base_strategy::Xdg::new().ok();
         let environment = std::env::vars_os()
-            .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+            // A value that is not UTF-8 is kept as well as can be: it is then refused where it is read, not passed over.
+            .filter_map(|(name, text)| Some((name.into_string().ok()?, text.to_string_lossy().into_owned())))
             .filter(|(name, _)| name.starts_with("TURNO_"))
             .collect();
         Self {
