@@ -49,9 +49,6 @@ impl Engine {
             self.count(queue, |counters| &mut counters.lost);
         }
         if self.may_try_again(index, &cause) {
-            if self.returned_to_caller(index, out) {
-                return;
-            }
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
             self.place_again(index);
@@ -112,7 +109,9 @@ impl Engine {
             Wants::Nothing => false,
         };
         let permanent = matches!(cause, Cause::Failed { permanent: true, .. });
-        wanted && !permanent && message.attempts < message.attempts_max() && !message.past_deadline(self.now)
+        // A drain hands nothing out, and `closing` would promise that nobody has begun with it: this was its last.
+        let over = self.drain.is_some() && message.wants == Wants::Reply;
+        wanted && !over && !permanent && message.attempts < message.attempts_max() && !message.past_deadline(self.now)
     }
 
     /// The message becomes a dead letter of its queue.

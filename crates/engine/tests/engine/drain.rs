@@ -98,8 +98,9 @@ fn what_runs_may_time_out_during_the_drain() {
     assert_eq!(desk.leave(worker), [undelivered(client, 2, Code::WorkerLost), drained(0, 0, 0)]);
 }
 
-/// Proves S2.17 and I13: nothing is tried again during a drain: a request with attempts left is given back to its
-/// caller, a send stays in memory, however it came back.
+/// Proves S2.17, I13 and I15: nothing is tried again during a drain. A request whose attempt failed ends with that
+/// failure, because `closing` would make its caller start all attempts anew elsewhere; one that was given back
+/// unfinished goes back to its caller; a send stays in memory, however it came back.
 #[test]
 fn nothing_is_tried_again_during_a_drain() {
     for way in ["fail", "lost", "given back"] {
@@ -110,17 +111,18 @@ fn nothing_is_tried_again_during_a_drain() {
         assert_eq!(desk.resize(ConnId { index: 2, generation: 1 }, 0), Ok(vec![]));
         assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(worker, "b")]);
         assert_eq!(drain(&mut desk, 30_000).len(), 3);
-        let returned = undelivered(client, 1, Code::Closing);
-        let over = drained(1, 0, 1);
         match way {
             "fail" => {
-                assert_eq!(desk.fail(worker, "a", "no"), [returned]);
-                assert_eq!(desk.fail(worker, "b", "no"), [over]);
+                assert_eq!(desk.fail(worker, "a", "no"), [failed(client, 1, "no")]);
+                assert_eq!(desk.fail(worker, "b", "no"), [drained(0, 0, 1)]);
             }
-            "lost" => assert_eq!(desk.leave(worker), [returned, over]),
+            "lost" => {
+                let lost = undelivered(client, 1, Code::WorkerLost);
+                assert_eq!(desk.leave(worker), [lost, drained(0, 0, 1)]);
+            }
             _ => {
                 let stop = AdminCall::WorkerStop { worker: "w0".to_owned(), now: true };
-                assert_eq!(desk.admin(stop).1[1..], [returned, over]);
+                assert_eq!(desk.admin(stop).1[1..], [undelivered(client, 1, Code::Closing), drained(1, 0, 1)]);
             }
         }
     }
