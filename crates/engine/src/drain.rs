@@ -47,8 +47,10 @@ impl Engine {
             .collect();
         let returned = waiting.len() as u64;
         for index in waiting {
+            // `closing` promises that nobody has begun with it, and its caller will start anew elsewhere.
+            let begun = self.messages[index].attempts > 0;
             self.unplace(index);
-            self.end_without_reply(index, Code::Closing, out);
+            self.end_without_reply(index, if begun { Code::CutShort } else { Code::Closing }, out);
         }
         self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned });
     }
@@ -100,7 +102,7 @@ impl Engine {
             // This was its outcome: a reply that still comes has no caller.
             self.disown(index);
             // Not `closing`: that promises that nobody has begun with it.
-            let code = Code::ConnectionLost;
+            let code = Code::CutShort;
             out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
         }
         self.end_drain(returned, self.stats.in_flight, out);

@@ -58,7 +58,9 @@ impl Engine {
             Wants::Nothing => self.finish(index, End::Settled),
             Wants::Reply => {
                 let origin = self.messages[index].origin;
-                let code = cause.code();
+                // Lost after its time was over, though nobody has looked yet: it would have got no other attempt.
+                let late = self.messages[index].past_deadline(self.now) && cause == Cause::WorkerLost;
+                let code = if late { Code::TimedOut } else { cause.code() };
                 // The worker said the last word itself only if it failed: a second word is then doubled.
                 let end = if code == Code::Failed { End::Settled } else { End::Otherwise };
                 self.finish(index, end);

@@ -79,7 +79,7 @@ fn every_limit_is_in_its_table() {
         ("dead letters of a queue *", number(set.dead_max), ""),
         ("bytes of a failure that a dead letter keeps", number(limits::FAILURE_BYTES_MAX), " bytes"),
         ("unread bytes at which the broker stops reading from a peer *", number(set.out_bytes_pause), " bytes"),
-        ("unread bytes of a peer *", number(set.out_bytes_max), " bytes"),
+        ("unread bytes of a peer, beside deliveries and the longest frame *", number(set.out_bytes_max), " bytes"),
         ("time without reading while bytes wait *", number(set.write_stall_ms_max), " ms"),
         ("time a cancelled delivery holds its slots", number(limits::CANCEL_GRACE_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),

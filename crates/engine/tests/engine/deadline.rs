@@ -191,3 +191,14 @@ fn the_deadline_of_a_gone_caller() {
     let (late, got) = desk.joining(Slots::Limited(1), &["q"]);
     assert_eq!((got, desk.rota("q").len()), (vec![], 2), "{late:?}");
 }
+
+/// Proves S2.38 and I13: a worker lost after the deadline, but before anyone looked at the clock, changes nothing
+/// about the outcome.
+#[test]
+fn a_worker_lost_too_late_is_a_time_out() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").within(100).retries(3)), [turn(worker, "a").left(Some(100))]);
+    desk.clock(desk.now().plus_millis(100));
+    assert_eq!(desk.leave(worker), [undelivered(client, 1, Code::TimedOut)]);
+}

@@ -76,8 +76,7 @@ fn a_drain_that_is_cut_short() {
     assert_eq!(desk.send(client, ask(3, "q", "c")).1, [sent(worker, "c")]);
     assert_eq!(drain(&mut desk, 30_000), [shutdown(worker, 30_000), shutdown(client, 30_000)]);
     assert_eq!(desk.pass(29_999), []);
-    let told =
-        [undelivered(client, 1, Code::ConnectionLost), undelivered(client, 2, Code::ConnectionLost), drained(0, 3, 0)];
+    let told = [undelivered(client, 1, Code::CutShort), undelivered(client, 2, Code::CutShort), drained(0, 3, 0)];
     assert_eq!(desk.pass(1), told);
     assert_eq!(desk.reply(worker, "a", "A"), [], "it was told already");
     assert_eq!(desk.pass(40_000), [desk.stopped(worker, "b", Code::TimedOut)]);

@@ -178,6 +178,11 @@ codes! {
         "its connection ended; nobody is there to take the reply",
         "nothing; the worker may stop working on it";
 
+    CutShort = 50, "cut_short", exit 5,
+        "the broker ended before the message was done with",
+        "it was told to end while a worker had the message, or after one had lost it; what was done of it is unknown",
+        "ask again if doing it twice does no harm";
+
     // Asking about things.
     NotFound = 60, "not_found", exit 4,
         "there is no such thing",

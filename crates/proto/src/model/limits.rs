@@ -72,7 +72,7 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Dead letters kept per queue. More: the oldest goes, counted.
     pub dead_max: usize,
-    /// Bytes waiting for one peer to read them. More: closed, `slow_reader`; its deliveries move on.
+    /// Bytes waiting for one peer to read them, beside deliveries and the longest frame among them. More: closed, `slow_reader`; its deliveries move on.
     pub out_bytes_max: usize,
     /// Bytes waiting for one peer beyond which the broker stops reading from it.
     pub out_bytes_pause: usize,

@@ -30,7 +30,7 @@ use crate::config::{Flag, Origin, Raw, Settings};
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
     ],
-    &[1, 78, 130],
+    &[1, 78, 130, 143],
 ))]
 pub(crate) struct ServeArgs {
     /// Address to listen on; repeat for more, port 0 takes a free one [default: 127.0.0.1:7460]
