@@ -10,6 +10,8 @@ pub(crate) enum Command {
     Check,
     Tidy,
     Ledger(LedgerOptions),
+    /// Arguments of the simulator, handed on untouched.
+    Sim(Vec<String>),
 }
 
 /// Options of `test`.
@@ -43,6 +45,7 @@ pub(crate) enum Topic {
     Check,
     Tidy,
     Ledger,
+    Sim,
 }
 
 impl Command {
@@ -57,6 +60,7 @@ impl Command {
             "check" => Topic::Check,
             "tidy" => Topic::Tidy,
             "ledger" => Topic::Ledger,
+            "sim" => Topic::Sim,
             other => return Err(misuse(&format!("unknown command `{other}`"))),
         };
         // What stands after `--` is not ours, so a `--help` there is not ours either.
@@ -73,6 +77,7 @@ impl Command {
         match topic {
             Topic::Test => parse_test(own, passed_on.unwrap_or_default()).map(Self::Test),
             Topic::Ledger => parse_ledger(own).map(Self::Ledger),
+            Topic::Sim => Ok(Self::Sim(own.to_vec())),
             Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
             Topic::Tidy | Topic::Xtask => refuse_all(own, topic).map(|()| Self::Tidy),
         }
@@ -87,6 +92,7 @@ impl Topic {
             Self::Check => CHECK_USAGE,
             Self::Tidy => TIDY_USAGE,
             Self::Ledger => LEDGER_USAGE,
+            Self::Sim => SIM_USAGE,
         }
     }
 
@@ -103,6 +109,7 @@ Commands:
   check   the quick half: fmt, clippy, tidy, ledger
   tidy    the house rules that the compiler does not know
   ledger  which requirements have a test that proves them
+  sim     many brokers, clients and workers in bad weather
 
 `cargo xtask <command> --help` says more.";
 
@@ -113,7 +120,7 @@ Sets up what it needs, runs every check and every test, and names at the end
 what failed and what could not run.
 
 Options:
-  --fast      leave out clippy and the doc tests
+  --fast      leave out clippy, the simulator and the doc tests
   -h, --help  show this";
 
 const CHECK_USAGE: &str = "\
@@ -138,6 +145,21 @@ Options:
   --group <group>  only S0, S1, ..., I or W
   --json           for programs
   -h, --help       show this";
+
+const SIM_USAGE: &str = "\
+Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>]
+
+Runs the simulator: the real engine, codec and client core on one seeded clock
+and a network that breaks, with an oracle beside it. Stops at the first
+violation and says how to see it again.
+
+Options:
+  --seeds <n>    how many seeds (2000)
+  --from <seed>  the first of them (1)
+  --steps <n>    events of the storm (2000)
+  --seed <seed>  replay one seed with a readable trace
+  --twice <n>    first run n seeds twice and compare their traces
+  -h, --help     show this";
 
 fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {
     let mut options = TestOptions { nextest_args: passed_on.to_vec(), ..TestOptions::default() };
@@ -194,6 +216,7 @@ mod tests {
     fn plain_commands() {
         assert_eq!(parse("check"), Ok(Command::Check));
         assert_eq!(parse("tidy"), Ok(Command::Tidy));
+        assert_eq!(parse("sim --seed 7"), Ok(Command::Sim(vec!["--seed".to_owned(), "7".to_owned()])));
         assert_eq!(parse("test"), Ok(Command::Test(TestOptions::default())));
         assert_eq!(parse("ledger"), Ok(Command::Ledger(LedgerOptions::default())));
     }

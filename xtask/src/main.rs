@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`.
+//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -60,6 +60,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Check => suite::check(&tree::find_root()?),
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
         Command::Ledger(options) => show_ledger(options),
+        Command::Sim(words) => suite::sim(&tree::find_root()?, words),
     }
 }
 

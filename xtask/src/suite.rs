@@ -23,6 +23,9 @@ const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--locked", 
 const BUILD: &[&str] = &["build", "--package", "turno", "--locked"];
 const NEXTEST: &[&str] = &["nextest", "run", "--workspace", "--locked"];
 const PLAIN_TEST: &[&str] = &["test", "--workspace", "--locked", "--lib", "--bins", "--tests", "--no-fail-fast"];
+/// Optimised, because two thousand seeds are what a normal run does.
+const SIM: &[&str] = &["run", "--release", "--package", "turno-sim", "--locked", "--quiet", "--"];
+const SIM_SEEDS: &[&str] = &["--seeds", "2000", "--twice", "20"];
 const DOC_TEST: &[&str] = &["test", "--doc", "--workspace", "--locked"];
 
 /// Everything; `true` if nothing failed.
@@ -33,6 +36,12 @@ pub(crate) fn test(root: &Path, options: &TestOptions) -> Result<bool> {
 /// The quick half; `true` if nothing failed.
 pub(crate) fn check(root: &Path) -> Result<bool> {
     Ok(finish(&run_check(&mut Machine::new(root))))
+}
+
+/// The simulator, with the user's own arguments; `true` if it found nothing.
+pub(crate) fn sim(root: &Path, words: &[String]) -> Result<bool> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(matches!(Machine::new(root).cargo(&[SIM, &words].concat()), Outcome::Passed))
 }
 
 fn finish(steps: &Steps) -> bool {
@@ -75,7 +84,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         test_steps(&mut steps, world, options, toolchain.has_nextest);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "doc tests"] {
+        for name in ["nextest", "sim", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -99,8 +108,11 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, h
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        steps.leave_out("doc tests", Outcome::Skipped("--fast".to_owned()));
+        for name in ["sim", "doc tests"] {
+            steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
+        }
     } else {
+        cargo_step(steps, world, "sim", &[SIM, SIM_SEEDS].concat());
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
 }
@@ -162,15 +174,15 @@ mod tests {
     #[test]
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
-        assert_eq!(ran, ["fmt", "clippy", "tidy", "ledger", "build", "nextest", "test"]);
-        assert!(passed && summary.contains("8 of 8 steps passed"), "{summary}");
+        assert_eq!(ran, ["fmt", "clippy", "tidy", "ledger", "build", "nextest", "run", "test"]);
+        assert!(passed && summary.contains("9 of 9 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 7);
+        assert_eq!(ran.len(), 8);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -189,7 +201,7 @@ mod tests {
     fn without_nextest_cargo_test_stands_in_and_the_end_says_so() {
         let fake = Fake { lacks_nextest: true, ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran[4..], ["build", "test", "test"]);
+        assert_eq!(ran[4..], ["build", "test", "run", "test"]);
         assert!(passed);
         let last = summary.lines().last().unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");

@@ -111,7 +111,7 @@ impl Engine {
         self.messages.find(id, self.settings.run).ok_or(Code::NotFound)
     }
 
-    fn broker_view(&self) -> BrokerView {
+    pub(crate) fn broker_view(&self) -> BrokerView {
         let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
         let (mut slots, mut slots_used) = (0, 0);
         for worker in workers {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
 use crate::dispatch::Item;
@@ -113,6 +114,16 @@ impl Engine {
         let checker = (self.stats.ready > 0).then_some(self.check_at);
         let drain = self.drain.as_ref().and_then(Drain::until);
         self.timers.next_deadline().into_iter().chain(checker).chain(drain).min()
+    }
+
+    /// The run that its message ids name.
+    pub const fn run(&self) -> u64 {
+        self.settings.run
+    }
+
+    /// The broker as a whole, as an admin sees it.
+    pub fn status(&self) -> BrokerView {
+        self.broker_view()
     }
 
     /// Deliveries that workers hold now.

@@ -86,6 +86,13 @@ pub struct Held {
     pub(super) delivery: Delivery,
 }
 
+impl Held {
+    /// How the broker names it.
+    pub const fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+}
+
 /// A message handed to this worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed {

@@ -1,0 +1,24 @@
+//! What messages carry in the simulation: a number, and bytes that follow from it, so that any damage shows.
+
+use bytes::Bytes;
+
+/// The body of the message with that number.
+pub(crate) fn of(number: u64) -> Bytes {
+    let filler = usize::try_from(number % 61).expect("small");
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.extend((0..filler).map(|at| (number.wrapping_mul(31).wrapping_add(at as u64) % 251) as u8));
+    bytes.into()
+}
+
+/// The number of a body, if it is whole.
+pub(crate) fn number(body: &[u8]) -> Option<u64> {
+    let number = u64::from_le_bytes(*body.first_chunk::<8>()?);
+    (of(number) == body).then_some(number)
+}
+
+/// The right answer to the message with that number.
+pub(crate) fn answer(number: u64) -> Bytes {
+    let mut bytes = of(number).to_vec();
+    bytes.push(b'!');
+    bytes.into()
+}

@@ -1,0 +1,132 @@
+//! After the storm: nothing goes wrong any more, and everything must come to its end.
+
+use turno_proto::model::Mono;
+
+use crate::client::Client;
+use crate::worker::Worker;
+use crate::world::{Actor, Happening, World};
+
+/// Everything drains within this time after the last fault (I21).
+const CALM_MS: u64 = 60_000;
+/// Workers of the fairness round, and rounds it goes.
+const FAIR_WORKERS: usize = 3;
+const FAIR_ROUNDS: u64 = 2;
+
+impl World {
+    /// The storm, for so many steps.
+    pub(crate) fn storm(&mut self, steps: u64) {
+        while self.steps < steps && self.step() {}
+    }
+
+    /// No more faults, no more questions: brokers come back, rogues leave, workers behave.
+    pub(crate) fn calm_down(&mut self) {
+        self.stormy = false;
+        self.trace.note(self.now, "calm", self.steps, 0);
+        for broker in 0..self.brokers.len() {
+            if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
+                self.stop_broker(broker);
+            }
+            self.start_broker(broker);
+        }
+        let rogues: Vec<usize> =
+            (0..self.peers.len()).filter(|at| matches!(self.peers[*at].actor, Actor::Rogue(_))).collect();
+        for index in rogues {
+            if let Some(wire) = self.peers[index].wire.take() {
+                self.close(wire, crate::net::Way::ToBroker);
+            }
+        }
+        for index in 0..self.peers.len() {
+            let life = self.peers[index].life;
+            if let Actor::Worker(worker) = &mut self.peers[index].actor {
+                for held in worker.behave() {
+                    self.at(self.now, Happening::Finish { peer: index, life, held });
+                }
+            }
+        }
+        // Every queue of every broker has at least one worker that is large enough for anything.
+        for broker in 0..self.brokers.len() {
+            let queues = self.queues.clone();
+            self.add_peer(Actor::Worker(Worker::new(8, true)), 8, queues, Some(broker));
+        }
+    }
+
+    /// Lets time pass until all is quiet; all must be quiet in time.
+    pub(crate) fn settle(&mut self) {
+        let end = self.now.plus_millis(CALM_MS);
+        while self.now < end && !self.is_quiet() {
+            assert!(self.step(), "I21: time stands still");
+        }
+        assert!(self.is_quiet(), "I21: not quiet {CALM_MS} ms after the last fault: {}", self.unrest());
+        self.oracle.judge();
+        for broker in &self.brokers {
+            let Some(board) = &broker.board else { panic!("I21: a broker did not come back") };
+            let status = board.engine().status();
+            let run = board.engine().run();
+            self.oracle.judge_sends(run, status.dead);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let brokers_quiet = self.brokers.iter().all(|broker| {
+            broker.board.as_ref().is_some_and(|board| {
+                let status = board.engine().status();
+                status.ready == 0 && status.in_flight == 0
+            })
+        });
+        brokers_quiet
+            && self.peers.iter().all(|peer| match &peer.actor {
+                Actor::Client(client) => client.is_idle(),
+                Actor::Worker(worker) => worker.is_idle(),
+                Actor::Rogue(_) => true,
+            })
+    }
+
+    fn unrest(&self) -> String {
+        let brokers: Vec<String> = self
+            .brokers
+            .iter()
+            .map(|broker| match &broker.board {
+                Some(board) => {
+                    let status = board.engine().status();
+                    format!("{} ready, {} in flight, {} workers", status.ready, status.in_flight, status.workers)
+                }
+                None => "down".to_owned(),
+            })
+            .collect();
+        format!("brokers {brokers:?}")
+    }
+
+    /// I10: one request after the other goes to each worker in turn.
+    pub(crate) fn go_round(&mut self) {
+        let queue = "fair".parse().expect("a name");
+        self.queues = vec![queue];
+        let workers: Vec<usize> = (0..FAIR_WORKERS)
+            .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, self.queues.clone(), Some(0)))
+            .collect();
+        let asker = self.add_peer(Actor::Client(Client::default()), 0, Vec::new(), Some(0));
+        self.pass(2_000);
+        for _ in 0..FAIR_ROUNDS * FAIR_WORKERS as u64 {
+            self.ask_once(asker);
+            self.pass(500);
+        }
+        for worker in workers {
+            let Actor::Worker(worker) = &self.peers[worker].actor else { unreachable!("workers were added") };
+            assert_eq!(worker.taken(), FAIR_ROUNDS, "I10: every worker has its turn once a round");
+        }
+    }
+
+    fn ask_once(&mut self, asker: usize) {
+        let now = self.now;
+        let peer = &mut self.peers[asker];
+        if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor) {
+            self.number += 1;
+            client.ask_plainly(now, asker, core, &self.queues[0], self.number, &mut self.oracle);
+            self.pump_peer(asker);
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        let end: Mono = self.now.plus_millis(ms);
+        while self.now < end && self.step() {}
+    }
+}

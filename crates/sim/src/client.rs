@@ -1,0 +1,114 @@
+//! A client in the simulation: asks at random, and tells the oracle what it hears.
+
+use turno_client::core::{Ask, Core, Event, Ticket};
+use turno_proto::model::limits::PRIORITY;
+use turno_proto::model::{Mono, Payload, QueueName};
+
+use crate::body;
+use crate::oracle::{Oracle, Question};
+use crate::rng::Rng;
+
+/// How many questions a client may have open.
+const OPEN_MAX: usize = 40;
+
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    open: Vec<u64>,
+}
+
+impl Client {
+    /// Asks something, or cancels something asked before.
+    #[expect(clippy::too_many_arguments, reason = "an actor is handed the world's parts one by one")]
+    pub(crate) fn act(
+        &mut self,
+        now: Mono,
+        me: usize,
+        core: &mut Core,
+        queues: &[QueueName],
+        number: &mut u64,
+        oracle: &mut Oracle,
+        rng: &mut Rng,
+    ) {
+        if self.open.len() >= OPEN_MAX {
+            return;
+        }
+        if rng.once_in(12)
+            && let Some(ticket) = self.open.get(rng.index(self.open.len().max(1)))
+        {
+            core.cancel(Ticket(*ticket));
+            return;
+        }
+        *number += 1;
+        let send = rng.once_in(4);
+        let retries = if rng.once_in(2) { 0 } else { rng.range(0, 4) };
+        let timeout_ms = rng.range(100, 8_000);
+        let resend = rng.once_in(5);
+        let priority = if rng.once_in(4) { u8::try_from(rng.range(0, 10)).expect("small") } else { 4 };
+        let queue = queues[rng.index(queues.len())].clone();
+        let mut ask = Ask::new(queue, Payload::body(body::of(*number)));
+        ask.retries = Some(u8::try_from(retries).expect("small"));
+        ask.priority = Some(priority);
+        ask.resend = resend;
+        ask.cost = rng.once_in(6).then(|| u16::try_from(rng.range(1, 5)).expect("small"));
+        let ticket = Ticket(*number);
+        // A send without a deadline of its own: its caller waits for STORED as long as for a reply.
+        let waits_ms = if send { 30_000 } else { timeout_ms };
+        oracle.asks(now, *number, Question { client: me, send, timeout_ms: waits_ms, retries, resend, priority });
+        self.open.push(*number);
+        if send {
+            core.send(now, ticket, ask);
+        } else {
+            ask.timeout_ms = Some(u32::try_from(timeout_ms).expect("small"));
+            ask.fail_fast = rng.once_in(10);
+            ask.no_reply = rng.once_in(10);
+            core.request(now, ticket, ask);
+        }
+    }
+
+    /// Asks without any option.
+    pub(crate) fn ask_plainly(
+        &mut self,
+        now: Mono,
+        me: usize,
+        core: &mut Core,
+        queue: &QueueName,
+        number: u64,
+        oracle: &mut Oracle,
+    ) {
+        let question =
+            Question { client: me, send: false, timeout_ms: 30_000, retries: 0, resend: false, priority: PRIORITY };
+        oracle.asks(now, number, question);
+        self.open.push(number);
+        core.request(now, Ticket(number), Ask::new(queue.clone(), Payload::body(body::of(number))));
+    }
+
+    /// Hears of an outcome.
+    pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &Event, oracle: &mut Oracle) {
+        match event {
+            Event::Reply { ticket, more: false, payload } => {
+                self.ended(*ticket);
+                oracle.replied(now, me, ticket.0, payload.bytes == body::answer(ticket.0));
+            }
+            Event::Reply { ticket, more: true, payload } | Event::Progress { ticket, payload } => {
+                assert_eq!(body::number(&payload.bytes), Some(ticket.0), "I12: a piece of another's answer");
+            }
+            Event::Stored { ticket, id, .. } => {
+                self.ended(*ticket);
+                oracle.stored(now, me, ticket.0, *id);
+            }
+            Event::Delivered { ticket } | Event::Failed { ticket, .. } => {
+                self.ended(*ticket);
+                oracle.failed(now, me, ticket.0);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn ended(&mut self, ticket: Ticket) {
+        self.open.retain(|open| *open != ticket.0);
+    }
+}

@@ -1,0 +1,76 @@
+//! Many clients, workers and brokers on one seeded clock, in bad weather.
+//!
+//! Everything that decides is the real thing: the engine, the switchboard with its codec and sessions, the core of
+//! the client. Only sockets, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
+//! calm in which everything must come to its end. An oracle beside the system knows what was asked and complains
+//! at the first thing that cannot be. The same seed always gives the same run.
+
+mod body;
+mod calm;
+mod client;
+mod net;
+mod oracle;
+mod pump;
+mod rng;
+mod rogue;
+mod trace;
+mod weather;
+mod worker;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::trace::Trace;
+use crate::world::World;
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// One number for all that happened.
+    pub hash: u64,
+    /// Events of the whole run.
+    pub steps: u64,
+    /// Questions that got their answer.
+    pub answered: u64,
+    /// Questions that ended otherwise.
+    pub failed: u64,
+}
+
+/// What was wrong with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The seed that shows it again.
+    pub seed: u64,
+    /// The event it showed at.
+    pub step: u64,
+    /// What cannot be.
+    pub what: String,
+    /// The last events before it.
+    pub last: String,
+}
+
+/// Runs one seed; `aloud` prints every event.
+pub fn run(seed: u64, steps: u64, aloud: bool) -> Result<Outcome, Violation> {
+    let trace = if aloud { Trace::aloud() } else { Trace::default() };
+    let mut world = World::new(seed, trace);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        world.storm(steps);
+        world.calm_down();
+        world.settle();
+        world.go_round();
+    }));
+    match result {
+        Ok(()) => Ok(Outcome {
+            hash: world.trace.hash(),
+            steps: world.steps,
+            answered: world.oracle.answered,
+            failed: world.oracle.failed,
+        }),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let what = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let what = what.unwrap_or_else(|| "a panic without words".to_owned());
+            Err(Violation { seed, step: world.steps, what, last: world.trace.last() })
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask sim`: runs seeds until one shows a violation.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use turno_sim::{Violation, run};
+
+const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N]
+
+  --seeds N   how many seeds to run (2000)
+  --from S    the first of them (1)
+  --steps N   events of the storm (2000)
+  --seed S    replay one seed with a readable trace
+  --twice N   run N seeds twice and compare their traces";
+
+struct Wanted {
+    seeds: u64,
+    from: u64,
+    steps: u64,
+    seed: Option<u64>,
+    twice: u64,
+}
+
+fn main() -> ExitCode {
+    let Some(wanted) = parse() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    // A violation is reported once, in words, instead of by each thread's own message.
+    std::panic::set_hook(Box::new(|_| {}));
+    let verdict = match wanted.seed {
+        Some(seed) => run(seed, wanted.steps, true).map(|outcome| println!("{outcome:?}")),
+        None => twice(&wanted).and_then(|()| many(&wanted)),
+    };
+    match verdict {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(violation) => {
+            report(&violation, wanted.steps);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse() -> Option<Wanted> {
+    let mut wanted = Wanted { seeds: 2_000, from: 1, steps: 2_000, seed: None, twice: 0 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(flag) = arguments.next() {
+        let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
+        match flag.as_str() {
+            "--seeds" => wanted.seeds = number,
+            "--from" => wanted.from = number,
+            "--steps" => wanted.steps = number,
+            "--seed" => wanted.seed = Some(number),
+            "--twice" => wanted.twice = number,
+            _ => return None,
+        }
+    }
+    Some(wanted)
+}
+
+/// I22: the same seed gives the same run.
+fn twice(wanted: &Wanted) -> Result<(), Violation> {
+    for seed in wanted.from..wanted.from + wanted.twice {
+        let (first, second) = (run(seed, wanted.steps, false)?, run(seed, wanted.steps, false)?);
+        if first != second {
+            let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
+            return Err(Violation { seed, step: 0, what, last: String::new() });
+        }
+    }
+    if wanted.twice > 0 {
+        println!("{} seeds gave the same trace twice", wanted.twice);
+    }
+    Ok(())
+}
+
+fn many(wanted: &Wanted) -> Result<(), Violation> {
+    let begun = Instant::now();
+    let next = AtomicU64::new(wanted.from);
+    let stop = AtomicBool::new(false);
+    let (steps, answered) = (AtomicU64::new(0), AtomicU64::new(0));
+    let end = wanted.from + wanted.seeds;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let violations: Vec<Violation> = std::thread::scope(|scope| {
+        let work = || {
+            while !stop.load(Ordering::Relaxed) {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= end {
+                    break;
+                }
+                match run(seed, wanted.steps, false) {
+                    Ok(outcome) => {
+                        steps.fetch_add(outcome.steps, Ordering::Relaxed);
+                        answered.fetch_add(outcome.answered, Ordering::Relaxed);
+                    }
+                    Err(violation) => {
+                        stop.store(true, Ordering::Relaxed);
+                        return Some(violation);
+                    }
+                }
+            }
+            None
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().expect("runs catch their panics")).collect()
+    });
+    if let Some(violation) = violations.into_iter().min_by_key(|violation| violation.seed) {
+        return Err(violation);
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{} seeds, {} events, {} answers, no violation; {:.0} seeds/s on {cores} cores",
+        wanted.seeds,
+        steps.load(Ordering::Relaxed),
+        answered.load(Ordering::Relaxed),
+        wanted.seeds as f64 / seconds,
+    );
+    Ok(())
+}
+
+fn report(violation: &Violation, steps: u64) {
+    let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
+    let commit = commit.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let commit = commit.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
+    eprintln!("violation: {}", violation.what);
+    eprintln!("seed {} at event {} of commit {commit}; the last events:", violation.seed, violation.step);
+    eprint!("{}", violation.last);
+    eprintln!("again, with the whole trace: cargo xtask sim --seed {} --steps {steps}", violation.seed);
+}

@@ -1,0 +1,109 @@
+//! The network: connections as two byte streams with delay, jitter, a window, and every way to break.
+
+use std::collections::VecDeque;
+
+use turno_proto::model::{ConnId, Mono};
+
+use crate::rng::Rng;
+
+/// Bytes one direction holds, on the way and unread. A writer beyond that must wait.
+const WINDOW: usize = 32 * 1024;
+/// Most bytes that travel in one piece, so that frames arrive cut anywhere.
+const PIECE_MAX: u64 = 600;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    ToBroker,
+    ToPeer,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Bytes that arrived and are not read.
+    unread: VecDeque<u8>,
+    on_the_way: usize,
+    /// Nothing arrives before this: a stream keeps its order.
+    not_before: Mono,
+    /// What is written vanishes without a word.
+    hole: bool,
+}
+
+/// One connection between a peer and a broker.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) peer: usize,
+    pub(crate) broker: usize,
+    /// The broker's name for it, once accepted.
+    pub(crate) conn: Option<ConnId>,
+    to_broker: Lane,
+    to_peer: Lane,
+    /// Cut: what is on the way is lost, both ends learn of it.
+    pub(crate) cut: bool,
+}
+
+impl Wire {
+    pub(crate) fn new(peer: usize, broker: usize) -> Self {
+        Self { peer, broker, conn: None, to_broker: Lane::default(), to_peer: Lane::default(), cut: false }
+    }
+
+    const fn lane(&mut self, way: Way) -> &mut Lane {
+        match way {
+            Way::ToBroker => &mut self.to_broker,
+            Way::ToPeer => &mut self.to_peer,
+        }
+    }
+
+    /// Takes as many bytes as the window has room for, in pieces; returns how many, and when each piece arrives.
+    pub(crate) fn write(&mut self, now: Mono, way: Way, bytes: &[u8], rng: &mut Rng) -> (usize, Vec<(Mono, Vec<u8>)>) {
+        if self.cut {
+            return (bytes.len(), Vec::new());
+        }
+        let lane = self.lane(way);
+        if lane.hole {
+            return (bytes.len(), Vec::new());
+        }
+        let room = WINDOW.saturating_sub(lane.unread.len() + lane.on_the_way);
+        let taken = room.min(bytes.len());
+        let mut pieces = Vec::new();
+        let mut rest = &bytes[..taken];
+        while !rest.is_empty() {
+            let length = usize::try_from(rng.range(1, PIECE_MAX)).expect("small").min(rest.len());
+            let (piece, after) = rest.split_at(length);
+            let delay = rng.range(50, 3_000) + if rng.once_in(40) { rng.range(0, 80_000) } else { 0 };
+            let at = Mono::from_micros(now.as_micros() + delay).max(lane.not_before);
+            lane.not_before = at;
+            lane.on_the_way += length;
+            pieces.push((at, piece.to_vec()));
+            rest = after;
+        }
+        (taken, pieces)
+    }
+
+    /// A piece arrived; it may be read now.
+    pub(crate) fn arrive(&mut self, way: Way, piece: &[u8]) {
+        if self.cut {
+            return;
+        }
+        let lane = self.lane(way);
+        lane.on_the_way -= piece.len();
+        if !lane.hole {
+            lane.unread.extend(piece);
+        }
+    }
+
+    /// Reads everything that arrived.
+    pub(crate) fn read(&mut self, way: Way) -> Vec<u8> {
+        self.lane(way).unread.drain(..).collect()
+    }
+
+    pub(crate) fn has_unread(&mut self, way: Way) -> bool {
+        !self.lane(way).unread.is_empty()
+    }
+
+    /// From now on bytes of this direction vanish; nobody is told.
+    pub(crate) const fn open_hole(&mut self, way: Way) {
+        self.lane(way).hole = true;
+    }
+}

@@ -1,0 +1,166 @@
+//! Beside the system stands one who remembers everything and is told the truth.
+//!
+//! It knows what was asked, who got what, and how each thing ended, and it complains at the first thing that
+//! cannot be: an answer to the wrong caller, a second outcome, a body that changed, work done more often than
+//! allowed, a turn out of order.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::{Delivery, MessageId, Mono};
+
+/// What is known of one message.
+#[derive(Debug)]
+struct Asked {
+    client: usize,
+    at: Mono,
+    timeout_ms: u64,
+    send: bool,
+    retries: u64,
+    resend: bool,
+    priority: u8,
+    ended: bool,
+    /// Times it was handed to a worker.
+    handed: u64,
+    /// A worker did it and said so.
+    done: bool,
+    /// Where it was stored, for a send.
+    stored: Option<MessageId>,
+}
+
+/// A first delivery, as the worker saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct First {
+    run: u64,
+    queue: usize,
+    priority: u8,
+    stamp: u32,
+    serial: u64,
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) client: usize,
+    pub(crate) send: bool,
+    pub(crate) timeout_ms: u64,
+    pub(crate) retries: u64,
+    pub(crate) resend: bool,
+    pub(crate) priority: u8,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Oracle {
+    asked: BTreeMap<u64, Asked>,
+    firsts: Vec<First>,
+    pub(crate) answered: u64,
+    pub(crate) failed: u64,
+}
+
+impl Oracle {
+    pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
+        let Question { client, send, timeout_ms, retries, resend, priority } = question;
+        let asked = Asked {
+            client,
+            at: now,
+            timeout_ms,
+            send,
+            retries,
+            resend,
+            priority,
+            ended: false,
+            handed: 0,
+            done: false,
+            stored: None,
+        };
+        assert!(self.asked.insert(number, asked).is_none(), "numbers are given once");
+    }
+
+    /// A worker got a message (I4, I15).
+    pub(crate) fn handed(
+        &mut self,
+        number: Option<u64>,
+        queue: usize,
+        id: MessageId,
+        delivery: Delivery,
+        attempt: u16,
+    ) {
+        let number = number.expect("I4: a worker got a body that nobody sent");
+        let asked = self.asked.get_mut(&number).expect("I4: a worker got a message that nobody sent");
+        asked.handed += 1;
+        assert!(u64::from(attempt) <= asked.retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
+        if !asked.resend {
+            let most = asked.retries + 1;
+            assert!(asked.handed <= most, "I15: {number} was handed out {} times, {most} allowed", asked.handed);
+        }
+        if attempt == 1 && !asked.resend {
+            let priority = asked.priority;
+            self.firsts.push(First { run: id.run(), queue, priority, stamp: delivery.stamp, serial: id.serial() });
+        }
+    }
+
+    /// A worker did it and told the broker.
+    pub(crate) fn done(&mut self, number: u64) {
+        if let Some(asked) = self.asked.get_mut(&number) {
+            asked.done = true;
+        }
+    }
+
+    /// A client got an answer (I12).
+    pub(crate) fn replied(&mut self, now: Mono, client: usize, number: u64, right: bool) {
+        assert!(right, "I12: {number} got an answer that is not its own");
+        let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
+        assert!(asked.handed > 0, "I12: {number} was answered though no worker had it");
+        assert!(!asked.send, "I12: a send was answered");
+        self.answered += 1;
+        self.ends(now, client, number);
+    }
+
+    pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId) {
+        self.asked.get_mut(&number).expect("only what was sent is stored").stored = Some(id);
+        self.answered += 1;
+        self.ends(now, client, number);
+    }
+
+    pub(crate) fn failed(&mut self, now: Mono, client: usize, number: u64) {
+        self.failed += 1;
+        self.ends(now, client, number);
+    }
+
+    /// Every question ends once, in time, at the one who asked (I12, I13).
+    pub(crate) fn ends(&mut self, now: Mono, client: usize, number: u64) {
+        let asked = self.asked.get_mut(&number).expect("only what was asked ends");
+        assert_eq!(asked.client, client, "I12: the outcome of {number} went to another");
+        assert!(!asked.ended, "I12: {number} ended twice");
+        asked.ended = true;
+        let late = now.millis_since(asked.at).saturating_sub(asked.timeout_ms);
+        assert!(late <= 1_100, "I13: {number} ended {late} ms after its deadline");
+    }
+
+    /// The client is gone: nobody waits for its questions.
+    pub(crate) fn forgets(&mut self, client: usize) {
+        for asked in self.asked.values_mut().filter(|asked| asked.client == client) {
+            asked.ended = true;
+        }
+    }
+
+    /// At the end nothing is open (I13), and first deliveries went out in the order they came in (I5).
+    pub(crate) fn judge(&mut self) {
+        for (number, asked) in &self.asked {
+            assert!(asked.ended, "I13: {number} never ended");
+        }
+        self.firsts.sort_unstable();
+        for pair in self.firsts.windows(2) {
+            let (a, b) = (pair[0], pair[1]);
+            if (a.run, a.queue, a.priority) == (b.run, b.queue, b.priority) {
+                assert!(a.serial < b.serial, "I5: {b:?} went out after {a:?} though it came before");
+            }
+        }
+    }
+
+    /// A send that this run of a broker stored and still had time for was done, or is a dead letter (I3).
+    pub(crate) fn judge_sends(&self, run: u64, dead: u64) {
+        let stored = self.asked.values().filter(|asked| asked.stored.is_some_and(|id| id.run() == run));
+        let undone = stored.filter(|asked| asked.send && !asked.done).count() as u64;
+        assert!(undone <= dead, "I3: {undone} stored messages were never done, only {dead} are dead letters");
+    }
+}

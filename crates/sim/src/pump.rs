@@ -1,0 +1,342 @@
+//! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
+
+use turno_client::core::{Event, Held};
+use turno_engine::Input;
+use turno_proto::model::{ConnId, Mono};
+
+use crate::net::{Way, Wire};
+use crate::rogue::Mischief;
+use crate::world::{Actor, Happening, World, broker_of};
+
+impl World {
+    pub(crate) fn dial(&mut self, peer: usize, life: u64, broker: usize) {
+        let at = Mono::from_micros(self.now.as_micros() + self.rng.range(100, 4_000));
+        self.at(at, Happening::Dialled { peer, life, broker });
+    }
+
+    /// A dial was answered, or refused.
+    pub(crate) fn dialled(&mut self, index: usize, life: u64, broker: usize) {
+        let rogue = matches!(self.peers[index].actor, Actor::Rogue(_));
+        if self.peers[index].life != life || (rogue && !self.stormy) {
+            return;
+        }
+        let (now, wire) = (self.now, self.wires.len());
+        let accepted = self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}")));
+        self.trace.note(now, "dialled", index as u64, broker as u64);
+        let Some(conn) = accepted else {
+            match &mut self.peers[index].core {
+                Some(core) => core.handle_disconnected(now, "refused"),
+                None => self.at(now.plus_millis(500), Happening::Dialled { peer: index, life, broker }),
+            }
+            return self.pump_peer(index);
+        };
+        self.wires.push(Wire::new(index, broker));
+        self.wires[wire].conn = Some(conn);
+        self.brokers[broker].wires.insert(conn, wire);
+        let peer = &mut self.peers[index];
+        peer.wire = Some(wire);
+        peer.out.clear();
+        match (&mut peer.core, &mut peer.actor) {
+            (Some(core), _) => core.handle_connected(now),
+            (None, Actor::Rogue(rogue)) => {
+                let queue = self.queues[rogue.queue()].to_string();
+                rogue.connected(&queue, &mut self.rng);
+            }
+            _ => {}
+        }
+        self.pump_peer(index);
+        self.pump_broker(broker);
+    }
+
+    pub(crate) fn arrive(&mut self, wire: usize, way: Way, piece: &[u8]) {
+        self.trace.note(self.now, "arrives", wire as u64, piece.len() as u64);
+        self.wires[wire].arrive(way, piece);
+        match way {
+            Way::ToBroker => self.broker_reads(wire),
+            Way::ToPeer => self.peer_reads(wire),
+        }
+    }
+
+    /// The other side closed, or the wire was cut.
+    pub(crate) fn closed(&mut self, wire: usize, way: Way) {
+        self.trace.note(self.now, "closed", wire as u64, way as u64);
+        let (now, Wire { peer, broker, conn, .. }) = (self.now, &self.wires[wire]);
+        let (peer, broker, conn) = (*peer, *broker, *conn);
+        match way {
+            Way::ToBroker => {
+                self.broker_reads(wire);
+                // A broker that was restarted since may use the same name for another connection.
+                if let Some(conn) = conn
+                    && self.brokers[broker].wires.get(&conn) == Some(&wire)
+                    && self.brokers[broker].wires.remove(&conn).is_some()
+                    && let Some(board) = &mut self.brokers[broker].board
+                {
+                    board.hang_up(now, conn);
+                }
+                self.pump_broker(broker);
+            }
+            Way::ToPeer => {
+                self.peer_reads(wire);
+                let life = self.peers[peer].life;
+                if self.peers[peer].wire == Some(wire) {
+                    self.peers[peer].wire = None;
+                    match &mut self.peers[peer].core {
+                        Some(core) => core.handle_disconnected(now, "closed"),
+                        None if self.stormy => self.dial(peer, life, broker),
+                        None => {}
+                    }
+                    self.pump_peer(peer);
+                }
+            }
+        }
+    }
+
+    /// One end closes: the other learns of it after everything that was written before.
+    pub(crate) fn close(&mut self, wire: usize, way: Way) {
+        let at = Mono::from_micros(self.now.as_micros() + 90_000);
+        self.at(at, Happening::Closed { wire, way });
+    }
+
+    fn broker_reads(&mut self, wire: usize) {
+        let (now, Wire { peer, broker, conn, .. }) = (self.now, &self.wires[wire]);
+        let (peer, broker, Some(conn)) = (*peer, *broker, *conn) else { return };
+        if self.brokers[broker].wires.get(&conn) != Some(&wire) {
+            return;
+        }
+        let Some(board) = &mut self.brokers[broker].board else { return };
+        if !board.wants_reading(conn) {
+            return;
+        }
+        let bytes = self.wires[wire].read(Way::ToBroker);
+        if !bytes.is_empty() {
+            board.take(now, conn, &bytes);
+            self.pump_broker(broker);
+            // The window has room again for what the peer could not write.
+            if self.peers[peer].wire == Some(wire) {
+                self.pump_peer(peer);
+            }
+        }
+    }
+
+    fn peer_reads(&mut self, wire: usize) {
+        let (now, Wire { peer: index, broker, conn, .. }) = (self.now, &self.wires[wire]);
+        let (index, broker, conn) = (*index, *broker, *conn);
+        let peer = &mut self.peers[index];
+        if peer.wire != Some(wire) || peer.asleep_until > now {
+            return;
+        }
+        match (&mut peer.core, &mut peer.actor) {
+            (Some(core), _) => {
+                let bytes = self.wires[wire].read(Way::ToPeer);
+                core.handle_bytes(now, &bytes);
+            }
+            (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
+                let bytes = self.wires[wire].read(Way::ToPeer);
+                rogue.hear(&bytes, &mut self.oracle, &mut self.rng);
+            }
+            _ => return,
+        }
+        self.pump_peer(index);
+        if let (Some(conn), Some(board)) = (conn, &mut self.brokers[broker].board)
+            && !board.unwritten(conn).is_empty()
+        {
+            board.mark_dirty(conn);
+            self.pump_broker(broker);
+        }
+    }
+
+    pub(crate) fn peer_wakes(&mut self, index: usize) {
+        let now = self.now;
+        let peer = &mut self.peers[index];
+        if peer.wakes != Some(now) {
+            return;
+        }
+        peer.wakes = None;
+        if peer.asleep_until > now {
+            let until = peer.asleep_until;
+            peer.wakes = Some(until);
+            return self.at(until, Happening::PeerWakes { peer: index });
+        }
+        if let Some(core) = &mut peer.core {
+            core.handle_timeout(now);
+        }
+        match peer.wire {
+            Some(wire) if self.wires[wire].has_unread(Way::ToPeer) => self.peer_reads(wire),
+            _ => self.pump_peer(index),
+        }
+    }
+
+    pub(crate) fn broker_wakes(&mut self, index: usize, run: u64) {
+        let now = self.now;
+        let broker = &mut self.brokers[index];
+        if broker.run != run || broker.wakes != Some(now) {
+            return;
+        }
+        broker.wakes = None;
+        if let Some(board) = &mut broker.board {
+            board.handle(now, Input::Tick);
+            self.pump_broker(index);
+        }
+    }
+
+    pub(crate) fn sweep(&mut self, index: usize, run: u64) {
+        let now = self.now;
+        let broker = &mut self.brokers[index];
+        if broker.run != run {
+            return;
+        }
+        if let Some(board) = &mut broker.board {
+            board.sweep(now);
+            self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
+            self.pump_broker(index);
+        }
+    }
+
+    pub(crate) fn act(&mut self, index: usize, life: u64) {
+        if !self.stormy || self.peers[index].life != life {
+            return;
+        }
+        let now = self.now;
+        let next = Mono::from_micros(now.as_micros() + self.rng.range(1_000, 120_000));
+        self.at(next, Happening::Act { peer: index, life });
+        let peer = &mut self.peers[index];
+        if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor)
+            && peer.asleep_until <= now
+        {
+            let (number, oracle, rng) = (&mut self.number, &mut self.oracle, &mut self.rng);
+            client.act(now, index, core, &self.queues, number, oracle, rng);
+            self.pump_peer(index);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, index: usize, life: u64, held: Held) {
+        let (now, peer) = (self.now, &mut self.peers[index]);
+        if peer.life != life {
+            return;
+        }
+        if peer.asleep_until > now {
+            let until = peer.asleep_until;
+            return self.at(until, Happening::Finish { peer: index, life, held });
+        }
+        if let (Some(core), Actor::Worker(worker)) = (&mut peer.core, &mut peer.actor) {
+            worker.finish(core, held, &mut self.oracle);
+            self.pump_peer(index);
+        }
+    }
+
+    /// Everything that comes out of a peer: what it wants, what it heard, what it writes, when it wakes.
+    pub(crate) fn pump_peer(&mut self, index: usize) {
+        while let Some(event) = self.peers[index].core.as_mut().and_then(|core| core.poll_event()) {
+            self.peer_event(index, &event);
+        }
+        let now = self.now;
+        let peer = &mut self.peers[index];
+        match (&mut peer.core, &mut peer.actor) {
+            (Some(core), _) => core.poll_transmit(now, &mut peer.out),
+            (None, Actor::Rogue(rogue)) => peer.out.append(&mut rogue.out),
+            _ => {}
+        }
+        if let Some(wire) = peer.wire
+            && !peer.out.is_empty()
+        {
+            let out = std::mem::take(&mut peer.out);
+            let (taken, pieces) = self.wires[wire].write(now, Way::ToBroker, &out, &mut self.rng);
+            self.peers[index].out = out[taken..].to_vec();
+            for (at, piece) in pieces {
+                self.at(at, Happening::Arrive { wire, way: Way::ToBroker, piece });
+            }
+        }
+        let peer = &mut self.peers[index];
+        if let Some(due) = peer.core.as_ref().and_then(|core| core.next_deadline()) {
+            let due = due.max(now);
+            if peer.wakes.is_none_or(|wakes| due < wakes) {
+                peer.wakes = Some(due);
+                self.at(due, Happening::PeerWakes { peer: index });
+            }
+        }
+    }
+
+    fn peer_event(&mut self, index: usize, event: &Event) {
+        let (now, life) = (self.now, self.peers[index].life);
+        match event {
+            Event::Connect { address } => self.dial(index, life, broker_of(address)),
+            Event::Disconnect { .. } => {
+                if let Some(wire) = self.peers[index].wire.take() {
+                    self.peers[index].out.clear();
+                    self.close(wire, Way::ToBroker);
+                }
+            }
+            Event::Deliver(handed) => {
+                self.trace.note(now, "handed", index as u64, handed.id.serial());
+                let peer = &mut self.peers[index];
+                if let Actor::Worker(worker) = &mut peer.actor {
+                    let queues = &self.queues;
+                    let done = worker.take(now, handed, queues, &mut self.oracle, &mut self.rng);
+                    let held = handed.held;
+                    if let Some(at) = done {
+                        self.at(at, Happening::Finish { peer: index, life, held });
+                    }
+                }
+            }
+            event => {
+                let peer = &mut self.peers[index];
+                match (&mut peer.actor, &mut peer.core) {
+                    (Actor::Client(client), _) => client.hear(now, index, event, &mut self.oracle),
+                    (Actor::Worker(worker), Some(core)) => worker.stop(core, event),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Everything that comes out of a broker: what it writes, whom it closes, when it wakes. Then all its rooms
+    /// must agree.
+    pub(crate) fn pump_broker(&mut self, index: usize) {
+        let now = self.now;
+        let Some(board) = &mut self.brokers[index].board else { return };
+        let dirty = board.take_dirty();
+        let mut unread = Vec::new();
+        for conn in dirty {
+            unread.extend(self.write_to(index, conn));
+        }
+        let Some(board) = &mut self.brokers[index].board else { return };
+        for conn in board.take_gone() {
+            if let Some(wire) = self.brokers[index].wires.remove(&conn) {
+                self.close(wire, Way::ToPeer);
+            }
+        }
+        let broker = &mut self.brokers[index];
+        let Some(board) = &broker.board else { return };
+        board.engine().sanity_check();
+        let run = broker.run;
+        if let Some(due) = board.next_deadline().map(|due| due.max(now))
+            && broker.wakes.is_none_or(|wakes| due < wakes)
+        {
+            broker.wakes = Some(due);
+            self.at(due, Happening::BrokerWakes { broker: index, run });
+        }
+        for wire in unread {
+            self.broker_reads(wire);
+        }
+    }
+
+    /// Writes what the window takes; returns the wire if its bytes may be read again now.
+    fn write_to(&mut self, index: usize, conn: ConnId) -> Option<usize> {
+        let now = self.now;
+        let broker = &mut self.brokers[index];
+        let wire = *broker.wires.get(&conn)?;
+        let board = broker.board.as_mut()?;
+        let unwritten = board.unwritten(conn);
+        let (taken, pieces) = self.wires[wire].write(now, Way::ToPeer, unwritten, &mut self.rng);
+        board.wrote(now, conn, taken);
+        let readable = board.wants_reading(conn) && self.wires[wire].has_unread(Way::ToBroker);
+        let said_all = board.said_all(conn);
+        for (at, piece) in pieces {
+            self.at(at, Happening::Arrive { wire, way: Way::ToPeer, piece });
+        }
+        if said_all {
+            self.close(wire, Way::ToPeer);
+        }
+        readable.then_some(wire)
+    }
+}

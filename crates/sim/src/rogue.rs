@@ -1,0 +1,144 @@
+//! A peer that speaks frames by hand and means no good: answers twice, answers for others, sends rubbish, stops in
+//! the middle of a frame, or never reads.
+
+use std::collections::BTreeSet;
+
+use turno_proto::model::{Delivery, Slots};
+use turno_proto::native::{Connect, Frame, Raw, Register, VERSION, decode, encode, split};
+
+use crate::body;
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+
+/// What a rogue is up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mischief {
+    /// Takes work, answers it rightly, then again, and for others.
+    Liar,
+    /// Sends bytes that are no frames.
+    Babbler,
+    /// Takes work and reads nothing more.
+    Deaf,
+    /// Connects and says nothing.
+    Silent,
+}
+
+#[derive(Debug)]
+pub(crate) struct Rogue {
+    pub(crate) mischief: Mischief,
+    queue: usize,
+    /// What was really its own on this connection: settling that would be no lie.
+    own: BTreeSet<Delivery>,
+    /// Says nothing more on this connection.
+    mute: bool,
+    inbox: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+}
+
+impl Rogue {
+    pub(crate) fn new(rng: &mut Rng, queues: usize) -> Self {
+        let mischief =
+            [Mischief::Liar, Mischief::Liar, Mischief::Babbler, Mischief::Deaf, Mischief::Silent][rng.index(5)];
+        Self {
+            mischief,
+            queue: rng.index(queues),
+            own: BTreeSet::new(),
+            mute: false,
+            inbox: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// The connection stands: the greeting, and everything a worker says, without waiting for answers.
+    pub(crate) fn connected(&mut self, queue_name: &str, rng: &mut Rng) {
+        self.inbox.clear();
+        self.out.clear();
+        self.own.clear();
+        self.mute = false;
+        if self.mischief == Mischief::Silent {
+            return;
+        }
+        let connect = Connect { version: VERSION, name: "rogue".into(), program: String::new(), heartbeat_ms: 1_000 };
+        for frame in [
+            Frame::Connect { seq: 1, connect },
+            Frame::Ping { seq: 2 },
+            Frame::Open { seq: 3, handle: 0, name: queue_name.as_bytes() },
+        ] {
+            encode(&frame, &mut self.out);
+        }
+        if self.mischief == Mischief::Babbler {
+            self.out.extend((0..rng.range(1, 200)).map(|_| (rng.next() % 256) as u8));
+            return;
+        }
+        encode(&Frame::Register { seq: 4, register: Register::new(Slots::Limited(3), "rogue") }, &mut self.out);
+        encode(&Frame::Consume { seq: 5, handle: 0 }, &mut self.out);
+    }
+
+    pub(crate) const fn queue(&self) -> usize {
+        self.queue
+    }
+
+    /// Reads what came and answers in its own way.
+    pub(crate) fn hear(&mut self, bytes: &[u8], oracle: &mut Oracle, rng: &mut Rng) {
+        self.inbox.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Ok(Some(piece)) = split(&self.inbox[used..], usize::MAX) {
+            used += piece.used;
+            if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
+                let number = body::number(deliver.raw.bytes);
+                oracle.handed(number, self.queue, deliver.id, deliver.delivery, deliver.attempt);
+                let number = number.unwrap_or(0);
+                self.own.insert(deliver.delivery);
+                if rng.once_in(4) {
+                    lie(deliver.delivery, &self.own, rng, &mut self.out);
+                }
+                if rng.once_in(3) {
+                    // Never: the broker must do without.
+                    continue;
+                }
+                oracle.done(number);
+                let answer = body::answer(number);
+                settle(deliver.delivery, deliver.wants_reply, &answer, &mut self.out);
+                if rng.once_in(2) {
+                    settle(deliver.delivery, deliver.wants_reply, b"twice", &mut self.out);
+                }
+            }
+        }
+        self.inbox.drain(..used);
+        if self.mute {
+            self.out.clear();
+            return;
+        }
+        if rng.once_in(30) {
+            // Stops in the middle of a frame, for good: a broker must do without the rest.
+            self.out.truncate(self.out.len() / 2);
+            self.mute = true;
+        } else if rng.once_in(2) {
+            encode(&Frame::Ping { seq: 9 }, &mut self.out);
+        }
+    }
+}
+
+fn settle(Delivery { index, stamp }: Delivery, wants_reply: bool, body: &[u8], out: &mut Vec<u8>) {
+    let raw = Raw { headers: false, bytes: body };
+    let frame = if wants_reply {
+        Frame::Reply { seq: stamp, word: index, more: false, raw }
+    } else {
+        Frame::Ack { delivery: Delivery { index, stamp } }
+    };
+    encode(&frame, out);
+}
+
+/// Claims deliveries that are somebody else's, as near to a real one as can be guessed.
+fn lie(near: Delivery, own: &BTreeSet<Delivery>, rng: &mut Rng, out: &mut Vec<u8>) {
+    for _ in 0..3 {
+        let index = near.index.wrapping_add(u32::try_from(rng.range(0, 5)).expect("small")).wrapping_sub(2);
+        // Only older ones: a newer one might be its own and still on the way.
+        let stamp = near.stamp.wrapping_sub(u32::try_from(rng.range(0, 6)).expect("small"));
+        let claimed = Delivery { index, stamp };
+        if own.contains(&claimed) {
+            continue;
+        }
+        settle(claimed, rng.once_in(2), b"forged", out);
+    }
+}

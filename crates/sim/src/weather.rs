@@ -1,0 +1,124 @@
+//! Bad weather: cuts, holes, crashes, pauses, restarts.
+
+use turno_engine::Input;
+
+use crate::net::Way;
+use crate::world::{Actor, Happening, World};
+
+impl World {
+    /// One thing goes wrong, and the next is on its way.
+    pub(crate) fn weather(&mut self) {
+        if !self.stormy {
+            return;
+        }
+        let next = self.now.plus_millis(self.rng.range(50, 900));
+        self.at(next, Happening::Weather);
+        match self.rng.range(0, 12) {
+            0..=2 => self.cut_a_wire(),
+            3 => self.open_a_hole(),
+            4..=5 => self.crash_a_peer(),
+            6 => self.put_a_peer_to_sleep(),
+            7 => self.kill_a_broker(),
+            8 => self.drain_a_broker(),
+            _ => {}
+        }
+    }
+
+    fn some_wire(&mut self) -> Option<usize> {
+        let live: Vec<usize> = self.brokers.iter().flat_map(|broker| broker.wires.values().copied()).collect();
+        (!live.is_empty()).then(|| live[self.rng.index(live.len())])
+    }
+
+    /// Both ends learn of it; what was on the way is lost, in the middle of a frame if need be.
+    fn cut_a_wire(&mut self) {
+        if let Some(wire) = self.some_wire() {
+            self.trace.note(self.now, "cut", wire as u64, 0);
+            self.wires[wire].cut = true;
+            self.close(wire, Way::ToBroker);
+            self.close(wire, Way::ToPeer);
+        }
+    }
+
+    /// Bytes vanish in one or both directions, and nobody is told.
+    fn open_a_hole(&mut self) {
+        if let Some(wire) = self.some_wire() {
+            let ways = self.rng.range(1, 4);
+            self.trace.note(self.now, "hole", wire as u64, ways);
+            if ways & 1 != 0 {
+                self.wires[wire].open_hole(Way::ToBroker);
+            }
+            if ways & 2 != 0 {
+                self.wires[wire].open_hole(Way::ToPeer);
+            }
+        }
+    }
+
+    /// A peer dies, with a farewell by its system or without one, and comes back as a new process.
+    fn crash_a_peer(&mut self) {
+        let index = self.rng.index(self.peers.len());
+        let quietly = self.rng.once_in(3);
+        self.trace.note(self.now, "crash", index as u64, u64::from(quietly));
+        let peer = &mut self.peers[index];
+        peer.core = None;
+        peer.life += 1;
+        if let Some(wire) = peer.wire.take() {
+            if quietly {
+                self.wires[wire].open_hole(Way::ToPeer);
+                self.wires[wire].open_hole(Way::ToBroker);
+            } else {
+                self.close(wire, Way::ToBroker);
+            }
+        }
+        if matches!(self.peers[index].actor, Actor::Client(_)) {
+            self.oracle.forgets(index);
+        }
+        let back = self.now.plus_millis(self.rng.range(1, 3_000));
+        let life = self.peers[index].life;
+        self.at(back, Happening::PeerStarts { peer: index, life });
+    }
+
+    fn put_a_peer_to_sleep(&mut self) {
+        let index = self.rng.index(self.peers.len());
+        let until = self.now.plus_millis(self.rng.range(100, 6_000));
+        self.trace.note(self.now, "sleeps", index as u64, until.as_millis());
+        let peer = &mut self.peers[index];
+        // A client keeps its promises by its own clock, so only workers oversleep.
+        if let Actor::Worker(worker) = &mut peer.actor {
+            worker.oversleeps();
+            peer.asleep_until = until;
+            peer.wakes = Some(until);
+            self.at(until, Happening::PeerWakes { peer: index });
+        }
+    }
+
+    fn kill_a_broker(&mut self) {
+        let index = self.rng.index(self.brokers.len());
+        self.stop_broker(index);
+    }
+
+    pub(crate) fn stop_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if broker.board.take().is_none() {
+            return;
+        }
+        self.trace.note(self.now, "broker dies", index as u64, broker.run);
+        for wire in std::mem::take(&mut broker.wires).into_values() {
+            self.close(wire, Way::ToPeer);
+        }
+        let back = self.now.plus_millis(self.rng.range(1, 2_500));
+        self.at(back, Happening::BrokerStarts { broker: index });
+    }
+
+    /// An orderly end; the broker is restarted once a later turn of the weather finds it drained.
+    fn drain_a_broker(&mut self) {
+        let (now, index) = (self.now, self.rng.index(self.brokers.len()));
+        let within_ms = self.rng.range(100, 3_000);
+        let Some(board) = &mut self.brokers[index].board else { return };
+        if board.drained().is_some() {
+            return self.stop_broker(index);
+        }
+        self.trace.note(now, "drain", index as u64, within_ms);
+        board.handle(now, Input::Drain { within_ms });
+        self.pump_broker(index);
+    }
+}

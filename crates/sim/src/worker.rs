@@ -1,0 +1,148 @@
+//! A worker in the simulation: takes what it is given, and answers well, badly, late or never.
+
+use std::collections::BTreeMap;
+
+use turno_client::core::{Core, Event, Handed, Held, Settlement};
+use turno_proto::model::{Mono, Payload, QueueName};
+
+use crate::body;
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+
+/// What a worker will do with a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Answer,
+    /// First a few pieces and a word of progress.
+    Stream,
+    Fail {
+        permanent: bool,
+    },
+    /// Not before somebody makes it.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    number: u64,
+    cost: u32,
+    manner: Manner,
+    wants_reply: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    slots: u32,
+    jobs: BTreeMap<Held, Job>,
+    /// Never fails, hangs or dawdles.
+    good: bool,
+    /// It ignored CANCEL for so long that the broker counts its slots as free.
+    overdue: bool,
+    taken: u64,
+}
+
+impl Worker {
+    pub(crate) const fn new(slots: u32, good: bool) -> Self {
+        Self { slots, jobs: BTreeMap::new(), good, overdue: false, taken: 0 }
+    }
+
+    /// Takes a delivery; returns when it will be done.
+    pub(crate) fn take(
+        &mut self,
+        now: Mono,
+        handed: &Handed,
+        queues: &[QueueName],
+        oracle: &mut Oracle,
+        rng: &mut Rng,
+    ) -> Option<Mono> {
+        self.taken += 1;
+        let number = body::number(&handed.payload.bytes);
+        let queue = queues.iter().position(|queue| *queue == handed.queue).expect("I4: work from a queue it consumes");
+        oracle.handed(number, queue, handed.id, handed.held.delivery(), handed.attempt);
+        assert!(handed.deadline_ms != Some(0), "I4: handed out after its deadline");
+        let manner = match rng.range(0, if self.good { 6 } else { 12 }) {
+            0 => Manner::Stream,
+            6 => Manner::Fail { permanent: false },
+            7 => Manner::Fail { permanent: rng.once_in(2) },
+            8 if rng.once_in(3) => Manner::Never,
+            _ => Manner::Answer,
+        };
+        let job =
+            Job { number: number.unwrap_or(0), cost: u32::from(handed.cost), manner, wants_reply: handed.wants_reply };
+        assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");
+        let held: u32 = self.jobs.values().map(|job| job.cost).sum();
+        assert!(held <= self.slots || self.overdue, "I9: {held} of {} slots in use", self.slots);
+        match manner {
+            Manner::Never => {
+                self.overdue = true;
+                None
+            }
+            _ if !self.good && rng.once_in(20) => Some(now.plus_millis(rng.range(1_000, 9_000))),
+            _ => Some(Mono::from_micros(now.as_micros() + rng.range(0, 60_000))),
+        }
+    }
+
+    /// The time for a delivery has come.
+    pub(crate) fn finish(&mut self, core: &mut Core, held: Held, oracle: &mut Oracle) {
+        let Some(job) = self.jobs.remove(&held) else { return };
+        let settlement = match job.manner {
+            Manner::Fail { permanent } => Settlement::Fail { permanent, payload: Payload::body("no") },
+            Manner::Stream if job.wants_reply => {
+                let piece = Payload::body(body::of(job.number));
+                core.piece(held, &piece);
+                core.progress(held, &piece);
+                Settlement::Reply(Payload::body(body::answer(job.number)))
+            }
+            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer(job.number))),
+            _ => Settlement::Ack,
+        };
+        let done = !matches!(settlement, Settlement::Fail { .. });
+        if core.settle(held, settlement) && done {
+            oracle.done(job.number);
+        }
+    }
+
+    /// The broker takes a delivery back: an honest worker stops and says so; a bad one goes on.
+    pub(crate) fn stop(&mut self, core: &mut Core, event: &Event) {
+        if let Event::CancelDelivery { held, reason } = event {
+            let gone = *reason == turno_proto::model::Code::ConnectionLost;
+            if self.good || gone {
+                self.jobs.remove(held);
+                core.settle(*held, Settlement::Fail { permanent: false, payload: Payload::default() });
+            }
+        }
+    }
+
+    /// A new process: it holds nothing.
+    pub(crate) fn start_over(&mut self) {
+        self.jobs.clear();
+        self.overdue = false;
+    }
+
+    /// It may miss its time to stop something.
+    pub(crate) const fn oversleeps(&mut self) {
+        self.overdue = true;
+    }
+
+    /// The weather is over: what it never meant to finish is finished.
+    pub(crate) fn behave(&mut self) -> Vec<Held> {
+        self.good = true;
+        let hung: Vec<Held> =
+            self.jobs.iter().filter(|(_, job)| job.manner == Manner::Never).map(|(held, _)| *held).collect();
+        for held in &hung {
+            if let Some(job) = self.jobs.get_mut(held) {
+                job.manner = Manner::Answer;
+            }
+        }
+        hung
+    }
+
+    /// Deliveries it got in all its lives.
+    pub(crate) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+}

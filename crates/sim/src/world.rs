@@ -1,0 +1,267 @@
+//! The world: one clock, one list of what will happen, and everyone who lives in it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use turno::broker::Switchboard;
+use turno_client::Address;
+use turno_client::core::{Core, Held, Registration, Settings};
+use turno_engine::Settings as EngineSettings;
+use turno_proto::model::{ConnId, Limits, Mono, QueueName, Slots, limits};
+use turno_proto::native::{Config, VERSION};
+
+use crate::client::Client;
+use crate::net::{Way, Wire};
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+use crate::rogue::Rogue;
+use crate::trace::Trace;
+use crate::worker::Worker;
+
+/// Something that will happen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Happening {
+    Arrive { wire: usize, way: Way, piece: Vec<u8> },
+    Closed { wire: usize, way: Way },
+    Dialled { peer: usize, life: u64, broker: usize },
+    PeerWakes { peer: usize },
+    BrokerWakes { broker: usize, run: u64 },
+    Sweep { broker: usize, run: u64 },
+    Act { peer: usize, life: u64 },
+    Finish { peer: usize, life: u64, held: Held },
+    Weather,
+    BrokerStarts { broker: usize },
+    PeerStarts { peer: usize, life: u64 },
+}
+
+/// What a peer is.
+#[derive(Debug)]
+pub(crate) enum Actor {
+    Client(Client),
+    Worker(Worker),
+    Rogue(Rogue),
+}
+
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) actor: Actor,
+    /// The client's real core; rogues have none.
+    pub(crate) core: Option<Core>,
+    /// Rises with every start, so that what was meant for the last life does not reach the next.
+    pub(crate) life: u64,
+    pub(crate) wire: Option<usize>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) wakes: Option<Mono>,
+    /// Sees and does nothing until then.
+    pub(crate) asleep_until: Mono,
+    pub(crate) slots: u32,
+    pub(crate) queues: Vec<QueueName>,
+    /// Knows this broker only.
+    pub(crate) only: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Broker {
+    /// `None` while it is down.
+    pub(crate) board: Option<Switchboard>,
+    pub(crate) run: u64,
+    pub(crate) wires: BTreeMap<ConnId, usize>,
+    pub(crate) wakes: Option<Mono>,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Mono,
+    pub(crate) rng: Rng,
+    pub(crate) steps: u64,
+    agenda: BinaryHeap<Reverse<(Mono, u64, Happening)>>,
+    order: u64,
+    pub(crate) wires: Vec<Wire>,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) brokers: Vec<Broker>,
+    pub(crate) queues: Vec<QueueName>,
+    /// The number of the latest message.
+    pub(crate) number: u64,
+    pub(crate) oracle: Oracle,
+    pub(crate) trace: Trace,
+    /// Faults may happen and clients ask.
+    pub(crate) stormy: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, trace: Trace) -> Self {
+        let mut rng = Rng::new(seed);
+        let queues = (0..rng.range(1, 4)).map(|n| format!("queue.{n}").parse().expect("a name")).collect();
+        let mut world = Self {
+            now: Mono::from_millis(1),
+            rng,
+            steps: 0,
+            agenda: BinaryHeap::new(),
+            order: 0,
+            wires: Vec::new(),
+            peers: Vec::new(),
+            brokers: Vec::new(),
+            queues,
+            number: 0,
+            oracle: Oracle::default(),
+            trace,
+            stormy: true,
+        };
+        for broker in 0..world.rng.index(2) + 1 {
+            world.brokers.push(Broker { board: None, run: 0, wires: BTreeMap::new(), wakes: None });
+            world.start_broker(broker);
+        }
+        for _ in 0..world.rng.range(1, 4) {
+            world.add_peer(Actor::Client(Client::default()), 0, Vec::new(), None);
+        }
+        for _ in 0..world.rng.range(1, 5) {
+            let slots = u32::try_from(world.rng.range(1, 6)).expect("small");
+            let good = world.rng.once_in(2);
+            let queues = world.some_queues();
+            world.add_peer(Actor::Worker(Worker::new(slots, good)), slots, queues, None);
+        }
+        for _ in 0..world.rng.range(0, 3) {
+            let rogue = Rogue::new(&mut world.rng, world.queues.len());
+            world.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
+        }
+        world.at(world.now.plus_millis(300), Happening::Weather);
+        world
+    }
+
+    pub(crate) fn at(&mut self, at: Mono, happening: Happening) {
+        self.order += 1;
+        self.agenda.push(Reverse((at, self.order, happening)));
+    }
+
+    /// Lets the next thing happen; false if nothing ever will.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(Reverse((at, _, happening))) = self.agenda.pop() else { return false };
+        self.now = self.now.max(at);
+        self.steps += 1;
+        self.happen(happening);
+        true
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrive { wire, way, piece } => self.arrive(wire, way, &piece),
+            Happening::Closed { wire, way } => self.closed(wire, way),
+            Happening::Dialled { peer, life, broker } => self.dialled(peer, life, broker),
+            Happening::PeerWakes { peer } => self.peer_wakes(peer),
+            Happening::BrokerWakes { broker, run } => self.broker_wakes(broker, run),
+            Happening::Sweep { broker, run } => self.sweep(broker, run),
+            Happening::Act { peer, life } => self.act(peer, life),
+            Happening::Finish { peer, life, held } => self.finish(peer, life, held),
+            Happening::Weather => self.weather(),
+            Happening::BrokerStarts { broker } => self.start_broker(broker),
+            Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
+            Happening::PeerStarts { .. } => {}
+        }
+    }
+
+    pub(crate) fn some_queues(&mut self) -> Vec<QueueName> {
+        let all = self.queues.clone();
+        let some: Vec<QueueName> = all.iter().filter(|_| self.rng.once_in(2)).cloned().collect();
+        if some.is_empty() { all } else { some }
+    }
+
+    pub(crate) fn add_peer(&mut self, actor: Actor, slots: u32, queues: Vec<QueueName>, only: Option<usize>) -> usize {
+        let peer = self.peers.len();
+        self.peers.push(Peer {
+            actor,
+            core: None,
+            life: 0,
+            wire: None,
+            out: Vec::new(),
+            wakes: None,
+            asleep_until: Mono::ZERO,
+            slots,
+            queues,
+            only,
+        });
+        self.start_peer(peer);
+        peer
+    }
+
+    /// A peer begins a life: a fresh core that knows its brokers and nothing else.
+    pub(crate) fn start_peer(&mut self, index: usize) {
+        let (now, brokers) = (self.now, self.brokers.len());
+        let first = self.rng.index(brokers);
+        let peer = &mut self.peers[index];
+        peer.life += 1;
+        peer.wire = None;
+        peer.out.clear();
+        self.trace.note(now, "peer starts", index as u64, peer.life);
+        let order: Vec<usize> = match peer.only {
+            Some(broker) => vec![broker],
+            None => (0..brokers).map(|step| (first + step) % brokers).collect(),
+        };
+        match &mut peer.actor {
+            Actor::Rogue(_) => {
+                let life = peer.life;
+                return self.dial(index, life, first);
+            }
+            Actor::Client(client) => *client = Client::default(),
+            Actor::Worker(worker) => worker.start_over(),
+        }
+        let mut core = Core::new(
+            now,
+            Settings {
+                brokers: order.into_iter().map(address).collect(),
+                name: format!("peer-{index}"),
+                program: String::new(),
+                heartbeat_ms: 500,
+                connect_timeout_ms: 2_000,
+                keep_trying: true,
+            },
+        );
+        if matches!(peer.actor, Actor::Worker(_)) {
+            let slots = Slots::Limited(peer.slots);
+            core.register(now, Registration { name: String::new(), slots, queues: peer.queues.clone() });
+        }
+        let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;
+        peer.core = Some(core);
+        self.pump_peer(index);
+        if asks {
+            let at = Mono::from_micros(now.as_micros() + self.rng.range(1_000, 50_000));
+            let life = self.peers[index].life;
+            self.at(at, Happening::Act { peer: index, life });
+        }
+    }
+
+    pub(crate) fn start_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if broker.board.is_some() {
+            return;
+        }
+        broker.run += 1;
+        let run = broker.run;
+        let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 4 * 1024, ..Limits::default() };
+        let settings = EngineSettings { run: (index as u64) << 32 | run, limits, ..EngineSettings::default() };
+        let config = Config {
+            version: VERSION,
+            broker: format!("broker-{index}"),
+            program: String::new(),
+            heartbeat_ms: 1_000,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: settings.limits.frame_bytes_max as u64,
+            request_deadline_ms: settings.limits.request_deadline_ms,
+            brokers: Vec::new(),
+        };
+        broker.board = Some(Switchboard::new(self.now, settings, config));
+        broker.wakes = None;
+        self.trace.note(self.now, "broker starts", index as u64, run);
+        self.at(self.now.plus_millis(100), Happening::Sweep { broker: index, run });
+    }
+}
+
+pub(crate) fn address(broker: usize) -> Address {
+    Address::Tcp(format!("broker-{broker}:1"))
+}
+
+pub(crate) fn broker_of(address: &Address) -> usize {
+    let Address::Tcp(text) = address else { panic!("brokers of the simulation have TCP addresses") };
+    let digits = text.trim_start_matches("broker-").trim_end_matches(":1");
+    digits.parse().expect("an address of ours")
+}
