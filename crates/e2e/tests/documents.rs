@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use turno_e2e::transcript::{Step, difference, steps_of};
-use turno_e2e::{Background, Place, Run, wait};
+use turno_e2e::{Background, Place, Run, tree, wait};
 
 /// The port the documents speak of. The test's broker takes a free one.
 const DOCUMENTED: &str = "127.0.0.1:7460";
@@ -107,6 +107,42 @@ fn the_two_commands_are_where_they_should_be() {
     assert_eq!(block.lines().collect::<Vec<_>>(), ["cargo run --release -- serve", "cargo xtask test"]);
     let ci = std::fs::read_to_string(root().join(".ci/run")).expect(".ci/run can be read");
     assert!(ci.lines().any(|line| line.trim().trim_start_matches("exec ") == "cargo xtask test"), "{ci}");
+}
+
+/// Words of the documents that have another name here.
+const OTHER_WORDS: &[&str] = &[
+    "front end",
+    "frontend",
+    "front-end",
+    "back end",
+    "backend",
+    "back-end",
+    "free_slots",
+    "worker table",
+    "wait queue",
+];
+
+/// Proves S1.1: one vocabulary, written down in one place, and no other words beside it.
+#[test]
+fn one_word_for_one_thing() {
+    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md can be read");
+    for word in ["broker", "client", "worker", "slot", "queue", "message", "settle", "rota", "backlog", "handle"] {
+        assert!(map.contains(&format!("| {word} |")), "the dictionary has no entry for {word}");
+    }
+    let place = Place::new();
+    let help: String = tree::leaves(&place)
+        .into_iter()
+        .map(|leaf| place.run(leaf.into_iter().chain(["--help".to_owned()])).expect(0).text())
+        .collect();
+    // The ledger speaks of the five documents, and so of their words.
+    let ours = documents().into_iter().filter(|path| !path.ends_with("docs/requirements.md"));
+    let texts = ours.map(|path| std::fs::read_to_string(path).expect("a document can be read")).chain([help]);
+    for text in texts {
+        let text = text.to_lowercase();
+        for word in OTHER_WORDS {
+            assert!(!text.contains(word), "another word for one of ours: {word}");
+        }
+    }
 }
 
 /// A link to another file of the project leads to one.

@@ -1,0 +1,139 @@
+//! The broker without its sockets: bytes in, bytes out, time as an argument.
+
+use turno::broker::Switchboard;
+use turno_engine::Settings;
+use turno_proto::model::{Code, ConnId, Limits, Mono, Slots, limits};
+use turno_proto::native::{Config, Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
+
+struct Desk {
+    board: Switchboard,
+    now: Mono,
+}
+
+impl Desk {
+    fn new(limits: Limits) -> Self {
+        let config = Config {
+            version: VERSION,
+            broker: "b".into(),
+            program: String::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: limits.frame_bytes_max as u64,
+            request_deadline_ms: limits.request_deadline_ms,
+            brokers: Vec::new(),
+        };
+        let settings = Settings { limits, ..Settings::default() };
+        Self { board: Switchboard::new(Mono::ZERO, settings, config), now: Mono::ZERO }
+    }
+
+    fn say(&mut self, conn: ConnId, frames: &[Frame<'_>]) {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| encode(frame, &mut bytes));
+        self.board.take(self.now, conn, &bytes);
+        self.board.engine().sanity_check();
+    }
+
+    /// A peer that greeted and has the queue `q` as handle 0.
+    fn peer(&mut self) -> ConnId {
+        let conn = self.board.accept(self.now, "here".into()).expect("room for one more");
+        let connect = Connect { version: VERSION, name: "p".into(), program: String::new(), heartbeat_ms: 0 };
+        self.say(
+            conn,
+            &[
+                Frame::Connect { seq: 1, connect },
+                Frame::Ping { seq: 2 },
+                Frame::Open { seq: 3, handle: 0, name: b"q" },
+            ],
+        );
+        self.take_all(conn);
+        conn
+    }
+
+    fn worker(&mut self, slots: u32) -> ConnId {
+        let conn = self.peer();
+        let register = Register::new(Slots::Limited(slots), "w");
+        self.say(conn, &[Frame::Register { seq: 4, register }, Frame::Consume { seq: 5, handle: 0 }]);
+        self.take_all(conn);
+        conn
+    }
+
+    fn request(&mut self, conn: ConnId, seq: u32, body: &[u8]) {
+        let message = Outgoing::new(seq, 0, Raw { headers: false, bytes: body });
+        self.say(conn, &[Frame::Request(message)]);
+    }
+
+    /// Reads everything that waits for a connection, as a quick peer does.
+    fn take_all(&mut self, conn: ConnId) -> Vec<u8> {
+        let bytes = self.board.unwritten(conn).to_vec();
+        self.board.wrote(self.now, conn, bytes.len());
+        bytes
+    }
+}
+
+fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
+    let mut found = Vec::new();
+    let mut rest = bytes;
+    while let Some(piece) = split(rest, usize::MAX).expect("frames of ours") {
+        found.push(decode(&piece.header, piece.rest).expect("frames of ours"));
+        rest = &rest[piece.used..];
+    }
+    found
+}
+
+/// Proves S1.18 and S1.17: reading, parsing and encoding happen at the connection; cut anywhere, the bytes give the
+/// same result, and the engine only ever gets whole values.
+#[test]
+fn bytes_go_in_and_bytes_come_out() {
+    let mut desk = Desk::new(Limits::default());
+    let (worker, client) = (desk.worker(1), desk.peer());
+    let mut request = Vec::new();
+    encode(&Frame::Request(Outgoing::new(7, 0, Raw { headers: false, bytes: &[0, 255, 10] })), &mut request);
+    for byte in &request {
+        assert!(desk.take_all(worker).is_empty(), "nothing goes out before the frame is whole");
+        desk.board.take(desk.now, client, &[*byte]);
+    }
+    let bytes = desk.take_all(worker);
+    let [Frame::Deliver(Deliver { delivery, raw, .. })] = frames(&bytes)[..] else { panic!("{bytes:?}") };
+    assert_eq!(raw.bytes, [0, 255, 10]);
+    let raw = Raw { headers: false, bytes: b"done" };
+    desk.say(worker, &[Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw }]);
+    let bytes = desk.take_all(client);
+    assert_eq!(frames(&bytes), [Frame::Reply { seq: 7, word: 0, more: false, raw }]);
+}
+
+/// A peer that lets too much pile up is not read from until it has taken some, and then it is.
+#[test]
+fn reading_stops_and_goes_on() {
+    let mut desk = Desk::new(Limits { out_bytes_pause: 1_000, ..Limits::default() });
+    let client = desk.peer();
+    assert!(desk.board.wants_reading(client));
+    let pings: Vec<Frame<'_>> = (0..100).map(|seq| Frame::Ping { seq }).collect();
+    desk.say(client, &pings);
+    assert!(!desk.board.wants_reading(client), "1,600 bytes wait");
+    desk.board.wrote(desk.now, client, 600);
+    assert!(desk.board.wants_reading(client), "1,000 bytes wait");
+}
+
+/// Proves S1.9: who is silent for three heartbeats is given up, hears why, and what it held moves on.
+#[test]
+fn a_silent_worker_is_swept() {
+    let mut desk = Desk::new(Limits::default());
+    let (silent, client) = (desk.worker(1), desk.peer());
+    desk.request(client, 7, b"x");
+    assert!(!desk.take_all(silent).is_empty());
+    desk.now = Mono::from_millis(14_999);
+    desk.say(client, &[Frame::Ping { seq: 8 }]);
+    desk.board.sweep(desk.now);
+    desk.take_all(client);
+    assert!(desk.take_all(silent).is_empty(), "not yet");
+    desk.now = Mono::from_millis(15_000);
+    desk.board.sweep(desk.now);
+    let bytes = desk.take_all(silent);
+    let [Frame::Error { code: Code::PeerSilent, fatal: true, .. }] = frames(&bytes)[..] else { panic!("{bytes:?}") };
+    assert!(desk.board.said_all(silent));
+    let bytes = desk.take_all(client);
+    let [Frame::Undelivered { seq: 7, code: Code::WorkerLost, .. }] = frames(&bytes)[..] else { panic!("{bytes:?}") };
+    desk.now = Mono::from_millis(16_000);
+    desk.board.sweep(desk.now);
+    assert_eq!(desk.board.take_gone(), [silent], "its farewell is over");
+}
