@@ -6,8 +6,10 @@ use turno_proto::model::{ConnId, Mono};
 
 use crate::rng::Rng;
 
-/// Bytes one direction holds, on the way and unread. A writer beyond that must wait.
-const WINDOW: usize = 32 * 1024;
+/// Bytes one direction holds, on the way and unread: at most so many, on some wires far fewer. A writer beyond that
+/// must wait, so whoever does not read soon stops the other from writing.
+const WINDOW_MAX: u64 = 8 * 1024;
+const WINDOW_MIN: u64 = 64;
 /// Most bytes that travel in one piece, so that frames arrive cut anywhere.
 const PIECE_MAX: u64 = 600;
 
@@ -39,13 +41,15 @@ pub(crate) struct Wire {
     pub(crate) conn: Option<ConnId>,
     to_broker: Lane,
     to_peer: Lane,
+    window: usize,
     /// Cut: what is on the way is lost, both ends learn of it.
     pub(crate) cut: bool,
 }
 
 impl Wire {
-    pub(crate) fn new(peer: usize, broker: usize) -> Self {
-        Self { peer, broker, conn: None, to_broker: Lane::default(), to_peer: Lane::default(), cut: false }
+    pub(crate) fn new(peer: usize, broker: usize, rng: &mut Rng) -> Self {
+        let window = usize::try_from(rng.range(WINDOW_MIN, WINDOW_MAX)).expect("small");
+        Self { peer, broker, conn: None, to_broker: Lane::default(), to_peer: Lane::default(), window, cut: false }
     }
 
     const fn lane(&mut self, way: Way) -> &mut Lane {
@@ -60,11 +64,12 @@ impl Wire {
         if self.cut {
             return (bytes.len(), Vec::new());
         }
+        let window = self.window;
         let lane = self.lane(way);
         if lane.hole {
             return (bytes.len(), Vec::new());
         }
-        let room = WINDOW.saturating_sub(lane.unread.len() + lane.on_the_way);
+        let room = window.saturating_sub(lane.unread.len() + lane.on_the_way);
         let taken = room.min(bytes.len());
         let mut pieces = Vec::new();
         let mut rest = &bytes[..taken];

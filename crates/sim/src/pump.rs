@@ -30,7 +30,7 @@ impl World {
             }
             return self.pump_peer(index);
         };
-        self.wires.push(Wire::new(index, broker));
+        self.wires.push(Wire::new(index, broker, &mut self.rng));
         self.wires[wire].conn = Some(conn);
         self.brokers[broker].wires.insert(conn, wire);
         let peer = &mut self.peers[index];

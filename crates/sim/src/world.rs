@@ -237,7 +237,7 @@ impl World {
         }
         broker.run += 1;
         let run = broker.run;
-        let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 4 * 1024, ..Limits::default() };
+        let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
         let settings = EngineSettings { run: (index as u64) << 32 | run, limits, ..EngineSettings::default() };
         let config = Config {
             version: VERSION,

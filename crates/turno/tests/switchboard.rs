@@ -110,8 +110,10 @@ fn reading_stops_and_goes_on() {
     let pings: Vec<Frame<'_>> = (0..100).map(|seq| Frame::Ping { seq }).collect();
     desk.say(client, &pings);
     assert!(!desk.board.wants_reading(client), "1,600 bytes wait");
-    desk.board.wrote(desk.now, client, 600);
-    assert!(desk.board.wants_reading(client), "1,000 bytes wait");
+    desk.board.wrote(desk.now, client, 1_099);
+    assert!(!desk.board.wants_reading(client), "501 bytes wait, more than half of the mark");
+    desk.board.wrote(desk.now, client, 1);
+    assert!(desk.board.wants_reading(client), "500 bytes wait");
 }
 
 /// Proves S1.9: who is silent for three heartbeats is given up, hears why, and what it held moves on.

@@ -74,7 +74,7 @@ pub struct Limits {
     pub dead_max: usize,
     /// Bytes waiting for one peer to read them, beside deliveries and the longest frame among them. More: closed, `slow_reader`; its deliveries move on.
     pub out_bytes_max: usize,
-    /// Bytes waiting for one peer beyond which the broker stops reading from it.
+    /// Bytes waiting for one peer beyond which the broker stops reading from it, until half of them are taken.
     pub out_bytes_pause: usize,
     /// How long a peer may take nothing while bytes wait for it. Longer: closed, `slow_reader`.
     pub write_stall_ms_max: u64,

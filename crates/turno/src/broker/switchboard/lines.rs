@@ -37,6 +37,8 @@ pub(super) struct Line {
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
     longest: usize,
     dirty: bool,
+    /// Nothing is read from the peer.
+    paused: bool,
     /// Since when the peer has taken nothing while something waited.
     pub(super) stalled: Option<Mono>,
 }
@@ -48,6 +50,17 @@ impl Line {
 
     pub(super) fn unwritten(&self) -> &[u8] {
         &self.out[self.written..]
+    }
+
+    /// Whether to read from the peer: not once more than `most` bytes wait for it, until it has taken half of
+    /// them. Two marks instead of one, or a busy peer would be stopped and started with every write.
+    pub(super) fn wants_reading(&mut self, most: usize) -> bool {
+        if self.waiting() > most {
+            self.paused = true;
+        } else if self.waiting() <= most / 2 {
+            self.paused = false;
+        }
+        !self.paused
     }
 
     /// Some of what waited is written.
@@ -130,6 +143,7 @@ impl Lines {
             owed: 0,
             longest: 0,
             dirty: false,
+            paused: false,
             stalled: None,
         });
         self.len += 1;

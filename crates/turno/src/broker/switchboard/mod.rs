@@ -179,8 +179,8 @@ impl Switchboard {
     }
 
     /// Whether to read from a connection: not while too much waits to be written to it.
-    pub fn wants_reading(&self, id: ConnId) -> bool {
-        self.lines.get(id).is_none_or(|line| line.waiting() <= self.limits.out_bytes_pause)
+    pub fn wants_reading(&mut self, id: ConnId) -> bool {
+        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause))
     }
 
     /// Everything is said to a connection that was given up: its writing side is to be closed.
