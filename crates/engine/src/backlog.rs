@@ -93,3 +93,74 @@ impl Backlog {
         assert_eq!(total, self.len as usize, "the backlog's length is that of its lanes");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::{End, Message};
+
+    /// The same backlog as a plain list, sorted on every look.
+    #[derive(Default)]
+    struct Naive {
+        /// Priority, place in the order of arrival, message.
+        waiting: Vec<(u8, i64, u32)>,
+        order: i64,
+    }
+
+    impl Naive {
+        fn turns(&self) -> Vec<u32> {
+            let mut sorted = self.waiting.clone();
+            sorted.sort_by_key(|(priority, order, _)| (std::cmp::Reverse(*priority), *order));
+            sorted.into_iter().map(|(_, _, index)| index).collect()
+        }
+    }
+
+    proptest! {
+        /// Proves S0.28, S0.31 and S2.34 against a naive model: in turn within a priority, 9 before 0, and what
+        /// comes back goes before everything of its own priority.
+        #[test]
+        fn a_backlog_is_a_sorted_list(
+            steps in proptest::collection::vec((0..4_u8, 0..=PRIORITY_MAX, any::<proptest::sample::Index>()), 1..200),
+        ) {
+            let (mut backlog, mut naive, mut messages) = (Backlog::default(), Naive::default(), Messages::default());
+            for (step, priority, which) in steps {
+                naive.order += 1;
+                match step {
+                    0 | 1 => {
+                        let index = messages.insert(Message::waiting(priority));
+                        let front = step == 1;
+                        if front {
+                            backlog.push_front(&mut messages, index);
+                        } else {
+                            backlog.push_back(&mut messages, index);
+                        }
+                        naive.waiting.push((priority, if front { -naive.order } else { naive.order }, index));
+                    }
+                    2 => {
+                        let head = naive.turns().first().copied();
+                        prop_assert_eq!(backlog.head(), head);
+                        if let Some(head) = head {
+                            backlog.remove(&mut messages, head);
+                            messages.remove(head, None, End::Otherwise);
+                            naive.waiting.retain(|(_, _, index)| *index != head);
+                        }
+                    }
+                    _ if naive.waiting.is_empty() => {}
+                    _ => {
+                        let (_, _, gone) = naive.waiting.remove(which.index(naive.waiting.len()));
+                        backlog.remove(&mut messages, gone);
+                        messages.remove(gone, None, End::Otherwise);
+                    }
+                }
+                backlog.check(&messages);
+                let turns = naive.turns();
+                prop_assert_eq!(backlog.iter(&messages).collect::<Vec<_>>(), turns.clone());
+                for (ahead, index) in (0..).zip(turns) {
+                    prop_assert_eq!(backlog.ahead_of(&messages, index, u64::MAX), ahead);
+                }
+            }
+        }
+    }
+}

@@ -217,6 +217,32 @@ impl Messages {
     }
 }
 
+#[cfg(test)]
+impl Message {
+    /// A message of that priority that waits, for tests of the rooms that hold messages.
+    pub(crate) fn waiting(priority: u8) -> Self {
+        Self {
+            serial: 0,
+            payload: Payload::default(),
+            origin: None,
+            state: State::Waiting,
+            wants: Wants::Settling,
+            queue: 0,
+            stamp: 0,
+            born: Mono::ZERO,
+            deadline: None,
+            timer: None,
+            streamed: false,
+            attempts: 0,
+            retries: 0,
+            priority,
+            cost: 1,
+            place: Links::default(),
+            owned: Links::default(),
+        }
+    }
+}
+
 impl Index<u32> for Messages {
     type Output = Message;
 
