@@ -116,6 +116,25 @@ fn reading_stops_and_goes_on() {
     assert!(desk.board.wants_reading(client), "500 bytes wait");
 }
 
+/// A peer that is not read from is not silent, however long that lasts, as long as it takes what waits for it.
+#[test]
+fn a_paused_peer_is_not_silent() {
+    let mut desk = Desk::new(Limits { out_bytes_pause: 1_000, ..Limits::default() });
+    let client = desk.peer();
+    let pings: Vec<Frame<'_>> = (0..100).map(|seq| Frame::Ping { seq }).collect();
+    desk.say(client, &pings);
+    assert!(!desk.board.wants_reading(client), "1,600 bytes wait");
+    desk.board.wrote(desk.now, client, 800);
+    for second in 1..=40 {
+        desk.now = Mono::from_millis(second * 1_000);
+        desk.board.wrote(desk.now, client, 1);
+        desk.board.sweep(desk.now);
+        assert!(!desk.board.said_all(client) && !desk.board.wants_reading(client), "second {second}");
+    }
+    desk.take_all(client);
+    assert!(desk.board.wants_reading(client), "it has taken everything and is read from again");
+}
+
 /// Proves S1.9: who is silent for three heartbeats is given up, hears why, and what it held moves on.
 #[test]
 fn a_silent_worker_is_swept() {

@@ -119,9 +119,11 @@ impl Switchboard {
     /// second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
-        for line in self.lines.iter_mut().filter(|line| line.waiting() > out_bytes_pause) {
-            // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
-            line.session.heard(now);
+        for line in self.lines.iter_mut() {
+            if !line.wants_reading(out_bytes_pause) {
+                // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
+                line.session.heard(now);
+            }
         }
         let judge = |line: &Line| match line.phase {
             Phase::Doomed { until } => (now >= until).then_some(Verdict::Forget),
