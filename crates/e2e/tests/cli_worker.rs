@@ -11,7 +11,8 @@ fn show(broker: &Broker, worker: &str) -> Value {
 
 /// A program that runs until the file is there, named like its body.
 fn until_told(place: &Place) -> String {
-    let program = place.script("wait", "read name; while [ ! -e $name ]; do sleep 0.02; done; echo $name");
+    let program =
+        place.script("wait", "read name; while [ -d \"$PWD\" ] && [ ! -e $name ]; do sleep 0.02; done; echo $name");
     program.display().to_string()
 }
 

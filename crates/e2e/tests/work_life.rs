@@ -11,7 +11,7 @@ use turno_e2e::{Background, Broker, Place, schema, wait};
 const LONG: Duration = Duration::from_secs(20);
 
 /// A program that says that it runs, and ends when the file `go` is there.
-const PATIENT: &str = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo finished";
+const PATIENT: &str = "echo $$ > pid; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; echo finished";
 
 fn patient(broker: &Broker, flags: &[&str]) -> (Background, Background, u32) {
     let program = broker.place.script("patient", PATIENT).display().to_string();

@@ -145,8 +145,9 @@ fn one_worker_serves_several_queues() {
 #[test]
 fn two_workers_share_the_work() {
     let broker = Broker::start();
-    let meet =
-        |mine: &str, other: &str| format!("touch {mine}; while [ ! -e {other} ]; do sleep 0.01; done; echo {mine}");
+    let meet = |mine: &str, other: &str| {
+        format!("touch {mine}; while [ -d \"$PWD\" ] && [ ! -e {other} ]; do sleep 0.01; done; echo {mine}")
+    };
     let _left = scripted(&broker, "left.sh", &meet("left", "right"), &["q", "--slots", "1"]);
     let _right = scripted(&broker, "right.sh", &meet("right", "left"), &["q", "--slots", "1"]);
     let run = broker.run(&["request", "q", "x", "--count", "2", "--parallel", "2", "--timeout", "30s"]).expect(0);
@@ -172,7 +173,7 @@ sleep 0.02; rmdir $mine; echo fine";
 #[test]
 fn what_is_left_in_the_background_does_not_hold_the_reply_for_ever() {
     let broker = Broker::start();
-    let _worker = scripted(&broker, "leave", "echo done; sleep 1000 & echo $! > left", &["q"]);
+    let _worker = scripted(&broker, "leave", "echo done; sleep 60 & echo $! > left", &["q"]);
     let run = broker.run(&["request", "q", "x", "--timeout", "30s"]).expect(0);
     assert_eq!(run.text(), "done\n");
     let left = fs::read_to_string(broker.place.path().join("left")).expect("the program wrote it");

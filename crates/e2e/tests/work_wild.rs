@@ -25,9 +25,9 @@ fn used(broker: &Broker, worker: &str) -> u64 {
 
 /// A program that does not hear TERM, and a child of its own that does not either.
 const STUBBORN: &str = "trap '' TERM; read name
-sh -c 'trap \"\" TERM; while :; do sleep 1; done' & echo $! > child.$name
+sh -c 'trap \"\" TERM; while [ -d \"$PWD\" ]; do sleep 1; done' & echo $! > child.$name
 echo $$ > parent.$name
-while :; do sleep 1; done";
+while [ -d \"$PWD\" ]; do sleep 1; done";
 
 /// Cancelled or past its deadline, a program gets TERM and then KILL, with all that it started; its slot comes back.
 /// Proves S2.38: the caller whose time is over hears of it at once, whatever the program does.
@@ -53,7 +53,7 @@ fn a_program_that_ignores_term_is_killed_with_its_children() {
 #[test]
 fn a_program_that_hears_term_ends_at_once() {
     let broker = Broker::start();
-    let script = "trap 'echo bye > bye; exit 1' TERM; echo $$ > pid; sleep 1000 & wait";
+    let script = "trap 'echo bye > bye; exit 1' TERM; echo $$ > pid; sleep 60 & wait";
     let _worker = scripted(&broker, "polite", script, &["q", "--slots", "1", "--name", "w"]);
     let id = broker.run(&["send", "q", "x", "-o", "name"]).expect(0).text();
     let program = id_in(broker.place.path(), "pid");
@@ -119,8 +119,7 @@ fn a_program_need_not_read_its_input() {
 #[test]
 fn a_program_that_closes_its_output_still_runs() {
     let broker = Broker::start();
-    let script =
-        "read end; echo early; exec >&- 2>&-; echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit $end";
+    let script = "read end; echo early; exec >&- 2>&-; echo $$ > pid; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; exit $end";
     let _worker = scripted(&broker, "early", script, &["q", "--name", "w"]);
     let mut good = broker.start_turno(&["request", "q", "0\n", "--timeout", "1m"]);
     id_in(broker.place.path(), "pid");

@@ -111,7 +111,7 @@ async fn output_that_nobody_wants_is_read_and_forgotten() {
 #[tokio::test]
 async fn what_is_left_in_the_background_does_not_hold_the_slot_for_ever() {
     let before = Instant::now();
-    let (end, _) = run("sleep 600 & echo ok", task("")).await;
+    let (end, _) = run("sleep 60 & echo ok", task("")).await;
     assert_eq!(end, done("ok\n"));
     assert!(before.elapsed() < Duration::from_secs(60));
 }
@@ -140,7 +140,7 @@ async fn a_stubborn_program_is_killed_with_all_it_started() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     let script = format!(
-        "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & echo $$ $! > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done",
+        "trap '' TERM; sh -c 'trap \"\" TERM; for i in $(seq 600); do sleep 0.1; done' & echo $$ $! > {0}.new; mv {0}.new {0}; for i in $(seq 600); do sleep 0.1; done",
         pids.display()
     );
     let (sender, _pieces) = mpsc::channel(1_000);
@@ -162,7 +162,10 @@ async fn a_stubborn_program_is_killed_with_all_it_started() {
 async fn a_run_that_is_dropped_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
-    let script = format!("trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.1; done", pid.display());
+    let script = format!(
+        "trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; for i in $(seq 600); do sleep 0.1; done",
+        pid.display()
+    );
     let (sender, _pieces) = mpsc::channel(1_000);
     let program = shell(&script);
     {
