@@ -147,7 +147,7 @@ Options:
   -h, --help       show this";
 
 const SIM_USAGE: &str = "\
-Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>]
+Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>] [--blind]
 
 Runs the simulator: the real engine, codec and client core on one seeded clock
 and a network that breaks, with an oracle beside it. Stops at the first
@@ -159,6 +159,7 @@ Options:
   --steps <n>    events of the storm (2000)
   --seed <seed>  replay one seed with a readable trace
   --twice <n>    first run n seeds twice and compare their traces
+  --blind        leave out the brokers' own checks: only the oracle judges
   -h, --help     show this";
 
 fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {

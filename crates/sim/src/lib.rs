@@ -49,12 +49,30 @@ pub struct Violation {
     pub last: String,
 }
 
-/// Runs one seed; `aloud` prints every event.
-pub fn run(seed: u64, steps: u64, aloud: bool) -> Result<Outcome, Violation> {
-    let trace = if aloud { Trace::aloud() } else { Trace::default() };
+/// How a seed is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Events of the storm.
+    pub steps: u64,
+    /// Every event is printed.
+    pub aloud: bool,
+    /// The brokers' own `sanity_check` is left out: only what shows from outside counts.
+    pub blind: bool,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self { steps: 2_000, aloud: false, blind: false }
+    }
+}
+
+/// Runs one seed.
+pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
+    let trace = if how.aloud { Trace::aloud() } else { Trace::default() };
     let mut world = World::new(seed, trace);
+    world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        world.storm(steps);
+        world.storm(how.steps);
         world.calm_down();
         world.settle();
         world.go_round();

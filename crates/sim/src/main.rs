@@ -5,20 +5,21 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use turno_sim::{Violation, run};
+use turno_sim::{How, Violation, run};
 
-const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N]
+const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--blind]
 
   --seeds N   how many seeds to run (2000)
   --from S    the first of them (1)
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
-  --twice N   run N seeds twice and compare their traces";
+  --twice N   run N seeds twice and compare their traces
+  --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
     seeds: u64,
     from: u64,
-    steps: u64,
+    how: How,
     seed: Option<u64>,
     twice: u64,
 }
@@ -31,27 +32,31 @@ fn main() -> ExitCode {
     // A violation is reported once, in words, instead of by each thread's own message.
     std::panic::set_hook(Box::new(|_| {}));
     let verdict = match wanted.seed {
-        Some(seed) => run(seed, wanted.steps, true).map(|outcome| println!("{outcome:?}")),
+        Some(seed) => run(seed, How { aloud: true, ..wanted.how }).map(|outcome| println!("{outcome:?}")),
         None => twice(&wanted).and_then(|()| many(&wanted)),
     };
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
         Err(violation) => {
-            report(&violation, wanted.steps);
+            report(&violation, wanted.how);
             ExitCode::FAILURE
         }
     }
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, steps: 2_000, seed: None, twice: 0 };
+    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0 };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
+        if flag == "--blind" {
+            wanted.how.blind = true;
+            continue;
+        }
         let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
         match flag.as_str() {
             "--seeds" => wanted.seeds = number,
             "--from" => wanted.from = number,
-            "--steps" => wanted.steps = number,
+            "--steps" => wanted.how.steps = number,
             "--seed" => wanted.seed = Some(number),
             "--twice" => wanted.twice = number,
             _ => return None,
@@ -63,7 +68,7 @@ fn parse() -> Option<Wanted> {
 /// I22: the same seed gives the same run.
 fn twice(wanted: &Wanted) -> Result<(), Violation> {
     for seed in wanted.from..wanted.from + wanted.twice {
-        let (first, second) = (run(seed, wanted.steps, false)?, run(seed, wanted.steps, false)?);
+        let (first, second) = (run(seed, wanted.how)?, run(seed, wanted.how)?);
         if first != second {
             let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
             return Err(Violation { seed, step: 0, what, last: String::new() });
@@ -89,7 +94,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                 if seed >= end {
                     break;
                 }
-                match run(seed, wanted.steps, false) {
+                match run(seed, wanted.how) {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);
                         answered.fetch_add(outcome.answered, Ordering::Relaxed);
@@ -119,12 +124,13 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     Ok(())
 }
 
-fn report(violation: &Violation, steps: u64) {
+fn report(violation: &Violation, how: How) {
     let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
     let commit = commit.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let commit = commit.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
     eprintln!("violation: {}", violation.what);
     eprintln!("seed {} at event {} of commit {commit}; the last events:", violation.seed, violation.step);
     eprint!("{}", violation.last);
-    eprintln!("again, with the whole trace: cargo xtask sim --seed {} --steps {steps}", violation.seed);
+    let blind = if how.blind { " --blind" } else { "" };
+    eprintln!("again, with the whole trace: cargo xtask sim --seed {} --steps {}{blind}", violation.seed, how.steps);
 }

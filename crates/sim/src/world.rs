@@ -87,6 +87,8 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
+    /// Brokers are judged from outside only.
+    pub(crate) blind: bool,
 }
 
 impl World {
@@ -107,6 +109,7 @@ impl World {
             oracle: Oracle::default(),
             trace,
             stormy: true,
+            blind: false,
         };
         for broker in 0..world.rng.index(2) + 1 {
             world.brokers.push(Broker { board: None, run: 0, wires: BTreeMap::new(), wakes: None });
