@@ -96,9 +96,13 @@ impl Client {
                 self.ended(*ticket);
                 oracle.stored(now, me, ticket.0, *id);
             }
-            Event::Delivered { ticket } | Event::Failed { ticket, .. } => {
+            Event::Delivered { ticket } => {
                 self.ended(*ticket);
-                oracle.failed(now, me, ticket.0);
+                oracle.failed(now, me, ticket.0, None);
+            }
+            Event::Failed { ticket, code, .. } => {
+                self.ended(*ticket);
+                oracle.failed(now, me, ticket.0, Some(*code));
             }
             _ => {}
         }

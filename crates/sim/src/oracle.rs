@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::{Delivery, MessageId, Mono};
+use turno_proto::model::{Code, Delivery, MessageId, Mono};
+
+/// Deadlines travel in whole milliseconds.
+const CLOCK_GRAIN_MS: u64 = 1;
 
 /// What is known of one message.
 #[derive(Debug)]
@@ -121,8 +124,14 @@ impl Oracle {
         self.ends(now, client, number);
     }
 
-    pub(crate) fn failed(&mut self, now: Mono, client: usize, number: u64) {
+    pub(crate) fn failed(&mut self, now: Mono, client: usize, number: u64, code: Option<Code>) {
         self.failed += 1;
+        if code == Some(Code::TimedOut)
+            && let Some(asked) = self.asked.get(&number)
+        {
+            let left_ms = asked.at.plus_millis(asked.timeout_ms).millis_left(now);
+            assert!(left_ms <= CLOCK_GRAIN_MS, "I13: {number} timed out {left_ms} ms before its deadline");
+        }
         self.ends(now, client, number);
     }
 

@@ -186,6 +186,10 @@ impl World {
             return;
         }
         if let Some(board) = &mut broker.board {
+            for (conn, wire) in &broker.wires {
+                let ignored = self.wires[*wire].has_unread(Way::ToBroker) && board.unwritten(*conn).is_empty();
+                assert!(!ignored, "I21: wire {wire} is not read from though nothing waits for its peer");
+            }
             board.sweep(now);
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
@@ -307,6 +311,12 @@ impl World {
         }
         let broker = &mut self.brokers[index];
         let Some(board) = &broker.board else { return };
+        if let (Some(drained), Some(until)) = (board.drained(), broker.drains_until) {
+            broker.drains_until = None;
+            let running = board.engine().in_flight();
+            assert!(running == 0 || now >= until, "I21: a drain ended early, with {running} deliveries under way");
+            assert_eq!(drained.cut, running, "I21: a drain tells how many deliveries it cut short");
+        }
         if !self.blind {
             board.engine().sanity_check();
         }

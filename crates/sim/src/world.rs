@@ -67,6 +67,8 @@ pub(crate) struct Broker {
     pub(crate) run: u64,
     pub(crate) wires: BTreeMap<ConnId, usize>,
     pub(crate) wakes: Option<Mono>,
+    /// When a drain under way must be over.
+    pub(crate) drains_until: Option<Mono>,
 }
 
 /// Everything.
@@ -112,7 +114,7 @@ impl World {
             blind: false,
         };
         for broker in 0..world.rng.index(2) + 1 {
-            world.brokers.push(Broker { board: None, run: 0, wires: BTreeMap::new(), wakes: None });
+            world.brokers.push(Broker { board: None, run: 0, wires: BTreeMap::new(), wakes: None, drains_until: None });
             world.start_broker(broker);
         }
         for _ in 0..world.rng.range(1, 4) {
@@ -254,6 +256,7 @@ impl World {
         };
         broker.board = Some(Switchboard::new(self.now, settings, config));
         broker.wakes = None;
+        broker.drains_until = None;
         self.trace.note(self.now, "broker starts", index as u64, run);
         self.at(self.now.plus_millis(100), Happening::Sweep { broker: index, run });
     }
