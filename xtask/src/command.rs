@@ -12,6 +12,8 @@ pub(crate) enum Command {
     Ledger(LedgerOptions),
     /// Arguments of the simulator, handed on untouched.
     Sim(Vec<String>),
+    /// Names of planted bugs; none means all.
+    Planted(Vec<String>),
 }
 
 /// Options of `test`.
@@ -46,6 +48,7 @@ pub(crate) enum Topic {
     Tidy,
     Ledger,
     Sim,
+    Planted,
 }
 
 impl Command {
@@ -61,6 +64,7 @@ impl Command {
             "tidy" => Topic::Tidy,
             "ledger" => Topic::Ledger,
             "sim" => Topic::Sim,
+            "planted" => Topic::Planted,
             other => return Err(misuse(&format!("unknown command `{other}`"))),
         };
         // What stands after `--` is not ours, so a `--help` there is not ours either.
@@ -78,6 +82,7 @@ impl Command {
             Topic::Test => parse_test(own, passed_on.unwrap_or_default()).map(Self::Test),
             Topic::Ledger => parse_ledger(own).map(Self::Ledger),
             Topic::Sim => Ok(Self::Sim(own.to_vec())),
+            Topic::Planted => parse_planted(own).map(Self::Planted),
             Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
             Topic::Tidy | Topic::Xtask => refuse_all(own, topic).map(|()| Self::Tidy),
         }
@@ -93,6 +98,7 @@ impl Topic {
             Self::Tidy => TIDY_USAGE,
             Self::Ledger => LEDGER_USAGE,
             Self::Sim => SIM_USAGE,
+            Self::Planted => PLANTED_USAGE,
         }
     }
 
@@ -105,11 +111,12 @@ const XTASK_USAGE: &str = "\
 Usage: cargo xtask <command> [options]
 
 Commands:
-  test    everything: set-up, fmt, clippy, tidy, ledger, build, all tests
-  check   the quick half: fmt, clippy, tidy, ledger
-  tidy    the house rules that the compiler does not know
-  ledger  which requirements have a test that proves them
-  sim     many brokers, clients and workers in bad weather
+  test     everything: set-up, fmt, clippy, tidy, ledger, build, all tests
+  check    the quick half: fmt, clippy, tidy, ledger
+  tidy     the house rules that the compiler does not know
+  ledger   which requirements have a test that proves them
+  sim      many brokers, clients and workers in bad weather
+  planted  whether the simulator finds bugs planted on purpose
 
 `cargo xtask <command> --help` says more.";
 
@@ -162,6 +169,20 @@ Options:
   --blind        leave out the brokers' own checks: only the oracle judges
   -h, --help     show this";
 
+const PLANTED_USAGE: &str = "\
+Usage: cargo xtask planted [<name>...]
+
+Applies each patch of planted/ to a copy of the tree in target/planted, builds
+the simulator there and runs 2000 seeds. Says which check caught the bug, and
+what shows without the broker's own checks (blind). Fails when a bug survives,
+or when a patch does not apply or does not build.
+
+Arguments:
+  <name>      only these, by file name without extension, or by number
+
+Options:
+  -h, --help  show this";
+
 fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {
     let mut options = TestOptions { nextest_args: passed_on.to_vec(), ..TestOptions::default() };
     for word in words {
@@ -188,6 +209,13 @@ fn parse_ledger(words: &[String]) -> Result<LedgerOptions, Misuse> {
         }
     }
     Ok(options)
+}
+
+fn parse_planted(words: &[String]) -> Result<Vec<String>, Misuse> {
+    match words.iter().find(|word| word.starts_with('-')) {
+        Some(flag) => Err(Topic::Planted.misuse(&format!("`{flag}`"))),
+        None => Ok(words.to_vec()),
+    }
 }
 
 fn parse_group(name: Option<&str>) -> Result<Group, Misuse> {
@@ -218,6 +246,8 @@ mod tests {
         assert_eq!(parse("check"), Ok(Command::Check));
         assert_eq!(parse("tidy"), Ok(Command::Tidy));
         assert_eq!(parse("sim --seed 7"), Ok(Command::Sim(vec!["--seed".to_owned(), "7".to_owned()])));
+        assert_eq!(parse("planted"), Ok(Command::Planted(Vec::new())));
+        assert_eq!(parse("planted 03"), Ok(Command::Planted(vec!["03".to_owned()])));
         assert_eq!(parse("test"), Ok(Command::Test(TestOptions::default())));
         assert_eq!(parse("ledger"), Ok(Command::Ledger(LedgerOptions::default())));
     }
@@ -244,6 +274,8 @@ mod tests {
             ("check -h", Topic::Check),
             ("tidy --help", Topic::Tidy),
             ("ledger --help", Topic::Ledger),
+            ("sim --help", Topic::Sim),
+            ("planted 01 --help", Topic::Planted),
         ] {
             assert_eq!(parse(line), Ok(Command::Help(topic)), "{line}");
             assert!(topic.usage().starts_with("Usage: cargo xtask"), "{line}");
@@ -263,6 +295,8 @@ mod tests {
             ("ledger --group", Topic::Ledger),
             ("ledger --group Q", Topic::Ledger),
             ("ledger --none", Topic::Ledger),
+            ("planted --all", Topic::Planted),
+            ("planted -- 01", Topic::Planted),
         ] {
             assert_eq!(parse(line).map_err(|misuse| misuse.topic), Err(topic), "{line}");
         }

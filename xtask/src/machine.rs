@@ -26,7 +26,7 @@ impl Machine {
         Self { root: root.to_owned() }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let (program, args) = words.split_first().unwrap_or((&"", &[]));
         // Cargo tells its children where it is, so that the same cargo does all the work.
         let program = match *program {

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`.
+//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`, `planted`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -7,6 +7,7 @@
 mod command;
 mod ledger;
 mod machine;
+mod planted;
 mod source;
 mod step;
 mod suite;
@@ -61,6 +62,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
         Command::Ledger(options) => show_ledger(options),
         Command::Sim(words) => suite::sim(&tree::find_root()?, words),
+        Command::Planted(names) => planted::run(&tree::find_root()?, names),
     }
 }
 

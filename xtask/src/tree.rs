@@ -93,7 +93,7 @@ pub(crate) fn find_root() -> Result<PathBuf> {
 
 /// Paths of all files that belong to the project, from git if it answers. An exported archive has
 /// no git, and git refuses a checkout of another owner: then the folder itself is walked.
-fn list(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn list(root: &Path) -> Result<Vec<String>> {
     let answer = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard", "-z"])
         .current_dir(root)
@@ -113,7 +113,8 @@ fn list(root: &Path) -> Result<Vec<String>> {
     }
 }
 
-fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<()> {
+/// Adds the paths of all files below a folder that belong to no build and no repository.
+pub(crate) fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("reading {}", folder.display()))?;
