@@ -119,7 +119,7 @@ impl World {
         }
         self.trace.note(now, "drain", index as u64, within_ms);
         board.handle(now, Input::Drain { within_ms });
-        self.brokers[index].drains_until.get_or_insert(now.plus_millis(within_ms));
+        self.brokers[index].drains_until.get_or_insert_with(|| now.plus_millis(within_ms));
         self.pump_broker(index);
     }
 }
