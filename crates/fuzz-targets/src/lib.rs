@@ -1,0 +1,29 @@
+//! What the fuzzer runs: one function per target, any bytes in, a panic if something is wrong.
+//!
+//! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only hands them to
+//! libFuzzer. Nothing here decides what is right about queues: each target holds the real thing to its own promises.
+
+mod bytes;
+mod config_file;
+mod engine_ops;
+mod names;
+mod native_frame;
+mod session;
+
+pub use config_file::config_file;
+pub use engine_ops::engine_ops;
+pub use names::names;
+pub use native_frame::native_frame;
+pub use session::session;
+
+/// What a target is: any bytes are fine, a panic is a finding.
+pub type Target = fn(&[u8]);
+
+/// Every target, by its name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("native_frame", native_frame),
+    ("session", session),
+    ("engine_ops", engine_ops),
+    ("config_file", config_file),
+    ("names", names),
+];

@@ -1,0 +1,151 @@
+//! Any bytes from one peer, before and after the greeting, into a whole switchboard.
+//!
+//! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
+
+use turno::broker::Switchboard;
+use turno_engine::{Input, Settings};
+use turno_proto::model::{ConnId, Limits, Mono, limits};
+use turno_proto::native::{Config, Connect, Direction, Frame, VERSION, decode, encode, split};
+
+use crate::bytes::Bytes;
+
+/// The greeting is done before the stream begins.
+const GREETED: u8 = 0x01;
+/// The peer reads nothing of what it is told.
+const DEAF: u8 = 0x02;
+/// The broker drains after the stream.
+const DRAINS: u8 = 0x04;
+/// Longer than any silence a peer may ask for.
+const SILENCE_MS: u64 = 200_000;
+const FAREWELL_MS: u64 = 1_000;
+
+/// Feeds the stream in pieces. All rooms agree after each; all that the broker says are whole frames of its own; how
+/// the stream was cut makes no difference; and when the peer is gone, nothing is held for it.
+pub fn session(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let (manner, sizes, pause_ms) = (bytes.byte(), bytes.array::<3>(), bytes.byte());
+    let stream = bytes.rest();
+    let said = Line::new(manner).run(stream, &sizes, pause_ms);
+    if pause_ms == 0 && manner & DEAF == 0 {
+        let whole = Line::new(manner).run(stream, &[0], 0);
+        assert_eq!(said, whole, "how a stream is cut makes no difference");
+    }
+}
+
+struct Line {
+    board: Switchboard,
+    now: Mono,
+    conn: ConnId,
+    manner: u8,
+    said: Vec<u8>,
+}
+
+impl Line {
+    fn new(manner: u8) -> Self {
+        let settings = Settings { limits: tight(), lease_ms: Some(2_000), ..Settings::default() };
+        let config = Config {
+            version: VERSION,
+            broker: "b1".to_owned(),
+            program: "turno".to_owned(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: settings.limits.frame_bytes_max as u64,
+            request_deadline_ms: settings.limits.request_deadline_ms,
+            brokers: Vec::new(),
+        };
+        let mut board = Switchboard::new(Mono::ZERO, settings, config);
+        let conn = board.accept(Mono::ZERO, "peer".to_owned()).expect("the first connection is let in");
+        let mut line = Self { board, now: Mono::ZERO, conn, manner, said: Vec::new() };
+        if manner & GREETED != 0 {
+            let connect = Connect { version: VERSION, name: "w".into(), program: String::new(), heartbeat_ms: 0 };
+            let mut greeting = Vec::new();
+            encode(&Frame::Connect { seq: 1, connect }, &mut greeting);
+            encode(&Frame::Ping { seq: 2 }, &mut greeting);
+            line.take(&greeting);
+        }
+        line
+    }
+
+    /// Lives through the stream and to the end; gives back all that the broker said.
+    fn run(mut self, mut stream: &[u8], sizes: &[u8], pause_ms: u8) -> Vec<u8> {
+        for size in sizes.iter().cycle() {
+            if stream.is_empty() {
+                break;
+            }
+            let size = if *size == 0 { stream.len() } else { usize::from(*size).min(stream.len()) };
+            let (piece, rest) = stream.split_at(size);
+            self.take(piece);
+            self.pass(u64::from(pause_ms) * 4);
+            stream = rest;
+        }
+        if self.manner & DRAINS != 0 {
+            self.handle(Input::Drain { within_ms: 3_000 });
+        }
+        self.pass(4_000);
+        // One look after a long time instead of many, for speed: the broker gives up whoever says nothing more.
+        self.now = self.now.plus_millis(SILENCE_MS);
+        self.handle(Input::Tick);
+        self.pass(0);
+        self.pass(FAREWELL_MS);
+        assert_eq!(self.board.take_gone(), [self.conn], "a silent peer is given up");
+        assert_eq!(self.board.engine().in_flight(), 0, "nothing is held by a peer that is gone");
+        self.said
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        if self.board.wants_reading(self.conn) {
+            self.board.take(self.now, self.conn, piece);
+        }
+        self.read();
+    }
+
+    fn pass(&mut self, millis: u64) {
+        let until = self.now.plus_millis(millis);
+        while let Some(next) = self.board.next_deadline().filter(|next| *next <= until) {
+            self.now = self.now.max(next);
+            self.handle(Input::Tick);
+            assert!(self.board.next_deadline().is_none_or(|next| next > self.now), "a tick does all that is due");
+        }
+        self.now = until;
+        self.board.sweep(self.now);
+        self.read();
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.board.handle(self.now, input);
+        self.read();
+    }
+
+    /// The peer's side of the socket.
+    fn read(&mut self) {
+        self.board.engine().sanity_check();
+        let mut whole = self.board.unwritten(self.conn);
+        if self.manner & DEAF != 0 {
+            return self.board.wrote(self.now, self.conn, 0);
+        }
+        let count = whole.len();
+        self.said.extend_from_slice(whole);
+        while !whole.is_empty() {
+            let piece = split(whole, usize::MAX).expect("a broker writes frames").expect("and whole ones");
+            let frame = decode(&piece.header, piece.rest).expect("that can be read");
+            assert_ne!(frame.kind().direction(), Direction::ToBroker, "and are a broker's to send");
+            whole = &whole[piece.used..];
+        }
+        self.board.wrote(self.now, self.conn, count);
+    }
+}
+
+/// Limits that a short stream can reach.
+fn tight() -> Limits {
+    Limits {
+        frame_bytes_max: 8 * 1024,
+        connections_max: 1,
+        queues_max: 4,
+        in_flight_max: 8,
+        memory_bytes_max: 4 * 1024,
+        dead_max: 2,
+        out_bytes_max: 4 * 1024,
+        out_bytes_pause: 1024,
+        ..Limits::default()
+    }
+}
