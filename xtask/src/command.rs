@@ -14,6 +14,7 @@ pub(crate) enum Command {
     Sim(Vec<String>),
     /// Names of planted bugs; none means all.
     Planted(Vec<String>),
+    Fuzz(FuzzOptions),
 }
 
 /// Options of `test`.
@@ -30,6 +31,15 @@ pub(crate) struct LedgerOptions {
     pub(crate) all: bool,
     pub(crate) group: Option<Group>,
     pub(crate) json: bool,
+}
+
+/// Options of `fuzz`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FuzzOptions {
+    /// How long each target runs.
+    pub(crate) seconds: u32,
+    /// None named: all.
+    pub(crate) targets: Vec<String>,
 }
 
 /// A command line that makes no sense, and the usage that would help.
@@ -49,6 +59,7 @@ pub(crate) enum Topic {
     Ledger,
     Sim,
     Planted,
+    Fuzz,
 }
 
 impl Command {
@@ -65,6 +76,7 @@ impl Command {
             "ledger" => Topic::Ledger,
             "sim" => Topic::Sim,
             "planted" => Topic::Planted,
+            "fuzz" => Topic::Fuzz,
             other => return Err(misuse(&format!("unknown command `{other}`"))),
         };
         // What stands after `--` is not ours, so a `--help` there is not ours either.
@@ -83,6 +95,7 @@ impl Command {
             Topic::Ledger => parse_ledger(own).map(Self::Ledger),
             Topic::Sim => Ok(Self::Sim(own.to_vec())),
             Topic::Planted => parse_planted(own).map(Self::Planted),
+            Topic::Fuzz => parse_fuzz(own).map(Self::Fuzz),
             Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
             Topic::Tidy | Topic::Xtask => refuse_all(own, topic).map(|()| Self::Tidy),
         }
@@ -99,6 +112,7 @@ impl Topic {
             Self::Ledger => LEDGER_USAGE,
             Self::Sim => SIM_USAGE,
             Self::Planted => PLANTED_USAGE,
+            Self::Fuzz => FUZZ_USAGE,
         }
     }
 
@@ -117,6 +131,7 @@ Commands:
   ledger   which requirements have a test that proves them
   sim      many brokers, clients and workers in bad weather
   planted  whether the simulator finds bugs planted on purpose
+  fuzz     any bytes into codec, session, engine, configuration and names
 
 `cargo xtask <command> --help` says more.";
 
@@ -183,6 +198,23 @@ Arguments:
 Options:
   -h, --help  show this";
 
+const FUZZ_USAGE: &str = "\
+Usage: cargo xtask fuzz [--seconds <n>] [<target>...]
+
+Runs each target for a while with libFuzzer, which needs a nightly toolchain,
+and says how many inputs it tried and what they reached that was new. Fails at
+a crash and says how to see it again. `cargo xtask test` needs none of this: it
+replays the committed corpora in fuzz/corpus.
+
+Targets: config_file, engine_ops, names, native_frame, session (all)
+
+Options:
+  --seconds <n>  for each target (30)
+  -h, --help     show this";
+
+/// Seconds a target is fuzzed if nobody says otherwise.
+const FUZZ_SECONDS: u32 = 30;
+
 fn parse_test(words: &[String], passed_on: &[String]) -> Result<TestOptions, Misuse> {
     let mut options = TestOptions { nextest_args: passed_on.to_vec(), ..TestOptions::default() };
     for word in words {
@@ -225,6 +257,30 @@ fn parse_group(name: Option<&str>) -> Result<Group, Misuse> {
     })
 }
 
+fn parse_fuzz(words: &[String]) -> Result<FuzzOptions, Misuse> {
+    let mut options = FuzzOptions { seconds: FUZZ_SECONDS, targets: Vec::new() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--seconds" => options.seconds = parse_seconds(words.next().map(String::as_str))?,
+            other => match other.strip_prefix("--seconds=") {
+                Some(number) => options.seconds = parse_seconds(Some(number))?,
+                None if other.starts_with('-') => return Err(Topic::Fuzz.misuse(&format!("`{other}`"))),
+                None => options.targets.push(other.to_owned()),
+            },
+        }
+    }
+    Ok(options)
+}
+
+/// Zero would mean "for ever" to libFuzzer.
+fn parse_seconds(number: Option<&str>) -> Result<u32, Misuse> {
+    number.and_then(|number| number.parse().ok()).filter(|seconds| *seconds > 0).ok_or_else(|| Misuse {
+        what: format!("`--seconds` wants a whole number from 1, not `{}`", number.unwrap_or_default()),
+        topic: Topic::Fuzz,
+    })
+}
+
 fn refuse_all(words: &[String], topic: Topic) -> Result<(), Misuse> {
     match words.first() {
         Some(word) => Err(topic.misuse(&format!("`{word}`"))),
@@ -264,6 +320,13 @@ mod tests {
         let ledger = Command::Ledger(LedgerOptions { all: true, group: Group::parse("S0"), json: true });
         assert_eq!(parse("ledger --all --group S0 --json"), Ok(ledger));
         assert!(parse("ledger --group=I").is_ok());
+        let fuzz = |seconds, targets: &[&str]| {
+            let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+            Ok(Command::Fuzz(FuzzOptions { seconds, targets }))
+        };
+        assert_eq!(parse("fuzz"), fuzz(30, &[]));
+        assert_eq!(parse("fuzz session --seconds 5 names"), fuzz(5, &["session", "names"]));
+        assert_eq!(parse("fuzz --seconds=1200"), fuzz(1200, &[]));
     }
 
     #[test]
@@ -276,6 +339,7 @@ mod tests {
             ("ledger --help", Topic::Ledger),
             ("sim --help", Topic::Sim),
             ("planted 01 --help", Topic::Planted),
+            ("fuzz names --help", Topic::Fuzz),
         ] {
             assert_eq!(parse(line), Ok(Command::Help(topic)), "{line}");
             assert!(topic.usage().starts_with("Usage: cargo xtask"), "{line}");
@@ -297,6 +361,11 @@ mod tests {
             ("ledger --none", Topic::Ledger),
             ("planted --all", Topic::Planted),
             ("planted -- 01", Topic::Planted),
+            ("fuzz --seconds", Topic::Fuzz),
+            ("fuzz --seconds 0", Topic::Fuzz),
+            ("fuzz --seconds=soon", Topic::Fuzz),
+            ("fuzz --minutes 1", Topic::Fuzz),
+            ("fuzz -- -runs=1", Topic::Fuzz),
         ] {
             assert_eq!(parse(line).map_err(|misuse| misuse.topic), Err(topic), "{line}");
         }

@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`, `planted`.
+//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`, `planted`, `fuzz`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod command;
+mod fuzz;
 mod ledger;
 mod machine;
 mod planted;
@@ -63,6 +64,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Ledger(options) => show_ledger(options),
         Command::Sim(words) => suite::sim(&tree::find_root()?, words),
         Command::Planted(names) => planted::run(&tree::find_root()?, names),
+        Command::Fuzz(options) => fuzz::run(&tree::find_root()?, options),
     }
 }
 
