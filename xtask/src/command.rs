@@ -12,6 +12,8 @@ pub(crate) enum Command {
     Ledger(LedgerOptions),
     /// Arguments of the simulator, handed on untouched.
     Sim(Vec<String>),
+    /// Arguments of the benchmark, handed on untouched.
+    Bench(Vec<String>),
     /// Names of planted bugs; none means all.
     Planted(Vec<String>),
     Fuzz(FuzzOptions),
@@ -58,6 +60,7 @@ pub(crate) enum Topic {
     Tidy,
     Ledger,
     Sim,
+    Bench,
     Planted,
     Fuzz,
 }
@@ -75,6 +78,7 @@ impl Command {
             "tidy" => Topic::Tidy,
             "ledger" => Topic::Ledger,
             "sim" => Topic::Sim,
+            "bench" => Topic::Bench,
             "planted" => Topic::Planted,
             "fuzz" => Topic::Fuzz,
             other => return Err(misuse(&format!("unknown command `{other}`"))),
@@ -94,6 +98,7 @@ impl Command {
             Topic::Test => parse_test(own, passed_on.unwrap_or_default()).map(Self::Test),
             Topic::Ledger => parse_ledger(own).map(Self::Ledger),
             Topic::Sim => Ok(Self::Sim(own.to_vec())),
+            Topic::Bench => Ok(Self::Bench(own.to_vec())),
             Topic::Planted => parse_planted(own).map(Self::Planted),
             Topic::Fuzz => parse_fuzz(own).map(Self::Fuzz),
             Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
@@ -111,6 +116,7 @@ impl Topic {
             Self::Tidy => TIDY_USAGE,
             Self::Ledger => LEDGER_USAGE,
             Self::Sim => SIM_USAGE,
+            Self::Bench => BENCH_USAGE,
             Self::Planted => PLANTED_USAGE,
             Self::Fuzz => FUZZ_USAGE,
         }
@@ -130,6 +136,7 @@ Commands:
   tidy     the house rules that the compiler does not know
   ledger   which requirements have a test that proves them
   sim      many brokers, clients and workers in bad weather
+  bench    Turno beside the limit, as ratios in one run
   planted  whether the simulator finds bugs planted on purpose
   fuzz     any bytes into codec, session, engine, configuration and names
 
@@ -182,6 +189,23 @@ Options:
   --seed <seed>  replay one seed with a readable trace
   --twice <n>    first run n seeds twice and compare their traces
   --blind        leave out the brokers' own checks: only the oracle judges
+  -h, --help     show this";
+
+const BENCH_USAGE: &str = "\
+Usage: cargo xtask bench [W1 W2 W3 W6] [--runs <n>] [--json <file>]
+
+Measures works of docs/requirements.md: Turno and a raw two-hop relay of our
+own by turns, each in its own process, and prints the ratios with their spread.
+Timings belong here and never into tests.
+
+  W1  request and reply, one in flight, everything on one core
+  W2  request and reply, ten workers of ten slots, a hundred in flight
+  W3  volatile queue: send, take, ack; four producers, four consumers
+  W6  memory per idle connection and per queued message
+
+Options:
+  --runs <n>     rounds of each work (7)
+  --json <file>  write the figures there too
   -h, --help     show this";
 
 const PLANTED_USAGE: &str = "\
@@ -338,6 +362,7 @@ mod tests {
             ("tidy --help", Topic::Tidy),
             ("ledger --help", Topic::Ledger),
             ("sim --help", Topic::Sim),
+            ("bench W1 --help", Topic::Bench),
             ("planted 01 --help", Topic::Planted),
             ("fuzz names --help", Topic::Fuzz),
         ] {

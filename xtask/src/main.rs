@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`, `planted`, `fuzz`.
+//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`,
+//! `bench`, `planted`, `fuzz`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -63,6 +64,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
         Command::Ledger(options) => show_ledger(options),
         Command::Sim(words) => suite::sim(&tree::find_root()?, words),
+        Command::Bench(words) => suite::bench(&tree::find_root()?, words),
         Command::Planted(names) => planted::run(&tree::find_root()?, names),
         Command::Fuzz(options) => fuzz::run(&tree::find_root()?, options),
     }

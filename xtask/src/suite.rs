@@ -26,6 +26,8 @@ const PLAIN_TEST: &[&str] = &["test", "--workspace", "--locked", "--lib", "--bin
 /// Optimised, because two thousand seeds are what a normal run does.
 const SIM: &[&str] = &["run", "--release", "--package", "turno-sim", "--locked", "--quiet", "--"];
 const SIM_SEEDS: &[&str] = &["--seeds", "2000", "--twice", "20"];
+const BENCH_BUILD: &[&str] = &["build", "--release", "--package", "turno", "--package", "turno-bench", "--locked"];
+const BENCH: &[&str] = &["run", "--release", "--package", "turno-bench", "--locked", "--quiet", "--"];
 const DOC_TEST: &[&str] = &["test", "--doc", "--workspace", "--locked"];
 
 /// Everything; `true` if nothing failed.
@@ -42,6 +44,17 @@ pub(crate) fn check(root: &Path) -> Result<bool> {
 pub(crate) fn sim(root: &Path, words: &[String]) -> Result<bool> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(matches!(Machine::new(root).cargo(&[SIM, &words].concat()), Outcome::Passed))
+}
+
+/// The benchmark, with the user's own arguments; `true` if it ran.
+pub(crate) fn bench(root: &Path, words: &[String]) -> Result<bool> {
+    let mut machine = Machine::new(root);
+    // Both from one build, so that the one finds the other beside it.
+    if !matches!(machine.cargo(BENCH_BUILD), Outcome::Passed) {
+        return Ok(false);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(matches!(machine.cargo(&[BENCH, &words].concat()), Outcome::Passed))
 }
 
 fn finish(steps: &Steps) -> bool {
