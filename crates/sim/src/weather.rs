@@ -55,7 +55,12 @@ impl World {
 
     /// A peer dies, with a farewell by its system or without one, and comes back as a new process.
     fn crash_a_peer(&mut self) {
-        let index = self.rng.index(self.peers.len());
+        // What crashes tends to crash again, so that connections with few questions behind them follow each other.
+        let index = match self.crashed {
+            Some(index) if self.rng.once_in(2) => index,
+            _ => self.rng.index(self.peers.len()),
+        };
+        self.crashed = Some(index);
         let quietly = self.rng.once_in(3);
         self.trace.note(self.now, "crash", index as u64, u64::from(quietly));
         let peer = &mut self.peers[index];
@@ -72,7 +77,8 @@ impl World {
         if matches!(self.peers[index].actor, Actor::Client(_)) {
             self.oracle.forgets(index);
         }
-        let back = self.now.plus_millis(self.rng.range(1, 3_000));
+        let away_ms = if self.rng.once_in(2) { self.rng.range(1, 30) } else { self.rng.range(30, 3_000) };
+        let back = self.now.plus_millis(away_ms);
         let life = self.peers[index].life;
         self.at(back, Happening::PeerStarts { peer: index, life });
     }

@@ -89,6 +89,8 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
+    /// The peer that crashed last.
+    pub(crate) crashed: Option<usize>,
     /// Brokers are judged from outside only.
     pub(crate) blind: bool,
 }
@@ -111,6 +113,7 @@ impl World {
             oracle: Oracle::default(),
             trace,
             stormy: true,
+            crashed: None,
             blind: false,
         };
         for broker in 0..world.rng.index(2) + 1 {
