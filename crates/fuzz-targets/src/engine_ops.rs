@@ -57,7 +57,8 @@ impl Play {
         let settings = Settings {
             limits,
             policy: if manner & 1 != 0 { Policy::Fill } else { Policy::LeastRecentlyUsed },
-            lease_ms: (manner & 2 != 0).then_some(1_000),
+            // A configuration may name any lease, even one beyond the end of time.
+            lease_ms: (manner & 2 != 0).then_some(if manner & 0x10 != 0 { u64::MAX } else { 1_000 }),
             ..Settings::default()
         };
         let now = Mono::from_millis(1_000);
