@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
             return Vec::new();
         }
     };
-    let mut walk = Walk { path, text: &text, found: Vec::new(), problems };
+    let mut walk = Walk { path, line_ends: line_ends(&text), found: Vec::new(), problems };
     match DeTable::parse(&text) {
         Ok(table) => walk.table("", table.get_ref()),
         Err(error) => {
@@ -84,7 +84,7 @@ fn read_text(path: &Path) -> Result<String, Problem> {
 /// One pass over a file's tables.
 struct Walk<'a> {
     path: &'a Path,
-    text: &'a str,
+    line_ends: Vec<usize>,
     found: Vec<Found>,
     problems: &'a mut Vec<Problem>,
 }
@@ -119,8 +119,13 @@ impl Walk<'_> {
     }
 
     fn line(&self, span: &Range<usize>) -> usize {
-        self.text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1
+        self.line_ends.partition_point(|end| *end < span.start) + 1
     }
+}
+
+/// Where each line ends. Found once: a file may have a hundred thousand keys, and each has a line.
+fn line_ends(text: &str) -> Vec<usize> {
+    text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect()
 }
 
 fn raw(value: &Spanned<DeValue<'_>>) -> Raw {

@@ -2,9 +2,12 @@
 
 /// The nearest of `known`, if one is near enough to be what was meant.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let far = typed.chars().count().div_ceil(3).max(1);
+    let letters = typed.chars().count();
+    let far = letters.div_ceil(3).max(1);
     known
         .into_iter()
+        // What differs that much in length alone need not be compared, and may be a megabyte long.
+        .filter(|word| word.chars().count().abs_diff(letters) <= far)
         .map(|word| (distance(typed, word), word))
         .filter(|(distance, _)| *distance <= far)
         .min_by_key(|(distance, _)| *distance)
@@ -53,9 +56,11 @@ mod tests {
             ("limits.memroy", Some("limits.memory")),
             ("hartbeat", Some("heartbeat")),
             ("colour", None),
+            ("heartbeat.heartbeat.heartbeat", None),
         ];
         for (typed, expected) in table {
             assert_eq!(nearest(typed, known), expected, "{typed}");
         }
+        assert_eq!(nearest(&"x".repeat(1 << 20), known), None);
     }
 }

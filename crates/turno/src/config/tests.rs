@@ -237,3 +237,17 @@ fn without_a_home_the_data_directory_must_be_named() {
     assert_eq!(home.problems(), ["there is no home directory; set `data` (or --data, TURNO_DATA)"]);
     assert_eq!(home.load(&[flag("data", "/d")]).typed().data, PathBuf::from("/d"));
 }
+
+/// Nearly the largest file there may be, full of keys that nobody knows. Each key's line used to be counted
+/// from the first one, which made reading it quadratic.
+#[test]
+fn a_file_of_many_mistakes_is_read_through() {
+    let home = Home::new();
+    let count = 80_000;
+    let text: String = (1..=count).map(|number| format!("k{number:05} = 1\n")).collect();
+    home.put("etc/turno.toml", &text);
+    let problems = home.problems();
+    assert_eq!(problems.len(), count);
+    assert!(problems[0].starts_with("etc/turno.toml:1: unknown key k00001"), "{}", problems[0]);
+    assert!(problems[count - 1].starts_with("etc/turno.toml:80000: unknown key k80000"), "{}", problems[count - 1]);
+}
