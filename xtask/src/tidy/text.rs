@@ -6,8 +6,8 @@ use crate::word::is_ident;
 
 const FILE_LINES_MAX: usize = 500;
 
-/// Folders that a reader's machine does not have.
-const MACHINE_FOLDERS: [&str; 4] = ["/work/", "/farm/", "/root/", "/home/"];
+/// Folders at the root of a machine in which only one person's things are.
+const PERSONAL_FOLDERS: [&str; 3] = ["home", "root", "Users"];
 
 pub(super) fn file_length(tree: &Tree) -> Vec<Breach> {
     let breach = |file: &File| {
@@ -25,7 +25,8 @@ pub(super) fn machine_path(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in searched {
         for (number, line) in (1..).zip(file.text.lines()) {
-            if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| is_absolute_in(line, folder)) {
+            let folders = PERSONAL_FOLDERS.map(|name| format!("/{name}/"));
+            if let Some(folder) = folders.iter().find(|folder| is_absolute_in(line, folder)) {
                 let advice = format!(
                     "a path under {folder} exists on one machine only: write it from the project's \
                      root, or take it from the environment"
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn machine_paths_are_found() {
-        for bad in ["cd /home/ann", "`/work/main`", "x=\"/root/.cargo\"", "file:///farm/a", "/home/"] {
+        for bad in ["cd /home/ann", "`/Users/ann`", "x=\"/home/.cargo\"", "file:///home/a", "/home/"] {
             assert_eq!(places(machine_path, &[(".ci/run", bad)]), [".ci/run:1"], "{bad}");
         }
     }
@@ -84,10 +85,10 @@ mod tests {
     #[test]
     fn paths_that_only_look_similar_are_left() {
         for good in [
-            "crates/work/src",
-            "./home/x ../root/y",
+            "crates/home/src",
+            "./home/x ../home/y",
             "https://example.org/home/",
-            "$HOME/work/ ${DIR}/root/ ~/work/",
+            "$HOME/home/ ${DIR}/home/ ~/home/",
             "/homeless /worker/x",
         ] {
             assert!(places(machine_path, &[("a.md", good)]).is_empty(), "{good}");
