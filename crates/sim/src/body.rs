@@ -23,3 +23,8 @@ pub(crate) fn answer(number: u64) -> Bytes {
     bytes.push(b'!');
     bytes.into()
 }
+
+/// The number of the message that this answers, as a whole or with a piece.
+pub(crate) fn number_of_answer(body: &[u8]) -> Option<u64> {
+    number(body.strip_suffix(b"!").unwrap_or(body)).or_else(|| number(body))
+}

@@ -3,6 +3,7 @@
 use turno_client::core::{Ask, Core, Event, Ticket};
 use turno_proto::model::limits::PRIORITY;
 use turno_proto::model::{Mono, Payload, QueueName};
+use turno_proto::native::{Frame, decode, split};
 
 use crate::body;
 use crate::oracle::{Oracle, Question};
@@ -14,6 +15,8 @@ const OPEN_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     open: Vec<u64>,
+    /// The beginning of a frame that has not arrived as a whole.
+    partial: Vec<u8>,
 }
 
 impl Client {
@@ -80,6 +83,27 @@ impl Client {
         oracle.asks(now, number, question);
         self.open.push(number);
         core.request(now, Ticket(number), Ask::new(queue.clone(), Payload::body(body::of(number))));
+    }
+
+    /// A new connection: nothing of the last one follows.
+    pub(crate) fn connected(&mut self) {
+        self.partial.clear();
+    }
+
+    /// Looks at the bytes themselves: the core drops an answer it does not know, and nobody would see that it was
+    /// meant for another.
+    pub(crate) fn overhear(&mut self, me: usize, bytes: &[u8], oracle: &Oracle) {
+        self.partial.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Ok(Some(piece)) = split(&self.partial[used..], usize::MAX) {
+            used += piece.used;
+            if let Ok(Frame::Reply { raw, .. }) = decode(&piece.header, piece.rest)
+                && let Some(number) = body::number_of_answer(raw.bytes)
+            {
+                oracle.overhears(me, number);
+            }
+        }
+        self.partial.drain(..used);
     }
 
     /// Hears of an outcome.

@@ -22,6 +22,8 @@ struct Asked {
     resend: bool,
     priority: u8,
     ended: bool,
+    /// Who asked it has crashed since.
+    forgotten: bool,
     /// Times it was handed to a worker.
     handed: u64,
     /// A worker did it and said so.
@@ -71,6 +73,7 @@ impl Oracle {
             resend,
             priority,
             ended: false,
+            forgotten: false,
             handed: 0,
             done: false,
             stored: None,
@@ -121,6 +124,13 @@ impl Oracle {
         self.ends(now, client, number);
     }
 
+    /// A connection of a client carries an answer, whether the client wants it or not (I12).
+    pub(crate) fn overhears(&self, client: usize, number: u64) {
+        let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
+        let own = asked.client == client && !asked.forgotten;
+        assert!(own, "I12: the answer to {number} goes to another than asked it");
+    }
+
     pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId) {
         self.asked.get_mut(&number).expect("only what was sent is stored").stored = Some(id);
         self.answered += 1;
@@ -152,6 +162,7 @@ impl Oracle {
     pub(crate) fn forgets(&mut self, client: usize) {
         for asked in self.asked.values_mut().filter(|asked| asked.client == client) {
             asked.ended = true;
+            asked.forgotten = true;
         }
     }
 

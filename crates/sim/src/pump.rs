@@ -37,7 +37,12 @@ impl World {
         peer.wire = Some(wire);
         peer.out.clear();
         match (&mut peer.core, &mut peer.actor) {
-            (Some(core), _) => core.handle_connected(now),
+            (Some(core), actor) => {
+                if let Actor::Client(client) = actor {
+                    client.connected();
+                }
+                core.handle_connected(now);
+            }
             (None, Actor::Rogue(rogue)) => {
                 let queue = self.queues[rogue.queue()].to_string();
                 rogue.connected(&queue, &mut self.rng);
@@ -126,8 +131,11 @@ impl World {
             return;
         }
         match (&mut peer.core, &mut peer.actor) {
-            (Some(core), _) => {
+            (Some(core), actor) => {
                 let bytes = self.wires[wire].read(Way::ToPeer);
+                if let Actor::Client(client) = actor {
+                    client.overhear(index, &bytes, &self.oracle);
+                }
                 core.handle_bytes(now, &bytes);
             }
             (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
