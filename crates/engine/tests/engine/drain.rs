@@ -165,3 +165,18 @@ fn connecting_during_a_drain() {
     assert_eq!(desk.request(late, ask(1, "q", "b")), [undelivered(late, 1, Code::Closing)]);
     assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A"), drained(0, 0, 0)]);
 }
+
+/// Proves S2.17 and I15: a waiting request that a worker had already begun with is cut short, not given back as
+/// untouched: its caller would start all its attempts anew at the next broker. Found by the simulator, seed 100154.
+#[test]
+fn what_was_begun_is_not_given_back_as_untouched() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "begun").retries(1)), [turn(worker, "begun")]);
+    assert_eq!(desk.request(client, ask(2, "q", "untouched").retries(1)), []);
+    assert_eq!(desk.leave(worker), [], "both wait, one of them for its second attempt");
+    let told = drain(&mut desk, 30_000);
+    let begun = undelivered(client, 1, Code::CutShort);
+    let untouched = undelivered(client, 2, Code::Closing);
+    assert_eq!(told[1..], [begun, untouched, drained(2, 0, 0)]);
+}
