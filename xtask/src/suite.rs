@@ -22,6 +22,17 @@ const FMT: &[&str] = &["fmt", "--all", "--check"];
 const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
 const BUILD: &[&str] = &["build", "--package", "turno", "--locked"];
 const NEXTEST: &[&str] = &["nextest", "run", "--workspace", "--locked"];
+/// Brokers with router threads pass the same end-to-end tests.
+const ROUTERS: [(&str, &[&str]); 2] = [
+    (
+        "e2e, 2 routers",
+        &["nextest", "run", "--package", "turno-e2e", "--locked", "--config", r#"env.TURNO_TEST_ROUTERS="2""#],
+    ),
+    (
+        "e2e, 4 routers",
+        &["nextest", "run", "--package", "turno-e2e", "--locked", "--config", r#"env.TURNO_TEST_ROUTERS="4""#],
+    ),
+];
 const PLAIN_TEST: &[&str] = &["test", "--workspace", "--locked", "--lib", "--bins", "--tests", "--no-fail-fast"];
 /// Optimised, because two thousand seeds are what a normal run does.
 const SIM: &[&str] = &["run", "--release", "--package", "turno-sim", "--locked", "--quiet", "--"];
@@ -97,7 +108,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         test_steps(&mut steps, world, options, toolchain.has_nextest);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "sim", "doc tests"] {
+        for name in ["nextest", "routers", "sim", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -121,10 +132,17 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, h
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        for name in ["sim", "doc tests"] {
+        for name in ["routers", "sim", "doc tests"] {
             steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
         }
     } else {
+        if has_nextest {
+            for (name, args) in ROUTERS {
+                cargo_step(steps, world, name, args);
+            }
+        } else {
+            steps.leave_out("routers", Outcome::NotRun("nextest is missing".to_owned()));
+        }
         cargo_step(steps, world, "sim", &[SIM, SIM_SEEDS].concat());
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
@@ -187,15 +205,15 @@ mod tests {
     #[test]
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
-        assert_eq!(ran, ["fmt", "clippy", "tidy", "ledger", "build", "nextest", "run", "test"]);
-        assert!(passed && summary.contains("9 of 9 steps passed"), "{summary}");
+        assert_eq!(ran, ["fmt", "clippy", "tidy", "ledger", "build", "nextest", "nextest", "nextest", "run", "test"]);
+        assert!(passed && summary.contains("11 of 11 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 8);
+        assert_eq!(ran.len(), 10);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -216,8 +234,9 @@ mod tests {
         let (ran, passed, summary) = run(fake, &TestOptions::default());
         assert_eq!(ran[4..], ["build", "test", "run", "test"]);
         assert!(passed);
-        let last = summary.lines().last().unwrap();
+        let last = summary.lines().rev().nth(1).unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");
+        assert!(summary.ends_with("NOT RUN: routers: nextest is missing"), "{summary}");
     }
 
     #[test]

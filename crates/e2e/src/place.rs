@@ -9,6 +9,9 @@ use tempfile::TempDir;
 
 use crate::run::{Background, Run};
 
+/// The variable with the number of routers that brokers shall have in this run of the tests.
+const ROUTERS: &str = "TURNO_TEST_ROUTERS";
+
 /// A fresh home.
 #[derive(Debug)]
 pub struct Place {
@@ -34,10 +37,15 @@ impl Place {
         self.directory.path()
     }
 
-    /// `turno` with these arguments, not yet started.
+    /// `turno` with these arguments, not yet started. Brokers have as many routers as the whole run is to have.
     pub fn turno<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = self.command(binary());
         command.args(arguments);
+        if let Some(routers) = std::env::var_os(ROUTERS)
+            && command.get_args().any(|argument| argument == "serve")
+        {
+            command.env("TURNO_ROUTERS", routers);
+        }
         command
     }
 

@@ -159,6 +159,6 @@ fn work_begins_with_the_first_ping() {
         worker.hear(|frame| assert_eq!(frame, Frame::Ok { seq }));
     }
     assert_eq!(client.status().ready, 1);
-    worker.sync();
+    worker.ping();
     assert_eq!(worker.delivery().1, b"x");
 }

@@ -101,6 +101,47 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// The connection it is for; `None` if it is for the broker itself.
+    pub const fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Deliver { conn, .. }
+            | Self::Reply { conn, .. }
+            | Self::Progress { conn, .. }
+            | Self::Delivered { conn, .. }
+            | Self::Undelivered { conn, .. }
+            | Self::Stored { conn, .. }
+            | Self::Ok { conn, .. }
+            | Self::Error { conn, .. }
+            | Self::CancelDelivery { conn, .. }
+            | Self::Closing { conn, .. }
+            | Self::Answer { conn, .. } => Some(*conn),
+            Self::Drained { .. } => None,
+        }
+    }
+}
+
+impl Effect {
+    /// Bytes of the payload it carries.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Deliver { payload, .. }
+            | Self::Reply { payload, .. }
+            | Self::Progress { payload, .. }
+            | Self::Undelivered { payload, .. } => payload.len(),
+            _ => 0,
+        }
+    }
+}
+
+impl From<Deliver<'_>> for Effect {
+    fn from(deliver: Deliver<'_>) -> Self {
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
+        let payload = payload.clone();
+        Self::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload }
+    }
+}
+
 /// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
 pub trait Sink {
     /// A delivery.
@@ -111,9 +152,7 @@ pub trait Sink {
 
 impl Sink for Vec<Effect> {
     fn deliver(&mut self, deliver: Deliver<'_>) {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
-        let payload = payload.clone();
-        self.push(Effect::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload });
+        self.push(Effect::from(deliver));
     }
 
     fn effect(&mut self, effect: Effect) {

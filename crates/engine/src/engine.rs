@@ -126,6 +126,11 @@ impl Engine {
         self.broker_view()
     }
 
+    /// Everyone who is connected.
+    pub fn connections(&self) -> impl Iterator<Item = ConnId> {
+        self.peers.iter().map(|peer| peer.id)
+    }
+
     /// Deliveries that workers hold now.
     pub fn in_flight(&self) -> u64 {
         self.stats.in_flight

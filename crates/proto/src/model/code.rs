@@ -247,6 +247,10 @@ codes! {
         "the worker's program wrote more than a reply may hold",
         "a reply is one frame; the limit is the broker's frame size",
         "write less, or let the program store the result and reply with its place";
+    Internal = 91, "internal", exit 1,
+        "a part of the program failed as it never should",
+        "a defect in Turno, not in what you did",
+        "start it again, and report the panic that the log shows";
 }
 
 impl Code {

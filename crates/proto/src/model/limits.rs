@@ -15,6 +15,11 @@ pub const GREETING_MS_MAX: u64 = 5_000;
 pub const GREETINGS_MAX: usize = 512;
 /// Bytes one read takes from a connection. The rest waits for the next turn.
 pub const READ_BYTES: usize = 64 * 1024;
+/// Bytes that wait on their way from a router's thread to the engine's, and as many on the way back. More: what would
+/// add to them waits, and in the end peers are not read from.
+pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
+/// Router threads. More: refused.
+pub const ROUTERS_MAX: usize = 64;
 /// Shortest heartbeat a peer may ask for. Shorter: raised to this.
 pub const HEARTBEAT_MS_MIN: u32 = 250;
 /// Longest heartbeat a peer may ask for. Longer: lowered to this.

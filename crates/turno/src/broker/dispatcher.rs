@@ -1,139 +1,329 @@
-//! The dispatcher: the one owner of the switchboard and of every socket.
-//!
-//! All of it runs on one thread. Tasks borrow the state for as long as they compute and never across a wait.
+//! The dispatcher's thread when routers have threads of their own: it has the engine, takes inputs by batches and
+//! sends effects by batches. It knows no sockets and no bytes.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
-use turno_engine::Input;
-use turno_proto::model::{ConnId, Mono, limits};
+use tokio::sync::{Notify, oneshot};
+use tracing::{error, warn};
+use turno_engine::{Deliver, Effect, Engine, Input, Sink};
+use turno_proto::model::{ConnId, limits};
 
-use super::clock::Clock;
-use super::socket::WriteEnd;
-use super::switchboard::Switchboard;
+use super::router::{Letter, RouterThread, Stream, Workplace};
+use super::switchboard::Drained;
+use super::tasks::Tasks;
+use super::timer::Timer;
 
-/// The state, and what wakes the tasks that work on it.
+/// How long routers may take to end after they were told to.
+const FINISH: Duration = Duration::from_secs(3);
+/// How long to wait when the system has no room for another thread.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The engine, and the way to the routers.
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     state: RefCell<State>,
-    /// Something waits to be written.
-    pub(super) flush: Notify,
-    /// The engine's next deadline moved nearer.
-    pub(super) rearm: Notify,
+    workplace: Workplace,
+    pub(super) timer: Timer,
     /// The engine said that the drain is over.
     pub(super) drained: Notify,
+    /// A router ended as it was told to.
+    finished: Notify,
+    pub(super) tasks: Tasks,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) clock: Clock,
-    pub(super) switchboard: Switchboard,
-    /// The sockets, by the index of their connection.
-    sockets: Vec<Option<Socket>>,
-    /// Read into by whichever connection's turn it is.
-    pub(super) read_buffer: Vec<u8>,
-    /// When the timer task will wake by itself.
-    pub(super) armed: Option<Mono>,
+struct State {
+    engine: Engine,
+    out: Outward,
+    routers: Vec<RouterThread>,
+    running: usize,
 }
 
-/// What a connection has beside its line.
+/// Effects on their way to the routers.
 #[derive(Debug)]
-pub(super) struct Socket {
-    id: ConnId,
-    /// `None` once everything was said.
-    pub(super) write_end: Option<Rc<WriteEnd>>,
-    /// The peer takes no more for now; this task waits until it does.
-    pub(super) blocked: Option<AbortHandle>,
-    /// The reader waits for this while too much waits to be written.
-    pub(super) resumed: Option<Rc<Notify>>,
-    reader: AbortHandle,
+struct Outward {
+    by_router: Vec<Bag>,
+    mask: u32,
+    drained: Option<Drained>,
+}
+
+/// Letters for one router.
+#[derive(Debug, Default)]
+struct Bag {
+    letters: Vec<Letter>,
+    bytes: usize,
 }
 
 impl Dispatcher {
-    pub(super) fn new(clock: Clock, switchboard: Switchboard) -> Rc<Self> {
-        let read_buffer = vec![0; limits::READ_BYTES];
-        let state = State { clock, switchboard, sockets: Vec::new(), read_buffer, armed: None };
-        let (flush, rearm, drained) = (Notify::new(), Notify::new(), Notify::new());
-        Rc::new(Self { state: RefCell::new(state), flush, rearm, drained })
+    /// Starts so many routers.
+    pub(super) fn start(engine: Engine, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
+        let mask = (1 << workplace.bits) - 1;
+        let out = Outward { by_router: (0..routers).map(|_| Bag::default()).collect(), mask, drained: None };
+        let state = State { engine, out, routers: Vec::new(), running: routers };
+        let (timer, tasks) = (Timer::default(), Tasks::default());
+        let dispatcher = Rc::new(Self {
+            state: RefCell::new(state),
+            workplace,
+            timer,
+            drained: Notify::new(),
+            finished: Notify::new(),
+            tasks,
+        });
+        for number in 0..routers {
+            let number = u32::try_from(number).expect("routers are few");
+            let (router, ended) = RouterThread::start(number, &dispatcher.workplace)?;
+            dispatcher.state.borrow_mut().routers.push(router);
+            dispatcher.tasks.spawn(Rc::clone(&dispatcher).keep(number, ended));
+        }
+        Ok(dispatcher)
     }
 
-    pub(super) fn state(&self) -> RefMut<'_, State> {
-        self.state.borrow_mut()
+    /// Takes what a router sends until it ends as it should; replaces it if it does not.
+    async fn keep(self: Rc<Self>, number: u32, mut ended: oneshot::Receiver<()>) {
+        let mut taken = Vec::new();
+        let mut heard = false;
+        loop {
+            let inputs = Arc::clone(&self.state.borrow().routers[number as usize].inputs);
+            let end = tokio::select! {
+                () = async { self.room().await; inputs.arrived().await } => None,
+                end = &mut ended => Some(end),
+            };
+            inputs.take(&mut taken);
+            heard |= !taken.is_empty();
+            self.handle_all(taken.drain(..));
+            match end {
+                // Timers, signals and new connections have their turn too.
+                None => tokio::task::yield_now().await,
+                Some(Ok(())) => break,
+                Some(Err(_)) => {
+                    if !heard {
+                        // It failed at the start: the system may lack what it needs for a while.
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    heard = false;
+                    ended = self.replace(number).await;
+                }
+            }
+        }
+        self.state.borrow_mut().running -= 1;
+        self.finished.notify_one();
     }
 
-    /// Closes what is over and wakes whoever has something to do. Called at the end of each turn.
-    pub(super) fn settle(&self, mut state: RefMut<'_, State>) {
-        state.close_gone();
-        let nearer = match (state.switchboard.next_deadline(), state.armed) {
-            (Some(next), Some(armed)) => next < armed,
-            (Some(_), None) => true,
-            (None, _) => false,
+    /// Waits until every router has taken most of what is for it. Meanwhile nothing is taken from any of them, so that
+    /// peers which send faster than others read are slowed down, not those others closed.
+    async fn room(&self) {
+        let full = |router: &RouterThread| {
+            (!router.letters.has_room(limits::MAIL_BYTES_MAX)).then(|| Arc::clone(&router.letters))
         };
-        if nearer {
-            self.rearm.notify_one();
+        loop {
+            let Some(letters) = self.state.borrow().routers.iter().find_map(full) else { return };
+            // A router that failed takes nothing any more; its successor has another mailbox.
+            let _ = tokio::time::timeout(PAUSE, letters.room(limits::MAIL_BYTES_MAX)).await;
         }
-        if state.switchboard.has_dirty() {
-            self.flush.notify_one();
-        }
-        if state.switchboard.drained().is_some() {
-            self.drained.notify_one();
+    }
+
+    /// A router panicked: its connections went with it, and a new one takes its place.
+    async fn replace(&self, number: u32) -> oneshot::Receiver<()> {
+        let mask = self.state.borrow().out.mask;
+        let lost: Vec<ConnId> =
+            self.state.borrow().engine.connections().filter(|conn| conn.index & mask == number).collect();
+        error!(router = number, connections = lost.len(), "a router failed; its connections are closed");
+        self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
+        loop {
+            match RouterThread::start(number, &self.workplace) {
+                Ok((router, ended)) => {
+                    self.state.borrow_mut().routers[number as usize] = router;
+                    return ended;
+                }
+                Err(error) => warn!(%error, "cannot start a router"),
+            }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
     pub(super) fn handle(&self, input: Input) {
-        let mut state = self.state();
-        let now = state.clock.now();
-        state.switchboard.handle(now, input);
-        self.settle(state);
+        self.handle_all(std::iter::once(input));
+    }
+
+    fn handle_all(&self, inputs: impl Iterator<Item = Input>) {
+        let mut state = self.state.borrow_mut();
+        let State { engine, out, routers, .. } = &mut *state;
+        let now = self.workplace.clock.now();
+        for input in inputs {
+            engine.handle(now, input, out);
+        }
+        for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
+            router.letters.post(letters, std::mem::take(bytes));
+        }
+        self.timer.look(engine.next_deadline());
+        if out.drained.is_some() {
+            self.drained.notify_one();
+        }
+    }
+
+    /// Gives a new connection to the router that has the fewest.
+    pub(super) fn place(&self, stream: Stream, address: String) {
+        let state = self.state.borrow();
+        let open = |router: &RouterThread| router.open.load(Ordering::Relaxed);
+        if state.routers.iter().map(open).sum::<usize>() >= self.workplace.limits.connections_max {
+            return stream.turn_away();
+        }
+        let Some(router) = state.routers.iter().min_by_key(|router| open(router)) else { return };
+        match stream.pack() {
+            Ok(parcel) => {
+                router.open.fetch_add(1, Ordering::Relaxed);
+                router.letters.post(&mut vec![Letter::Welcome(parcel, address)], 0);
+            }
+            Err(error) => warn!(%error, "a connection was lost as soon as it came"),
+        }
+    }
+
+    pub(super) fn drained(&self) -> Option<Drained> {
+        self.state.borrow().out.drained
+    }
+
+    /// Looks at the engine.
+    pub(super) fn with_engine<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
+        look(&self.state.borrow().engine)
+    }
+
+    /// Lets every router write its last words, and waits for their ends.
+    pub(super) async fn finish(&self) {
+        for router in &self.state.borrow().routers {
+            router.letters.post(&mut vec![Letter::Finish], 0);
+        }
+        let all = async {
+            while self.state.borrow().running > 0 {
+                self.finished.notified().await;
+            }
+        };
+        if tokio::time::timeout(FINISH, all).await.is_err() {
+            warn!("routers took too long to end");
+        }
     }
 }
 
-impl State {
-    pub(super) fn add_socket(&mut self, id: ConnId, write_end: WriteEnd, reader: AbortHandle) {
-        let at = id.index as usize;
-        if self.sockets.len() <= at {
-            self.sockets.resize_with(at + 1, || None);
-        }
-        let write_end = Some(Rc::new(write_end));
-        self.sockets[at] = Some(Socket { id, write_end, blocked: None, resumed: None, reader });
+impl Sink for Outward {
+    fn deliver(&mut self, deliver: Deliver<'_>) {
+        self.effect(Effect::from(deliver));
     }
 
-    pub(super) fn socket(&mut self, id: ConnId) -> Option<&mut Socket> {
-        self.sockets.get_mut(id.index as usize)?.as_mut().filter(|socket| socket.id == id)
-    }
-
-    /// The first `count` bytes of the read buffer came from `id`.
-    pub(super) fn take(&mut self, id: ConnId, count: usize) {
-        let now = self.clock.now();
-        self.switchboard.take(now, id, &self.read_buffer[..count]);
-    }
-
-    pub(super) fn hang_up(&mut self, id: ConnId) {
-        let now = self.clock.now();
-        self.switchboard.hang_up(now, id);
-    }
-
-    /// Lets a paused reader go on, if it may.
-    pub(super) fn resume(&mut self, id: ConnId) {
-        if self.switchboard.wants_reading(id)
-            && let Some(resumed) = self.socket(id).and_then(|socket| socket.resumed.take())
-        {
-            resumed.notify_one();
-        }
-    }
-
-    fn close_gone(&mut self) {
-        for id in self.switchboard.take_gone() {
-            let place = self.sockets.get_mut(id.index as usize);
-            if let Some(socket) = place.and_then(|place| place.take_if(|socket| socket.id == id)) {
-                socket.reader.abort();
-                if let Some(blocked) = socket.blocked {
-                    // It holds the write end, which would stay open for as long as the peer reads nothing.
-                    blocked.abort();
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
+            effect => {
+                let router = effect.conn().map(|conn| conn.index & self.mask);
+                if let Some(bag) = router.and_then(|router| self.by_router.get_mut(router as usize)) {
+                    bag.bytes += effect.payload_bytes();
+                    bag.letters.push(Letter::Effect(effect));
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use turno_engine::Settings;
+    use turno_proto::model::Limits;
+    use turno_proto::native::{Config, Connect, Frame, Kind, VERSION, encode, split};
+
+    use super::*;
+    use crate::broker::clock::Clock;
+
+    fn dispatcher(routers: usize) -> Rc<Dispatcher> {
+        let config = Config {
+            version: VERSION,
+            broker: "b".into(),
+            program: String::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: 1 << 20,
+            request_deadline_ms: 1_000,
+            brokers: Vec::new(),
+        };
+        let clock = Clock::start();
+        let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
+        let workplace = Workplace { clock, limits, config, bits: 1, accepted };
+        Dispatcher::start(Engine::new(Settings::default(), clock.now()), workplace, routers).unwrap()
+    }
+
+    /// A peer that greeted: the broker answered CONFIG and PONG.
+    async fn greeted(dispatcher: &Dispatcher, listener: &TcpListener) -> TcpStream {
+        let (mut peer, accepted) =
+            tokio::join!(async { TcpStream::connect(listener.local_addr().unwrap()).await.unwrap() }, async {
+                listener.accept().await.unwrap()
+            });
+        dispatcher.place(Stream::Tcp(accepted.0), "here".to_owned());
+        let mut bytes = Vec::new();
+        let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
+        encode(&Frame::Connect { seq: 1, connect }, &mut bytes);
+        peer.write_all(&bytes).await.unwrap();
+        assert_eq!(heard(&mut peer).await, Some(Kind::Config));
+        assert!(lives(&mut peer).await);
+        peer
+    }
+
+    async fn lives(peer: &mut TcpStream) -> bool {
+        let mut bytes = Vec::new();
+        encode(&Frame::Ping { seq: 2 }, &mut bytes);
+        peer.write_all(&bytes).await.is_ok() && heard(peer).await == Some(Kind::Pong)
+    }
+
+    /// The next frame's kind; `None` at the end.
+    async fn heard(peer: &mut TcpStream) -> Option<Kind> {
+        let mut bytes = Vec::new();
+        loop {
+            if let Some(piece) = split(&bytes, 1 << 20).unwrap() {
+                assert_eq!(piece.used, bytes.len(), "one frame at a time");
+                return Kind::from_number(piece.header.kind);
+            }
+            if peer.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// A router that panics takes its connections with it and is replaced; the other, and the engine, go on.
+    #[test]
+    fn a_router_that_fails_is_replaced() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let dispatcher = dispatcher(2);
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut first = greeted(&dispatcher, &listener).await;
+            let mut second = greeted(&dispatcher, &listener).await;
+            let letters = Arc::clone(&dispatcher.state.borrow().routers[0].letters);
+            letters.post(&mut vec![Letter::Panic], 0);
+            assert_eq!(heard(&mut first).await, None);
+            assert!(lives(&mut second).await);
+            while dispatcher.with_engine(|engine| engine.connections().count()) > 1 {
+                tokio::task::yield_now().await;
+            }
+            // The empty one gets the next, under a number that nobody had before.
+            let mut third = greeted(&dispatcher, &listener).await;
+            assert!(lives(&mut third).await);
+            let ids: Vec<ConnId> = dispatcher.with_engine(|engine| engine.connections().collect());
+            assert_eq!(
+                ids,
+                [ConnId { index: 0, generation: 3 }, ConnId { index: 1, generation: 2 }],
+                "router 0's connection, then router 1's"
+            );
+            dispatcher.with_engine(Engine::sanity_check);
+            dispatcher.finish().await;
+            assert_eq!(dispatcher.state.borrow().running, 0);
+        });
     }
 }

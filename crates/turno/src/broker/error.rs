@@ -1,4 +1,4 @@
-//! Why a broker cannot start.
+//! Why a broker cannot start, or go on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use turno_proto::model::Code;
 
-/// Why a broker cannot start.
+/// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
@@ -33,6 +33,9 @@ pub enum ServeError {
         /// The system's reason.
         source: io::Error,
     },
+    /// A task of the broker panicked.
+    #[error("the broker failed, and what it knows is not to be trusted any more; the log has the panic")]
+    Broken,
     /// The system refused what every broker needs.
     #[error("cannot {doing}: {source}")]
     System {
@@ -49,6 +52,7 @@ impl ServeError {
         match self {
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Code::AddressInUse,
             Self::DataInUse { .. } => Code::DataInUse,
+            Self::Broken => Code::Internal,
             Self::Listen { .. } | Self::Data { .. } | Self::System { .. } => Code::Io,
         }
     }

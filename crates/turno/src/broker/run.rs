@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,20 +13,14 @@ use turno_engine::{Input, Settings as EngineSettings};
 use turno_proto::model::limits;
 use turno_proto::native::{Config, VERSION};
 
-use super::clock::Clock;
 use super::data::DataDirectory;
-use super::dispatcher::Dispatcher;
 use super::error::ServeError;
-use super::flush::{flush, flush_for_ever};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
-use super::sweep::sweep_for_ever;
-use super::switchboard::Switchboard;
+use super::shell::Shell;
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
-/// How long the last answers may take to be written after the drain.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where a broker really listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,69 +76,44 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
         native: tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
-    let dispatcher = dispatcher_of(&settings, &bound);
+    let shell = shell_of(&settings, &bound)?;
     for listener in tcp {
-        tokio::task::spawn_local(accept_tcp(Rc::clone(&dispatcher), listener));
+        shell.spawn(accept_tcp(shell.clone(), listener));
     }
     if let Some(listener) = unix {
-        tokio::task::spawn_local(accept_unix(Rc::clone(&dispatcher), listener));
+        shell.spawn(accept_unix(shell.clone(), listener));
     }
-    tokio::task::spawn_local(flush_for_ever(Rc::clone(&dispatcher)));
-    tokio::task::spawn_local(sweep_for_ever(Rc::clone(&dispatcher)));
-    tokio::task::spawn_local(keep_time(Rc::clone(&dispatcher)));
     ready(&bound);
     // After the banner: the log has its own writer, and two writers would mix their lines.
     let version = env!("CARGO_PKG_VERSION");
     info!(name = settings.name, version, data = ?settings.data, listen = ?bound.native, unix = ?bound.unix, "ready");
 
+    tokio::select! {
+        ended = until_stopped(&shell, &mut stop, settings.drain_timeout) => Ok(ended),
+        () = shell.broken() => Err(ServeError::Broken),
+    }
+}
+
+/// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
+/// is sent on), and lets the last answers be written.
+async fn until_stopped(shell: &Shell, stop: &mut Stop, timeout: Duration) -> Ended {
     stop.wait().await;
-    Ok(drain(&dispatcher, &mut stop, settings.drain_timeout).await)
-}
-
-/// Tells everyone, waits for what runs (answering questions meanwhile; whoever comes new is sent on), and lets the last answers be written.
-async fn drain(dispatcher: &Rc<Dispatcher>, stop: &mut Stop, timeout: Duration) -> Ended {
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
-    dispatcher.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
-    let cut_by = tokio::select! {
-        () = dispatcher.drained.notified() => None,
-        signal = stop.wait() => Some(signal),
-    };
-    if cut_by.is_some() {
-        let state = dispatcher.state();
-        let engine = state.switchboard.engine();
-        let (cut, lost) = (engine.in_flight(), engine.held_in_memory());
-        warn!(cut, lost, "ending at once");
-        return Ended { returned: 0, cut, lost, cut_by };
-    }
-    let drained = dispatcher.state().switchboard.drained().unwrap_or_default();
-    let deadline = tokio::time::Instant::now() + LAST_WORDS;
-    while dispatcher.state().switchboard.has_unwritten() && tokio::time::Instant::now() < deadline {
-        flush(dispatcher);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, cut_by }
-}
-
-/// Lets the engine know when its time has come.
-async fn keep_time(dispatcher: Rc<Dispatcher>) {
-    loop {
-        let wake = {
-            let mut state = dispatcher.state();
-            state.armed = state.switchboard.next_deadline();
-            state.armed.map(|at| tokio::time::Instant::from_std(state.clock.instant(at)))
-        };
-        match wake {
-            None => dispatcher.rearm.notified().await,
-            Some(at) => tokio::select! {
-                () = dispatcher.rearm.notified() => {}
-                () = tokio::time::sleep_until(at) => dispatcher.handle(Input::Tick),
-            },
+    shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
+    tokio::select! {
+        drained = shell.drained() => {
+            shell.finish().await;
+            Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, cut_by: None }
+        }
+        signal = stop.wait() => {
+            let (cut, lost) = shell.with_engine(|engine| (engine.in_flight(), engine.held_in_memory()));
+            warn!(cut, lost, "ending at once");
+            Ended { returned: 0, cut, lost, cut_by: Some(signal) }
         }
     }
 }
 
-fn dispatcher_of(settings: &Settings, bound: &Bound) -> Rc<Dispatcher> {
-    let clock = Clock::start();
+fn shell_of(settings: &Settings, bound: &Bound) -> Result<Shell, ServeError> {
     let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
     let engine = EngineSettings {
         name: settings.name.clone(),
@@ -169,7 +137,8 @@ fn dispatcher_of(settings: &Settings, bound: &Bound) -> Rc<Dispatcher> {
         request_deadline_ms: settings.limits.request_deadline_ms,
         brokers,
     };
-    Dispatcher::new(clock, Switchboard::new(clock.now(), engine, config))
+    let routers = settings.routers.clamp(1, limits::ROUTERS_MAX);
+    Shell::start(engine, config, routers).map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -31,6 +31,8 @@ pub struct Settings {
     pub heartbeat_ms: u32,
     /// How long what runs may take to finish when the broker is asked to end.
     pub drain_timeout: Duration,
+    /// Routers: 1 shares the engine's thread, more have threads of their own.
+    pub routers: usize,
     /// Every limit.
     pub limits: Limits,
     /// What holds for every queue.
@@ -47,6 +49,7 @@ impl Default for Settings {
             brokers: Vec::new(),
             heartbeat_ms: limits::HEARTBEAT_MS,
             drain_timeout: Duration::from_secs(30),
+            routers: 1,
             limits: Limits::default(),
             queue_defaults: QueueDefaults::default(),
         }

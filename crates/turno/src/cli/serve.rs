@@ -53,6 +53,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     broker: Vec<String>,
 
+    /// Threads that read, parse and write; 1 shares the engine's own [default: 1]
+    #[arg(long, value_name = "N")]
+    routers: Option<u32>,
+
     /// How log lines look [default: auto]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogStyle>,
@@ -107,6 +111,7 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
     put("--name", "name", args.name.clone().map(Raw::Text));
     put("--broker", "brokers", list(&args.broker));
+    put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
     let style = args.log_format.map(|style| match style {
         LogStyle::Auto => "auto",
         LogStyle::Text => "text",
@@ -126,6 +131,7 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
         brokers: settings.brokers.clone(),
         heartbeat_ms: settings.heartbeat_ms,
         drain_timeout: settings.drain_timeout,
+        routers: settings.routers,
         limits: settings.limits.clone(),
         queue_defaults: QueueDefaults { lease: settings.lease, policy: settings.policy },
     }

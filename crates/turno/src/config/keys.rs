@@ -81,6 +81,12 @@ pub static KEYS: &[Key] = &[
         doc: "addresses of the native listener; port 0 takes a free one",
     },
     Key {
+        name: "routers",
+        kind: Kind::Count { min: 1, max: limits::ROUTERS_MAX as u64 },
+        default: Preset::Text("1"),
+        doc: "threads that read, parse and write; 1 shares the engine's own",
+    },
+    Key {
         name: "limits.message",
         kind: Kind::Size { min: limits::GREETING_FRAME_BYTES_MAX as u64, max: SIZE_MAX },
         default: Preset::Text("16MiB"),

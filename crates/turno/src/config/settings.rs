@@ -34,6 +34,8 @@ pub struct Settings {
     pub brokers: Vec<String>,
     /// Native listeners.
     pub listen: Vec<SocketAddr>,
+    /// Threads for connections.
+    pub routers: usize,
     /// Every limit.
     pub limits: Limits,
     /// The heartbeat of a peer that names none.
@@ -68,6 +70,7 @@ impl Settings {
             url: config.list("url"),
             brokers: config.list("brokers"),
             listen: config.listen("listen.native"),
+            routers: as_usize(config.number("routers")),
             limits,
             heartbeat_ms: as_ms(config.duration("heartbeat")),
             lease: match config.value("queue.defaults.lease") {

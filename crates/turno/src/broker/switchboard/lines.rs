@@ -1,6 +1,9 @@
 //! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
 //! written to it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use turno_proto::model::{Code, ConnId, Limits, Mono};
 use turno_proto::native::{Frame, Session, encode};
 
@@ -92,15 +95,25 @@ pub struct Drained {
     pub lost: u64,
 }
 
-/// All connections.
+/// Which numbers the connections of a router get: no two routers of a broker give the same.
+#[derive(Clone, Debug, Default)]
+pub(in crate::broker) struct Seat {
+    /// The router's own number, which the lowest `bits` of a connection's index hold.
+    pub(in crate::broker) router: u32,
+    pub(in crate::broker) bits: u32,
+    /// Counts all connections of the broker: an answer never finds a later connection that has the same place.
+    pub(in crate::broker) accepted: Arc<AtomicU32>,
+}
+
+/// The connections of one router.
 #[derive(Debug)]
 pub(super) struct Lines {
-    by_index: Vec<Option<Line>>,
-    generations: Vec<u32>,
+    seat: Seat,
+    by_place: Vec<Option<Line>>,
     vacant: Vec<u32>,
     len: usize,
     /// Connections with something to write since the last flush.
-    dirty: Vec<u32>,
+    dirty: Vec<ConnId>,
     /// Connections that let too much pile up.
     overrun: Vec<ConnId>,
     pub(super) drained: Option<Drained>,
@@ -109,10 +122,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, seat: Seat) -> Self {
         Self {
-            by_index: Vec::new(),
-            generations: Vec::new(),
+            seat,
+            by_place: Vec::new(),
             vacant: Vec::new(),
             len: 0,
             dirty: Vec::new(),
@@ -124,15 +137,13 @@ impl Lines {
     }
 
     pub(super) fn insert(&mut self, now: Mono, address: String) -> ConnId {
-        let index = self.vacant.pop().unwrap_or_else(|| {
-            self.by_index.push(None);
-            self.generations.push(0);
-            u32::try_from(self.by_index.len() - 1).expect("limits keep connections far below 2^32")
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.by_place.push(None);
+            u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
         });
-        let at = index as usize;
-        self.generations[at] = self.generations[at].wrapping_add(1);
-        let id = ConnId { index, generation: self.generations[at] };
-        self.by_index[at] = Some(Line {
+        let generation = self.seat.accepted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let id = ConnId { index: place << self.seat.bits | self.seat.router, generation };
+        self.by_place[place as usize] = Some(Line {
             id,
             address,
             session: Session::new(now, self.frame_bytes_max),
@@ -151,18 +162,24 @@ impl Lines {
     }
 
     pub(super) fn remove(&mut self, id: ConnId) -> Option<Line> {
-        let line = self.by_index.get_mut(id.index as usize)?.take_if(|line| line.id == id)?;
-        self.vacant.push(id.index);
+        let place = self.place(id);
+        let line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
+        self.vacant.push(id.index >> self.seat.bits);
         self.len -= 1;
         Some(line)
     }
 
+    pub(super) const fn place(&self, id: ConnId) -> usize {
+        (id.index >> self.seat.bits) as usize
+    }
+
     pub(super) fn get(&self, id: ConnId) -> Option<&Line> {
-        self.by_index.get(id.index as usize)?.as_ref().filter(|line| line.id == id)
+        self.by_place.get(self.place(id))?.as_ref().filter(|line| line.id == id)
     }
 
     pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
-        self.by_index.get_mut(id.index as usize)?.as_mut().filter(|line| line.id == id)
+        let place = self.place(id);
+        self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -170,11 +187,11 @@ impl Lines {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
-        self.by_index.iter().flatten()
+        self.by_place.iter().flatten()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Line> {
-        self.by_index.iter_mut().flatten()
+        self.by_place.iter_mut().flatten()
     }
 
     /// Has a frame written into the out-buffer of a connection, which will be flushed at the end of the tick. Not
@@ -197,7 +214,8 @@ impl Lines {
     }
 
     fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
-        let line = self.by_index.get_mut(id.index as usize)?.as_mut().filter(|line| line.id == id)?;
+        let place = self.place(id);
+        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
         if matches!(line.phase, Phase::Doomed { .. }) {
             return None;
         }
@@ -209,7 +227,7 @@ impl Lines {
         }
         if !line.dirty {
             line.dirty = true;
-            self.dirty.push(id.index);
+            self.dirty.push(id);
         }
         Some(line)
     }
@@ -220,7 +238,7 @@ impl Lines {
             && !line.dirty
         {
             line.dirty = true;
-            self.dirty.push(id.index);
+            self.dirty.push(id);
         }
     }
 
@@ -231,14 +249,12 @@ impl Lines {
     /// The connections to flush now.
     pub(super) fn take_dirty(&mut self) -> Vec<ConnId> {
         let dirty = std::mem::take(&mut self.dirty);
-        dirty
-            .into_iter()
-            .filter_map(|index| {
-                let line = self.by_index.get_mut(index as usize)?.as_mut()?;
+        for id in &dirty {
+            if let Some(line) = self.get_mut(*id) {
                 line.dirty = false;
-                Some(line.id)
-            })
-            .collect()
+            }
+        }
+        dirty
     }
 
     pub(super) fn take_overrun(&mut self) -> Option<ConnId> {

@@ -1,9 +1,11 @@
 //! The broker without its sockets and its clock: connections come, bytes come, time passes; bytes to write and
 //! connections to close come out.
 //!
-//! The tokio shell drives one of these, and so does the simulator. It knows when to stop reading from a peer and
-//! when to give one up; what a message means is the engine's business.
+//! The tokio shell drives one of these on each router's thread, and so does the simulator. It knows when to stop
+//! reading from a peer and when to give one up; what a message means is the engine's business. The engine is right
+//! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
+mod desk;
 mod inward;
 mod lines;
 mod outward;
@@ -11,26 +13,30 @@ mod outward;
 use std::collections::VecDeque;
 
 use tracing::debug;
-use turno_engine::{Engine, Input, Settings};
+use turno_engine::{Effect, Engine, Input, Settings, Sink};
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
+pub use self::desk::Desk;
 use self::inward::input_of;
 pub use self::lines::Drained;
+pub(super) use self::lines::Seat;
 use self::lines::{Line, Lines, Phase};
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
 
-/// All connections of a broker, and its engine.
+/// Connections, and the way from them to the engine.
 #[derive(Debug)]
-pub struct Switchboard {
-    engine: Engine,
+pub struct Switchboard<D = Engine> {
+    desk: D,
     lines: Lines,
     limits: Limits,
     config: Config,
     /// Connections in the greeting, oldest first; some may be past it.
     greetings: VecDeque<ConnId>,
+    /// This router's share of those that there may be.
+    greetings_max: usize,
     /// Connections that are over: their sockets are to be closed.
     gone: Vec<ConnId>,
 }
@@ -39,19 +45,51 @@ impl Switchboard {
     /// A broker that nobody is connected to.
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
-        Self {
-            engine: Engine::new(settings, now),
-            lines: Lines::new(&limits),
-            limits,
-            config,
-            greetings: VecDeque::new(),
-            gone: Vec::new(),
-        }
+        Self::with_desk(Engine::new(settings, now), limits, config, Seat::default())
     }
 
     /// The engine, to look at.
     pub const fn engine(&self) -> &Engine {
-        &self.engine
+        &self.desk
+    }
+
+    /// When [`Input::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.desk.next_deadline()
+    }
+
+    /// Something that no connection said: time passed, or the broker is to end.
+    pub fn handle(&mut self, now: Mono, input: Input) {
+        self.desk.put(now, input, &mut self.lines);
+        self.close_overrun(now);
+    }
+}
+
+impl<D: Desk> Switchboard<D> {
+    /// No connections yet; inputs go to that desk.
+    pub(super) fn with_desk(desk: D, limits: Limits, config: Config, seat: Seat) -> Self {
+        let greetings_max = limits::GREETINGS_MAX >> seat.bits;
+        let lines = Lines::new(&limits, seat);
+        Self { desk, lines, limits, config, greetings: VecDeque::new(), greetings_max, gone: Vec::new() }
+    }
+
+    pub(super) const fn desk(&self) -> &D {
+        &self.desk
+    }
+
+    pub(super) const fn desk_mut(&mut self) -> &mut D {
+        &mut self.desk
+    }
+
+    /// What the engine wants done, if it came from another thread.
+    pub(super) fn carry_out(&mut self, now: Mono, effect: Effect) {
+        self.lines.effect(effect);
+        self.close_overrun(now);
+    }
+
+    /// The connection's place in a table of this router's connections alone.
+    pub(super) const fn place(&self, id: ConnId) -> usize {
+        self.lines.place(id)
     }
 
     /// A new connection; `None` if there are too many.
@@ -60,13 +98,13 @@ impl Switchboard {
             return None;
         }
         let id = self.lines.insert(now, address);
-        if self.greetings.len() >= limits::GREETINGS_MAX {
+        if self.greetings.len() >= self.greetings_max {
             // Those that greeted or went away since do not count.
             let lines = &self.lines;
             self.greetings.retain(|id| lines.get(*id).is_some_and(|line| line.phase == Phase::Greeting));
         }
         self.greetings.push_back(id);
-        if self.greetings.len() > limits::GREETINGS_MAX
+        if self.greetings.len() > self.greetings_max
             && let Some(oldest) = self.greetings.pop_front()
         {
             self.give_up(now, oldest, Code::GreetingTimeout);
@@ -105,14 +143,9 @@ impl Switchboard {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
         if line.phase == Phase::Open {
-            self.handle(now, Input::Disconnected { conn: id });
+            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
+            self.close_overrun(now);
         }
-    }
-
-    /// Something that no connection said: time passed, or the broker is to end.
-    pub fn handle(&mut self, now: Mono, input: Input) {
-        self.engine.handle(now, input, &mut self.lines);
-        self.close_overrun(now);
     }
 
     /// Looks at every connection: who is silent, who reads nothing, who has had its farewell. Due a few times a
@@ -141,11 +174,6 @@ impl Switchboard {
                 Verdict::Forget => self.hang_up(now, id),
             }
         }
-    }
-
-    /// When [`Input::Tick`] is due.
-    pub fn next_deadline(&self) -> Option<Mono> {
-        self.engine.next_deadline()
     }
 
     /// Whether anything waits to be written that was not there at the last flush.
@@ -247,7 +275,7 @@ impl Switchboard {
                 Err(fault) => return self.refuse(now, id, fault),
             },
         };
-        self.engine.handle(now, input, &mut self.lines);
+        self.desk.put(now, input, &mut self.lines);
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -273,7 +301,7 @@ impl Switchboard {
         line.partial = Vec::new();
         self.lines.mark_dirty(id);
         if before == Phase::Open {
-            self.engine.handle(now, Input::Disconnected { conn: id }, &mut self.lines);
+            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
         }
     }
 

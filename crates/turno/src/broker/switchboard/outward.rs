@@ -15,24 +15,15 @@ impl Sink for Lines {
     }
 
     fn effect(&mut self, effect: Effect) {
-        let conn = match &effect {
-            Effect::Deliver { conn, .. }
-            | Effect::Reply { conn, .. }
-            | Effect::Progress { conn, .. }
-            | Effect::Delivered { conn, .. }
-            | Effect::Undelivered { conn, .. }
-            | Effect::Stored { conn, .. }
-            | Effect::Ok { conn, .. }
-            | Effect::Error { conn, .. }
-            | Effect::CancelDelivery { conn, .. }
-            | Effect::Closing { conn, .. }
-            | Effect::Answer { conn, .. } => *conn,
-            Effect::Drained { returned, cut, lost } => {
-                self.drained = Some(Drained { returned: *returned, cut: *cut, lost: *lost });
-                return;
-            }
-        };
-        self.write(conn, |out| write(&effect, out));
+        if let Effect::Drained { returned, cut, lost } = effect {
+            self.drained = Some(Drained { returned, cut, lost });
+        }
+        let Some(conn) = effect.conn() else { return };
+        match effect {
+            // Only from another thread: an engine right here lends its deliveries.
+            Effect::Deliver { .. } => self.write_delivery(conn, |out| write(&effect, out)),
+            _ => self.write(conn, |out| write(&effect, out)),
+        }
     }
 }
 
@@ -62,6 +53,12 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         Effect::Answer { seq, answer, .. } => {
             encode(&Frame::AdminAnswer { seq: *seq, answer: AdminAnswer::clone(answer) }, out);
         }
-        Effect::Deliver { .. } | Effect::Drained { .. } => unreachable!("taken care of before"),
+        Effect::Deliver { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload, .. } => {
+            let (delivery, handle, id, attempt) = (*delivery, *handle, *id, *attempt);
+            let (cost, deadline_ms, wants_reply, raw) = (*cost, *deadline_ms, *wants_reply, Raw::from(payload));
+            let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
+            encode_deliver(&frame, out);
+        }
+        Effect::Drained { .. } => {}
     }
 }

@@ -1,31 +1,33 @@
-//! One write per connection per tick: everything the engine had for it since the last one.
+//! Once a tick: what was read goes to the engine's thread, if it has its own, and each connection gets one write of
+//! everything the engine had for it since the last one.
 
 use std::io;
 use std::rc::Rc;
 
 use turno_proto::model::ConnId;
 
-use super::dispatcher::{Dispatcher, State};
+use super::{Router, State, Upstream};
 
 /// Writes whenever something waits. Woken once a tick, after the connections that were ready had their turn.
-pub(super) async fn flush_for_ever(dispatcher: Rc<Dispatcher>) {
+pub(super) async fn flush_for_ever<U: Upstream>(router: Rc<Router<U>>) {
     loop {
-        dispatcher.flush.notified().await;
-        flush(&dispatcher);
+        router.dirty.notified().await;
+        flush(&router);
     }
 }
 
-/// Writes what waits for every connection that has something new.
-pub(super) fn flush(dispatcher: &Rc<Dispatcher>) {
-    let mut state = dispatcher.state();
+/// Hands over what waits for the engine, and writes what waits for every connection that has something new.
+pub(super) fn flush<U: Upstream>(router: &Rc<Router<U>>) {
+    let mut state = router.state();
+    state.switchboard.desk_mut().post();
     for id in state.switchboard.take_dirty() {
         match state.write(id) {
             Wrote::All => {}
-            Wrote::Some => wait_until_writable(dispatcher, &mut state, id),
+            Wrote::Some => wait_until_writable(router, &mut state, id),
             Wrote::Broken => state.hang_up(id),
         }
     }
-    dispatcher.settle(state);
+    router.settle(state);
 }
 
 enum Wrote {
@@ -34,7 +36,7 @@ enum Wrote {
     Broken,
 }
 
-impl State {
+impl<U: Upstream> State<U> {
     fn write(&mut self, id: ConnId) -> Wrote {
         let now = self.clock.now();
         let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return Wrote::All };
@@ -62,19 +64,18 @@ impl State {
 }
 
 /// The peer takes no more for now: look again when it does.
-fn wait_until_writable(dispatcher: &Rc<Dispatcher>, state: &mut State, id: ConnId) {
+fn wait_until_writable<U: Upstream>(router: &Rc<Router<U>>, state: &mut State<U>, id: ConnId) {
     let Some(socket) = state.socket(id) else { return };
     let Some(write_end) = socket.write_end.clone() else { return };
-    let dispatcher = Rc::clone(dispatcher);
-    let waiting = tokio::task::spawn_local(async move {
+    let waiter = Rc::clone(router);
+    socket.blocked = Some(router.tasks.spawn(async move {
         // An error shows again at the write itself, where it is dealt with.
         let _ = write_end.writable().await;
-        let mut state = dispatcher.state();
+        let mut state = waiter.state();
         if let Some(socket) = state.socket(id) {
             socket.blocked = None;
         }
         state.switchboard.mark_dirty(id);
-        dispatcher.settle(state);
-    });
-    socket.blocked = Some(waiting.abort_handle());
+        waiter.settle(state);
+    }));
 }

@@ -3,45 +3,58 @@
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::io::ReadBuf;
 use tokio::sync::Notify;
+use turno_engine::Input;
 use turno_proto::model::{ConnId, limits};
 
-use super::dispatcher::Dispatcher;
 use super::socket::ReadEnd;
+use super::{Router, Upstream};
+use crate::broker::mailbox::Mailbox;
 
 /// Reads until the connection ends, from either side.
-pub(super) async fn read(dispatcher: Rc<Dispatcher>, id: ConnId, mut end: ReadEnd) {
+pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end: ReadEnd) {
     loop {
-        if let Some(resumed) = paused(&dispatcher, id) {
+        if let Some(resumed) = paused(&router, id) {
             resumed.notified().await;
         }
-        match read_once(&dispatcher, id, &mut end).await {
+        if let Some(mailbox) = crowded(&router) {
+            // Boxed: nearly always nobody waits here, and every connection would pay for the place.
+            Box::pin(async move { mailbox.room(limits::MAIL_BYTES_MAX).await }).await;
+        }
+        match read_once(&router, id, &mut end).await {
             Ok(0) | Err(_) => break,
             // More is likely there: let the others have their turn first.
             Ok(limits::READ_BYTES) => tokio::task::yield_now().await,
             Ok(_) => {}
         }
     }
-    let mut state = dispatcher.state();
+    let mut state = router.state();
     state.hang_up(id);
-    dispatcher.settle(state);
+    router.settle(state);
 }
 
 /// What to wait for before reading on, if too much waits to be written to this peer.
-fn paused(dispatcher: &Dispatcher, id: ConnId) -> Option<Rc<Notify>> {
-    let mut state = dispatcher.state();
+fn paused<U: Upstream>(router: &Router<U>, id: ConnId) -> Option<Rc<Notify>> {
+    let mut state = router.state();
     if state.switchboard.wants_reading(id) {
         return None;
     }
     Some(Rc::clone(state.socket(id)?.resumed.get_or_insert_default()))
 }
 
-async fn read_once(dispatcher: &Dispatcher, id: ConnId, end: &mut ReadEnd) -> io::Result<usize> {
+/// The mailbox to wait for before reading on, if too much waits in it for the engine.
+fn crowded<U: Upstream>(router: &Router<U>) -> Option<Arc<Mailbox<Input>>> {
+    let state = router.state();
+    state.switchboard.desk().mailbox().filter(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)).map(Arc::clone)
+}
+
+async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEnd) -> io::Result<usize> {
     poll_fn(|context| {
-        let mut state = dispatcher.state();
+        let mut state = router.state();
         let mut buffer = ReadBuf::new(&mut state.read_buffer);
         match end.poll_read(context, &mut buffer) {
             Poll::Pending => Poll::Pending,
@@ -50,7 +63,7 @@ async fn read_once(dispatcher: &Dispatcher, id: ConnId, end: &mut ReadEnd) -> io
                 let count = buffer.filled().len();
                 if count > 0 {
                     state.take(id, count);
-                    dispatcher.settle(state);
+                    router.settle(state);
                 }
                 Poll::Ready(Ok(count))
             }

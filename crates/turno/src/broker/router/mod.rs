@@ -1,0 +1,196 @@
+//! A router: the connections of one thread. It reads, parses, encodes and writes; the engine is on the same thread,
+//! or gets its inputs by batches.
+//!
+//! Tasks borrow the state for as long as they compute and never across a wait.
+
+mod accept;
+mod flush;
+mod reader;
+mod socket;
+mod sweep;
+mod thread;
+mod upstream;
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use turno_engine::{Effect, Engine, Input};
+use turno_proto::model::{ConnId, limits};
+
+use self::flush::flush;
+use self::socket::WriteEnd;
+use super::clock::Clock;
+use super::switchboard::Switchboard;
+use super::tasks::Tasks;
+use super::timer::Timer;
+
+pub(super) use self::accept::Stream;
+pub(super) use self::thread::{Letter, RouterThread, Workplace};
+pub(super) use self::upstream::Upstream;
+
+/// How long the last answers may take to be written after the drain.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The state, and what wakes the tasks that work on it.
+#[derive(Debug)]
+pub(super) struct Router<U = Engine> {
+    state: RefCell<State<U>>,
+    /// Something waits to be written, or to be handed over.
+    dirty: Notify,
+    /// For the engine, if it is here.
+    pub(super) timer: Timer,
+    /// The engine, if it is here, said that the drain is over.
+    pub(super) drained: Notify,
+    pub(super) tasks: Tasks,
+    /// How many connections there are, and are on their way here.
+    open: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+pub(super) struct State<U> {
+    clock: Clock,
+    pub(super) switchboard: Switchboard<U>,
+    /// The sockets, by the place of their connection.
+    sockets: Vec<Option<Socket>>,
+    /// Read into by whichever connection's turn it is.
+    read_buffer: Vec<u8>,
+}
+
+/// What a connection has beside its line.
+#[derive(Debug)]
+struct Socket {
+    id: ConnId,
+    /// `None` once everything was said.
+    write_end: Option<Rc<WriteEnd>>,
+    /// The peer takes no more for now; this task waits until it does.
+    blocked: Option<AbortHandle>,
+    /// The reader waits for this while too much waits to be written.
+    resumed: Option<Rc<Notify>>,
+    reader: AbortHandle,
+}
+
+impl<U: Upstream> Router<U> {
+    /// Starts the tasks that every router has.
+    pub(super) fn start(clock: Clock, switchboard: Switchboard<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
+        let read_buffer = vec![0; limits::READ_BYTES];
+        let state = State { clock, switchboard, sockets: Vec::new(), read_buffer };
+        let (dirty, drained, timer, tasks) = (Notify::new(), Notify::new(), Timer::default(), Tasks::default());
+        let router = Rc::new(Self { state: RefCell::new(state), dirty, timer, drained, tasks, open });
+        router.tasks.spawn(flush::flush_for_ever(Rc::clone(&router)));
+        router.tasks.spawn(sweep::sweep_for_ever(Rc::clone(&router)));
+        router
+    }
+
+    pub(super) fn state(&self) -> RefMut<'_, State<U>> {
+        self.state.borrow_mut()
+    }
+
+    /// Closes what is over and wakes whoever has something to do. Called at the end of each turn.
+    fn settle(&self, mut state: RefMut<'_, State<U>>) {
+        let closed = state.close_gone();
+        if closed > 0 {
+            self.open.fetch_sub(closed, Ordering::Relaxed);
+        }
+        if state.switchboard.has_dirty() || state.switchboard.desk().has_mail() {
+            self.dirty.notify_one();
+        }
+        self.timer.look(state.switchboard.desk().next_deadline());
+        if state.switchboard.drained().is_some() {
+            self.drained.notify_one();
+        }
+    }
+
+    /// What the engine, on its own thread, wants done.
+    fn carry_out(&self, effects: impl Iterator<Item = Effect>) {
+        let mut state = self.state();
+        let now = state.clock.now();
+        for effect in effects {
+            state.switchboard.carry_out(now, effect);
+        }
+        self.settle(state);
+    }
+
+    /// Lets the last answers be written, for a moment.
+    pub(super) async fn finish(self: &Rc<Self>) {
+        let deadline = tokio::time::Instant::now() + LAST_WORDS;
+        while self.state().switchboard.has_unwritten() && tokio::time::Instant::now() < deadline {
+            flush(self);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Router<Engine> {
+    /// A new connection.
+    pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.welcome(Ok(stream), address);
+    }
+
+    /// Something that no connection said: time passed, or the broker is to end.
+    pub(super) fn handle(&self, input: Input) {
+        let mut state = self.state();
+        let now = state.clock.now();
+        state.switchboard.handle(now, input);
+        self.settle(state);
+    }
+}
+
+impl<U: Upstream> State<U> {
+    fn add_socket(&mut self, id: ConnId, write_end: WriteEnd, reader: AbortHandle) {
+        let at = self.switchboard.place(id);
+        if self.sockets.len() <= at {
+            self.sockets.resize_with(at + 1, || None);
+        }
+        let write_end = Some(Rc::new(write_end));
+        self.sockets[at] = Some(Socket { id, write_end, blocked: None, resumed: None, reader });
+    }
+
+    fn socket(&mut self, id: ConnId) -> Option<&mut Socket> {
+        let at = self.switchboard.place(id);
+        self.sockets.get_mut(at)?.as_mut().filter(|socket| socket.id == id)
+    }
+
+    /// The first `count` bytes of the read buffer came from `id`.
+    fn take(&mut self, id: ConnId, count: usize) {
+        let now = self.clock.now();
+        self.switchboard.desk_mut().took(count);
+        self.switchboard.take(now, id, &self.read_buffer[..count]);
+    }
+
+    fn hang_up(&mut self, id: ConnId) {
+        let now = self.clock.now();
+        self.switchboard.hang_up(now, id);
+    }
+
+    /// Lets a paused reader go on, if it may.
+    fn resume(&mut self, id: ConnId) {
+        if self.switchboard.wants_reading(id)
+            && let Some(resumed) = self.socket(id).and_then(|socket| socket.resumed.take())
+        {
+            resumed.notify_one();
+        }
+    }
+
+    /// Returns how many there were.
+    fn close_gone(&mut self) -> usize {
+        let gone = self.switchboard.take_gone();
+        let count = gone.len();
+        for id in gone {
+            let at = self.switchboard.place(id);
+            if let Some(socket) = self.sockets.get_mut(at).and_then(|place| place.take_if(|socket| socket.id == id)) {
+                socket.reader.abort();
+                if let Some(blocked) = socket.blocked {
+                    // It holds the write end, which would stay open for as long as the peer reads nothing.
+                    blocked.abort();
+                }
+            }
+        }
+        count
+    }
+}

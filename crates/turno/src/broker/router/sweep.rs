@@ -1,0 +1,26 @@
+//! Lets the switchboard look at every connection a few times a second.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use turno_proto::model::limits;
+
+use super::{Router, Upstream};
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+pub(super) async fn sweep_for_ever<U: Upstream>(router: Rc<Router<U>>) {
+    let mut turns = tokio::time::interval(PERIOD);
+    turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        turns.tick().await;
+        let mut state = router.state();
+        if state.switchboard.desk().mailbox().is_some_and(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)) {
+            // Nobody is read from until the engine has caught up: silence means nothing now.
+            continue;
+        }
+        let now = state.clock.now();
+        state.switchboard.sweep(now);
+        router.settle(state);
+    }
+}
