@@ -14,6 +14,10 @@ pub(crate) enum Command {
     Sim(Vec<String>),
     /// Arguments of the benchmark, handed on untouched.
     Bench(Vec<String>),
+    /// `bless`: write the committed figures anew.
+    Steps {
+        bless: bool,
+    },
     /// Names of planted bugs; none means all.
     Planted(Vec<String>),
     Fuzz(FuzzOptions),
@@ -61,6 +65,7 @@ pub(crate) enum Topic {
     Ledger,
     Sim,
     Bench,
+    Steps,
     Planted,
     Fuzz,
 }
@@ -79,6 +84,7 @@ impl Command {
             "ledger" => Topic::Ledger,
             "sim" => Topic::Sim,
             "bench" => Topic::Bench,
+            "steps" => Topic::Steps,
             "planted" => Topic::Planted,
             "fuzz" => Topic::Fuzz,
             other => return Err(misuse(&format!("unknown command `{other}`"))),
@@ -99,6 +105,7 @@ impl Command {
             Topic::Ledger => parse_ledger(own).map(Self::Ledger),
             Topic::Sim => Ok(Self::Sim(own.to_vec())),
             Topic::Bench => Ok(Self::Bench(own.to_vec())),
+            Topic::Steps => parse_steps(own),
             Topic::Planted => parse_planted(own).map(Self::Planted),
             Topic::Fuzz => parse_fuzz(own).map(Self::Fuzz),
             Topic::Check => refuse_all(own, topic).map(|()| Self::Check),
@@ -117,6 +124,7 @@ impl Topic {
             Self::Ledger => LEDGER_USAGE,
             Self::Sim => SIM_USAGE,
             Self::Bench => BENCH_USAGE,
+            Self::Steps => STEPS_USAGE,
             Self::Planted => PLANTED_USAGE,
             Self::Fuzz => FUZZ_USAGE,
         }
@@ -137,6 +145,7 @@ Commands:
   ledger   which requirements have a test that proves them
   sim      many brokers, clients and workers in bad weather
   bench    Turno beside the limit, as ratios in one run
+  steps    instructions of the hot path beside the committed figures
   planted  whether the simulator finds bugs planted on purpose
   fuzz     any bytes into codec, session, engine, configuration and names
 
@@ -149,7 +158,7 @@ Sets up what it needs, runs every check and every test, and names at the end
 what failed and what could not run.
 
 Options:
-  --fast      leave out clippy, the simulator and the doc tests
+  --fast      leave out clippy, the simulator, the steps and the doc tests
   -h, --help  show this";
 
 const CHECK_USAGE: &str = "\
@@ -208,6 +217,17 @@ Options:
   --json <file>  write the figures there too
   -h, --help     show this";
 
+const STEPS_USAGE: &str = "\
+Usage: cargo xtask steps [--bless]
+
+Counts with valgrind how many instructions one step of the codec and of the
+engine takes, and compares with crates/bench/steps.txt. Fails when a step takes
+over 10 % more, and asks for a lower figure when it takes over 10 % less.
+
+Options:
+  --bless     write the figures: every fall, and each rise beyond 10 %
+  -h, --help  show this";
+
 const PLANTED_USAGE: &str = "\
 Usage: cargo xtask planted [<name>...]
 
@@ -265,6 +285,13 @@ fn parse_ledger(words: &[String]) -> Result<LedgerOptions, Misuse> {
         }
     }
     Ok(options)
+}
+
+fn parse_steps(words: &[String]) -> Result<Command, Misuse> {
+    match words.iter().find(|word| *word != "--bless") {
+        Some(word) => Err(Topic::Steps.misuse(&format!("`{word}`"))),
+        None => Ok(Command::Steps { bless: !words.is_empty() }),
+    }
 }
 
 fn parse_planted(words: &[String]) -> Result<Vec<String>, Misuse> {
@@ -326,6 +353,8 @@ mod tests {
         assert_eq!(parse("check"), Ok(Command::Check));
         assert_eq!(parse("tidy"), Ok(Command::Tidy));
         assert_eq!(parse("sim --seed 7"), Ok(Command::Sim(vec!["--seed".to_owned(), "7".to_owned()])));
+        assert_eq!(parse("steps"), Ok(Command::Steps { bless: false }));
+        assert_eq!(parse("steps --bless"), Ok(Command::Steps { bless: true }));
         assert_eq!(parse("planted"), Ok(Command::Planted(Vec::new())));
         assert_eq!(parse("planted 03"), Ok(Command::Planted(vec!["03".to_owned()])));
         assert_eq!(parse("test"), Ok(Command::Test(TestOptions::default())));
@@ -363,6 +392,7 @@ mod tests {
             ("ledger --help", Topic::Ledger),
             ("sim --help", Topic::Sim),
             ("bench W1 --help", Topic::Bench),
+            ("steps --help", Topic::Steps),
             ("planted 01 --help", Topic::Planted),
             ("fuzz names --help", Topic::Fuzz),
         ] {
@@ -384,6 +414,7 @@ mod tests {
             ("ledger --group", Topic::Ledger),
             ("ledger --group Q", Topic::Ledger),
             ("ledger --none", Topic::Ledger),
+            ("steps decode-ack", Topic::Steps),
             ("planted --all", Topic::Planted),
             ("planted -- 01", Topic::Planted),
             ("fuzz --seconds", Topic::Fuzz),

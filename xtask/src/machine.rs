@@ -7,6 +7,7 @@ use std::{env, thread};
 
 use crate::ledger::{Ledger, report};
 use crate::step::Outcome;
+use crate::steps;
 use crate::suite::World;
 use crate::tidy;
 use crate::toolchain::Toolchain;
@@ -82,6 +83,10 @@ impl World for Machine {
             true => Outcome::Passed,
             false => Outcome::Failed("see the findings above".to_owned()),
         })
+    }
+
+    fn steps(&mut self) -> Outcome {
+        steps::step(&self.root)
     }
 
     fn ledger(&mut self) -> Outcome {

@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`,
-//! `bench`, `planted`, `fuzz`.
+//! `bench`, `steps`, `planted`, `fuzz`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -12,6 +12,7 @@ mod machine;
 mod planted;
 mod source;
 mod step;
+mod steps;
 mod suite;
 mod tidy;
 mod toml;
@@ -65,6 +66,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Ledger(options) => show_ledger(options),
         Command::Sim(words) => suite::sim(&tree::find_root()?, words),
         Command::Bench(words) => suite::bench(&tree::find_root()?, words),
+        Command::Steps { bless } => steps::run(&tree::find_root()?, *bless),
         Command::Planted(names) => planted::run(&tree::find_root()?, names),
         Command::Fuzz(options) => fuzz::run(&tree::find_root()?, options),
     }

@@ -16,6 +16,7 @@ pub(crate) trait World {
     fn cargo(&mut self, args: &[&str]) -> Outcome;
     fn tidy(&mut self) -> Outcome;
     fn ledger(&mut self) -> Outcome;
+    fn steps(&mut self) -> Outcome;
 }
 
 const FMT: &[&str] = &["fmt", "--all", "--check"];
@@ -84,7 +85,7 @@ fn run_check(world: &mut dyn World) -> Steps {
 fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
     let mut steps = Steps::default();
     let mut toolchain = Toolchain::default();
-    steps.run("toolchain", "compiler, components, nextest, bash", || {
+    steps.run("toolchain", "compiler, components, nextest, bash, valgrind", || {
         toolchain = world.survey();
         match toolchain.problems.as_slice() {
             [] => Outcome::Passed,
@@ -105,10 +106,10 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
     }
     text_steps(&mut steps, world);
     if cargo_step(&mut steps, world, "build", BUILD) {
-        test_steps(&mut steps, world, options, toolchain.has_nextest);
+        test_steps(&mut steps, world, options, &toolchain);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "routers", "sim", "doc tests"] {
+        for name in ["nextest", "routers", "sim", "steps", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -121,9 +122,9 @@ fn text_steps(steps: &mut Steps, world: &mut dyn World) {
     steps.run("ledger", "requirements and their tests", || world.ledger());
 }
 
-fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, has_nextest: bool) {
+fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, toolchain: &Toolchain) {
     let extra: Vec<&str> = options.nextest_args.iter().map(String::as_str).collect();
-    if has_nextest {
+    if toolchain.has_nextest {
         cargo_step(steps, world, "nextest", &[NEXTEST, &extra].concat());
     } else {
         let reason = "CARGO-NEXTEST IS MISSING and could not be installed; `cargo test` ran instead, \
@@ -132,11 +133,11 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, h
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        for name in ["routers", "sim", "doc tests"] {
+        for name in ["routers", "sim", "steps", "doc tests"] {
             steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
         }
     } else {
-        if has_nextest {
+        if toolchain.has_nextest {
             for (name, args) in ROUTERS {
                 cargo_step(steps, world, name, args);
             }
@@ -144,6 +145,11 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, h
             steps.leave_out("routers", Outcome::NotRun("nextest is missing".to_owned()));
         }
         cargo_step(steps, world, "sim", &[SIM, SIM_SEEDS].concat());
+        if toolchain.has_valgrind {
+            steps.run("steps", "instructions of the hot path", || world.steps());
+        } else {
+            steps.leave_out("steps", Outcome::NotRun("VALGRIND IS MISSING and could not be installed".to_owned()));
+        }
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
 }
@@ -162,6 +168,7 @@ mod tests {
         fails: &'static [&'static str],
         lacks_nextest: bool,
         lacks_clippy: bool,
+        lacks_valgrind: bool,
         ran: Vec<String>,
     }
 
@@ -172,6 +179,7 @@ mod tests {
                 has_rustfmt: true,
                 has_clippy: !self.lacks_clippy,
                 has_nextest: !self.lacks_nextest,
+                has_valgrind: !self.lacks_valgrind,
                 problems: problem.into_iter().collect(),
             }
         }
@@ -193,6 +201,11 @@ mod tests {
             self.ran.push("ledger".to_owned());
             Outcome::Passed
         }
+
+        fn steps(&mut self) -> Outcome {
+            self.ran.push("steps".to_owned());
+            Outcome::Passed
+        }
     }
 
     /// The first words of what ran, whether the run passed, and the summary.
@@ -205,15 +218,16 @@ mod tests {
     #[test]
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
-        assert_eq!(ran, ["fmt", "clippy", "tidy", "ledger", "build", "nextest", "nextest", "nextest", "run", "test"]);
-        assert!(passed && summary.contains("11 of 11 steps passed"), "{summary}");
+        let tests = ["nextest", "nextest", "nextest", "run", "steps", "test"];
+        assert_eq!(ran, [&["fmt", "clippy", "tidy", "ledger", "build"], &tests[..]].concat());
+        assert!(passed && summary.contains("12 of 12 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 10);
+        assert_eq!(ran.len(), 11);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -232,11 +246,18 @@ mod tests {
     fn without_nextest_cargo_test_stands_in_and_the_end_says_so() {
         let fake = Fake { lacks_nextest: true, ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran[4..], ["build", "test", "run", "test"]);
+        assert_eq!(ran[4..], ["build", "test", "run", "steps", "test"]);
         assert!(passed);
         let last = summary.lines().rev().nth(1).unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");
         assert!(summary.ends_with("NOT RUN: routers: nextest is missing"), "{summary}");
+    }
+
+    #[test]
+    fn without_valgrind_nothing_is_counted_and_the_end_says_so() {
+        let (ran, passed, summary) = run(Fake { lacks_valgrind: true, ..Fake::default() }, &TestOptions::default());
+        assert!(passed && !ran.contains(&"steps".to_owned()));
+        assert!(summary.ends_with("NOT RUN: steps: VALGRIND IS MISSING and could not be installed"), "{summary}");
     }
 
     #[test]

@@ -8,7 +8,9 @@ pub(crate) struct Toolchain {
     pub(crate) has_rustfmt: bool,
     pub(crate) has_clippy: bool,
     pub(crate) has_nextest: bool,
-    /// What is wrong, one sentence each. A missing nextest is not: `cargo test` can stand in.
+    pub(crate) has_valgrind: bool,
+    /// What is wrong, one sentence each. A missing nextest is not, since `cargo test` can stand in, and a missing
+    /// valgrind is not, since some systems have none.
     pub(crate) problems: Vec<String>,
 }
 
@@ -32,7 +34,7 @@ impl Toolchain {
         if ask(&["bash", "--version"]).is_none() {
             problems.push("bash is missing: install it with the system's packages".to_owned());
         }
-        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), problems }
+        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind: has_valgrind(ask), problems }
     }
 }
 
@@ -66,6 +68,18 @@ fn has_nextest(ask: &mut Ask<'_>) -> bool {
     ask(&["cargo", "install", "cargo-nextest", "--locked"]).is_some() && ask(&question).is_some()
 }
 
+/// A package of the system: installed only by who may do so without being asked for a password.
+fn has_valgrind(ask: &mut Ask<'_>) -> bool {
+    let question = ["valgrind", "--version"];
+    if ask(&question).is_some() {
+        return true;
+    }
+    println!("valgrind is missing, asking the system's packages for it");
+    let install = ["apt-get", "install", "--yes", "--no-install-recommends", "valgrind"];
+    let as_root = [&["sudo", "--non-interactive"], &install[..]].concat();
+    (ask(&install).is_some() || ask(&as_root).is_some()) && ask(&question).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +109,7 @@ mod tests {
     fn a_complete_machine_has_no_problems_and_installs_nothing() {
         let (toolchain, asked) = survey(&[], false, "1.95.0");
         assert!(toolchain.problems.is_empty(), "{:?}", toolchain.problems);
-        assert!(toolchain.has_rustfmt && toolchain.has_clippy && toolchain.has_nextest);
+        assert!(toolchain.has_rustfmt && toolchain.has_clippy && toolchain.has_nextest && toolchain.has_valgrind);
         assert!(!asked.iter().any(|line| line.contains("install") || line.contains("add")));
     }
 
@@ -111,6 +125,8 @@ mod tests {
         let (toolchain, asked) = survey(&["cargo nextest"], true, "1.95.0");
         assert!(toolchain.has_nextest && toolchain.problems.is_empty());
         assert!(asked.contains(&"cargo install cargo-nextest --locked".to_owned()));
+        let (toolchain, asked) = survey(&["valgrind"], true, "1.95.0");
+        assert!(toolchain.has_valgrind && asked.iter().any(|line| line.starts_with("apt-get install ")));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -121,8 +137,9 @@ mod tests {
         let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
         assert_eq!(toolchain.problems.len(), 3);
-        let (toolchain, _) = survey(&["cargo nextest"], false, "1.95.0");
-        assert!(!toolchain.has_nextest && toolchain.problems.is_empty());
+        let (toolchain, asked) = survey(&["cargo nextest", "valgrind"], false, "1.95.0");
+        assert!(!toolchain.has_nextest && !toolchain.has_valgrind && toolchain.problems.is_empty());
+        assert!(asked.iter().any(|line| line.starts_with("sudo --non-interactive apt-get install ")));
     }
 
     #[test]
