@@ -31,7 +31,7 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 19] = [
+    let table: [(&[&str], &str); 21] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
@@ -50,6 +50,8 @@ fn every_leaf_prints_one_document_of_its_schema() {
         (&["config", "check"], "turno.config_check/1"),
         (&["explain"], "turno.code_list/1"),
         (&["explain", "failed"], "turno.code/1"),
+        (&["bench", "request", "--count", "20"], "turno.bench/1"),
+        (&["bench", "send", "--count", "20"], "turno.bench/1"),
         (&["version"], "turno.version/1"),
     ];
     for (words, schema) in table {
@@ -113,7 +115,7 @@ fn lists_have_a_document_a_line() {
 #[test]
 fn failures_are_one_document_of_the_error_schema() {
     let broker = Broker::start();
-    let table: [(&[&str], i32, &str); 17] = [
+    let table: [(&[&str], i32, &str); 19] = [
         (&["request", "q", "x", "--fail-fast"], 6, "no_responder"),
         (&["request", "q", "x", "--timeout", "50ms"], 124, "timed_out"),
         (&["request", "q", "x", "--timeout", "50ms", "--stream"], 124, "timed_out"),
@@ -131,6 +133,8 @@ fn failures_are_one_document_of_the_error_schema() {
         (&["explain", "none"], 4, "not_found"),
         (&["man", "none"], 4, "not_found"),
         (&["work", "q", "--", "no-such-program"], 1, "cannot_start"),
+        (&["bench", "request", "a b"], 2, "bad_name"),
+        (&["bench", "send", "--body", "1GiB"], 1, "frame_too_large"),
     ];
     for (words, exit, code) in table {
         for format in ["json", "jsonl"] {
@@ -205,7 +209,7 @@ fn every_published_schema_is_printed_by_some_command() {
         see(broker.run(&[words, &["-o", format]].concat()).expect(0));
     }
     let pages = broker.place.path().display().to_string();
-    let ones: [&[&str]; 9] = [
+    let ones: [&[&str]; 10] = [
         &["request", "q", "x"],
         &["request", "q", "x", "--stream"],
         &["request", "q", "x", "--count", "2"],
@@ -214,6 +218,7 @@ fn every_published_schema_is_printed_by_some_command() {
         &["status"],
         &["explain", "io"],
         &["config", "check"],
+        &["bench", "request", "q", "--count", "3"],
         &["version"],
     ];
     for words in ones {

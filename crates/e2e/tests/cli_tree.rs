@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 22] = [
+const LEAVES: [(&str, &[&str], bool); 24] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -30,6 +30,8 @@ const LEAVES: [(&str, &[&str], bool); 22] = [
     ("config show", &[], false),
     ("config check", &[], false),
     ("explain", &[], false),
+    ("bench request", &["--count", "1"], true),
+    ("bench send", &["--count", "1"], true),
     ("completions", &["bash"], false),
     ("man", &[], false),
     ("version", &[], false),
@@ -204,7 +206,7 @@ fn aliases_are_the_named_ones_and_no_others() {
 #[test]
 fn a_command_alone_shows_what_there_is() {
     let place = Place::new();
-    for words in [&[][..], &["queue"], &["worker"], &["message"], &["config"]] {
+    for words in [&[][..], &["queue"], &["worker"], &["message"], &["config"], &["bench"]] {
         let run = place.run(words).expect(2);
         assert_eq!(run.text(), "", "{words:?}");
         assert!(run.stderr.contains("Commands:"), "{words:?}: {}", run.stderr);

@@ -1,6 +1,7 @@
 //! The command line. Here users are talked to: stdout carries data, stderr everything else, and every way to
 //! fail has a code and an exit status. Nothing here knows how a broker works inside.
 
+mod bench;
 mod completions;
 mod compose;
 mod config;
@@ -20,6 +21,7 @@ mod request;
 pub mod schema;
 mod send;
 mod serve;
+mod signals;
 mod size;
 mod status;
 mod table;
@@ -85,6 +87,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Message(args) => message::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),
+        Command::Bench(args) => bench::run(args, invocation),
         Command::Completions(args) => completions::run(args, invocation),
         Command::Man(args) => man::run(args, invocation),
         Command::Version(_) => version::run(invocation),

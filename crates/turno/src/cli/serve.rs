@@ -206,7 +206,8 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     ended.cut_by.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(0)
 }
 
-fn explained(error: ServeError) -> Failure {
+/// Why a broker did not start, with what to do about it.
+pub(crate) fn explained(error: ServeError) -> Failure {
     let failure = Failure::new(error.code(), error.to_string());
     match &error {
         ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use super::bench::BenchArgs;
 use super::completions::CompletionsArgs;
 use super::config::ConfigArgs;
 use super::explain::ExplainArgs;
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Message(MessageArgs),
     Config(ConfigArgs),
     Explain(ExplainArgs),
+    Bench(BenchArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),
@@ -115,6 +117,8 @@ mod tests {
             "config show",
             "config check",
             "explain",
+            "bench request",
+            "bench send",
             "completions",
             "man",
             "version",

@@ -1,5 +1,6 @@
 //! What programs read on stdout. Every document names its schema; within a major version keys are only added.
 
+pub(crate) mod bench;
 pub(crate) mod broker;
 pub(crate) mod config;
 pub(crate) mod error;
@@ -40,6 +41,7 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 /// Every schema: its name and the JSON Schema of its documents.
 pub fn all() -> Vec<(&'static str, Value)> {
     vec![
+        of::<bench::BenchDocument>(),
         of::<broker::Ready>(),
         of::<broker::StatusDocument>(),
         of::<config::ConfigDocument<'_>>(),

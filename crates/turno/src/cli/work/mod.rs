@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use turno_client::{Delivery, Ended, Outcome, Running, Slots, Worker};
-use turno_proto::model::{Code, limits, units};
+use turno_proto::model::{limits, units};
 
 use super::Invocation;
 use super::compose::{body_bytes_max, check_queue};
 use super::connect;
 use super::error::Failure;
 use super::help;
+use super::signals::Signals;
 use super::worker::parse_slots;
 
 use self::observer::Observer;
@@ -171,30 +171,10 @@ fn default_name() -> String {
     format!("{}-{}", crate::config::World::here().host, std::process::id())
 }
 
-/// The signals that end a worker, each with the exit status it gives.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn catch() -> Result<Self, Failure> {
-        let caught =
-            |kind| signal(kind).map_err(|error| Failure::new(Code::Io, "cannot catch signals").why(error.to_string()));
-        Ok(Self { terminate: caught(SignalKind::terminate())?, interrupt: caught(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.terminate.recv() => 143,
-            _ = self.interrupt.recv() => 130,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use turno_client::{Address, Options};
+    use turno_proto::model::Code;
 
     use super::*;
     use crate::cli::tree::{self, Command};

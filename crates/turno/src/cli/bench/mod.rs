@@ -1,0 +1,325 @@
+//! `turno bench`: how fast a broker answers a load made here.
+
+mod crew;
+mod load;
+mod progress;
+mod report;
+mod tally;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::{Args, Subcommand};
+use tokio::task::LocalSet;
+use turno_client::{Client, Message, Options, Slots};
+use turno_proto::model::{Code, limits, units};
+
+use super::Invocation;
+use super::compose::{self, check_queue, parse_count};
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::serve;
+use super::signals::Signals;
+use super::worker::parse_slots;
+use crate::embedded::Broker;
+
+use self::crew::Crew;
+use self::load::{End, Kind, Load, Plan};
+use self::progress::Progress;
+
+/// Messages that wait for their answer at a time, of all clients together.
+const IN_FLIGHT_MAX: u64 = 100_000;
+
+/// Messages of one client at a time, as fast as they are answered and by the clock.
+const PARALLEL: u64 = 10;
+const PARALLEL_BY_THE_CLOCK: u64 = 1_000;
+
+/// How long a load lasts if nobody says otherwise.
+const DURATION: Duration = Duration::from_secs(5);
+
+/// Longer is a mistake.
+const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// What a load of sends leaves behind on a queue of its own is gone after this.
+const LEFT_BEHIND: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether the workers have done everything.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Measure how fast a broker answers
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum BenchCommand {
+    Request(RequestArgs),
+    Send(SendArgs),
+}
+
+/// Measure requests and their replies
+///
+/// Clients and workers run in this program and share the machine with the broker if it is here too. Without --rate
+/// each client keeps --parallel requests in flight and asks anew when one is answered. With --rate each request has
+/// its moment, and its latency is counted from that moment, so that requests held up behind a slow one count as slow.
+/// Ctrl-C ends early and prints what was measured so far.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno bench request",
+        "turno bench request --clients 10 --parallel 10 --workers 10 --for 30s",
+        "turno bench request --rate 5_000 --body 4KiB",
+        "turno bench request hello --no-workers --count 10_000",
+        "turno bench request --embedded --json",
+    ],
+    &[1, 3, 5, 78, 124, 130, 143],
+))]
+struct RequestArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Measure sends until the broker has them
+///
+/// The latency of a send is the time until the broker says that it has the message; the workers take the messages
+/// meanwhile. The rest is as with `turno bench request`.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno bench send",
+        "turno bench send --clients 4 --parallel 256 --workers 4 --slots 256",
+        "turno bench send emails --no-workers --count 10_000",
+        "turno bench send --embedded --json",
+    ],
+    &[1, 3, 5, 78, 124, 130, 143],
+))]
+struct SendArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+#[derive(Args, Debug)]
+struct LoadArgs {
+    /// The queue [default: one of its own]
+    queue: Option<String>,
+
+    /// Connections that ask
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    clients: u64,
+
+    /// Messages of one client in flight, at most [default: 10, or 1000 with --rate]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    parallel: Option<u64>,
+
+    /// Workers that answer with what they got
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    workers: u64,
+
+    /// Messages of one worker at a time, or unlimited
+    #[arg(long, value_name = "N", default_value_t = Slots::Limited(limits::SLOTS), value_parser = parse_slots)]
+    slots: Slots,
+
+    /// Others do the work: start no workers
+    #[arg(long, requires = "queue", conflicts_with_all = ["workers", "slots"])]
+    no_workers: bool,
+
+    /// Size of each body
+    #[arg(long, visible_alias = "size", value_name = "SIZE", default_value = "256B", value_parser = units::parse_size)]
+    body: u64,
+
+    /// How long [default: 5s]
+    #[arg(long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = parse_time)]
+    duration: Option<Duration>,
+
+    /// How many, instead of how long
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = parse_count)]
+    count: Option<u64>,
+
+    /// Messages a second, of all clients together, each at its own moment
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    rate: Option<u64>,
+
+    /// Bring a broker along, on a thread of this program
+    #[arg(long, conflicts_with = "no_workers")]
+    embedded: bool,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    match units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("a load of no time measures nothing".to_owned()),
+        Ok(time) if time > DURATION_MAX => Err("a load lasts 30d at most".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let (kind, args) = match &args.command {
+        BenchCommand::Request(args) => (Kind::Request, &args.load),
+        BenchCommand::Send(args) => (Kind::Send, &args.load),
+    };
+    args.check(invocation)?;
+    let broker = args.embedded.then(Broker::start_loopback).transpose().map_err(serve::explained)?;
+    let options = match &broker {
+        Some(broker) => Options::try_from(broker.url().as_str())?,
+        None => connect::options(invocation)?,
+    };
+    connect::block_on(LocalSet::new().run_until(bench(kind, args, options, invocation)))
+}
+
+impl LoadArgs {
+    fn check(&self, invocation: &Invocation) -> Result<(), Failure> {
+        if let Some(queue) = &self.queue {
+            check_queue(queue)?;
+        }
+        if self.embedded && !invocation.global.url.is_empty() {
+            return Err(Failure::new(Code::BadUsage, "--embedded and --url name two brokers")
+                .why("a load goes to one of them")
+                .fix("leave one of the two away"));
+        }
+        if self.clients.saturating_mul(self.parallel()) > IN_FLIGHT_MAX {
+            let what = format!("--clients {} times --parallel {} is too much", self.clients, self.parallel());
+            return Err(Failure::new(Code::BadUsage, what)
+                .why(format!("a load has at most {IN_FLIGHT_MAX} messages in flight"))
+                .fix("lower --clients or --parallel"));
+        }
+        Ok(())
+    }
+
+    fn parallel(&self) -> u64 {
+        match (self.parallel, self.rate) {
+            (Some(parallel), _) => parallel,
+            (None, Some(_)) => PARALLEL_BY_THE_CLOCK,
+            (None, None) => PARALLEL,
+        }
+    }
+
+    fn plan(&self, kind: Kind, timeout: Duration) -> Plan {
+        let body = vec![b'x'; usize::try_from(self.body).unwrap_or(usize::MAX)];
+        let message = Message::new(Bytes::from(body));
+        let message = match (kind, &self.queue) {
+            (Kind::Request, _) => message.timeout(timeout),
+            (Kind::Send, None) => message.timeout(LEFT_BEHIND),
+            (Kind::Send, Some(_)) => message,
+        };
+        Plan {
+            kind,
+            queue: self.queue.clone().unwrap_or_else(own_queue),
+            message,
+            body_bytes: self.body,
+            timeout,
+            end: match self.count {
+                Some(count) => End::Count(count),
+                None => End::After(self.duration.unwrap_or(DURATION)),
+            },
+            rate: self.rate,
+            parallel: usize::try_from(self.parallel()).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// A name that no other load has.
+fn own_queue() -> String {
+    format!("bench-{}-{:x}", std::process::id(), jiff::Timestamp::now().as_millisecond())
+}
+
+async fn bench(kind: Kind, args: &LoadArgs, options: Options, invocation: &Invocation) -> Result<u8, Failure> {
+    let mut signals = Signals::catch()?;
+    let clients = connect_all(args, &options).await?;
+    let plan = args.plan(kind, invocation.global.timeout());
+    let crew = match args.no_workers {
+        true => None,
+        false => Some(Crew::start(options, &plan.queue, args.workers, args.slots).await?),
+    };
+    let load = Load::new(plan, clients);
+    let cut = measure(&load, &mut signals, invocation).await;
+    if let (Kind::Send, Some(crew), None) = (kind, &crew, cut) {
+        finish_work(&load, crew, invocation).await;
+    }
+    let worked = crew.as_ref().map(|crew| (crew.worked(), load.seconds()));
+    let document = report::document(&load, args, worked);
+    invocation.output.one(&document, &document.queue, || report::text(&document))?;
+    if document.unsent > 0 {
+        let unsent = document.unsent;
+        invocation.output.warn(&format!("the rate was not reached: {unsent} were due and never sent"));
+    }
+    let tally = load.tally();
+    if let Some(failure) = &tally.failure {
+        invocation.output.note(&format!("the first failure: {}", failure.what()));
+    }
+    Ok(match (cut, &tally.failure) {
+        (Some(exit), _) => exit,
+        (None, None) => 0,
+        (None, Some(failure)) if tally.answered == 0 => failure.exit(),
+        (None, Some(_)) => 3,
+    })
+}
+
+async fn connect_all(args: &LoadArgs, options: &Options) -> Result<Vec<Client>, Failure> {
+    let mut clients = Vec::new();
+    for _ in 0..args.clients {
+        let client = Client::connect(options.clone()).await.map_err(|error| {
+            let failure = Failure::from(error);
+            match failure.code() {
+                Code::CannotConnect => {
+                    failure.fix("start one with `turno serve`, name it with --url, or bring one along with --embedded")
+                }
+                _ => failure,
+            }
+        })?;
+        let bytes_max = compose::body_bytes_max(&client.config());
+        if args.body > bytes_max {
+            return Err(compose::too_long(bytes_max));
+        }
+        clients.push(client);
+    }
+    Ok(clients)
+}
+
+/// Runs the load to its end, or to a signal; after a second one, with the exit status it gives.
+async fn measure(load: &Rc<Load>, signals: &mut Signals, invocation: &Invocation) -> Option<u8> {
+    let mut running = std::pin::pin!(Rc::clone(load).run());
+    let mut progress = Progress::new(&invocation.output);
+    let mut asked = false;
+    let cut = loop {
+        tokio::select! {
+            () = &mut running => break None,
+            exit = signals.next() => {
+                if asked {
+                    break Some(exit);
+                }
+                asked = true;
+                load.stop();
+                progress.clear();
+                if load.in_flight() > 0 {
+                    let left = load.in_flight();
+                    invocation.output.note(&format!("waiting for {left} answers; a second signal ends at once"));
+                }
+            }
+            () = progress.due() => progress.tell(load),
+        }
+    };
+    progress.clear();
+    if cut.is_some() {
+        invocation.output.note(&format!("ended at once, {} cut short and not counted", load.in_flight()));
+    }
+    cut
+}
+
+/// Waits until the workers have taken everything that was sent, so that nothing is left in the queue.
+async fn finish_work(load: &Load, crew: &Crew, invocation: &Invocation) {
+    let stored = load.tally().answered;
+    let all = async {
+        while crew.worked() < stored {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    if tokio::time::timeout(invocation.global.timeout(), all).await.is_err() {
+        let left = stored.saturating_sub(crew.worked());
+        invocation.output.warn(&format!("{left} messages are still in the queue: the workers were slower"));
+    }
+}

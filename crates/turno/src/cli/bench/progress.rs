@@ -1,0 +1,69 @@
+//! One line on a terminal that says how the load goes.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::load::Load;
+use super::report::{figure, short};
+use crate::cli::output::Output;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Back to the beginning of the line, and nothing on it.
+const CLEAR: &str = "\r\x1b[K";
+
+/// The line, if there is somebody to read it.
+pub(super) struct Progress<'a> {
+    output: &'a Output,
+    ticks: Option<Interval>,
+    /// Messages answered when it was last told.
+    answered: u64,
+    told: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(output: &'a Output) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let shown = io::stderr().is_terminal() && !dumb && !output.quiet();
+        let ticks = shown.then(|| {
+            let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            ticks
+        });
+        Self { output, ticks, answered: 0, told: false }
+    }
+
+    /// Waits until the line is to be told anew; for ever if nobody reads it.
+    pub(super) async fn due(&mut self) {
+        match &mut self.ticks {
+            Some(ticks) => drop(ticks.tick().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate with few digits")]
+    pub(super) fn tell(&mut self, load: &Load) {
+        let tally = load.tally();
+        let rate = (tally.answered - self.answered) as f64 / PERIOD.as_secs_f64();
+        let line = format!(
+            "{CLEAR}{:.0}s  {}/s  {} failed  p99 so far {}",
+            load.seconds(),
+            figure(rate),
+            tally.failed,
+            short(tally.percentile(99.0)),
+        );
+        self.output.stderr(&line);
+        self.answered = tally.answered;
+        self.told = true;
+    }
+
+    /// Takes the line away, so that what comes next begins on a clean one.
+    pub(super) fn clear(&mut self) {
+        if self.told {
+            self.output.stderr(CLEAR);
+            self.told = false;
+        }
+    }
+}
