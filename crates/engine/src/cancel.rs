@@ -45,7 +45,7 @@ impl Engine {
         self.finish(index, End::Otherwise);
         if let Some(origin) = origin {
             let payload = Payload::default();
-            out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+            out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
         }
     }
 
@@ -59,12 +59,12 @@ impl Engine {
         message.state = State::Stopping { worker };
         message.deadline = None;
         let queue = message.queue;
-        let payload = std::mem::take(&mut message.payload);
-        self.drop_bytes(queue, bytes_of(payload.len()) - bytes_of(0));
+        let bytes = std::mem::take(&mut message.bytes);
+        self.drop_bytes(queue, bytes_of(bytes.len()) - bytes_of(0));
         self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
         if let Some(origin) = origin {
             let payload = Payload::default();
-            out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+            out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
         }
         out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: code });
     }

@@ -24,7 +24,7 @@ impl Engine {
             assert_eq!(owned.len(), peer.owned.len() as usize, "a caller's list is as long as it says");
             for index in owned {
                 let origin = self.messages[index].origin;
-                assert_eq!(origin.map(|origin| origin.conn), Some(peer.id), "a caller's list holds its own");
+                assert_eq!(origin.map(|origin| origin.conn()), Some(peer.id), "a caller's list holds its own");
             }
             if let Some(worker) = &peer.worker {
                 self.check_worker(peer.id, peer.ready, worker);
@@ -45,7 +45,7 @@ impl Engine {
                     assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
                 }
             }
-            bytes += bytes_of(message.payload.len());
+            bytes += bytes_of(message.bytes.len());
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
             assert!(message.attempts <= message.attempts_max(), "attempts stay within the limit");
@@ -71,7 +71,7 @@ impl Engine {
         for (_, message) in of_queue {
             waiting += u32::from(message.state == State::Waiting);
             held += u32::from(message.holder().is_some());
-            bytes += bytes_of(message.payload.len());
+            bytes += bytes_of(message.bytes.len());
         }
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
         assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");

@@ -148,7 +148,8 @@ impl Engine {
         let queue = self.queues.at_mut(queue_number);
         let consumer = *queue.consumer(number);
         let worker = consumer.worker;
-        message.state = State::Held { worker, since: self.now };
+        let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
+        message.state = State::Held { worker, age_ms, streamed: false };
         message.stamp = self.stamps;
         message.attempts += 1;
         queue.in_flight += 1;
@@ -178,7 +179,8 @@ impl Engine {
             cost: message.cost,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
-            payload: &message.payload,
+            headers: message.headers,
+            bytes: &message.bytes,
         });
         if message.wants == Wants::Nothing {
             self.written(index, out);
@@ -190,13 +192,13 @@ impl Engine {
     fn written(&mut self, index: u32, out: &mut impl Sink) {
         let message = &mut self.messages[index];
         let queue = message.queue;
-        let payload = std::mem::take(&mut message.payload);
+        let bytes = std::mem::take(&mut message.bytes);
         let origin = message.origin;
-        self.drop_bytes(queue, bytes_of(payload.len()) - bytes_of(0));
+        self.drop_bytes(queue, bytes_of(bytes.len()) - bytes_of(0));
         self.disarm(index);
         self.disown(index);
         if let Some(origin) = origin {
-            out.effect(Effect::Delivered { conn: origin.conn, seq: origin.seq });
+            out.effect(Effect::Delivered { conn: origin.conn(), seq: origin.seq });
         }
     }
 

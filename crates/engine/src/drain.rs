@@ -98,11 +98,12 @@ impl Engine {
             .filter(|(_, message)| matches!(message.state, State::Held { .. }))
             .filter_map(|(index, message)| Some((index, message.origin?)))
             .collect();
-        for (index, Origin { conn, seq }) in running {
+        for (index, origin) in running {
             // This was its outcome: a reply that still comes has no caller.
             self.disown(index);
             // Not `closing`: that promises that nobody has begun with it.
             let code = Code::CutShort;
+            let (conn, seq) = (origin.conn(), origin.seq);
             out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
         }
         self.end_drain(returned, self.stats.in_flight, out);

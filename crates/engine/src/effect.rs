@@ -1,5 +1,6 @@
 //! What the engine wants done. Plain values, so that a test can compare the exact list.
 
+use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
 
@@ -22,8 +23,10 @@ pub struct Deliver<'a> {
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK.
     pub wants_reply: bool,
+    /// Whether the bytes begin with a header block.
+    pub headers: bool,
     /// What it carries.
-    pub payload: &'a Payload,
+    pub bytes: &'a Bytes,
 }
 
 /// Something to be done.
@@ -136,8 +139,8 @@ impl Effect {
 
 impl From<Deliver<'_>> for Effect {
     fn from(deliver: Deliver<'_>) -> Self {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
-        let payload = payload.clone();
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, headers, bytes } = deliver;
+        let payload = Payload { headers, bytes: bytes.clone() };
         Self::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload }
     }
 }

@@ -17,9 +17,9 @@ impl Engine {
     fn reason(&self, index: u32) -> Reason {
         let message = &self.messages[index];
         match message.state {
-            State::Held { worker, since } => {
+            State::Held { worker, age_ms, .. } => {
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
-                let since_ms = self.now.millis_since(since);
+                let since_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
                 Reason::AtWorker { worker: record.id, name: record.name.clone(), since_ms }
             }
             State::Stopping { worker } => {
@@ -100,7 +100,7 @@ impl Engine {
             attempts_max: message.attempts_max(),
             priority: message.priority,
             cost: message.cost,
-            bytes: message.payload.len() as u64,
+            bytes: message.bytes.len() as u64,
             age_ms: self.now.millis_since(message.born),
             deadline_ms: message.deadline.map(|deadline| deadline.millis_left(self.now)),
             worker: holder.map(|worker| worker.id),

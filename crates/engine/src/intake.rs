@@ -49,7 +49,7 @@ impl Engine {
         match self.admit_request(conn, &message, fail_fast) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.requests);
-                let index = self.take_in(queue, message, wants, Some(Origin { conn, seq }));
+                let index = self.take_in(queue, message, wants, Some(Origin::new(conn, seq)));
                 self.place_new(index, out);
             }
             Err(code) => self.refuse(conn, seq, code, out),
@@ -114,7 +114,8 @@ impl Engine {
         self.add_bytes(queue, bytes_of(payload.len()));
         let index = self.messages.insert(Message {
             serial: 0,
-            payload,
+            bytes: payload.bytes,
+            headers: payload.headers,
             origin,
             state: State::Waiting,
             wants,
@@ -123,7 +124,6 @@ impl Engine {
             born: self.now,
             deadline,
             timer: None,
-            streamed: false,
             attempts: 0,
             retries,
             priority: priority.unwrap_or(limits::PRIORITY),
@@ -134,7 +134,7 @@ impl Engine {
         if let Some(deadline) = deadline {
             self.messages[index].timer = Some(self.timers.insert(deadline, index));
         }
-        if let Some(peer) = origin.and_then(|origin| self.peers.get_mut(origin.conn)) {
+        if let Some(peer) = origin.and_then(|origin| self.peers.get_mut(origin.conn())) {
             peer.owned.push_back(&mut self.messages, Lane::Owned, index);
         }
         index

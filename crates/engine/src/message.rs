@@ -3,10 +3,12 @@
 //! A vacant place remembers how its last delivery ended, so that a settling frame that comes too late can be
 //! told from one that comes twice and from one that was never the sender's to give.
 
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
+use bytes::Bytes;
 use turno_proto::model::view::MessageKind;
-use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload};
+use turno_proto::model::{ConnId, Delivery, MessageId, Mono};
 
 use crate::chain::{Lane, Links, NIL};
 use crate::timers::TimerId;
@@ -17,7 +19,13 @@ pub(crate) enum State {
     /// In its queue's backlog.
     Waiting,
     /// At a worker, which will settle it.
-    Held { worker: ConnId, since: Mono },
+    Held {
+        worker: ConnId,
+        /// Milliseconds from its birth to this delivery.
+        age_ms: u32,
+        /// Its caller has a piece of the reply: a new attempt would begin the stream again, so there is none.
+        streamed: bool,
+    },
     /// Over for its caller; the worker was told to stop and still holds the slots.
     Stopping { worker: ConnId },
     /// Used up its attempts.
@@ -38,14 +46,30 @@ pub(crate) enum Wants {
 /// Who waits for the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    pub(crate) conn: ConnId,
+    /// One more than the connection's index, so that an origin that is not there takes no room.
+    place: NonZeroU32,
+    generation: u32,
     pub(crate) seq: u32,
 }
 
+impl Origin {
+    pub(crate) fn new(conn: ConnId, seq: u32) -> Self {
+        let place = NonZeroU32::new(conn.index.wrapping_add(1)).expect("limits keep connections far below 2^32");
+        Self { place, generation: conn.generation, seq }
+    }
+
+    pub(crate) const fn conn(self) -> ConnId {
+        ConnId { index: self.place.get() - 1, generation: self.generation }
+    }
+}
+
+/// One message. A million of these may wait, so the record is kept small; a test says how small.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) serial: u64,
-    pub(crate) payload: Payload,
+    /// The payload's two parts.
+    pub(crate) bytes: Bytes,
+    pub(crate) headers: bool,
     pub(crate) origin: Option<Origin>,
     pub(crate) state: State,
     pub(crate) wants: Wants,
@@ -55,8 +79,6 @@ pub(crate) struct Message {
     pub(crate) born: Mono,
     pub(crate) deadline: Option<Mono>,
     pub(crate) timer: Option<TimerId>,
-    /// Its caller has a piece of the reply: a new attempt would begin the stream again, so there is none.
-    pub(crate) streamed: bool,
     /// Deliveries made that count.
     pub(crate) attempts: u16,
     pub(crate) retries: u8,
@@ -86,6 +108,11 @@ impl Message {
             State::Held { worker, .. } | State::Stopping { worker } => Some(worker),
             State::Waiting | State::Dead => None,
         }
+    }
+
+    /// A piece of the reply went to its caller in this delivery.
+    pub(crate) const fn is_streamed(&self) -> bool {
+        matches!(self.state, State::Held { streamed: true, .. })
     }
 
     pub(crate) fn past_deadline(&self, now: Mono) -> bool {
@@ -223,7 +250,8 @@ impl Message {
     pub(crate) fn waiting(priority: u8) -> Self {
         Self {
             serial: 0,
-            payload: Payload::default(),
+            bytes: Bytes::new(),
+            headers: false,
             origin: None,
             state: State::Waiting,
             wants: Wants::Settling,
@@ -232,7 +260,6 @@ impl Message {
             born: Mono::ZERO,
             deadline: None,
             timer: None,
-            streamed: false,
             attempts: 0,
             retries: 0,
             priority,
@@ -257,5 +284,16 @@ impl IndexMut<u32> for Messages {
             Some(Place::Used(message)) => message,
             _ => panic!("rooms hold indexes of messages that are there"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The budget is 400 bytes for a message of 256; the allocation of its body takes 272 of them.
+    #[test]
+    fn a_record_stays_small() {
+        assert!(size_of::<Place>() <= 120, "{}", size_of::<Place>());
     }
 }

@@ -31,13 +31,15 @@ impl Engine {
         let message = &self.messages[index];
         if message.wants == Wants::Reply {
             match message.origin {
-                Some(origin) => out.effect(Effect::Reply { conn: origin.conn, seq: origin.seq, more, payload }),
+                Some(origin) => out.effect(Effect::Reply { conn: origin.conn(), seq: origin.seq, more, payload }),
                 None if more => {}
                 None => self.stats.counters.unclaimed += 1,
             }
         }
         if more {
-            self.messages[index].streamed = true;
+            if let State::Held { streamed, .. } = &mut self.messages[index].state {
+                *streamed = true;
+            }
         } else {
             self.settled(conn, index, |counters| &mut counters.replied);
         }
@@ -74,7 +76,7 @@ impl Engine {
     pub(crate) fn progress(&mut self, conn: ConnId, delivery: Delivery, payload: Payload, out: &mut impl Sink) {
         let Some(index) = self.claim(conn, delivery, false) else { return };
         if let Some(origin) = self.messages[index].origin {
-            out.effect(Effect::Progress { conn: origin.conn, seq: origin.seq, payload });
+            out.effect(Effect::Progress { conn: origin.conn(), seq: origin.seq, payload });
         }
     }
 
@@ -148,8 +150,8 @@ impl Engine {
         }
         self.disarm(index);
         self.disown(index);
-        let Message { queue, payload, .. } = self.messages.remove(index, holder, end);
-        self.drop_bytes(queue, bytes_of(payload.len()));
+        let Message { queue, bytes, .. } = self.messages.remove(index, holder, end);
+        self.drop_bytes(queue, bytes_of(bytes.len()));
         self.queues.forget_if_idle(queue);
     }
 }

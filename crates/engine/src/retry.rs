@@ -66,7 +66,7 @@ impl Engine {
                 self.finish(index, end);
                 if let Some(origin) = origin {
                     let payload = cause.into_payload();
-                    out.effect(Effect::Undelivered { conn: origin.conn, seq: origin.seq, code, payload });
+                    out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
                 }
             }
             Wants::Settling if self.messages[index].past_deadline(self.now) => {
@@ -90,7 +90,7 @@ impl Engine {
             self.finish(index, End::Otherwise);
             return;
         }
-        if message.wants == Wants::Reply && message.streamed {
+        if message.wants == Wants::Reply && message.is_streamed() {
             self.end_without_reply(index, Code::WorkerLost, out);
             return;
         }
@@ -106,7 +106,7 @@ impl Engine {
     fn may_try_again(&self, index: u32, cause: &Cause) -> bool {
         let message = &self.messages[index];
         let wanted = match message.wants {
-            Wants::Reply => message.origin.is_some() && !message.streamed,
+            Wants::Reply => message.origin.is_some() && !message.is_streamed(),
             Wants::Settling => true,
             Wants::Nothing => false,
         };

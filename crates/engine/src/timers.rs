@@ -8,11 +8,23 @@
 //! This room must never read a clock (time comes in as an argument), never fire a timer early, and
 //! never keep an entry of a removed timer: most timers here are removed long before they are due.
 
+use std::num::NonZeroU32;
+
 use turno_proto::model::Mono;
 
 /// Names a timer from its insertion until it is removed or popped; afterwards the id may be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimerId(u32);
+pub(crate) struct TimerId(NonZeroU32);
+
+impl TimerId {
+    fn new(index: u32) -> Self {
+        Self(NonZeroU32::new(index).expect("the first entries are slots"))
+    }
+
+    const fn get(self) -> u32 {
+        self.0.get()
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Timers {
@@ -54,13 +66,13 @@ impl Timers {
         let index = self.allocate(tick, owner);
         self.link(index);
         self.len += 1;
-        TimerId(index)
+        TimerId::new(index)
     }
 
     /// The timer must be neither removed nor popped yet.
     pub(crate) fn remove(&mut self, id: TimerId) {
-        self.unlink(id.0);
-        self.release(id.0);
+        self.unlink(id.get());
+        self.release(id.get());
         self.len -= 1;
     }
 
@@ -82,8 +94,8 @@ impl Timers {
         {
             self.elapsed = tick;
             if level_of(slot) == 0 {
-                let id = TimerId(self.entries[slot as usize].next);
-                let owner = self.entries[id.0 as usize].owner;
+                let id = TimerId::new(self.entries[slot as usize].next);
+                let owner = self.entries[id.get() as usize].owner;
                 self.remove(id);
                 return Some(owner);
             }

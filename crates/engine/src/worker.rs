@@ -136,7 +136,7 @@ impl Engine {
 
     /// A message leaves the list of its caller's unanswered requests. It keeps its origin.
     pub(crate) fn disown(&mut self, index: u32) {
-        let owner = self.messages[index].origin.and_then(|origin| self.peers.get_mut(origin.conn));
+        let owner = self.messages[index].origin.and_then(|origin| self.peers.get_mut(origin.conn()));
         if let Some(peer) = owner {
             peer.owned.remove(&mut self.messages, Lane::Owned, index);
             self.messages[index].origin = None;

@@ -8,8 +8,8 @@ use super::lines::{Drained, Lines};
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload } = deliver;
-        let raw = Raw::from(payload);
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, headers, bytes } = deliver;
+        let raw = Raw { headers, bytes };
         let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
         self.write_delivery(conn, |out| encode_deliver(&frame, out));
     }
