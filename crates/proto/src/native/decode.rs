@@ -46,6 +46,7 @@ pub struct Piece<'a> {
 ///
 /// `None` until the whole frame is there. A wrong magic, an unknown type or a length beyond `bytes_max` is
 /// told as soon as the header is there, before anything is kept for it.
+#[inline]
 pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault> {
     let Some((head, rest)) = buffer.split_first_chunk::<HEADER_LEN>() else {
         // A stream that cannot be ours is refused at its first bytes, not after sixteen of them.
@@ -65,6 +66,7 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 }
 
 /// Reads the inside of a frame.
+#[inline]
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let seq = header.seq;
     let kind = Kind::from_number(header.kind).ok_or_else(|| Fault::fatal(Code::UnknownType, seq))?;
@@ -74,14 +76,15 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     })
 }
 
+#[inline]
 fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
     let Header { flags, seq, word, .. } = *header;
     let delivery = Delivery { index: word, stamp: seq };
     Ok(match kind {
         Kind::Connect => Frame::Connect { seq, connect: map(kind, rest)? },
         Kind::Config => Frame::Config { seq, config: map(kind, rest)? },
-        Kind::Ping => empty(rest, Frame::Ping { seq })?,
-        Kind::Pong => empty(rest, Frame::Pong { seq })?,
+        Kind::Ping => nothing(rest).map(|()| Frame::Ping { seq })?,
+        Kind::Pong => nothing(rest).map(|()| Frame::Pong { seq })?,
         Kind::Closing => Frame::Closing { closing: map(kind, rest)? },
         Kind::Error => Frame::Error {
             seq,
@@ -90,16 +93,16 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
             detail: std::str::from_utf8(rest).map_err(|_| Code::BadBody)?,
         },
         Kind::Register => Frame::Register { seq, register: map(kind, rest)? },
-        Kind::Deregister => empty(rest, Frame::Deregister { seq })?,
+        Kind::Deregister => nothing(rest).map(|()| Frame::Deregister { seq })?,
         Kind::Resize => Frame::Resize { seq, register: map(kind, rest)? },
         Kind::Open => Frame::Open { seq, handle: word, name: rest },
-        Kind::Consume => empty(rest, Frame::Consume { seq, handle: word })?,
-        Kind::CancelQueue => empty(rest, Frame::CancelQueue { seq, handle: word })?,
+        Kind::Consume => nothing(rest).map(|()| Frame::Consume { seq, handle: word })?,
+        Kind::CancelQueue => nothing(rest).map(|()| Frame::CancelQueue { seq, handle: word })?,
         Kind::Request => Frame::Request(outgoing(header, rest)?),
         Kind::Send => Frame::Send(outgoing(header, rest)?),
         Kind::Deliver => Frame::Deliver(deliver(header, rest)?),
         Kind::Reply => Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw(flags, Reader::new(rest))? },
-        Kind::Ack => empty(rest, Frame::Ack { delivery })?,
+        Kind::Ack => nothing(rest).map(|()| Frame::Ack { delivery })?,
         Kind::Fail => {
             Frame::Fail { delivery, permanent: flags & flags::PERMANENT != 0, raw: raw(flags, Reader::new(rest))? }
         }
@@ -111,13 +114,13 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
             Frame::Extend { delivery, lease_ms }
         }
         Kind::Cancel => Frame::Cancel { seq, word, reason: cancel_reason(rest)? },
-        Kind::Delivered => empty(rest, Frame::Delivered { seq })?,
+        Kind::Delivered => nothing(rest).map(|()| Frame::Delivered { seq })?,
         Kind::Undelivered => Frame::Undelivered {
             seq,
             code: Code::from_number(word).unwrap_or(Code::Other),
             raw: raw(flags, Reader::new(rest))?,
         },
-        Kind::Ok => empty(rest, Frame::Ok { seq })?,
+        Kind::Ok => nothing(rest).map(|()| Frame::Ok { seq })?,
         Kind::Stored => stored(seq, word, rest)?,
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX)?;
@@ -205,7 +208,8 @@ fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
     rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
 }
 
-fn empty<'a>(rest: &[u8], frame: Frame<'a>) -> Result<Frame<'a>, Code> {
-    Reader::new(rest).end()?;
-    Ok(frame)
+/// A frame that ends with its header.
+#[inline]
+const fn nothing(rest: &[u8]) -> Result<(), Code> {
+    Reader::new(rest).end()
 }

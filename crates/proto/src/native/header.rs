@@ -22,6 +22,7 @@ pub struct Header {
 
 impl Header {
     /// Reads a header; `None` if the magic is wrong.
+    #[inline]
     pub fn from_bytes(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         let [m0, m1, kind, flags, s0, s1, s2, s3, w0, w1, w2, w3, l0, l1, l2, l3] = *bytes;
         (u16::from_le_bytes([m0, m1]) == MAGIC).then_some(Self {
@@ -34,6 +35,7 @@ impl Header {
     }
 
     /// Writes the header.
+    #[inline]
     pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         let [m0, m1] = MAGIC.to_le_bytes();
         let [s0, s1, s2, s3] = self.seq.to_le_bytes();

@@ -35,11 +35,13 @@ macro_rules! kinds {
             pub const ALL: &[Self] = &[ $( Self::$variant, )+ ];
 
             /// The number in the header.
+            #[inline]
             pub const fn number(self) -> u8 {
                 match self { $( Self::$variant => $number, )+ }
             }
 
             /// The type with that number.
+            #[inline]
             pub const fn from_number(number: u8) -> Option<Self> {
                 match number { $( $number => Some(Self::$variant), )+ _ => None }
             }
@@ -50,6 +52,7 @@ macro_rules! kinds {
             }
 
             /// Who may send it.
+            #[inline]
             pub const fn direction(self) -> Direction {
                 match self { $( Self::$variant => Direction::$direction, )+ }
             }

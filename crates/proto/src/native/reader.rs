@@ -11,30 +11,36 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Code> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Code::BadFrame)?;
         self.rest = rest;
         Ok(*head)
     }
 
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8, Code> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, Code> {
         self.array().map(u16::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, Code> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Everything that is left.
+    #[inline]
     pub(super) const fn rest(self) -> &'a [u8] {
         self.rest
     }
 
     /// Nothing may be left.
+    #[inline]
     pub(super) const fn end(self) -> Result<(), Code> {
         if self.rest.is_empty() { Ok(()) } else { Err(Code::BadFrame) }
     }

@@ -55,6 +55,7 @@ impl Session {
     }
 
     /// True until CONNECT was answered.
+    #[inline]
     pub fn greeting(&self) -> bool {
         self.state == State::ExpectConnect
     }
@@ -83,6 +84,7 @@ impl Session {
     /// Takes the first frame off `buffer`. Returns the step and the bytes it used.
     ///
     /// On a fatal fault ERROR is already in `out`: write it and close.
+    #[inline]
     pub fn step<'a>(
         &mut self,
         buffer: &'a [u8],
@@ -109,6 +111,7 @@ impl Session {
         }
     }
 
+    #[inline]
     fn take<'a>(&mut self, mut frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
         if let Frame::Register { register, .. } | Frame::Resize { register, .. } = &mut frame {
             cut(&mut register.name, limits::PEER_NAME_BYTES_MAX);
