@@ -152,7 +152,8 @@ impl Engine {
     fn queue_view(&self, number: u32) -> QueueView {
         let queue = self.queues.at(number);
         let oldest = queue.backlog.heads().map(|index| self.messages[index].born).min();
-        let free = queue.rota.iter().map(|(_, free)| if free == u32::MAX { 0 } else { u64::from(free) }).sum();
+        let rooms = queue.consumers().map(|consumer| self.room_in(consumer.worker, number));
+        let free = rooms.map(|free| if free == u32::MAX { 0 } else { u64::from(free) }).sum();
         QueueView {
             name: queue.name.to_string(),
             ready: u64::from(queue.backlog.len()),
@@ -160,7 +161,7 @@ impl Engine {
             dead: u64::from(queue.dead.len()),
             bytes: queue.bytes,
             oldest_ms: oldest.map(|born| self.now.millis_since(born)),
-            consumers: queue.rota.len() as u64,
+            consumers: queue.consumers_len() as u64,
             slots_free: free,
             counters: queue.counters,
             head: Vec::new(),
@@ -168,10 +169,10 @@ impl Engine {
     }
 
     fn consumer_views(&self, number: u32) -> Vec<ConsumerView> {
-        let turns = (1..).zip(self.queues.at(number).turns());
+        let turns = (1..).zip(self.turns(number));
         turns
-            .filter_map(|(turn, (_, consumer))| {
-                let worker = self.peers.worker(consumer.worker)?;
+            .filter_map(|(turn, worker)| {
+                let worker = self.peers.worker(worker)?;
                 let held = worker.held.iter(&self.messages, Lane::Place);
                 Some(ConsumerView {
                     worker: worker.id,

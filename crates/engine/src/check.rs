@@ -16,6 +16,7 @@ impl Engine {
         assert!(self.agenda.is_empty(), "what follows from an input is done before the next one");
         self.timers.check();
         self.check_messages();
+        self.check_crews();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }
@@ -62,9 +63,23 @@ impl Engine {
         assert_eq!(owned, listed, "every request with a caller is in its caller's list");
     }
 
+    fn check_crews(&self) {
+        self.crews.check();
+        for (number, crew) in self.crews.iter() {
+            for queue in &crew.queues {
+                let place = self.queues.at(*queue);
+                assert!(place.crews.contains(&number), "a queue knows its crews");
+                let waits = !place.backlog.is_empty();
+                assert_eq!(crew.waiting.contains(queue), waits, "a crew knows where something waits");
+            }
+        }
+    }
+
     fn check_queue(&self, number: u32) {
         let queue = self.queues.at(number);
         queue.rota.check();
+        let in_crews: usize = queue.crews.iter().map(|crew| self.crews[*crew].rota.len()).sum();
+        assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
         queue.backlog.check(&self.messages);
         let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
         let (mut waiting, mut held, mut bytes) = (0, 0, 0);
@@ -99,7 +114,7 @@ impl Engine {
             && let Some(head) = queue.backlog.head()
         {
             let cost = u32::from(self.messages[head].cost);
-            assert_eq!(queue.rota.first_with(cost), None, "{}: the head waits beside a free slot", queue.name);
+            assert_eq!(self.pick(number, cost), None, "{}: the head waits beside a free slot", queue.name);
         }
     }
 
@@ -125,7 +140,19 @@ impl Engine {
                 Slots::Unlimited => u32::MAX,
                 Slots::Limited(count) => count.saturating_sub(worker.used()),
             };
-            assert_eq!(place.rota.free(number), if open { room } else { 0 }, "the rota shows a worker's true room");
+            if worker.crew.is_none() {
+                assert_eq!(place.rota.free(number), if open { room } else { 0 }, "the rota shows a worker's true room");
+            }
+            assert_eq!(self.room_in(conn, queue), if open { room } else { 0 }, "a worker's room is told truly");
         }
+        if let Some(seat) = worker.crew {
+            let crew = &self.crews[seat.crew];
+            assert_eq!(crew.member(seat.number), conn, "a seat is its worker's own");
+            assert!(crew.queues.iter().eq(seen.keys()), "a crew consumes what its members do");
+            let open = ready && !worker.draining && !worker.leaving && worker.reserved_for.is_none();
+            let room = if open { worker.room() } else { 0 };
+            assert_eq!(crew.rota.free(seat.number), room, "a crew's rota shows a worker's true room");
+        }
+        assert!(worker.consumes.is_sorted_by_key(|consuming| consuming.queue), "queues are in order");
     }
 }

@@ -9,7 +9,7 @@ use crate::chain::Lane;
 use crate::effect::{Deliver, Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{State, Wants};
-use crate::peer::Consuming;
+use crate::peer::Worker;
 use crate::stats::bytes_of;
 
 /// What may go on now.
@@ -48,16 +48,16 @@ impl Engine {
         let message = &self.messages[index];
         let (queue, cost) = (message.queue, u32::from(message.cost));
         let in_time = !message.past_deadline(self.now);
-        let place = self.queues.at_mut(queue);
         if in_time
-            && place.backlog.is_empty()
-            && let Some(number) = self.settings.policy.pick(&place.rota, cost)
+            && self.queues.at(queue).backlog.is_empty()
+            && let Some(number) = self.pick(queue, cost)
         {
             self.hand_over(index, number, out);
             return;
         }
-        place.backlog.push_back(&mut self.messages, index);
+        self.queues.at_mut(queue).backlog.push_back(&mut self.messages, index);
         self.stats.ready += 1;
+        self.note_waiting(queue);
         self.dispatch(queue, out);
     }
 
@@ -67,6 +67,7 @@ impl Engine {
         self.messages[index].state = State::Waiting;
         self.queues.at_mut(queue).backlog.push_front(&mut self.messages, index);
         self.stats.ready += 1;
+        self.note_waiting(queue);
         self.arm_deadline(index);
         self.agenda.push_back(Item::Queue(queue));
     }
@@ -78,6 +79,7 @@ impl Engine {
         let was_head = queue.backlog.head() == Some(index);
         queue.backlog.remove(&mut self.messages, index);
         self.stats.ready -= 1;
+        self.note_waiting(number);
         if was_head {
             self.release_reservation(number);
             self.agenda.push_back(Item::Queue(number));
@@ -100,15 +102,19 @@ impl Engine {
             return true;
         }
         let cost = u32::from(self.messages[head].cost);
-        let queue = self.queues.at_mut(number);
-        let Some(consumer) = self.settings.policy.pick(&queue.rota, cost) else {
+        let Some(consumer) = self.pick(number, cost) else {
             self.reserve(number, cost);
             return false;
         };
-        queue.backlog.remove(&mut self.messages, head);
+        self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
         self.stats.ready -= 1;
+        self.note_waiting(number);
         self.hand_over(head, consumer, out);
         self.release_reservation(number);
+        if cost > 1 {
+            // What waited behind a costly head may fit where that did not.
+            self.agenda.push_back(Item::Queue(number));
+        }
         true
     }
 
@@ -117,27 +123,40 @@ impl Engine {
     fn feed(&mut self, worker: ConnId, out: &mut impl Sink) {
         loop {
             let Some(record) = self.peers.worker(worker) else { return };
-            let (queues, start) = (record.consumes.len(), record.round);
-            let waiting = (0..queues)
-                .map(|step| (start + step) % queues)
-                .find(|at| !self.queues.at(record.consumes[*at].queue).backlog.is_empty());
-            let Some(at) = waiting else { return };
-            let queue = record.consumes[at].queue;
-            if !self.dispatch_one(queue, out) && !self.serve_others(worker, at, out) {
+            if record.room() == 0 {
+                // It may have become too small for the head that it is kept for.
+                return record.reserved_for.into_iter().for_each(|queue| self.dispatch(queue, out));
+            }
+            let Some(queue) = self.next_waiting(record) else { return };
+            if !self.dispatch_one(queue, out) && !self.serve_others(worker, queue, out) {
                 return;
             }
             if let Some(record) = self.peers.get_mut(worker).and_then(|peer| peer.worker.as_deref_mut()) {
-                record.round = at + 1;
+                record.round = queue + 1;
             }
         }
     }
 
-    /// The queue at `at` could not use the worker's room (its head costs too much): perhaps another can.
-    fn serve_others(&mut self, worker: ConnId, at: usize, out: &mut impl Sink) -> bool {
+    /// The worker's queue that is next in its round and in which something waits.
+    fn next_waiting(&self, record: &Worker) -> Option<u32> {
+        if let Some(seat) = record.crew {
+            return self.crews[seat.crew].next_waiting(record.round);
+        }
+        let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < record.round));
+        let mut queues = after.iter().chain(before).map(|consuming| consuming.queue);
+        queues.find(|queue| !self.queues.at(*queue).backlog.is_empty())
+    }
+
+    /// The queue could not use the worker's room (its head costs too much): perhaps another can.
+    fn serve_others(&mut self, worker: ConnId, tried: u32, out: &mut impl Sink) -> bool {
         let Some(record) = self.peers.worker(worker) else { return false };
-        let others: Vec<u32> =
-            (1..record.consumes.len()).map(|step| record.consumes[(at + step) % record.consumes.len()].queue).collect();
-        others.into_iter().any(|queue| self.dispatch_one(queue, out))
+        let all: Vec<u32> = match record.crew {
+            Some(seat) => self.crews[seat.crew].waiting.iter().copied().collect(),
+            None => record.consumes.iter().map(|consuming| consuming.queue).collect(),
+        };
+        let (before, after) = all.split_at(all.partition_point(|queue| *queue <= tried));
+        let mut others = after.iter().chain(before).filter(|queue| **queue != tried);
+        others.any(|queue| self.dispatch_one(*queue, out))
     }
 
     /// The delivery itself: slots taken, attempt counted, turn moved, frame out.
@@ -202,31 +221,6 @@ impl Engine {
         }
     }
 
-    /// The worker was used: it goes to the bottom of each of its rotas, with the room it has left.
-    fn turn_taken(&mut self, worker: ConnId) {
-        let to_bottom = self.settings.policy.moves_to_bottom();
-        let record = self.peers.worker(worker).expect("a worker that was just handed something is there");
-        for &Consuming { queue, number } in &record.consumes {
-            let rota = &mut self.queues.at_mut(queue).rota;
-            if to_bottom {
-                rota.touch(number);
-            }
-        }
-        self.show_room(worker);
-    }
-
-    /// Tells every rota the worker is in how much room it has there.
-    pub(crate) fn show_room(&mut self, worker: ConnId) {
-        let Some(peer) = self.peers.get(worker) else { return };
-        let Some(record) = &peer.worker else { return };
-        let open = peer.ready && !record.draining && !record.leaving;
-        for &Consuming { queue, number } in &record.consumes {
-            let kept_for_other = record.reserved_for.is_some_and(|reserved| reserved != queue);
-            let free = if open && !kept_for_other { record.room() } else { 0 };
-            self.queues.at_mut(queue).rota.set_free(number, free);
-        }
-    }
-
     /// Nobody has room for a costly head: the next worker that is large enough is kept free for it. The head may
     /// be another than last time: one of higher priority, or one that came back.
     fn reserve(&mut self, number: u32, cost: u32) {
@@ -239,10 +233,10 @@ impl Engine {
         if cost == 1 {
             return;
         }
-        let candidate = self.queues.at(number).turns().map(|(_, consumer)| consumer.worker).find(|worker| {
+        let candidate = self.turns(number).into_iter().find(|worker| {
             self.peers.get(*worker).is_some_and(|peer| {
                 let record = peer.worker.as_deref().expect("consumers are workers");
-                let able = peer.ready && !record.draining && !record.leaving;
+                let able = peer.ready && record.takes_work();
                 able && record.slots.as_count() >= cost && record.reserved_for.is_none()
             })
         });

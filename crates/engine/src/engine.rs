@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
+use crate::crew::Crews;
 use crate::dispatch::Item;
 use crate::drain::Drain;
 use crate::effect::{Effect, Sink};
@@ -31,6 +32,9 @@ pub struct Engine {
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
+    pub(crate) crews: Crews,
+    /// Counts the turns that workers took.
+    pub(crate) turns: u64,
     /// The number of the latest delivery.
     pub(crate) stamps: u32,
     /// What the last failure of a dead letter said, by message.
@@ -57,6 +61,8 @@ impl Engine {
             stats: Stats::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
+            crews: Crews::default(),
+            turns: 0,
             stamps: 0,
             failures: BTreeMap::new(),
             drain: None,

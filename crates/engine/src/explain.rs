@@ -44,7 +44,7 @@ impl Engine {
             return reason;
         }
         let ahead = queue.backlog.ahead_of(&self.messages, index, AHEAD_MAX);
-        let sizes = queue.turns().filter_map(|(_, consumer)| self.peers.worker(consumer.worker));
+        let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
         let (mut workers, mut used, mut largest) = (0, 0, 0);
         for worker in sizes {
             workers += 1;
@@ -59,7 +59,7 @@ impl Engine {
         {
             return Reason::Reserved { worker: worker.id, cost: message.cost, free: worker.room() };
         }
-        if ahead > 0 && queue.rota.first_with(1).is_some() {
+        if ahead > 0 && self.pick(message.queue, 1).is_some() {
             return Reason::Behind { ahead };
         }
         Reason::AllBusy { workers, used, ahead }
@@ -68,7 +68,7 @@ impl Engine {
     /// Nobody could take anything from this queue, however long it waits as things are.
     fn why_nobody(&self, queue: &Queue) -> Option<Reason> {
         let (mut workers, mut greeting, mut draining) = (0, 0, 0);
-        for (_, consumer) in queue.turns() {
+        for consumer in queue.consumers() {
             let peer = self.peers.get(consumer.worker).expect("consumers are connected");
             let worker = peer.worker.as_deref().expect("consumers are workers");
             workers += 1;

@@ -76,7 +76,7 @@ impl Engine {
         if unanswered >= self.settings.limits.in_flight_max {
             return Err(Code::TooManyInFlight);
         }
-        if fail_fast && self.queues.at(queue).rota.len() == 0 {
+        if fail_fast && self.queues.at(queue).consumers_len() == 0 {
             return Err(Code::NoResponder);
         }
         Ok(queue)

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`intake`](self) | what is let in, and what is refused at the door |
 //! | `queue` | a queue: backlog, consumers, counts |
-//! | `rota`, `policy` | whose turn it is |
+//! | `rota`, `policy`, `crew`, `turn` | whose turn it is |
 //! | `dispatch` | a message meets a slot |
 //! | `worker` | register, resize, consume, leave |
 //! | `pending` | what a delivery's holder says about it |
@@ -26,6 +26,7 @@ mod backlog;
 mod cancel;
 mod chain;
 mod check;
+mod crew;
 mod dispatch;
 mod drain;
 mod effect;
@@ -44,6 +45,7 @@ mod rota;
 mod settings;
 mod stats;
 mod timers;
+mod turn;
 mod worker;
 
 pub use effect::{Deliver, Effect, Sink};

@@ -3,6 +3,7 @@
 use turno_proto::model::{ConnId, Mono, Slots};
 
 use crate::chain::{Chain, NIL};
+use crate::crew::Seat;
 
 /// One connection.
 #[derive(Debug)]
@@ -68,9 +69,14 @@ pub(crate) struct Worker {
     pub(crate) draining: bool,
     /// DEREGISTER came; it only finishes what it holds (S0.15).
     pub(crate) leaving: bool,
+    /// By the number of the queue.
     pub(crate) consumes: Vec<Consuming>,
-    /// Where the next round over its queues begins.
-    pub(crate) round: usize,
+    /// The place in its crew, if it consumes many queues.
+    pub(crate) crew: Option<Seat>,
+    /// The queue, or where it would be, with which the next round over its queues begins.
+    pub(crate) round: u32,
+    /// When it was used last, as a rising number.
+    pub(crate) turn: u64,
     pub(crate) held: Chain,
     /// The queue whose costly head it is kept free for.
     pub(crate) reserved_for: Option<u32>,
@@ -92,7 +98,9 @@ impl Worker {
             draining: false,
             leaving: false,
             consumes: Vec::new(),
+            crew: None,
             round: 0,
+            turn: 0,
             held: Chain::default(),
             reserved_for: None,
             registered: now,
@@ -109,6 +117,16 @@ impl Worker {
 
     pub(crate) const fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// Where in `consumes` a queue is.
+    pub(crate) fn position_of(&self, queue: u32) -> Result<usize, usize> {
+        self.consumes.binary_search_by_key(&queue, |consuming| consuming.queue)
+    }
+
+    /// Nobody asked it to take nothing more.
+    pub(crate) const fn takes_work(&self) -> bool {
+        !self.draining && !self.leaving
     }
 
     /// Slots it could fill now, were it allowed to. Unlimited stays unlimited.

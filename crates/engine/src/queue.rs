@@ -26,7 +26,10 @@ pub(crate) struct Queue {
     /// Bytes of its messages, with overhead.
     pub(crate) bytes: u64,
     consumers: Vec<Option<Consumer>>,
+    consumers_len: usize,
     pub(crate) rota: Rota,
+    /// The crews that consume it beside those in its own rota.
+    pub(crate) crews: Vec<u32>,
     /// Handles that point here, of all connections.
     pub(crate) handles: u32,
     /// The worker kept free for the head of the backlog, which costs more than anyone has free.
@@ -43,15 +46,17 @@ impl Queue {
             in_flight: 0,
             bytes: 0,
             consumers: Vec::new(),
+            consumers_len: 0,
             rota: Rota::default(),
+            crews: Vec::new(),
             handles: 0,
             reserved: None,
             counters: Counters::default(),
         }
     }
 
-    /// A worker joins, at the bottom of the rota. Returns its number among the consumers.
-    pub(crate) fn join(&mut self, worker: ConnId, handle: u32, free: u32) -> u32 {
+    /// A worker joins. Returns its number among the consumers.
+    pub(crate) fn join(&mut self, worker: ConnId, handle: u32) -> u32 {
         let consumer = Some(Consumer { worker, handle });
         let number = self.consumers.iter().position(Option::is_none).unwrap_or(self.consumers.len());
         if number == self.consumers.len() {
@@ -59,14 +64,13 @@ impl Queue {
         } else {
             self.consumers[number] = consumer;
         }
-        let number = u32::try_from(number).expect("fewer consumers than connections, fewer of those than 2^32");
-        self.rota.insert(number, free);
-        number
+        self.consumers_len += 1;
+        u32::try_from(number).expect("fewer consumers than connections, fewer of those than 2^32")
     }
 
     pub(crate) fn leave(&mut self, number: u32) {
-        self.rota.remove(number);
         self.consumers[number as usize] = None;
+        self.consumers_len -= 1;
         while self.consumers.last().is_some_and(Option::is_none) {
             self.consumers.pop();
         }
@@ -76,14 +80,19 @@ impl Queue {
         self.consumers[number as usize].as_ref().expect("the rota holds consumers that are there")
     }
 
-    /// Consumers in the order of their turn.
-    pub(crate) fn turns(&self) -> impl Iterator<Item = (u32, &Consumer)> {
-        self.rota.iter().map(|(number, _)| (number, self.consumer(number)))
+    /// How many workers consume it.
+    pub(crate) const fn consumers_len(&self) -> usize {
+        self.consumers_len
+    }
+
+    /// Its consumers, in no order.
+    pub(crate) fn consumers(&self) -> impl Iterator<Item = &Consumer> {
+        self.consumers.iter().flatten()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.handles == 0
-            && self.rota.len() == 0
+            && self.consumers_len == 0
             && self.in_flight == 0
             && self.backlog.is_empty()
             && self.dead.is_empty()

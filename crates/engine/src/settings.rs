@@ -4,6 +4,9 @@ use turno_proto::model::Limits;
 
 use crate::policy::Policy;
 
+/// Where telling every rota begins to cost more than looking at another one.
+const OWN_ROTAS_MAX: usize = 8;
+
 /// The engine's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -19,6 +22,8 @@ pub struct Settings {
     pub lease_ms: Option<u64>,
     /// Whose turn it is.
     pub policy: Policy,
+    /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
+    pub own_rotas_max: usize,
 }
 
 impl Default for Settings {
@@ -30,6 +35,7 @@ impl Default for Settings {
             limits: Limits::default(),
             lease_ms: None,
             policy: Policy::default(),
+            own_rotas_max: OWN_ROTAS_MAX,
         }
     }
 }

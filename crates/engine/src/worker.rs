@@ -36,14 +36,12 @@ impl Engine {
             worker.name = name;
             worker.draining = false;
             worker.leaving = false;
-            for &Consuming { queue, number } in &worker.consumes {
-                self.queues.at_mut(queue).rota.touch(number);
-            }
         } else {
             self.worker_ids += 1;
             self.workers.insert(self.worker_ids, conn);
             peer.worker = Some(Box::new(Worker::new(self.worker_ids, name, slots, self.now)));
         }
+        self.goes_to_bottom(conn);
         self.offer(conn);
         answer(conn, seq, Ok(()), out);
     }
@@ -71,11 +69,11 @@ impl Engine {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
-        if worker.consumes.iter().any(|consuming| consuming.queue == queue) {
-            return Err(Code::AlreadyConsuming);
-        }
-        let number = self.queues.at_mut(queue).join(conn, handle, 0);
-        self.peers.worker_mut(conn).consumes.push(Consuming { queue, number });
+        let Err(at) = worker.position_of(queue) else { return Err(Code::AlreadyConsuming) };
+        let number = self.queues.at_mut(queue).join(conn, handle);
+        let consuming = Consuming { queue, number };
+        self.peers.worker_mut(conn).consumes.insert(at, consuming);
+        self.join_turns(conn, consuming);
         self.offer(conn);
         Ok(())
     }
@@ -84,8 +82,9 @@ impl Engine {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
-        let at = worker.consumes.iter().position(|consuming| consuming.queue == queue).ok_or(Code::NotFound)?;
+        let at = worker.position_of(queue).map_err(|_| Code::NotFound)?;
         let consuming = worker.consumes.remove(at);
+        self.leave_turns(conn, consuming);
         self.leave(conn, consuming);
         Ok(())
     }
@@ -166,7 +165,13 @@ impl Engine {
     fn leave_all(&mut self, conn: ConnId) {
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
-        for consuming in std::mem::take(&mut worker.consumes) {
+        let all = std::mem::take(&mut worker.consumes);
+        let has_crew = worker.crew.is_some();
+        self.leave_crew(conn);
+        for consuming in all {
+            if !has_crew {
+                self.leave_turns(conn, consuming);
+            }
             self.leave(conn, consuming);
         }
     }

@@ -56,6 +56,7 @@ impl Play {
         };
         let settings = Settings {
             limits,
+            own_rotas_max: if manner & 64 != 0 { 1 } else { 8 },
             policy: if manner & 1 != 0 { Policy::Fill } else { Policy::LeastRecentlyUsed },
             // A configuration may name any lease, even one beyond the end of time.
             lease_ms: (manner & 2 != 0).then_some(if manner & 0x10 != 0 { u64::MAX } else { 1_000 }),

@@ -246,7 +246,10 @@ impl World {
         broker.run += 1;
         let run = broker.run;
         let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
-        let settings = EngineSettings { run: (index as u64) << 32 | run, limits, ..EngineSettings::default() };
+        // Odd brokers have crews from two queues on, even ones only beyond eight.
+        let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
+        let ids = (index as u64) << 32 | run;
+        let settings = EngineSettings { run: ids, limits, own_rotas_max, ..EngineSettings::default() };
         let config = Config {
             version: VERSION,
             broker: format!("broker-{index}"),

@@ -185,3 +185,51 @@ fn a_freed_worker_serves_its_queues_in_turn() {
     let expected: Vec<Seen> = order.iter().map(|text| turn(worker, text).of(&text[..1])).collect();
     assert_eq!(desk.resize(worker, 6), Ok(expected));
 }
+
+/// Proves S0.19, S0.20 and I10 for workers of many queues, which share a rota: they take turns with each other and with
+/// a worker of few queues, in whichever queue; a worker has one turn for all its queues.
+#[test]
+fn workers_of_many_queues_take_turns_like_any_other() {
+    let names: Vec<String> = (0..20).map(|number| format!("q{number}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut desk = Desk::new();
+    let [a, b, c] = [desk.worker(9, &all), desk.worker(9, &["q3"]), desk.worker(9, &all)];
+    let client = desk.client();
+    for (seq, queue, next) in [
+        (1, "q3", a),
+        (2, "q3", b),
+        (3, "q7", c),
+        (4, "q19", a),
+        (5, "q3", b),
+        (6, "q3", c),
+        (7, "q3", a),
+        (8, "q0", c),
+        (9, "q3", b),
+    ] {
+        assert_eq!(taker(&desk.request(client, ask(seq, queue, "x"))), Some(next), "{seq}");
+    }
+    assert_eq!(desk.rota("q3"), rota(&[(a, 3), (c, 3), (b, 3)]));
+    assert_eq!(desk.rota("q4"), rota(&[(a, 3), (c, 3)]));
+}
+
+/// Proves S0.21 and I11: what waits in many queues is served round robin as a worker of all of them has room, and one
+/// that leaves a queue, or takes one more, gets its turns by what it consumes now.
+#[test]
+fn workers_of_many_queues_serve_them_by_turns() {
+    let names: Vec<String> = (0..12).map(|number| format!("q{number:02}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut desk = Desk::new();
+    let [a, b] = [desk.worker(1, &all), desk.worker(1, &all)];
+    let client = desk.client();
+    assert_eq!(desk.request(client, ask(1, "q00", "one")), [turn(a, "one").of("q00")]);
+    assert_eq!(desk.request(client, ask(2, "q01", "two")), [turn(b, "two").of("q01")]);
+    for (seq, queue, body) in [(3, "q05", "five"), (4, "q05", "again"), (5, "q02", "few"), (6, "q11", "last")] {
+        assert_eq!(desk.request(client, ask(seq, queue, body)), []);
+    }
+    assert_eq!(desk.cancel_queue(b, "q05"), Ok(vec![]));
+    assert_eq!(desk.reply(b, "two", "r"), [reply(client, 2, "r"), turn(b, "few").of("q02")]);
+    assert_eq!(desk.reply(a, "one", "r"), [reply(client, 1, "r"), turn(a, "five").of("q05")]);
+    assert_eq!(desk.reply(b, "few", "r"), [reply(client, 5, "r"), turn(b, "last").of("q11")]);
+    assert_eq!(desk.reply(b, "last", "r"), [reply(client, 6, "r")], "b has left the queue in which one waits");
+    assert_eq!(desk.consume(b, "q05"), Ok(vec![turn(b, "again").of("q05")]));
+}

@@ -122,6 +122,7 @@ fn shell_of(settings: &Settings, bound: &Bound) -> Result<Shell, ServeError> {
         limits: settings.limits.clone(),
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
+        ..EngineSettings::default()
     };
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),

@@ -143,9 +143,11 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let policy = prop_oneof![3 => Just(Policy::LeastRecentlyUsed), 1 => Just(Policy::Fill)];
-    (policy, prop::option::weighted(0.3, 500u64..5_000)).prop_map(|(policy, lease_ms)| {
+    // With few rotas of their own, workers of two or three queues belong to crews.
+    let own_rotas_max = prop_oneof![Just(0usize), Just(1), Just(8)];
+    (policy, prop::option::weighted(0.3, 500u64..5_000), own_rotas_max).prop_map(|(policy, lease_ms, own_rotas_max)| {
         let limits = Limits { in_flight_max: 30, ..Limits::default() };
-        Settings { policy, lease_ms, limits, ..Settings::default() }
+        Settings { policy, lease_ms, limits, own_rotas_max, ..Settings::default() }
     })
 }
 
