@@ -6,7 +6,7 @@ use crate::tree::{File, Tree};
 use crate::word::find_word;
 
 /// Crates that others compile into their programs, so that errors are closed enums.
-const LIBRARIES: [&str; 3] = ["proto", "engine", "client"];
+const LIBRARIES: [&str; 4] = ["proto", "engine", "store", "client"];
 
 /// What proto must not pull in: it is bytes in, values out.
 const TOO_MUCH_FOR_PROTO: [&str; 3] = ["tokio", "tokio-util", "serde_json"];
@@ -51,6 +51,7 @@ fn forbids(from: &str, to: &str) -> Option<&'static str> {
     match (from, to) {
         ("proto", _) => Some("proto depends on none of our crates; move what it needs into proto"),
         ("engine", "proto") | ("client", "proto") => None,
+        ("store", _) => Some("store knows bytes, not meaning; it depends on none of our crates"),
         ("engine", _) => Some("engine depends on proto only; pass values in, give effects out"),
         ("client", _) => Some("client depends on proto only; test it against the real binary in e2e"),
         ("e2e", "engine") => Some("e2e drives the real binary; look at it from outside"),
@@ -147,7 +148,7 @@ mod tests {
 
     /// Where a rule finds fault when `crates/<folder>` has these dependencies.
     fn faults(check: fn(&Tree) -> Vec<Breach>, folder: &str, dependencies: &str) -> Vec<String> {
-        let folders = ["client", "e2e", "engine", "proto", "turno"];
+        let folders = ["client", "e2e", "engine", "proto", "store", "turno"];
         let files: Vec<(String, String)> = folders
             .iter()
             .map(|one| {
@@ -175,6 +176,7 @@ mod tests {
             ("engine", "turno-client.workspace = true\n"),
             ("client", "turno-engine.workspace = true\n"),
             ("client", "turno.workspace = true\n"),
+            ("store", "turno-proto.workspace = true\n"),
             ("e2e", "brain = { package = \"turno-engine\", path = \"../engine\" }\n"),
         ] {
             let wanted = format!("crates/{folder}/Cargo.toml:4");

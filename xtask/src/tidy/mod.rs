@@ -61,7 +61,7 @@ const RULES: &[Rule] = &[
     Rule { name: "unbounded-channel", about: "every channel has a limit", check: channels::unbounded_channel },
     Rule {
         name: "anyhow-in-library",
-        about: "no anyhow in proto, engine, client",
+        about: "no anyhow in proto, engine, store, client",
         check: dependencies::anyhow_in_library,
     },
     Rule {

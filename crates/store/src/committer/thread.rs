@@ -1,0 +1,186 @@
+//! The committer's thread: takes what gathered, commits it, says so, and takes the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::{Gathered, Queue};
+use super::{Done, Loaded};
+use crate::batch::Batch;
+use crate::error::{CommitError, ReadError, Retry};
+use crate::limits::{ATTEMPT_MS, ATTEMPTS_MAX};
+use crate::store::{CommitNo, Epoch, Store};
+
+pub(super) struct Worker<S> {
+    store: S,
+    epoch: Epoch,
+    last: CommitNo,
+    queue: Arc<Queue>,
+    wake: Box<dyn Fn() + Send>,
+}
+
+/// Says a last word even if the store panics: a dispatcher must not wait for ever.
+struct LastWord<'a> {
+    queue: &'a Queue,
+    wake: &'a dyn Fn(),
+    why: Option<CommitError>,
+}
+
+impl Drop for LastWord<'_> {
+    fn drop(&mut self) {
+        self.queue.die(self.why.take());
+        (self.wake)();
+    }
+}
+
+/// What became of one attempt.
+enum Attempt {
+    Done,
+    /// Its outcome was unknown, and it is there. A later commit must succeed before anybody is told.
+    Found,
+    /// It is not there: again, at once or after a while.
+    Again {
+        pause: bool,
+    },
+}
+
+impl<S: Store> Worker<S> {
+    pub(super) fn new(store: S, queue: Arc<Queue>, wake: Box<dyn Fn() + Send>) -> Self {
+        let epoch = store.epoch();
+        Self { store, epoch, last: CommitNo(0), queue, wake }
+    }
+
+    pub(super) fn run(mut self) {
+        let queue = Arc::clone(&self.queue);
+        let wake = std::mem::replace(&mut self.wake, Box::new(|| {}));
+        let panicked = CommitError::Unavailable { retry: Retry::Never, why: "the store panicked".to_owned() };
+        let mut last_word = LastWord { queue: &queue, wake: &*wake, why: Some(panicked) };
+        last_word.why = self.work(&*wake).err();
+    }
+
+    fn work(&mut self, wake: &dyn Fn()) -> Result<(), CommitError> {
+        self.last = self.store.last_commit()?;
+        let mut done = Vec::new();
+        while let Some(mut gathered) = self.next()? {
+            self.settle(&mut gathered, &mut done)?;
+            self.read(&gathered, &mut done);
+            self.queue.answer(&mut done, gathered);
+            wake();
+        }
+        Ok(())
+    }
+
+    /// The next batch. While there is none, the store's housekeeping goes on.
+    fn next(&mut self) -> Result<Option<Gathered>, CommitError> {
+        loop {
+            if let Some(next) = self.queue.next() {
+                return Ok(Some(next));
+            }
+            match self.store.compact() {
+                Ok(true) => {}
+                Ok(false) | Err(CommitError::Unavailable { retry: Retry::Later, .. }) => return Ok(self.queue.wait()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn settle(&mut self, gathered: &mut Gathered, done: &mut Vec<Done>) -> Result<(), CommitError> {
+        let refused = gathered.refused.drain(..).map(|(ticket, why)| Done::Refused { ticket, why });
+        done.extend(refused);
+        if !gathered.batch.is_empty() {
+            match self.commit(&mut gathered.batch) {
+                Ok(()) => {}
+                Err(CommitError::Full) => self.commit_without_puts(gathered, done)?,
+                Err(error) => return Err(error),
+            }
+        }
+        done.extend(gathered.groups.last().map(|group| Done::Durable(group.ticket)));
+        Ok(())
+    }
+
+    /// On a full store only the groups that put something are refused: the others make room.
+    fn commit_without_puts(&mut self, gathered: &Gathered, done: &mut Vec<Done>) -> Result<(), CommitError> {
+        let mut without = Batch::new();
+        let (mut ops, mut at) = (gathered.batch.ops(), 0);
+        for group in &gathered.groups {
+            while at < group.end
+                && let Some((op, len)) = ops.next_with_len()
+            {
+                at += len;
+                if !group.has_puts {
+                    without.push(op);
+                }
+            }
+        }
+        let outcome = if without.is_empty() { Ok(()) } else { self.commit(&mut without) };
+        let takes_nothing = match outcome {
+            Ok(()) => false,
+            Err(CommitError::Full) => true,
+            Err(error) => return Err(error),
+        };
+        let refused = gathered.groups.iter().filter(|group| group.has_puts || takes_nothing);
+        done.extend(refused.map(|group| Done::Refused { ticket: group.ticket, why: CommitError::Full }));
+        Ok(())
+    }
+
+    /// Commits a batch once, whatever it takes to find out that it is there.
+    fn commit(&mut self, batch: &mut Batch) -> Result<(), CommitError> {
+        let mut proof = Batch::new();
+        let mut is_found = false;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt(if is_found { &mut proof } else { batch })? {
+                Attempt::Done => return Ok(()),
+                Attempt::Found => is_found = true,
+                Attempt::Again { pause: false } => {}
+                Attempt::Again { pause: true } => {
+                    if !self.queue.pause(Duration::from_millis(ATTEMPT_MS)) {
+                        break;
+                    }
+                }
+            }
+        }
+        let why = "it was away for too long".to_owned();
+        Err(CommitError::Unavailable { retry: Retry::Never, why })
+    }
+
+    fn attempt(&mut self, batch: &mut Batch) -> Result<Attempt, CommitError> {
+        let no = self.last.next();
+        let away = |error| match error {
+            CommitError::Unavailable { retry: Retry::Later, .. } => Ok(Attempt::Again { pause: true }),
+            error => Err(error),
+        };
+        match self.store.commit(self.epoch, no, batch) {
+            Ok(()) => {
+                self.last = no;
+                Ok(Attempt::Done)
+            }
+            Err(CommitError::Unknown(_)) => match self.store.last_commit() {
+                Ok(last) if last == no => {
+                    self.last = no;
+                    Ok(Attempt::Found)
+                }
+                Ok(last) if last == self.last => Ok(Attempt::Again { pause: false }),
+                Ok(last) => Err(CommitError::OutOfTurn { last }),
+                Err(error) => away(error),
+            },
+            // An earlier attempt was done after all, and the store could not say so then.
+            Err(CommitError::OutOfTurn { last }) if last == no => {
+                self.last = no;
+                Ok(Attempt::Found)
+            }
+            Err(error) => away(error),
+        }
+    }
+
+    fn read(&mut self, gathered: &Gathered, done: &mut Vec<Done>) {
+        let from = done.len();
+        let read = self.store.read(&gathered.loads, &mut |record, found| {
+            let found = found.map(|(space, value)| (space, value.to_vec()));
+            done.push(Done::Loaded(Loaded { record, found: Ok(found) }));
+        });
+        if let Err(why) = read {
+            let rest = gathered.loads.iter().skip(done.len() - from);
+            let failed = |record: &_| Done::Loaded(Loaded { record: *record, found: Err::<_, ReadError>(why.clone()) });
+            done.extend(rest.map(failed).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Writing: one batch, one write, one sync. And making room for it, also on a full disk.
+
+use std::io;
+
+use super::Embedded;
+use super::error::{AppendError, Failed};
+use super::format::{HEADER_BYTES, Header, MARKER_BYTES, Marker, Point};
+use super::place::Place;
+use super::segment::{Segment, Spare, name};
+use crate::batch::{Batch, Op};
+use crate::disk::{Disk, DiskFile, write_all_at};
+use crate::limits::{FREE_SEGMENTS_MAX, SEGMENTS_MAX};
+use crate::record;
+
+const MARKER: u64 = MARKER_BYTES as u64;
+
+/// Zeros are written this many at a time.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// What a batch does to the room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It puts records: refused when the disk is full.
+    Grows,
+    /// It only deletes, or moves records so that their segment becomes free: may use the reserve.
+    Frees,
+}
+
+impl<D: Disk> Embedded<D> {
+    /// Appends a batch and syncs it; `point` is what is true with it, but for the batch's number. Where it begins.
+    pub(super) fn append(&mut self, batch: &mut Batch, point: Point, fate: Fate) -> Result<u64, AppendError> {
+        self.make_room(batch.len() as u64, fate)?;
+        self.write_batch(batch, point, false)
+    }
+
+    /// Tells the tables what a batch did that begins at `start` of the newest segment.
+    pub(super) fn apply(&mut self, batch: &Batch, start: u64) {
+        let slot = self.head().slot;
+        let (mut ops, mut at) = (batch.ops(), start);
+        while let Some((op, len)) = ops.next_with_len() {
+            let place = Place::new(slot, at, len);
+            match op {
+                Op::Put { record, .. } => self.tables.put(record, place),
+                Op::Delete { record } => self.tables.delete(record),
+                Op::Set { space, key, .. } => self.tables.set(space, key, place),
+                Op::Unset { space, key } => self.tables.unset(space, key),
+            }
+            at += len as u64;
+        }
+    }
+
+    /// Writes the batch and its marker into the newest segment, where there must be room, and syncs it.
+    fn write_batch(&mut self, batch: &mut Batch, point: Point, is_seal: bool) -> Result<u64, AppendError> {
+        let batch_number = self.point.batch + 1;
+        let head = self.log.back_mut().expect("a log has a segment");
+        let generation = head.generation();
+        let point = Point { generation, salt: head.header.point.salt, batch: batch_number, ..point };
+        let bytes = batch.bytes_mut();
+        let len = bytes.len();
+        let (count, over_all) = record::seal(bytes);
+        let bytes_before = u32::try_from(len).expect("a batch fits into a segment");
+        Marker { point, bytes: bytes_before, count, over_all, is_seal }.append(bytes);
+        let start = head.end;
+        let written = write_all_at(&head.file, start, bytes);
+        let end = start + bytes.len() as u64;
+        bytes.truncate(len);
+        // Without its sync a batch does not count: if only the room was missing, the same bytes may be written again.
+        written.map_err(Failed::to("write", &name(head.slot))).map_err(AppendError::of)?;
+        head.file.sync().map_err(Failed::to("sync", &name(head.slot))).map_err(AppendError::Unsynced)?;
+        head.end = end;
+        head.len = head.len.max(end);
+        self.point = point;
+        Ok(start)
+    }
+
+    /// Makes the newest segment one that holds `bytes` more, and always a seal after them.
+    fn make_room(&mut self, bytes: u64, fate: Fate) -> Result<(), AppendError> {
+        if fate == Fate::Grows && self.free.is_empty() {
+            self.restock()?;
+        }
+        let need = bytes + MARKER + MARKER;
+        let head = self.head();
+        if head.end + need > u64::from(head.header.segment_bytes) {
+            self.begin_segment()?;
+        }
+        match self.prewrite(need) {
+            // The room written ahead is used up. The reserve is in a file of its own.
+            Err(AppendError::Full(_)) if fate == Fate::Frees && !self.free.is_empty() => {
+                self.begin_segment()?;
+                self.prewrite(need)
+            }
+            done => done,
+        }
+    }
+
+    /// Writes zeros ahead of the log, so that later syncs have nothing to do but write: no new blocks, no new length.
+    fn prewrite(&mut self, need: u64) -> Result<(), AppendError> {
+        let ahead = u64::from(self.settings.prewrite_bytes);
+        let head = self.head();
+        if head.end + need <= head.len {
+            return Ok(());
+        }
+        let segment_bytes = u64::from(head.header.segment_bytes);
+        let wanted = (head.end + need).max(head.len + ahead).min(segment_bytes.max(head.end + need));
+        let done = write_zeros(&head.file, head.len, wanted);
+        if done.is_ok() {
+            head.len = wanted;
+        }
+        done.map_err(Failed::to("extend", &name(head.slot))).map_err(AppendError::of)
+    }
+
+    /// Goes on in another file. It is made ready first, then the old segment says that the log goes on there: so a
+    /// segment that is missing is missed.
+    fn begin_segment(&mut self) -> Result<(), AppendError> {
+        let spare = match self.free.pop_front() {
+            Some(spare) => spare,
+            None => self.create()?,
+        };
+        let generation = self.head().generation() + 1;
+        let point = Point {
+            generation,
+            salt: mix(self.settings.salt, generation),
+            // The seal comes in between.
+            batch: self.point.batch + 2,
+            ..self.point
+        };
+        let header = Header { point, segment_bytes: self.settings.segment_bytes };
+        let ready = write_header(&spare, &header);
+        if let Err(error) = ready.and_then(|()| self.write_batch(&mut Batch::new(), self.point, true)) {
+            // Two files with one generation would be refused at the next start.
+            blank_header(&spare)?;
+            self.free.push_front(spare);
+            return Err(error);
+        }
+        self.push_segment(spare, header);
+        match self.restock() {
+            // Nothing to spare: who wants to put something will be told.
+            Err(AppendError::Full(_)) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Makes a file the newest segment. Its header is on the disk.
+    pub(super) fn push_segment(&mut self, mut spare: Spare<D::File>, header: Header) {
+        self.set_generation(spare.slot, header.point.generation);
+        spare.len = spare.len.max(HEADER_BYTES as u64);
+        self.log.push_back(Segment::new(spare, header));
+    }
+
+    /// Takes the oldest segments that no longer count out of the log, and keeps some of their files.
+    pub(super) fn free_segments(&mut self) -> Result<(), Failed> {
+        while self.log.front().is_some_and(|segment| segment.generation() < self.point.tail) {
+            let Some(segment) = self.log.pop_front() else { break };
+            self.set_generation(segment.slot, 0);
+            self.free.push_back(segment.into_spare());
+        }
+        // Those that are long already save the most work later.
+        self.free.make_contiguous().sort_by_key(|spare| std::cmp::Reverse(spare.len));
+        self.trim_free()
+    }
+
+    /// Removes free files beyond what is kept.
+    pub(super) fn trim_free(&mut self) -> Result<(), Failed> {
+        while self.free.len() > FREE_SEGMENTS_MAX {
+            let Some(spare) = self.free.pop_back() else { break };
+            let name = name(spare.slot);
+            self.disk.remove(&name).map_err(Failed::to("remove", &name))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps one free file, so that there is always one to go on in.
+    pub(super) fn restock(&mut self) -> Result<(), AppendError> {
+        if self.free.is_empty() {
+            let mut spare = self.create()?;
+            let wanted = u64::from(self.settings.reserve_bytes.min(self.settings.segment_bytes));
+            let name = name(spare.slot);
+            let made = write_zeros(&spare.file, 0, wanted).and_then(|()| spare.file.sync());
+            if let Err(error) = made {
+                let error = AppendError::of(Failed::to("extend", &name)(error));
+                // What could not be completed is of no use. If it stays, it is a free file after the next start.
+                drop(self.disk.remove(&name));
+                return Err(error);
+            }
+            spare.len = wanted;
+            self.free.push_back(spare);
+        }
+        Ok(())
+    }
+
+    /// An empty file whose name will outlive a power cut.
+    pub(super) fn create(&mut self) -> Result<Spare<D::File>, AppendError> {
+        let is_free = |slot: &u32| self.generations.get(*slot as usize).is_none_or(|generation| *generation == 0);
+        let is_spare = |slot: &u32| self.free.iter().any(|spare| spare.slot == *slot);
+        let slot = (1..SEGMENTS_MAX).find(|slot| is_free(slot) && !is_spare(slot));
+        let slot = slot.ok_or_else(|| {
+            AppendError::of(Failed::to("create", "another segment")(io::ErrorKind::StorageFull.into()))
+        })?;
+        let name = name(slot);
+        let file = self.disk.create(&name).map_err(Failed::to("create", &name)).map_err(AppendError::of)?;
+        self.disk.sync_directory().map_err(Failed::to("sync the directory of", &name)).map_err(AppendError::Broken)?;
+        Ok(Spare { slot, file, len: 0 })
+    }
+}
+
+/// Writes a segment's header and syncs it. A file whose header cannot be synced is not to be trusted again.
+pub(super) fn write_header<F: DiskFile>(spare: &Spare<F>, header: &Header) -> Result<(), AppendError> {
+    let name = name(spare.slot);
+    write_all_at(&spare.file, 0, &header.encode()).map_err(Failed::to("write", &name)).map_err(AppendError::of)?;
+    spare.file.sync().map_err(Failed::to("sync", &name)).map_err(AppendError::Broken)
+}
+
+/// Takes a file's header away.
+pub(super) fn blank_header<F: DiskFile>(spare: &Spare<F>) -> Result<(), AppendError> {
+    let name = name(spare.slot);
+    let blank = write_all_at(&spare.file, 0, &[0; HEADER_BYTES]).and_then(|()| spare.file.sync());
+    blank.map_err(Failed::to("blank", &name)).map_err(AppendError::Broken)
+}
+
+fn write_zeros(file: &impl DiskFile, from: u64, to: u64) -> io::Result<()> {
+    let mut at = from;
+    while at < to {
+        let len = usize::try_from(to - at).unwrap_or(usize::MAX).min(ZEROS.len());
+        write_all_at(file, at, ZEROS.get(..len).unwrap_or_default())?;
+        at += len as u64;
+    }
+    Ok(())
+}
+
+/// Another number for every segment.
+pub(super) const fn mix(salt: u64, generation: u64) -> u64 {
+    crate::disk::Rng::new(salt ^ generation.wrapping_mul(0x9E37_79B9_7F4A_7C15)).any()
+}

@@ -1,0 +1,327 @@
+//! Opening a directory: find the log in whatever files are there, cut its torn end, refuse what is damaged.
+//!
+//! Nothing is changed before all of it was read and found good. What a broken process left in the cache of the system
+//! may not be on the disk although it can be read: so the last batch is written once more before anything builds on it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use super::append::{Fate, blank_header, mix, write_header};
+use super::compact::Cleaner;
+use super::error::{AppendError, Failed, OpenError, Wrong};
+use super::format::{First, HEADER_BYTES, Header, Point};
+use super::segment::{Batches, Change, Segment, Spare, Whole, slot_of};
+use super::tables::Tables;
+use super::window::Window;
+use super::{Embedded, Settings};
+use crate::batch::Batch;
+use crate::disk::{Disk, DiskFile, read_up_to, write_all_at};
+use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::store::Epoch;
+
+/// This file says that there was a store here: without it an empty directory would pass for a new one.
+const SIGN: &str = "turno-store";
+const SIGN_TEXT: &[u8] = b"A store of Turno; docs/storage.md says how to read it.\n";
+
+/// What was found at the opening.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// There was no store; now there is one.
+    pub is_new: bool,
+    /// A batch that was not completed, and never confirmed, was cut off: its file and where it began.
+    pub cut: Option<(String, u64)>,
+}
+
+impl<D: Disk> Embedded<D> {
+    /// Opens the store in a directory, or makes one in an empty directory.
+    pub fn open(mut disk: D, mut settings: Settings) -> Result<(Self, Recovered), OpenError> {
+        settings.segment_bytes = settings.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX) / 8 * 8;
+        let mut found = Found::look(&mut disk)?;
+        let mut window = Window::default();
+        let mut recovered = Recovered::default();
+        let replayed = found.replay(&mut window, &mut recovered)?;
+        let mut store = Self {
+            disk,
+            settings,
+            log: VecDeque::new(),
+            free: found.free.into(),
+            generations: Vec::new(),
+            tables: replayed.tables,
+            point: replayed.point,
+            cleaner: Cleaner::default(),
+            window,
+            broken: None,
+        };
+        for segment in replayed.log {
+            store.set_generation(segment.slot, segment.generation());
+            store.log.push_back(segment);
+        }
+        if found.has_sign && replayed.last.is_none() {
+            return Err(OpenError::damaged(SIGN, 0, Wrong::Missing(store.point.tail.max(1))));
+        }
+        for spare in store.free.iter().filter(|spare| Some(spare.slot) == found.unused) {
+            blank_header(spare).map_err(AppendError::into_failed)?;
+        }
+        if store.log.is_empty() {
+            recovered.is_new = true;
+            store.begin().map_err(AppendError::into_failed)?;
+        } else {
+            store.confirm(replayed.last)?;
+        }
+        store.point.epoch = Epoch(store.point.epoch.0 + 1);
+        let opened = store.append(&mut Batch::new(), store.point, Fate::Frees);
+        opened.map_err(AppendError::into_failed)?;
+        if !found.has_sign {
+            store.put_up_sign()?;
+        }
+        store.trim_free()?;
+        match store.restock() {
+            Err(AppendError::Full(_)) | Ok(()) => Ok((store, recovered)),
+            Err(error) => Err(error.into_failed().into()),
+        }
+    }
+
+    /// Begins a new log.
+    fn begin(&mut self) -> Result<(), AppendError> {
+        let spare = match self.free.pop_front() {
+            Some(spare) => spare,
+            None => self.create()?,
+        };
+        let point = Point { generation: 1, salt: mix(self.settings.salt, 1), batch: 1, tail: 1, ..Point::default() };
+        let header = Header { point, segment_bytes: self.settings.segment_bytes };
+        write_header(&spare, &header)?;
+        self.push_segment(spare, header);
+        self.point = Point { batch: 0, ..point };
+        Ok(())
+    }
+
+    fn put_up_sign(&mut self) -> Result<(), Failed> {
+        let file = self.disk.create(SIGN).map_err(Failed::to("create", SIGN))?;
+        write_all_at(&file, 0, SIGN_TEXT).map_err(Failed::to("write", SIGN))?;
+        file.sync().map_err(Failed::to("sync", SIGN))?;
+        self.disk.sync_directory().map_err(Failed::to("sync the directory of", SIGN))
+    }
+
+    /// Writes and syncs again what the end of the log rests on.
+    fn confirm(&mut self, last: Option<Last>) -> Result<(), Failed> {
+        if let Some(Last { slot, whole }) = last {
+            let segment = self.segment(slot).expect("the last batch is in the log");
+            let name = segment.name();
+            // As long as the batch that was just read from this file, and found whole.
+            let len = usize::try_from(whole.end - whole.start).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; len];
+            read_up_to(&segment.file, whole.start, &mut bytes).map_err(Failed::to("read", &name))?;
+            write_all_at(&segment.file, whole.start, &bytes).map_err(Failed::to("write", &name))?;
+            segment.file.sync().map_err(Failed::to("sync", &name))?;
+        }
+        let head = self.head();
+        let name = head.name();
+        write_all_at(&head.file, 0, &head.header.encode()).map_err(Failed::to("write", &name))?;
+        head.file.sync().map_err(Failed::to("sync", &name))?;
+        self.disk.sync_directory().map_err(Failed::to("sync the directory of", &name))
+    }
+}
+
+/// The files of a directory.
+struct Found<F> {
+    /// Files with a header, by generation.
+    segments: BTreeMap<u64, Segment<F>>,
+    free: Vec<Spare<F>>,
+    /// A free file whose header says that it comes next.
+    unused: Option<u32>,
+    has_sign: bool,
+}
+
+/// The last whole batch of a log.
+struct Last {
+    slot: u32,
+    whole: Whole,
+}
+
+/// A log that was read from its oldest segment to its end.
+struct Replayed<F> {
+    log: Vec<Segment<F>>,
+    tables: Tables,
+    point: Point,
+    last: Option<Last>,
+}
+
+/// How a segment ends.
+struct End {
+    /// Its last whole batch.
+    last: Option<Whole>,
+    /// Where that one ends.
+    at: u64,
+}
+
+impl End {
+    fn is_sealed(&self) -> bool {
+        self.last.is_some_and(|last| last.marker.is_seal)
+    }
+}
+
+impl<F: DiskFile> Found<F> {
+    fn look<D: Disk<File = F>>(disk: &mut D) -> Result<Self, OpenError> {
+        let mut names = disk.names().map_err(OpenError::io("list", "the directory"))?;
+        names.sort();
+        let has_sign = names.iter().any(|name| name == SIGN);
+        let mut found = Self { segments: BTreeMap::new(), free: Vec::new(), unused: None, has_sign };
+        for name in names {
+            let Some(slot) = slot_of(&name) else { continue };
+            let file = disk.open(&name).map_err(OpenError::io("open", &name))?;
+            let len = file.len().map_err(OpenError::io("measure", &name))?;
+            let mut sector = [0; HEADER_BYTES];
+            let there = read_up_to(&file, 0, &mut sector).map_err(OpenError::io("read", &name))?;
+            let spare = Spare { slot, file, len };
+            match Header::decode(sector.get(..there).unwrap_or_default()) {
+                First::Blank => found.free.push(spare),
+                First::Newer(found) => return Err(OpenError::Newer { file: name, found, known: super::FORMAT }),
+                First::Damaged => return Err(OpenError::damaged(&name, 0, Wrong::Header)),
+                First::Header(header) => {
+                    let generation = header.point.generation;
+                    if found.segments.insert(generation, Segment::new(spare, header)).is_some() {
+                        return Err(OpenError::damaged(&name, 0, Wrong::Twice(generation)));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn replay(&mut self, window: &mut Window, recovered: &mut Recovered) -> Result<Replayed<F>, OpenError> {
+        let mut replayed = Replayed { log: Vec::new(), tables: Tables::default(), point: Point::default(), last: None };
+        let Some(head) = self.find_head(window)? else { return Ok(replayed) };
+        let old = self.segments.split_off(&head.tail);
+        // What no longer counts is free, whatever is in it.
+        self.free.extend(std::mem::replace(&mut self.segments, old).into_values().map(Segment::into_spare));
+        for (expected, (generation, mut segment)) in (head.tail..).zip(std::mem::take(&mut self.segments)) {
+            if generation != expected {
+                return Err(OpenError::damaged(&segment.name(), 0, Wrong::Missing(expected)));
+            }
+            let is_head = generation == head.generation;
+            replay_segment(&mut segment, is_head, window, recovered, &mut replayed)?;
+            replayed.log.push(segment);
+        }
+        Ok(replayed)
+    }
+
+    /// The newest segment that counts; the oldest one that does is in its `tail`.
+    fn find_head(&mut self, window: &mut Window) -> Result<Option<Point>, OpenError> {
+        let Some(newest) = self.segments.last_entry() else { return Ok(None) };
+        let newest = newest.get();
+        let (name, point) = (newest.name(), newest.header.point);
+        let end = read_end(newest, window)?;
+        if let Some(last) = end.last {
+            if last.marker.is_seal {
+                return Err(OpenError::damaged(&name, last.start, Wrong::Missing(point.generation + 1)));
+            }
+            return Ok(Some(Point { tail: last.marker.point.tail, ..point }));
+        }
+        if point.tail == point.generation {
+            // The very first segment, and nothing was ever confirmed in it.
+            return Ok(Some(point));
+        }
+        let Some(before) = self.segments.get(&(point.generation - 1)) else {
+            return Err(OpenError::damaged(&name, 0, Wrong::Missing(point.generation - 1)));
+        };
+        let end = read_end(before, window)?;
+        let Some(last) = end.last else {
+            return Err(OpenError::damaged(&before.name(), end.at, Wrong::Unfinished));
+        };
+        if end.is_sealed() {
+            return Ok(Some(Point { tail: last.marker.point.tail, ..point }));
+        }
+        // It was made ready, and the power went before it was used: the one before it is still the newest.
+        let head = Point { tail: last.marker.point.tail, ..before.header.point };
+        let unused = self.segments.remove(&point.generation).expect("it was the newest");
+        self.unused = Some(unused.slot);
+        self.free.push(unused.into_spare());
+        Ok(Some(head))
+    }
+}
+
+/// Reads a segment to its last whole batch.
+fn read_end<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<End, OpenError> {
+    let failed = |error: io::Error| OpenError::io("read", &segment.name())(error);
+    let mut batches = Batches::new(segment, window);
+    let mut last = None;
+    while let Some((whole, _)) = batches.next().map_err(failed)? {
+        last = Some(whole);
+        if whole.marker.is_seal {
+            break;
+        }
+    }
+    Ok(End { last, at: batches.at() })
+}
+
+fn replay_segment<F: DiskFile>(
+    segment: &mut Segment<F>,
+    is_head: bool,
+    window: &mut Window,
+    recovered: &mut Recovered,
+    replayed: &mut Replayed<F>,
+) -> Result<(), OpenError> {
+    let name = segment.name();
+    let header = segment.header.point;
+    if replayed.last.is_some() && header.batch != replayed.point.batch + 1 {
+        return Err(OpenError::damaged(&name, 0, Wrong::Order));
+    }
+    let failed = |error: io::Error| OpenError::io("read", &name)(error);
+    let mut batches = Batches::new(segment, window);
+    let mut point = Point { batch: header.batch.saturating_sub(1), ..header };
+    let mut is_sealed = false;
+    while !is_sealed && let Some((whole, changes)) = batches.next().map_err(failed)? {
+        let next = whole.marker.point;
+        if next.epoch < replayed.point.epoch || next.commit < replayed.point.commit {
+            return Err(OpenError::damaged(&name, whole.start, Wrong::Order));
+        }
+        for change in changes.drain(..) {
+            match change {
+                Change::Put(record, place) => replayed.tables.put(record, place),
+                Change::Delete(record) => replayed.tables.delete(record),
+                Change::Set(space, key, place) => replayed.tables.set(space, &key, place),
+                Change::Unset(space, key) => replayed.tables.unset(space, &key),
+            }
+        }
+        is_sealed = whole.marker.is_seal;
+        point = next;
+        replayed.point = next;
+        replayed.last = Some(Last { slot: segment.slot, whole });
+    }
+    let at = batches.at();
+    if !is_sealed {
+        if batches.is_followed().map_err(failed)? {
+            return Err(OpenError::damaged(&name, at, Wrong::Batch));
+        }
+        if !is_head {
+            return Err(OpenError::damaged(&name, at, Wrong::Unfinished));
+        }
+        if !is_blank(segment, window, at).map_err(failed)? {
+            recovered.cut = Some((name.clone(), at));
+        }
+    }
+    replayed.point = point;
+    segment.end = at;
+    Ok(())
+}
+
+/// Whether nothing was ever written where the next batch goes.
+fn is_blank<F: DiskFile>(segment: &Segment<F>, window: &mut Window, at: u64) -> io::Result<bool> {
+    let bytes = window.bytes(&segment.file, at, HEADER_BYTES, segment.bytes_max())?;
+    Ok(bytes.iter().take(HEADER_BYTES).all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::name;
+    use super::*;
+
+    #[test]
+    fn names_of_files_and_their_numbers() {
+        assert_eq!(name(7), "segment-000007");
+        assert_eq!(slot_of("segment-000007"), Some(7));
+        for other in ["segment-7", "segment-000000", "segment-0000007", "segment-", "turno.lock", "segment-999999"] {
+            assert_eq!(slot_of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Durable records of bytes: what they mean is not known here.
+//!
+//! A [`Store`] takes [`Batch`]es of operations, all or nothing, one after the other, each under its number. Two kinds of
+//! records: *numbered* ones (messages: many, found by the number the caller gave them) and *keyed* ones (settings,
+//! dead-letter history, dedup ids: small tables). Backends: [`Mem`] for simulations, with faults on request, and
+//! [`Embedded`], a log on a [`Disk`](disk::Disk). [`Committer`] is the group commit on a thread of its own.
+//!
+//! Nothing here reads a clock, and files are touched in `disk/fs.rs` only. No byte from a disk can make it panic, or
+//! allocate more than the disk really holds.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`Store`], `error` | what a backend promises, and how it says no |
+//! | `batch`, `record` | operations, encoded where they are written from |
+//! | `mem` | the backend without a disk |
+//! | `embedded` | the backend on a disk: segments, recovery, compaction |
+//! | `disk` | the few file operations it needs: real, and simulated with faults |
+//! | `committer` | group commit |
+#![warn(missing_docs)]
+#![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+mod batch;
+mod committer;
+pub mod disk;
+mod embedded;
+mod error;
+pub mod limits;
+mod mem;
+mod record;
+mod store;
+
+pub use batch::{Batch, Op, Ops};
+pub use committer::{Committer, Done, Loaded, Ticket};
+pub use embedded::{Embedded, FORMAT, OpenError, Recovered, Settings, Wrong, check_record};
+pub use error::{CommitError, ReadError, Retry};
+pub use mem::{Mem, MemFault, MemMedium};
+pub use store::{Capacity, CommitNo, Epoch, Item, RecordNo, Space, Store, Stored, Usage};
