@@ -157,7 +157,5 @@ pub(super) fn write(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     if file.len() < end {
         file.resize(end, 0);
     }
-    for (into, from) in file.iter_mut().skip(at).zip(bytes) {
-        *into = *from;
-    }
+    file[at..end].copy_from_slice(bytes);
 }

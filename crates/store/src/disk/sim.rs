@@ -208,8 +208,8 @@ impl DiskFile for SimFile {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let there = state.file(self.inode).get(at..).unwrap_or_default();
         let len = there.len().min(into.len());
-        for (into, from) in into.iter_mut().zip(there) {
-            *into = *from;
+        if let (Some(into), Some(from)) = (into.get_mut(..len), there.get(..len)) {
+            into.copy_from_slice(from);
         }
         Ok(len)
     }

@@ -28,8 +28,9 @@ const SIGN_TEXT: &[u8] = b"A store of Turno; docs/storage.md says how to read it
 pub struct Recovered {
     /// There was no store; now there is one.
     pub is_new: bool,
-    /// A batch that was not completed, and never confirmed, was cut off: its file and where it began.
-    pub cut: Option<(String, u64)>,
+    /// The file and the byte where the log ended. Whatever was there of a batch that was not completed, and never
+    /// confirmed, is written over.
+    pub end: (String, u64),
 }
 
 impl<D: Disk> Embedded<D> {
@@ -296,19 +297,11 @@ fn replay_segment<F: DiskFile>(
         if !is_head {
             return Err(OpenError::damaged(&name, at, Wrong::Unfinished));
         }
-        if !is_blank(segment, window, at).map_err(failed)? {
-            recovered.cut = Some((name.clone(), at));
-        }
     }
     replayed.point = point;
+    recovered.end = (name, at);
     segment.end = at;
     Ok(())
-}
-
-/// Whether nothing was ever written where the next batch goes.
-fn is_blank<F: DiskFile>(segment: &Segment<F>, window: &mut Window, at: u64) -> io::Result<bool> {
-    let bytes = window.bytes(&segment.file, at, HEADER_BYTES, segment.bytes_max())?;
-    Ok(bytes.iter().take(HEADER_BYTES).all(|byte| *byte == 0))
 }
 
 #[cfg(test)]
