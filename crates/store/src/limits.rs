@@ -10,8 +10,6 @@ pub const SEGMENT_BYTES_MAX: u32 = 64 * 1024 * 1024;
 pub const SEGMENTS_MAX: u32 = 1 << 18;
 /// Bytes written ahead of the log in one go.
 pub const PREWRITE_BYTES: u32 = 4 * 1024 * 1024;
-/// Bytes kept on a full disk for batches that only delete.
-pub const RESERVE_BYTES: u32 = 1024 * 1024;
 /// Free segment files kept for the next turn. More: removed.
 pub const FREE_SEGMENTS_MAX: usize = 1;
 /// Bytes of a key. Longer: `TooLarge`.

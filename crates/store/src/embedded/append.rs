@@ -75,9 +75,6 @@ impl<D: Disk> Embedded<D> {
 
     /// Makes the newest segment one that holds `bytes` more, and always a seal after them.
     fn make_room(&mut self, bytes: u64, fate: Fate) -> Result<(), AppendError> {
-        if fate == Fate::Grows && self.free.is_empty() {
-            self.restock()?;
-        }
         let need = bytes + MARKER + MARKER;
         let head = self.head();
         if head.end + need > u64::from(head.header.segment_bytes) {
@@ -89,7 +86,40 @@ impl<D: Disk> Embedded<D> {
                 self.begin_segment()?;
                 self.prewrite(need)
             }
+            Ok(()) if fate == Fate::Grows => self.keep_reserve(need),
             done => done,
+        }
+    }
+
+    /// Sees to it that, after `need` bytes more, a whole segment's worth of room is written ahead, here and in a free
+    /// file: with it the oldest segment can be moved on a full disk too, and deletes never find the door shut. A short
+    /// log needs no more than its own length.
+    pub(super) fn keep_reserve(&mut self, need: u64) -> Result<(), AppendError> {
+        let kept = self.try_keep_reserve(need);
+        self.is_tight = kept.is_err();
+        kept
+    }
+
+    fn try_keep_reserve(&mut self, need: u64) -> Result<(), AppendError> {
+        let segment_bytes = u64::from(self.settings.segment_bytes);
+        let wanted = segment_bytes.min(self.log_bytes());
+        loop {
+            let head = self.head();
+            let here = head.len.saturating_sub(head.end + need);
+            let free: u64 = self.free.iter().map(|spare| spare.len).sum();
+            if here + free >= wanted {
+                return Ok(());
+            }
+            if self.free.is_empty() {
+                let spare = self.create()?;
+                self.free.push_back(spare);
+            }
+            let ahead = u64::from(self.settings.prewrite_bytes.max(1));
+            let spare = self.free.back_mut().expect("just made");
+            let until = segment_bytes.max(spare.len + 1).min(spare.len + ahead);
+            let written = write_zeros(&spare.file, spare.len, until).and_then(|()| spare.file.sync());
+            written.map_err(Failed::to("extend", &name(spare.slot))).map_err(AppendError::of)?;
+            spare.len = until;
         }
     }
 
@@ -127,17 +157,16 @@ impl<D: Disk> Embedded<D> {
         let header = Header { point, segment_bytes: self.settings.segment_bytes };
         let ready = write_header(&spare, &header);
         if let Err(error) = ready.and_then(|()| self.write_batch(&mut Batch::new(), self.point, true)) {
-            // Two files with one generation would be refused at the next start.
-            blank_header(&spare)?;
+            // The log goes on where it is, and another file may be the next one: two with one generation would be
+            // refused at the next start. After any other failure nothing goes on, and the seal may be there.
+            if matches!(error, AppendError::Full(_)) {
+                blank_header(&spare)?;
+            }
             self.free.push_front(spare);
             return Err(error);
         }
         self.push_segment(spare, header);
-        match self.restock() {
-            // Nothing to spare: who wants to put something will be told.
-            Err(AppendError::Full(_)) => Ok(()),
-            done => done,
-        }
+        Ok(())
     }
 
     /// Makes a file the newest segment. Its header is on the disk.
@@ -165,25 +194,6 @@ impl<D: Disk> Embedded<D> {
             let Some(spare) = self.free.pop_back() else { break };
             let name = name(spare.slot);
             self.disk.remove(&name).map_err(Failed::to("remove", &name))?;
-        }
-        Ok(())
-    }
-
-    /// Keeps one free file, so that there is always one to go on in.
-    pub(super) fn restock(&mut self) -> Result<(), AppendError> {
-        if self.free.is_empty() {
-            let mut spare = self.create()?;
-            let wanted = u64::from(self.settings.reserve_bytes.min(self.settings.segment_bytes));
-            let name = name(spare.slot);
-            let made = write_zeros(&spare.file, 0, wanted).and_then(|()| spare.file.sync());
-            if let Err(error) = made {
-                let error = AppendError::of(Failed::to("extend", &name)(error));
-                // What could not be completed is of no use. If it stays, it is a free file after the next start.
-                drop(self.disk.remove(&name));
-                return Err(error);
-            }
-            spare.len = wanted;
-            self.free.push_back(spare);
         }
         Ok(())
     }

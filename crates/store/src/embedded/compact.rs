@@ -81,7 +81,7 @@ impl<D: Disk> Embedded<D> {
         let segment = u64::from(self.settings.segment_bytes);
         let is_long = self.log_bytes() > live + live / 2 + segment + segment / 2;
         // On a full disk every byte counts.
-        let is_tight = self.free.is_empty() && self.garbage() > 0;
+        let is_tight = self.is_tight && self.garbage() > 0;
         self.log.len() > 1 && self.point.tail <= self.cleaner.last && (is_long || is_tight)
     }
 

@@ -47,8 +47,6 @@ pub struct Settings {
     pub segment_bytes: u32,
     /// Bytes written ahead in one go, so that a sync need not wait for the file system's own notes.
     pub prewrite_bytes: u32,
-    /// Bytes kept on a full disk for batches without puts.
-    pub reserve_bytes: u32,
     /// A number that nobody outside can guess: without it a message body could be made to look like the end of a batch.
     /// The caller gives it, because nothing here is left to chance.
     pub salt: u64,
@@ -56,12 +54,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            segment_bytes: limits::SEGMENT_BYTES,
-            prewrite_bytes: limits::PREWRITE_BYTES,
-            reserve_bytes: limits::RESERVE_BYTES,
-            salt: 0,
-        }
+        Self { segment_bytes: limits::SEGMENT_BYTES, prewrite_bytes: limits::PREWRITE_BYTES, salt: 0 }
     }
 }
 
@@ -72,7 +65,7 @@ pub struct Embedded<D: Disk> {
     settings: Settings,
     /// From the oldest segment that counts to the one that is written to. Never empty.
     log: VecDeque<Segment<D::File>>,
-    /// Files for the next segments. The first of them is the reserve: only what frees room may take the last one.
+    /// Files for the next segments; what is written ahead in them is the reserve.
     free: VecDeque<Spare<D::File>>,
     /// The generation of the segment in each file; 0 if the file is free or does not exist.
     generations: Vec<u64>,
@@ -81,6 +74,8 @@ pub struct Embedded<D: Disk> {
     point: Point,
     cleaner: Cleaner,
     window: Window,
+    /// The last attempt to keep the reserve found no room.
+    is_tight: bool,
     /// Why nothing works any more.
     broken: Option<String>,
 }
@@ -207,7 +202,7 @@ impl<D: Disk> Store for Embedded<D> {
             keyed: self.tables.keyed_len(),
             live_bytes: self.tables.live_bytes(),
             disk_bytes: self.disk_bytes(),
-            is_tight: self.free.is_empty(),
+            is_tight: self.is_tight,
         }
     }
 }

@@ -51,6 +51,7 @@ impl<D: Disk> Embedded<D> {
             point: replayed.point,
             cleaner: Cleaner::default(),
             window,
+            is_tight: false,
             broken: None,
         };
         for segment in replayed.log {
@@ -76,7 +77,7 @@ impl<D: Disk> Embedded<D> {
             store.put_up_sign()?;
         }
         store.trim_free()?;
-        match store.restock() {
+        match store.keep_reserve(0) {
             Err(AppendError::Full(_)) | Ok(()) => Ok((store, recovered)),
             Err(error) => Err(error.into_failed().into()),
         }

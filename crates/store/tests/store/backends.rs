@@ -5,8 +5,7 @@ use turno_store::disk::{FsDisk, SimDisk};
 use turno_store::{Embedded, Mem, MemMedium, Settings, Store};
 
 /// Small segments, so that a handful of batches fills several.
-pub(crate) const SMALL: Settings =
-    Settings { segment_bytes: 8 * 1024, prewrite_bytes: 2 * 1024, reserve_bytes: 2 * 1024, salt: 7 };
+pub(crate) const SMALL: Settings = Settings { segment_bytes: 8 * 1024, prewrite_bytes: 2 * 1024, salt: 7 };
 
 /// A place to keep records, which outlives the store that is opened on it.
 pub(crate) trait Backend {

@@ -6,7 +6,7 @@ use turno_store::{Batch, CommitNo, Embedded, RecordNo, Settings, Space, Store};
 
 use crate::model::{Contents, commit};
 
-const TINY: Settings = Settings { segment_bytes: 4 * 1024, prewrite_bytes: 1024, reserve_bytes: 1024, salt: 3 };
+const TINY: Settings = Settings { segment_bytes: 4 * 1024, prewrite_bytes: 1024, salt: 3 };
 const MANNERS: [Crash; 4] = [Crash::Dropped, Crash::Kept, Crash::Subset, Crash::Torn];
 
 /// What was true when a commit was confirmed.
@@ -41,6 +41,9 @@ fn workload(seed: u64) -> Workload {
     for _ in 0..24 + rng.below(16) {
         let mut batch = Batch::new();
         for _ in 0..rng.below(6) {
+            if batch.len() > 900 {
+                break;
+            }
             let old = contents.numbered.keys().nth(rng.below(1 + contents.numbered.len() as u64) as usize).copied();
             match (rng.below(7), old) {
                 (0 | 1 | 4, Some(old)) => batch.delete(RecordNo(old)),

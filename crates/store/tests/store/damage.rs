@@ -84,7 +84,10 @@ fn a_flipped_bit_in_the_newest_segment_is_refused_if_batches_follow() {
     let name = segment(&files, newest(&files));
     let mut files = files.clone();
     files.get_mut(&name).unwrap()[512 + 20] ^= 1;
-    assert_eq!(refused(&files), format!("{name} is damaged at byte 512: a batch is not whole, and later batches follow"));
+    assert_eq!(
+        refused(&files),
+        format!("{name} is damaged at byte 512: a batch is not whole, and later batches follow")
+    );
 }
 
 #[test]
