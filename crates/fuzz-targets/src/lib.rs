@@ -9,12 +9,18 @@ mod engine_ops;
 mod names;
 mod native_frame;
 mod session;
+mod store_ops;
+mod store_record;
+mod store_recovery;
 
 pub use config_file::config_file;
 pub use engine_ops::engine_ops;
 pub use names::names;
 pub use native_frame::native_frame;
 pub use session::session;
+pub use store_ops::store_ops;
+pub use store_record::store_record;
+pub use store_recovery::store_recovery;
 
 /// What a target is: any bytes are fine, a panic is a finding.
 pub type Target = fn(&[u8]);
@@ -26,4 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("engine_ops", engine_ops),
     ("config_file", config_file),
     ("names", names),
+    ("store_record", store_record),
+    ("store_recovery", store_recovery),
+    ("store_ops", store_ops),
 ];

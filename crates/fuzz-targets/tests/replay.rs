@@ -52,6 +52,21 @@ fn names() {
     replay("names");
 }
 
+#[test]
+fn store_record() {
+    replay("store_record");
+}
+
+#[test]
+fn store_recovery() {
+    replay("store_recovery");
+}
+
+#[test]
+fn store_ops() {
+    replay("store_ops");
+}
+
 /// A target without a test of its own, or without a program for the fuzzer, would never run.
 #[test]
 fn every_target_has_a_corpus_and_a_program() {

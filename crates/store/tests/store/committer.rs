@@ -287,7 +287,7 @@ fn a_committer_that_falls_behind_says_so() {
         rig.committer.batch().put(Space(1), RecordNo(number), &[0; 1 << 20]);
         rig.committer.end_group();
         rig.committer.submit();
-        assert!(number < 2 * WAITING_BYTES_MAX as u64 >> 20);
+        assert!(number < (2 * WAITING_BYTES_MAX as u64) >> 20);
     }
     (0..number).for_each(|_| _ = go.send(()));
     rig.wait(Ticket(number));

@@ -1,4 +1,5 @@
 //! The store's promises, held against every backend, and against power cuts.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test, in its setting up too")]
 
 mod backends;
 mod committer;
