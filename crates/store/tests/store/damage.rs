@@ -200,6 +200,50 @@ fn a_message_that_looks_like_a_batch_changes_nothing() {
     assert!(numbers(&mut store).into_iter().eq(0..200));
 }
 
+/// Writes a record's checksum anew.
+fn seal(record: &mut [u8]) {
+    let len = u32::from_le_bytes(record[..4].try_into().unwrap()) as usize;
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..len]);
+    record[4..8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Half of one batch and half of another that once began at the same place: each record is sound, the batch is not.
+#[test]
+fn a_batch_of_records_that_do_not_belong_together_is_none() {
+    let mut files = several();
+    let (name, end) = open(&files).unwrap().1.end;
+    let bytes = files.get_mut(&name).unwrap();
+    let text = b"record 199 ";
+    let at = bytes.windows(text.len()).position(|bytes| bytes == text).unwrap() - 24;
+    bytes[at + 24..at + 35].copy_from_slice(b"RECORD 199 ");
+    seal(&mut bytes[at..]);
+    let (mut store, recovered) = open(&files).unwrap();
+    assert!(numbers(&mut store).into_iter().eq(0..199));
+    assert!(recovered.end.1 < end);
+}
+
+/// A batch with the right number that was written in another life of the file, or by somebody else.
+#[test]
+fn a_batch_of_another_generation_or_salt_is_none() {
+    for (at, counts) in [(16, false), (24, false), (88, true)] {
+        let mut files = several();
+        let (name, end) = open(&files).unwrap().1.end;
+        let end = end as usize;
+        let bytes = files.get_mut(&name).unwrap();
+        bytes.resize(bytes.len().max(end + 96), 0);
+        let mut marker = bytes[end - 96..end].to_vec();
+        let batch = u64::from_le_bytes(marker[32..40].try_into().unwrap()) + 1;
+        marker[32..40].copy_from_slice(&batch.to_le_bytes());
+        marker[72..84].fill(0);
+        // The last bytes mean nothing: changing them shows that the batch counts otherwise.
+        marker[at] ^= 1;
+        seal(&mut marker);
+        bytes[end..end + 96].copy_from_slice(&marker);
+        let (_, recovered) = open(&files).unwrap();
+        assert_eq!(recovered.end.1 as usize, if counts { end + 96 } else { end }, "byte {at}");
+    }
+}
+
 #[test]
 fn segments_of_another_size_are_read() {
     let disk = SimDisk::with_files(several());
