@@ -91,31 +91,37 @@ impl Engine {
         while self.dispatch_one(queue, out) {}
     }
 
-    /// Hands out the head of a queue, if it is anyone's turn.
+    /// Hands out the head of a queue, if it is anyone's turn. A head that is too late ends and the next one takes
+    /// its place: the queue has its turn all the same.
     fn dispatch_one(&mut self, number: u32, out: &mut impl Sink) -> bool {
         if self.drain.is_some() {
             return false;
         }
-        let Some(head) = self.queues.get(number).and_then(|queue| queue.backlog.head()) else { return false };
-        if self.messages[head].past_deadline(self.now) {
-            self.expire_waiting(head, out);
+        while let Some(queue) = self.queues.get(number)
+            && let Some(head) = queue.backlog.head()
+        {
+            let message = &self.messages[head];
+            if message.past_deadline(self.now) {
+                self.expire_waiting(head, out);
+                continue;
+            }
+            let cost = u32::from(message.cost);
+            let Some(consumer) = self.pick(number, cost) else {
+                self.reserve(number, cost);
+                return false;
+            };
+            self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
+            self.stats.ready -= 1;
+            self.note_waiting(number);
+            self.hand_over(head, consumer, out);
+            self.release_reservation(number);
+            if cost > 1 {
+                // What waited behind a costly head may fit where that did not.
+                self.agenda.push_back(Item::Queue(number));
+            }
             return true;
         }
-        let cost = u32::from(self.messages[head].cost);
-        let Some(consumer) = self.pick(number, cost) else {
-            self.reserve(number, cost);
-            return false;
-        };
-        self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
-        self.stats.ready -= 1;
-        self.note_waiting(number);
-        self.hand_over(head, consumer, out);
-        self.release_reservation(number);
-        if cost > 1 {
-            // What waited behind a costly head may fit where that did not.
-            self.agenda.push_back(Item::Queue(number));
-        }
-        true
+        false
     }
 
     /// A worker has room again: its queues are served round robin, one message each, until it is full or

@@ -202,3 +202,17 @@ fn a_worker_lost_too_late_is_a_time_out() {
     desk.clock(desk.now().plus_millis(100));
     assert_eq!(desk.leave(worker), [undelivered(client, 1, Code::TimedOut)]);
 }
+
+/// Proves I4: a head that has expired does not cost its queue the turn; the next one of the same queue takes it.
+#[test]
+fn an_expired_head_leaves_its_turn_to_the_next() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q", "other"]), desk.client());
+    assert_eq!(desk.send(client, ask(1, "q", "busy")).1, [sent(worker, "busy")]);
+    assert_eq!(desk.request(client, ask(2, "q", "late").within(500)), []);
+    assert_eq!(desk.send(client, ask(3, "q", "next")).1, []);
+    assert_eq!(desk.send(client, ask(4, "other", "other")).1, []);
+    desk.clock(desk.now().plus_millis(500));
+    assert_eq!(desk.ack(worker, "busy"), [undelivered(client, 2, Code::TimedOut), sent(worker, "next")]);
+    assert_eq!(desk.ack(worker, "next"), [sent(worker, "other").of("other")]);
+}
