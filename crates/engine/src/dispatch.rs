@@ -1,7 +1,8 @@
 //! A message meets a slot: the head of the backlog goes to the worker whose turn it is.
 //!
 //! What never happens here: a message overtaking another of its priority, a worker getting more than its
-//! slots, a message going out after its deadline.
+//! slots, a message going out after its deadline. A request that would come back after it does not go out either,
+//! if another can have the slot (see `service`).
 
 use turno_proto::model::{ConnId, MessageId, limits};
 
@@ -110,6 +111,10 @@ impl Engine {
                 self.reserve(number, cost);
                 return false;
             };
+            if queue.would_be_late(message, self.now) {
+                self.expire_waiting(head, out);
+                continue;
+            }
             self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
             self.stats.ready -= 1;
             self.note_waiting(number);

@@ -25,6 +25,7 @@ impl Engine {
             State::Held { worker, .. } => {
                 if message.wants == Wants::Reply && message.past_deadline(self.now) {
                     let queue = message.queue;
+                    self.queues.at_mut(queue).note_overrun(message, self.now);
                     self.count(queue, |counters| &mut counters.expired);
                     self.stop(index, worker, Code::TimedOut, out);
                 } else if self.settings.lease_ms.is_some() {

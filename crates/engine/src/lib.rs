@@ -12,6 +12,7 @@
 //! | `queue` | a queue: backlog, consumers, counts |
 //! | `rota`, `policy`, `crew`, `turn` | whose turn it is |
 //! | `dispatch` | a message meets a slot |
+//! | `service` | how long workers take, and which request would be late |
 //! | `worker` | register, resize, consume, leave |
 //! | `pending` | what a delivery's holder says about it |
 //! | `retry` | what happens when an attempt failed |
@@ -42,6 +43,7 @@ mod policy;
 mod queue;
 mod retry;
 mod rota;
+mod service;
 mod settings;
 mod stats;
 mod timers;

@@ -1,5 +1,6 @@
 //! What the holder of a delivery says about it. The right to settle belongs to the worker that holds it, once.
 
+use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
 use crate::chain::Lane;
@@ -67,8 +68,7 @@ impl Engine {
     ) {
         let Some(index) = self.claim(conn, delivery, true) else { return };
         self.peers.worker_mut(conn).failed += 1;
-        let queue = self.messages[index].queue;
-        self.count(queue, |counters| &mut counters.failed);
+        self.count_settled(index, |counters| &mut counters.failed);
         self.attempt_over(index, Cause::Failed { payload, permanent }, out);
     }
 
@@ -117,16 +117,21 @@ impl Engine {
         }
     }
 
-    fn settled(
-        &mut self,
-        conn: ConnId,
-        index: u32,
-        counter: impl Fn(&mut turno_proto::model::view::Counters) -> &mut u64,
-    ) {
+    fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         self.peers.worker_mut(conn).settled += 1;
-        let queue = self.messages[index].queue;
-        self.count(queue, counter);
+        self.count_settled(index, counter);
         self.finish(index, End::Settled);
+    }
+
+    /// Counts a word that settles, and how long the worker took for a request.
+    fn count_settled(&mut self, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
+        let message = &self.messages[index];
+        *counter(&mut self.stats.counters) += 1;
+        let queue = self.queues.at_mut(message.queue);
+        *counter(&mut queue.counters) += 1;
+        if message.wants == Wants::Reply {
+            queue.note_settled(message, self.now);
+        }
     }
 
     /// Slots back to the worker that holds the message, once.

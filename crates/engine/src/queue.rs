@@ -8,6 +8,7 @@ use turno_proto::model::{ConnId, QueueName};
 use crate::backlog::Backlog;
 use crate::chain::Chain;
 use crate::rota::Rota;
+use crate::service::Service;
 
 /// A worker in a queue.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct Queue {
     pub(crate) handles: u32,
     /// The worker kept free for the head of the backlog, which costs more than anyone has free.
     pub(crate) reserved: Option<ConnId>,
+    pub(crate) service: Service,
     pub(crate) counters: Counters,
 }
 
@@ -51,6 +53,7 @@ impl Queue {
             crews: Vec::new(),
             handles: 0,
             reserved: None,
+            service: Service::default(),
             counters: Counters::default(),
         }
     }

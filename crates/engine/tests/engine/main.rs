@@ -10,6 +10,7 @@ mod cancel;
 mod deadline;
 mod drain;
 mod explain;
+mod late;
 mod lease;
 mod limits;
 mod property;

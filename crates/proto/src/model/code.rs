@@ -139,7 +139,7 @@ codes! {
     // How messages end.
     TimedOut = 40, "timed_out", exit 124,
         "the deadline passed before there was a reply",
-        "no worker had room in time, or the one that had the request did not answer in time",
+        "no worker had room while enough time was left, or the one that had the request did not answer in time",
         "`turno queue show QUEUE` tells which; raise --timeout or add workers";
     NoResponder = 41, "no_responder", exit 6,
         "nobody consumes that queue",

@@ -208,7 +208,7 @@ impl World {
         let (seq, now) = (self.seqs, self.now.max(self.clock));
         let &Options { queue, cost, priority, retries, within_ms: asked_ms } = options;
         let deadline = within_ms.map(|ms| now.plus_millis(u64::from(ms)));
-        let entry = Message { priority, cost, ..Message::new(conn, seq, kind, queue, deadline) };
+        let entry = Message { priority, cost, deadline, ..Message::new(conn, seq, kind, queue, now) };
         let retries_max = if kind == Kind::NoReply { 0 } else { retries };
         self.oracle.messages.insert(seq, Message { retries: retries_max, ..entry });
         let payload = Payload::body(seq.to_string());
