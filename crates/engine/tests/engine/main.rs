@@ -13,6 +13,7 @@ mod explain;
 mod late;
 mod lease;
 mod limits;
+mod overload;
 mod property;
 mod queues;
 mod register;
