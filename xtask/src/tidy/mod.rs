@@ -11,6 +11,7 @@ mod dependencies;
 mod leftovers;
 mod lints;
 mod names;
+mod planted;
 mod text;
 mod toolchain_facts;
 mod waiting;
@@ -81,6 +82,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "unsafe-code", about: "unsafe code is forbidden for the whole workspace", check: lints::unsafe_code },
     Rule { name: "workspace-lints", about: "every crate takes the workspace's lints", check: lints::workspace_lints },
+    Rule { name: "planted-fits", about: "every planted bug can still be planted", check: planted::planted_fits },
     Rule { name: "adr-name", about: "decisions are docs/adr/NNNN-words.md, each number once", check: adr::adr_name },
     Rule {
         name: "architecture-map",
@@ -194,6 +196,7 @@ mod tests {
             ),
             ("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95.0\"\n"),
             ("docs/adr/1-x.md", "# X\n"),
+            ("planted/01-x.patch", "+++ b/x.rs\n@@ -1 +1 @@\n-a\n"),
             (
                 "crates/engine/Cargo.toml",
                 "[package]\nname = \"turno-engine\"\n[dependencies]\ntokio = \"1\"\n\
