@@ -5,21 +5,24 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use serde_json::{Value, json};
-use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 
-use crate::peer::{Peer, System};
+use crate::line::Line;
+use crate::process;
+use crate::report::Figures;
+use crate::system::System;
+use crate::talk::{Role, Seat, Seen};
 
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// What a load looks like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Shape {
-    pub(crate) clients: usize,
+    pub(crate) clients: u32,
     /// Unanswered messages of one client.
-    pub(crate) in_flight: usize,
-    pub(crate) workers: usize,
+    pub(crate) in_flight: u32,
+    pub(crate) workers: u32,
     pub(crate) slots: u32,
     pub(crate) body: usize,
     /// Sends, settled by ack, instead of requests.
@@ -33,83 +36,109 @@ struct Tally {
     on: Cell<bool>,
     done: Cell<u64>,
     micros: RefCell<Vec<u32>>,
+    /// The first thing that went wrong: the figures are worth nothing then.
+    failure: RefCell<Option<anyhow::Error>>,
 }
 
-/// Runs the load and says how many messages were done in how long, and how long each took.
-pub(crate) fn run(system: System, address: SocketAddr, shape: Shape) -> Result<Value> {
+impl Tally {
+    fn count(&self) {
+        self.done.set(self.done.get() + u64::from(self.on.get()));
+    }
+
+    fn fail(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.failure.borrow_mut().get_or_insert(error);
+        }
+    }
+}
+
+/// Runs the load; `pids` are the server's, for its CPU time.
+pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shape) -> Result<Figures> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default())?;
     runtime.block_on(async {
         let tally = Rc::new(Tally::default());
-        for _ in 0..shape.workers {
-            let worker = Peer::worker(system, address, shape.slots).await?;
-            tokio::task::spawn_local(work(worker, shape.sends, Rc::clone(&tally)));
+        let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
+        for number in 0..shape.workers {
+            let line = Line::open(system, address, Seat { role: works, number, slots: shape.slots }).await?;
+            let tally = Rc::clone(&tally);
+            tokio::task::spawn_local(async move { tally.fail(work(line, shape.sends, &tally).await) });
         }
-        for _ in 0..shape.clients {
-            let client = Peer::client(system, address).await?;
-            tokio::task::spawn_local(ask(client, shape, Rc::clone(&tally)));
+        for number in 0..shape.clients {
+            let line = Line::open(system, address, Seat { role: asks, number, slots: shape.in_flight }).await?;
+            let tally = Rc::clone(&tally);
+            tokio::task::spawn_local(async move { tally.fail(ask(line, shape, &tally).await) });
         }
         tokio::time::sleep(WARM_UP).await;
         tally.on.set(true);
+        let cpu = process::cpu_seconds(pids);
         let begun = Instant::now();
         tokio::time::sleep(Duration::from_secs_f64(shape.seconds)).await;
         tally.on.set(false);
         let seconds = begun.elapsed().as_secs_f64();
-        let mut micros = tally.micros.take();
-        micros.sort_unstable();
-        let at = |part: f64| micros.get(((micros.len() as f64 * part) as usize).min(micros.len().saturating_sub(1)));
-        Ok(json!({
-            "done": tally.done.get(),
-            "seconds": seconds,
-            "rate": tally.done.get() as f64 / seconds,
-            "p50_us": at(0.5),
-            "p99_us": at(0.99),
-        }))
+        let cpu = process::cpu_seconds(pids) - cpu;
+        if let Some(error) = tally.failure.take() {
+            return Err(error.context("the load broke off"));
+        }
+        figures(&tally, seconds, cpu)
     })
 }
 
-async fn work(mut worker: Peer, sends: bool, tally: Rc<Tally>) -> Result<()> {
+fn figures(tally: &Tally, seconds: f64, cpu: f64) -> Result<Figures> {
+    let done = tally.done.get() as f64;
+    if done == 0.0 {
+        bail!("nothing was done in {seconds:.1} s");
+    }
+    let mut micros = tally.micros.take();
+    micros.sort_unstable();
+    let part = |part: f64| {
+        let at = (micros.len() as f64 * part) as usize;
+        micros.get(at.min(micros.len().saturating_sub(1))).copied().map(f64::from)
+    };
+    Ok(Figures {
+        rate_per_s: Some(done / seconds),
+        p50_us: part(0.5),
+        p99_us: part(0.99),
+        cpu_us: Some(cpu * 1e6 / done),
+        ..Figures::default()
+    })
+}
+
+async fn work(mut line: Line, sends: bool, tally: &Tally) -> Result<()> {
     loop {
-        while let Some((header, range)) = worker.next() {
-            match Kind::from_number(header.kind) {
-                Some(Kind::Deliver) if sends => {
-                    worker.ack(&header);
-                    if tally.on.get() {
-                        tally.done.set(tally.done.get() + 1);
-                    }
-                }
-                Some(Kind::Deliver | Kind::Request) => worker.echo(&header, range),
-                _ => {}
+        for seen in line.seen.drain(..) {
+            // Sends are done when they are settled, requests when their reply is there.
+            if seen == Seen::Taken && sends {
+                tally.count();
             }
         }
-        worker.flush().await?;
-        worker.read().await?;
+        line.turn().await?;
     }
 }
 
-async fn ask(mut client: Peer, shape: Shape, tally: Rc<Tally>) -> Result<()> {
+async fn ask(mut line: Line, shape: Shape, tally: &Tally) -> Result<()> {
     let body = vec![7; shape.body];
-    let raw = Raw { headers: false, bytes: &body };
-    let mut asked: Vec<Instant> = vec![Instant::now(); shape.in_flight];
-    let mut free: Vec<u32> = (0..u32::try_from(shape.in_flight)?).collect();
+    let mut asked: Vec<Instant> = vec![Instant::now(); shape.in_flight as usize];
+    let mut free: Vec<u32> = (0..shape.in_flight).collect();
     loop {
-        while let Some(seq) = free.pop() {
-            asked[seq as usize] = Instant::now();
-            let message = Outgoing::new(seq, 0, raw);
-            let frame = if shape.sends { Frame::Send(message) } else { Frame::Request(message) };
-            encode(&frame, &mut client.out);
+        while let Some(tag) = free.pop() {
+            asked[tag as usize] = Instant::now();
+            line.put(tag, &body);
         }
-        client.flush().await?;
-        client.read().await?;
-        while let Some((header, _)) = client.next() {
-            if !matches!(Kind::from_number(header.kind), Some(Kind::Reply | Kind::Stored | Kind::Undelivered)) {
-                continue;
-            }
-            if tally.on.get() && !shape.sends {
-                tally.done.set(tally.done.get() + 1);
-                let micros = asked[header.seq as usize].elapsed().as_micros();
+        line.turn().await?;
+        for seen in line.seen.drain(..) {
+            let tag = match seen {
+                Seen::Done(tag) => tag,
+                Seen::Refused(tag) if shape.sends => tag,
+                Seen::Refused(_) => bail!("a request was refused"),
+                Seen::Ready | Seen::Taken => continue,
+            };
+            let since = asked.get(tag as usize).context("an answer to nothing")?;
+            if !shape.sends && tally.on.get() {
+                tally.count();
+                let micros = since.elapsed().as_micros();
                 tally.micros.borrow_mut().push(u32::try_from(micros).unwrap_or(u32::MAX));
             }
-            free.push(header.seq);
+            free.push(tag);
         }
     }
 }

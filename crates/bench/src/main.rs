@@ -1,22 +1,36 @@
-//! `cargo xtask bench`: Turno beside the limit, in the same minute, as ratios.
+//! `cargo xtask bench`: Turno beside the limit and the peers, in the same minute, as ratios.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod line;
 mod load;
-mod peer;
+mod machine;
+mod memory;
+mod native;
+mod options;
+mod peers;
+mod process;
 mod relay;
+mod report;
+mod rounds;
 mod server;
+mod spread;
+mod system;
+mod table;
+mod takeover;
+mod talk;
 mod works;
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
 
-use crate::load::Shape;
-use crate::peer::System;
-use crate::works::{Figures, Work, measure, memory};
-
-const USAGE: &str = "usage: turno-bench [W1 W2 W3 W6] [--runs N] [--json FILE]";
+use crate::options::{Options, USAGE};
+use crate::peers::install;
+use crate::report::{FORMAT, LeftOut, Report};
+use crate::spread::Dice;
+use crate::system::System;
+use crate::works::Work;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -29,96 +43,111 @@ fn main() -> ExitCode {
     }
 }
 
+/// The first word may name a part that runs as a process of its own; those are not for people.
 fn run(words: &[String]) -> Result<()> {
-    match words.first().map(String::as_str) {
-        Some("relay") => relay::run(),
-        Some("load") => {
-            let [_, system, address, shape] = words else { bail!("{USAGE}") };
-            let system = if system == "Relay" { System::Relay } else { System::Turno };
-            println!("{}", load::run(system, address.parse()?, shape_of(shape)?)?);
-            Ok(())
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let figures = match words[..] {
+        ["relay"] => return relay::run(),
+        ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
+        ["takeover", system, address] => takeover::run(named(system)?, address.parse()?)?,
+        ["memory", system, address, pids] => memory::run(named(system)?, address.parse()?, &numbers(pids)?)?,
+        ["load", system, address, pids, shape] => {
+            load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
-        _ => bench(words),
-    }
-}
-
-fn shape_of(text: &str) -> Result<Shape> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let [clients, in_flight, workers, slots, body, sends, seconds] = parts[..] else { bail!("{USAGE}") };
-    Ok(Shape {
-        clients: clients.parse()?,
-        in_flight: in_flight.parse()?,
-        workers: workers.parse()?,
-        slots: slots.parse()?,
-        body: body.parse()?,
-        sends: sends == "1",
-        seconds: seconds.parse()?,
-    })
-}
-
-fn bench(words: &[String]) -> Result<()> {
-    let (mut works, mut runs, mut file) = (Vec::new(), 7, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--runs" => runs = words.next().context(USAGE)?.parse()?,
-            "--json" => file = Some(words.next().context(USAGE)?),
-            other => works.push(Work::parse(other).context(USAGE)?),
-        }
-    }
-    if works.is_empty() {
-        works = Work::ALL.to_vec();
-    }
-    let mut results = serde_json::Map::new();
-    for work in works {
-        let result = if work == Work::W6 { memory_work()? } else { ratio_work(work, runs)? };
-        results.insert(format!("{work:?}"), result);
-    }
-    if let Some(file) = file {
-        std::fs::write(file, serde_json::to_string_pretty(&results)?)?;
-    }
+        _ => return bench(&words),
+    };
+    println!("{}", serde_json::to_string(&figures)?);
     Ok(())
 }
 
-/// Relay and Turno by turns, so that a noisy minute hits both; the ratio of each round, then their median.
-fn ratio_work(work: Work, runs: usize) -> Result<serde_json::Value> {
-    let mut rounds = Vec::new();
-    for round in 0..runs {
-        let order = if round % 2 == 0 { [System::Relay, System::Turno] } else { [System::Turno, System::Relay] };
-        let (mut relay, mut turno) = (Figures::default(), Figures::default());
-        for system in order {
-            let figures = measure(work, system)?;
-            match system {
-                System::Relay => relay = figures,
-                System::Turno => turno = figures,
+fn named(system: &str) -> Result<System> {
+    System::parse(system).with_context(|| format!("no system is called {system}"))
+}
+
+fn numbers(pids: &str) -> Result<Vec<u32>> {
+    pids.split(',').map(|pid| Ok(pid.parse()?)).collect()
+}
+
+fn bench(words: &[&str]) -> Result<()> {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let options = match Options::parse(&words) {
+        Ok(options) => options,
+        Err(what) => bail!("{what}\n{USAGE}"),
+    };
+    let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let seed = options.seed.unwrap_or(clock.as_secs());
+    // Servers inherit it; connections by the thousand need it.
+    process::raise_file_limit(0)?;
+    let mut report = Report {
+        format: FORMAT,
+        when: jiff::Timestamp::from_second(i64::try_from(clock.as_secs())?)?.to_string(),
+        machine: machine::machine(),
+        runs: options.runs,
+        seed,
+        works: Vec::new(),
+        left_out: Vec::new(),
+        fairness: None,
+    };
+    let report::Machine { cpu, cores, kernel } = &report.machine;
+    println!("{}  {cores} cores of {cpu}, Linux {kernel}; order of systems by seed {seed}", report.when);
+    let systems = systems(&options, &mut report.left_out);
+    let mut dice = Dice::new(seed);
+    for work in &options.works {
+        let result = rounds::run(*work, &systems_of(*work, &systems), options.runs, &mut dice);
+        println!("{}", table::work(&result).trim_end());
+        report.works.push(result);
+        // Written after each work, so that a run that is cut short is not lost.
+        report.fairness = rounds::fairness(&report.works);
+        write(&options, &report)?;
+    }
+    if let Some(fairness) = &report.fairness {
+        println!("\n{}", table::fairness(fairness));
+    }
+    for LeftOut { system, reason } in &report.left_out {
+        println!("{system} is left out: {reason}");
+    }
+    check_turno(&report)
+}
+
+/// Turno, and the peers if they are asked for; of those only the ones that can be had.
+fn systems(options: &Options, left_out: &mut Vec<LeftOut>) -> Vec<System> {
+    let mut systems = vec![System::Turno];
+    if options.peers {
+        for peer in System::PEERS {
+            match install::ensure(peer) {
+                Ok(()) => systems.push(peer),
+                Err(error) => {
+                    let reason = format!("{error:#}");
+                    println!("{peer} is left out: {reason}");
+                    left_out.push(LeftOut { system: peer.name().to_owned(), reason });
+                }
             }
         }
-        rounds.push((relay, turno));
     }
-    let ratio = |of: fn(&Figures) -> f64| spread(rounds.iter().map(|(relay, turno)| of(turno) / of(relay)).collect());
-    let (rate, p50, p99, cpu) = (ratio(|f| f.rate), ratio(|f| f.p50_us), ratio(|f| f.p99_us), ratio(|f| f.cpu_us));
-    println!("{work:?}  rate / relay's {rate}  p50 / relay's {p50}  p99 / relay's {p99}  CPU / relay's {cpu}");
-    for (name, figures) in
-        [("relay", rounds.last().map(|round| round.0)), ("turno", rounds.last().map(|round| round.1))]
-    {
-        if let Some(Figures { rate, p50_us, p99_us, cpu_us }) = figures {
-            println!(
-                "    last round of {name}: {rate:.0}/s, p50 {p50_us} us, p99 {p99_us} us, CPU {cpu_us:.2} us each"
-            );
+    systems
+}
+
+/// W7 has beanstalkd for its measure, so it stands beside Turno there whenever it can be had for nothing.
+fn systems_of(work: Work, systems: &[System]) -> Vec<System> {
+    let mut systems = systems.to_vec();
+    if work == Work::W7 && !systems.contains(&System::Beanstalkd) && install::is_there(System::Beanstalkd) {
+        systems.push(System::Beanstalkd);
+    }
+    systems
+}
+
+fn write(options: &Options, report: &Report) -> Result<()> {
+    let Some(file) = &options.json else { return Ok(()) };
+    std::fs::write(file, serde_json::to_string_pretty(report)? + "\n").with_context(|| format!("cannot write {file}"))
+}
+
+/// A peer may fail; Turno may not.
+fn check_turno(report: &Report) -> Result<()> {
+    for work in &report.works {
+        let turno = work.systems.iter().find(|one| one.name == System::Turno.name());
+        if let Some(failure) = turno.and_then(|one| one.failure.as_ref()) {
+            bail!("turno failed in {}, {failure}", work.work);
         }
     }
-    Ok(json!({"runs": runs, "rate": rate, "p50": p50, "p99": p99, "cpu": cpu}))
-}
-
-fn memory_work() -> Result<serde_json::Value> {
-    let (connection, message) = memory()?;
-    println!("W6  {:.2} KiB per idle connection  {message:.0} bytes per queued message of 256", connection / 1024.0);
-    Ok(json!({"connection_bytes": connection, "message_bytes": message}))
-}
-
-/// Median, and the lowest and highest beside it.
-fn spread(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    format!("{:.2} ({:.2} to {:.2})", at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
+    Ok(())
 }

@@ -156,10 +156,10 @@ impl State {
                 break;
             }
             let (word, to) = match Kind::from_number(header.kind) {
+                // It goes back to the worker, which then knows that requests will find it.
                 Some(Kind::Register) => {
                     self.workers.push(index);
-                    used += HEADER_LEN + length;
-                    continue;
+                    (header.word as usize, index)
                 }
                 Some(Kind::Reply) => (0, header.word as usize),
                 _ => {

@@ -1,73 +1,120 @@
-//! A server under test: its own process, its CPU time from the process table, its end by its id.
+//! A server under test: its own process on loopback, with a folder of its own, ended by its id.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::peer::System;
+use crate::peers::{self, Launch};
+use crate::process;
+use crate::system::System;
+
+/// RabbitMQ takes seconds; nobody takes longer.
+const START_MAX: Duration = Duration::from_secs(90);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Server {
-    child: Child,
+    /// The server itself last; before it what it needs.
+    children: Vec<Child>,
     pub(crate) address: SocketAddr,
     data: PathBuf,
 }
 
 impl Server {
-    /// Starts it on a free port of loopback; `pinned` to the first core.
+    /// Starts it on a free port; `pinned` to the first core. It takes connections once this returns.
     pub(crate) fn start(system: System, pinned: bool) -> Result<Self> {
-        let own = std::env::current_exe()?;
-        let data = std::env::temp_dir().join(format!("turno-bench-{}", std::process::id()));
-        let mut command = program(
-            match system {
-                System::Relay => own.clone(),
-                System::Turno => own.with_file_name("turno"),
-            },
-            pinned,
-        );
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let data = std::env::temp_dir().join(format!("turno-bench-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&data)?;
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // Whatever goes wrong from here on, what was started is ended.
+        let mut server = Self { children: Vec::new(), address: unknown, data };
         match system {
-            System::Relay => command.arg("relay"),
-            System::Turno => command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(&data),
+            System::Relay | System::Turno => server.start_own(system, pinned)?,
+            peer => server.start_peer(peer, pinned)?,
+        }
+        Ok(server)
+    }
+
+    /// Ours say where they listen.
+    fn start_own(&mut self, system: System, pinned: bool) -> Result<()> {
+        let own = std::env::current_exe()?;
+        let mut command = if system == System::Relay {
+            let mut command = program(own, pinned);
+            command.arg("relay");
+            command
+        } else {
+            let mut command = program(own.with_file_name("turno"), pinned);
+            command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);
+            command
         };
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("cannot start the server")?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start the server")?;
+        let output = child.stdout.take().context("piped")?;
+        self.children.push(child);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().context("piped")?).read_line(&mut line)?;
-        let address = match system {
-            System::Relay => line.trim().to_owned(),
-            System::Turno => {
-                let ready: serde_json::Value = serde_json::from_str(&line).context("the broker's ready line")?;
-                ready["native"].as_str().context("a native address")?.to_owned()
-            }
+        BufReader::new(output).read_line(&mut line)?;
+        let address = if system == System::Relay {
+            line.trim().to_owned()
+        } else {
+            let ready: serde_json::Value = serde_json::from_str(&line).context("the broker's ready line")?;
+            ready["native"].as_str().context("a native address")?.to_owned()
         };
-        Ok(Self { child, address: address.parse()?, data })
+        self.address = address.parse()?;
+        Ok(())
     }
 
-    /// Seconds of CPU it has used so far.
-    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        // utime and stime, in ticks of a hundredth of a second on every Linux we run on.
-        Ok((ticks(11) + ticks(12)) / 100.0)
+    /// Peers are told where to listen, and are there once they do.
+    fn start_peer(&mut self, system: System, pinned: bool) -> Result<()> {
+        let [port, mapper, other] = free_ports()?;
+        self.address.set_port(port);
+        let launch = Launch { port, more_ports: [mapper, other], data: self.data.clone(), pinned };
+        let log = self.data.join("output");
+        for mut command in peers::commands(system, &launch) {
+            let output = File::options().create(true).append(true).open(&log)?;
+            command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).current_dir(&self.data);
+            let started = command.spawn();
+            self.children.push(started.with_context(|| format!("cannot start the server of {system}"))?);
+        }
+        let begun = Instant::now();
+        while TcpStream::connect(self.address).is_err() {
+            let ended = match self.children.last_mut() {
+                Some(child) => child.try_wait()?,
+                None => None,
+            };
+            if let Some(status) = ended {
+                bail!("the server of {system} ended: {status}: {}", last_line(&log));
+            }
+            if begun.elapsed() > START_MAX {
+                bail!("the server of {system} does not listen: {}", last_line(&log));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
     }
 
-    /// Bytes of memory it holds.
-    pub(crate) fn memory_bytes(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
-        let kib: u64 = line.split_whitespace().nth(1).context("VmRSS")?.parse()?;
-        Ok(kib * 1024)
+    /// The ids of the server's processes.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.children.last().map(|child| process::tree(child.id())).unwrap_or_default()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to be done about either.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in self.children.iter_mut().rev() {
+            // The last of them are its own children, which would be left behind.
+            for pid in process::tree(child.id()) {
+                process::kill(pid);
+            }
+            let _ = child.wait();
+        }
+        // Nothing hangs on a folder that stays behind.
         let _ = std::fs::remove_dir_all(&self.data);
     }
 }
@@ -80,4 +127,19 @@ pub(crate) fn program(path: PathBuf, pinned: bool) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).arg(path);
     command
+}
+
+/// Ports that nobody listens on, told apart by being held together.
+fn free_ports() -> Result<[u16; 3]> {
+    let listeners = [0; 3].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(listeners) {
+        *port = listener?.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
 }

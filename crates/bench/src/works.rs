@@ -1,13 +1,13 @@
-//! The works: what is measured, and how one round of it goes.
+//! The works: what is measured, what Turno must reach in each, and how one round of one system goes.
 
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use crate::load::Shape;
-use crate::peer::{Peer, System};
+use crate::report::{Figures, SystemResult, Verdict};
 use crate::server::{Server, program};
+use crate::system::System;
 
 /// One measured load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,90 +20,190 @@ pub(crate) enum Work {
     W3,
     /// Memory: idle connections, and queued messages of 256 bytes.
     W6,
+    /// A killed worker's messages at another worker.
+    W7,
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 4] = [Self::W1, Self::W2, Self::W3, Self::W6];
+    pub(crate) const ALL: [Self; 5] = [Self::W1, Self::W2, Self::W3, Self::W6, Self::W7];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|work| format!("{work:?}") == word)
+        Self::ALL.into_iter().find(|work| work.name() == word)
     }
 
-    fn shape(self) -> Shape {
-        let plain = Shape { clients: 1, in_flight: 1, workers: 1, slots: 1, body: 256, sends: false, seconds: 1.5 };
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::W1 => plain,
-            Self::W2 => Shape { clients: 10, in_flight: 10, workers: 10, slots: 10, ..plain },
-            Self::W3 => Shape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain },
-            Self::W6 => Shape { seconds: 0.0, ..plain },
+            Self::W1 => "W1",
+            Self::W2 => "W2",
+            Self::W3 => "W3",
+            Self::W6 => "W6",
+            Self::W7 => "W7",
         }
     }
+
+    pub(crate) const fn about(self) -> &'static str {
+        match self {
+            Self::W1 => "request and reply, 256 bytes, one in flight, everything on one core; ratios to the relay's",
+            Self::W2 => {
+                "request and reply, 256 bytes, ten workers of ten slots, a hundred in flight; ratios to the relay's"
+            }
+            Self::W3 => {
+                "volatile queue, 256 bytes: send, take, ack; four producers, four consumers; ratios to the relay's W2"
+            }
+            Self::W6 => "memory per idle connection (10,000) and per queued message of 256 bytes (400,000)",
+            Self::W7 => "a worker that holds ten messages is killed: until all are at another; ratio to beanstalkd's",
+        }
+    }
+
+    /// Whether the relay stands beside each system.
+    pub(crate) const fn has_relay(self) -> bool {
+        matches!(self, Self::W1 | Self::W2 | Self::W3)
+    }
+
+    /// Whether the system can do it: a broker of ROUTER sockets and Redis lose what a dead worker held.
+    pub(crate) fn suits(self, system: System) -> bool {
+        match self {
+            Self::W1 | Self::W2 | Self::W3 => true,
+            Self::W6 => system != System::Relay,
+            Self::W7 => !matches!(system, System::Relay | System::Redis | System::Zmq),
+        }
+    }
+
+    /// Memory hardly differs from round to round, and takes long to fill.
+    pub(crate) fn rounds(self, runs: usize) -> usize {
+        if self == Self::W6 { 1 } else { runs }
+    }
+
+    fn shape(self) -> Option<Shape> {
+        let plain = Shape { clients: 1, in_flight: 1, workers: 1, slots: 1, body: 256, sends: false, seconds: 1.5 };
+        match self {
+            Self::W1 => Some(plain),
+            Self::W2 => Some(Shape { clients: 10, in_flight: 10, workers: 10, slots: 10, ..plain }),
+            Self::W3 => Some(Shape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain }),
+            Self::W6 | Self::W7 => None,
+        }
+    }
+
+    fn budgets(self) -> &'static [Budget] {
+        const fn at_most(figure: &'static str, most: f64, of: fn(&SystemResult) -> Option<f64>) -> Budget {
+            Budget { figure, bound: Bound::AtMost(most), of }
+        }
+        const fn at_least(figure: &'static str, least: f64, of: fn(&SystemResult) -> Option<f64>) -> Budget {
+            Budget { figure, bound: Bound::AtLeast(least), of }
+        }
+        const W1: &[Budget] = &[at_most("p50 / relay's", 1.3, |one| Some(one.ratios.p50?.median))];
+        const W2: &[Budget] = &[
+            at_least("rate / relay's", 0.7, |one| Some(one.ratios.rate?.median)),
+            at_most("CPU / relay's", 1.4, |one| Some(one.ratios.cpu?.median)),
+            at_most("p99 / relay's", 2.0, |one| Some(one.ratios.p99?.median)),
+        ];
+        const W3: &[Budget] = &[at_least("rate / relay's", 2.0, |one| Some(one.ratios.rate?.median))];
+        const W6: &[Budget] = &[
+            at_most("KiB per idle connection", 2.0, |one| Some(one.figures.connection_bytes? / 1024.0)),
+            at_most("bytes per queued message", 400.0, |one| one.figures.message_bytes),
+        ];
+        const W7: &[Budget] = &[at_most("takeover / beanstalkd's", 1.2, |one| Some(one.ratios.takeover?.median))];
+        match self {
+            Self::W1 => W1,
+            Self::W2 => W2,
+            Self::W3 => W3,
+            Self::W6 => W6,
+            Self::W7 => W7,
+        }
+    }
+
+    /// What the budget says about Turno's figures.
+    pub(crate) fn judge(self, turno: Option<&SystemResult>) -> Vec<Verdict> {
+        let verdict = |budget: &Budget| {
+            let value = turno.and_then(budget.of);
+            let met = value.map(|value| match budget.bound {
+                Bound::AtMost(most) => value <= most,
+                Bound::AtLeast(least) => value >= least,
+            });
+            let bound = match budget.bound {
+                Bound::AtMost(most) => format!("≤ {most}"),
+                Bound::AtLeast(least) => format!("≥ {least}"),
+            };
+            Verdict { figure: budget.figure.to_owned(), bound, value, met }
+        };
+        self.budgets().iter().map(verdict).collect()
+    }
 }
 
-/// What one round of one system gave.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) rate: f64,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    /// The server's CPU microseconds per message.
-    pub(crate) cpu_us: f64,
+/// One line of the budget.
+struct Budget {
+    figure: &'static str,
+    bound: Bound,
+    of: fn(&SystemResult) -> Option<f64>,
 }
 
-/// Runs one round; the relay always does requests as in [`Work::W2`] when it stands for the limit of a rate.
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// One round of one system: a fresh server, and a load in a process of its own. For a rate of queues the relay stands
+/// with what it can do, which is requests.
 pub(crate) fn measure(work: Work, system: System) -> Result<Figures> {
     let pinned = work == Work::W1;
-    let shape = match (work, system) {
-        (Work::W3, System::Relay) => Work::W2.shape(),
-        _ => work.shape(),
-    };
     let server = Server::start(system, pinned)?;
-    let before = server.cpu_seconds()?;
-    let result = load(system, &server, shape, pinned)?;
-    let cpu = server.cpu_seconds()? - before;
-    let number = |key: &str| result[key].as_f64().unwrap_or(0.0);
-    let all = number("rate") * (number("seconds") + 0.3);
-    Ok(Figures { rate: number("rate"), p50_us: number("p50_us"), p99_us: number("p99_us"), cpu_us: cpu * 1e6 / all })
-}
-
-/// The load runs as its own process.
-fn load(system: System, server: &Server, shape: Shape, pinned: bool) -> Result<Value> {
+    let address = server.address.to_string();
+    let shape = if system == System::Relay && work == Work::W3 { Work::W2.shape() } else { work.shape() };
+    let kind = match work {
+        Work::W1 | Work::W2 | Work::W3 => "load",
+        Work::W6 => "memory",
+        Work::W7 => "takeover",
+    };
     let mut command = program(std::env::current_exe()?, pinned);
-    let shape =
-        [shape.clients, shape.in_flight, shape.workers, shape.slots as usize, shape.body, usize::from(shape.sends)]
-            .map(|number| number.to_string())
-            .join(",")
-            + &format!(",{}", shape.seconds);
-    let output = command
-        .args(["load", &format!("{system:?}"), &server.address.to_string(), &shape])
-        .stderr(Stdio::inherit())
-        .output()?;
+    command.args([kind, system.name(), &address]);
+    if work != Work::W7 {
+        command.arg(server.pids().iter().map(u32::to_string).collect::<Vec<String>>().join(","));
+    }
+    if let Some(shape) = shape {
+        command.arg(serde_json::to_string(&shape)?);
+    }
+    let output =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?.wait_with_output()?;
     if !output.status.success() {
-        bail!("the load failed");
+        let text = String::from_utf8_lossy(&output.stderr);
+        bail!("{}", text.lines().last().unwrap_or("the load failed without a word"));
     }
     serde_json::from_slice(&output.stdout).context("the load's figures")
 }
 
-/// Bytes per idle connection and per queued message.
-pub(crate) fn memory() -> Result<(f64, f64)> {
-    const CONNECTIONS: usize = 5_000;
-    const MESSAGES: usize = 400_000;
-    let server = Server::start(System::Turno, false)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let before = server.memory_bytes()?;
-        let mut idle = Vec::new();
-        for _ in 0..CONNECTIONS {
-            let mut peer = Peer::connect(server.address).await?;
-            peer.greet().await?;
-            idle.push(peer);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Ratios;
+    use crate::spread::Spread;
+
+    fn turno(p50: f64) -> SystemResult {
+        let ratios = Ratios { p50: Some(Spread { median: p50, min: 0.0, max: 9.0 }), ..Ratios::default() };
+        SystemResult {
+            name: "turno".into(),
+            version: String::new(),
+            figures: Figures::default(),
+            ratios,
+            rounds: Vec::new(),
+            failure: None,
         }
-        let with_idle = server.memory_bytes()?;
-        let mut sender = Peer::client(System::Turno, server.address).await?;
-        let before_messages = server.memory_bytes()?;
-        sender.send_many(MESSAGES, 256).await?;
-        let after = server.memory_bytes()?;
-        let per = |more: u64, less: u64, count: usize| more.saturating_sub(less) as f64 / count as f64;
-        Ok((per(with_idle, before, CONNECTIONS), per(after, before_messages, MESSAGES)))
-    })
+    }
+
+    #[test]
+    fn works_have_names() {
+        for work in Work::ALL {
+            assert_eq!(Work::parse(work.name()), Some(work));
+        }
+        assert_eq!(Work::parse("W8"), None);
+    }
+
+    #[test]
+    fn budgets_are_met_or_missed_or_not_measured() {
+        let met = |result: Option<&SystemResult>| Work::W1.judge(result)[0].met;
+        assert_eq!(met(Some(&turno(1.3))), Some(true));
+        assert_eq!(met(Some(&turno(1.31))), Some(false));
+        assert_eq!(met(None), None);
+        assert_eq!(Work::W1.judge(None)[0].bound, "≤ 1.3");
+        assert_eq!(Work::W3.judge(None)[0].bound, "≥ 2");
+    }
 }

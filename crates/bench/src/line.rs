@@ -1,0 +1,79 @@
+//! A connection of the load: one read, all that follows from it, one write.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::system::System;
+use crate::talk::{Seat, Seen, Talk, talk};
+
+const READ_BYTES: usize = 64 * 1024;
+/// How long an opening may take; RabbitMQ's is the slowest.
+const OPEN_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) struct Line {
+    stream: TcpStream,
+    talk: Box<dyn Talk>,
+    inbox: Vec<u8>,
+    out: Vec<u8>,
+    /// What happened and was not looked at yet.
+    pub(crate) seen: Vec<Seen>,
+}
+
+impl Line {
+    /// Connects and goes through the opening.
+    pub(crate) async fn open(system: System, address: SocketAddr, seat: Seat) -> Result<Self> {
+        let opening = async {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let talk = talk(system, seat);
+            let mut line = Self { stream, talk, inbox: Vec::new(), out: Vec::new(), seen: Vec::new() };
+            line.talk.open(&mut line.out, &mut line.seen);
+            loop {
+                if let Some(at) = line.seen.iter().position(|seen| *seen == Seen::Ready) {
+                    line.seen.remove(at);
+                    line.flush().await?;
+                    return Ok(line);
+                }
+                line.turn().await?;
+            }
+        };
+        let opened: Result<Self> =
+            tokio::time::timeout(OPEN_MAX, opening).await.context("the opening took too long")?;
+        opened.with_context(|| format!("{system}: {:?} number {}", seat.role, seat.number))
+    }
+
+    pub(crate) fn put(&mut self, tag: u32, body: &[u8]) {
+        self.talk.put(tag, body, &mut self.out);
+    }
+
+    /// Writes what waits, waits for bytes, and takes what they hold.
+    pub(crate) async fn turn(&mut self) -> Result<()> {
+        self.flush().await?;
+        self.inbox.reserve(READ_BYTES);
+        if self.stream.read_buf(&mut self.inbox).await? == 0 {
+            bail!("the server closed the connection");
+        }
+        let used = self.talk.take(&self.inbox, &mut self.out, &mut self.seen)?;
+        self.inbox.drain(..used);
+        Ok(())
+    }
+
+    /// Writes what waits.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        self.talk.pause(&mut self.out);
+        self.stream.write_all(&self.out).await?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Gives its buffers back; for ends that have nothing to say for long.
+    pub(crate) fn rest(&mut self) {
+        self.inbox.shrink_to_fit();
+        self.out.shrink_to_fit();
+        self.seen.shrink_to_fit();
+    }
+}

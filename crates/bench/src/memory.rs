@@ -1,0 +1,83 @@
+//! W6: what idle connections and waiting messages cost a server in memory.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::line::Line;
+use crate::process;
+use crate::report::Figures;
+use crate::system::System;
+use crate::talk::{Role, Seat, Seen};
+
+const CONNECTIONS: u32 = 10_000;
+/// Open files beyond the connections.
+const SPARE_FILES: u64 = 200;
+const MESSAGES: u32 = 400_000;
+const BODY: usize = 256;
+const IN_FLIGHT: u32 = 256;
+const ALL_MAX: Duration = Duration::from_secs(300);
+/// Servers go on with what they were told a little longer than we wait for an answer.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Opens connections, then fills a queue, and looks at the server's memory before and after.
+pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
+    process::raise_file_limit(u64::from(CONNECTIONS) + SPARE_FILES)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let all = async {
+        let mut figures = Figures::default();
+        let before = settled(pids).await;
+        let mut idle = Vec::new();
+        for number in 0..CONNECTIONS {
+            let mut line = Line::open(system, address, Seat { role: Role::Idle, number, slots: 1 }).await?;
+            line.rest();
+            idle.push(line);
+        }
+        figures.connection_bytes = Some(per(settled(pids).await, before, CONNECTIONS));
+        drop(idle);
+        // The queue of the libzmq broker is our own code: its memory would say nothing about libzmq.
+        if system != System::Zmq {
+            figures.message_bytes = Some(queue(system, address, pids).await?);
+        }
+        Ok(figures)
+    };
+    runtime.block_on(async { tokio::time::timeout(ALL_MAX, all).await.context("memory took too long")? })
+}
+
+async fn queue(system: System, address: SocketAddr, pids: &[u32]) -> Result<f64> {
+    let mut line = Line::open(system, address, Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT }).await?;
+    let before = settled(pids).await;
+    fill(&mut line, MESSAGES).await?;
+    Ok(per(settled(pids).await, before, MESSAGES))
+}
+
+/// Sends so many messages and waits until all are stored.
+pub(crate) async fn fill(line: &mut Line, count: u32) -> Result<()> {
+    let body = [7; BODY];
+    let (mut sent, mut stored) = (0, 0);
+    while stored < count {
+        while sent < count && sent - stored < IN_FLIGHT {
+            line.put(sent, &body);
+            sent += 1;
+        }
+        line.turn().await?;
+        for seen in line.seen.drain(..) {
+            match seen {
+                Seen::Done(_) => stored += 1,
+                Seen::Refused(_) => bail!("a message was refused after {stored}"),
+                Seen::Ready | Seen::Taken => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn settled(pids: &[u32]) -> u64 {
+    tokio::time::sleep(SETTLE).await;
+    process::memory_bytes(pids)
+}
+
+fn per(more: u64, less: u64, count: u32) -> f64 {
+    more.saturating_sub(less) as f64 / f64::from(count)
+}

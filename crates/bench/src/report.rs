@@ -1,0 +1,203 @@
+//! What a run found, as it is written with `--json`: charts and documents are drawn from it, so names here are kept.
+//! Figures that were not measured are left out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spread::Spread;
+
+/// Changes when a name or a meaning does.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) format: u32,
+    /// When it began, in UTC.
+    pub(crate) when: String,
+    pub(crate) machine: Machine,
+    /// Rounds asked for; memory is looked at once.
+    pub(crate) runs: usize,
+    /// Of the order of systems.
+    pub(crate) seed: u64,
+    pub(crate) works: Vec<WorkResult>,
+    /// Peers that could not be measured at all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Whether the relay is the limit that it is taken for; needs W2 and Redis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fairness: Option<Fairness>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) kernel: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct LeftOut {
+    pub(crate) system: String,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Fairness {
+    /// The relay's rate over Redis' beside it, in W2.
+    pub(crate) relay_over_redis: Spread,
+    pub(crate) at_least: f64,
+    pub(crate) is_fair: bool,
+}
+
+/// One work, by all systems.
+#[derive(Debug, Serialize)]
+pub(crate) struct WorkResult {
+    /// W1, W2, …
+    pub(crate) work: String,
+    pub(crate) about: String,
+    /// The relay first, if it took part.
+    pub(crate) systems: Vec<SystemResult>,
+    pub(crate) budgets: Vec<Verdict>,
+}
+
+/// One work, by one system.
+#[derive(Debug, Serialize)]
+pub(crate) struct SystemResult {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// Medians of the rounds.
+    pub(crate) figures: Figures,
+    pub(crate) ratios: Ratios,
+    pub(crate) rounds: Vec<Round>,
+    /// Why there are fewer rounds than asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+}
+
+/// One round of one system, and what stood right beside it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Round {
+    /// From 1.
+    pub(crate) round: usize,
+    pub(crate) figures: Figures,
+    /// The relay in the same minute; none beside the relay itself, nor where it has no part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) relay: Option<Figures>,
+}
+
+/// What is measured. Units are in the names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Figures {
+    /// Requests answered, or messages settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p50_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p99_us: Option<f64>,
+    /// The server's CPU time per request or message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_us: Option<f64>,
+    /// Memory per idle connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connection_bytes: Option<f64>,
+    /// Memory per waiting message of 256 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message_bytes: Option<f64>,
+    /// From the kill of a worker to the last of its messages at another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) takeover_ms: Option<f64>,
+}
+
+/// Each round's figure over that of the relay beside it, except for `takeover`, which is over beanstalkd's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Ratios {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p50: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p99: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) takeover: Option<Spread>,
+}
+
+/// One line of the budget and whether Turno keeps to it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) figure: String,
+    /// As in "≤ 1.3".
+    pub(crate) bound: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<f64>,
+    /// None if it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) met: Option<bool>,
+}
+
+/// A figure, to be taken out of many.
+pub(crate) type Pick = fn(&Figures) -> Option<f64>;
+
+impl Figures {
+    /// The medians of several rounds, figure by figure.
+    pub(crate) fn medians(rounds: &[Self]) -> Self {
+        let median = |pick: Pick| {
+            let values: Vec<f64> = rounds.iter().filter_map(pick).collect();
+            Spread::of(&values).map(|spread| spread.median)
+        };
+        Self {
+            rate_per_s: median(|one| one.rate_per_s),
+            p50_us: median(|one| one.p50_us),
+            p99_us: median(|one| one.p99_us),
+            cpu_us: median(|one| one.cpu_us),
+            connection_bytes: median(|one| one.connection_bytes),
+            message_bytes: median(|one| one.message_bytes),
+            takeover_ms: median(|one| one.takeover_ms),
+        }
+    }
+}
+
+impl Ratios {
+    /// Of rounds with the relay beside each.
+    pub(crate) fn to_relay(rounds: &[Round]) -> Self {
+        let ratio = |pick: Pick| {
+            let of = |round: &Round| Some(pick(&round.figures)? / pick(&round.relay?)?);
+            Spread::of(&rounds.iter().filter_map(of).filter(|ratio| ratio.is_finite()).collect::<Vec<f64>>())
+        };
+        Self {
+            rate: ratio(|one| one.rate_per_s),
+            p50: ratio(|one| one.p50_us),
+            p99: ratio(|one| one.p99_us),
+            cpu: ratio(|one| one.cpu_us),
+            takeover: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(rate: f64) -> Figures {
+        Figures { rate_per_s: Some(rate), ..Figures::default() }
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let round = |number, rate, relay| Round { round: number, figures: figures(rate), relay: Some(figures(relay)) };
+        let ratios = Ratios::to_relay(&[round(1, 50.0, 100.0), round(2, 90.0, 100.0), round(3, 80.0, 100.0)]);
+        assert_eq!(ratios.rate, Some(Spread { median: 0.8, min: 0.5, max: 0.9 }));
+        assert_eq!(ratios.p50, None);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_written() {
+        let text = serde_json::to_string(&figures(2.0)).unwrap();
+        assert_eq!(text, r#"{"rate_per_s":2.0}"#);
+        assert_eq!(serde_json::from_str::<Figures>(&text).unwrap(), figures(2.0));
+        assert_eq!(Figures::medians(&[figures(1.0), figures(3.0)]), figures(2.0));
+    }
+}

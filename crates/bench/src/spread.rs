@@ -1,0 +1,87 @@
+//! Numbers of several rounds: their median and how far they lie apart; and the order of rounds.
+
+use serde::Serialize;
+
+/// Median, lowest and highest of the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// `None` if nothing was measured.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        let min = values.iter().copied().min_by(f64::total_cmp)?;
+        let max = values.iter().copied().max_by(f64::total_cmp)?;
+        Some(Self { median: median(values), min, max })
+    }
+}
+
+/// The middle one, or the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.as_slice() {
+        [] => f64::NAN,
+        sorted if sorted.len() % 2 == 1 => sorted[middle],
+        sorted => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+/// A small generator (SplitMix64): the same seed gives the same order.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.next() % (last as u64 + 1);
+            items.swap(last, usize::try_from(other).unwrap_or(last));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert!(median(&[]).is_nan());
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::of(&[2.0, 1.0, 9.0]), Some(Spread { median: 2.0, min: 1.0, max: 9.0 }));
+    }
+
+    #[test]
+    fn a_shuffle_keeps_all_and_follows_its_seed() {
+        let shuffled = |seed| {
+            let mut items: Vec<u32> = (0..20).collect();
+            Dice::new(seed).shuffle(&mut items);
+            items
+        };
+        assert_eq!(shuffled(1), shuffled(1));
+        assert_ne!(shuffled(1), shuffled(2));
+        let mut sorted = shuffled(3);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..20).collect::<Vec<u32>>());
+    }
+}
