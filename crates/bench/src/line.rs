@@ -35,10 +35,12 @@ impl Line {
             loop {
                 if let Some(at) = line.seen.iter().position(|seen| *seen == Seen::Ready) {
                     line.seen.remove(at);
-                    line.flush().await?;
+                    // It asks for nothing yet: a client that waited for replies now could not ask any more.
+                    line.write().await?;
                     return Ok(line);
                 }
-                line.turn().await?;
+                line.write().await?;
+                line.read().await?;
             }
         };
         let opened: Result<Self> =
@@ -53,6 +55,10 @@ impl Line {
     /// Writes what waits, waits for bytes, and takes what they hold.
     pub(crate) async fn turn(&mut self) -> Result<()> {
         self.flush().await?;
+        self.read().await
+    }
+
+    async fn read(&mut self) -> Result<()> {
         self.inbox.reserve(READ_BYTES);
         if self.stream.read_buf(&mut self.inbox).await? == 0 {
             bail!("the server closed the connection");
@@ -62,9 +68,13 @@ impl Line {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes what waits, and what asks for more.
     pub(crate) async fn flush(&mut self) -> Result<()> {
         self.talk.pause(&mut self.out);
+        self.write().await
+    }
+
+    async fn write(&mut self) -> Result<()> {
         self.stream.write_all(&self.out).await?;
         self.out.clear();
         Ok(())

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::report::{Fairness, SystemResult, Verdict, WorkResult};
 use crate::spread::Spread;
+use crate::system::System;
 
 /// Title of a column and what stands in it; a column in which nothing stands is left out.
 type Column = (&'static str, fn(&SystemResult) -> Option<String>);
@@ -25,12 +26,13 @@ const COLUMNS: &[Column] = &[
 
 /// One work as a table.
 pub(crate) fn work(result: &WorkResult) -> String {
-    let rounds = result.systems.iter().map(|one| one.rounds.len()).max().unwrap_or(0);
-    let (word, kinds) = if rounds == 1 { ("round", "") } else { ("rounds", ": median (lowest to highest)") };
-    let name = result.systems.iter().find(|one| one.name == "relay").map_or(rounds, |_| {
-        result.systems.iter().filter(|one| one.name != "relay").map(|one| one.rounds.len()).max().unwrap_or(0)
-    });
-    let mut text = format!("\n{}  {}; {name} {word}{kinds}\n", result.work, result.about);
+    // The relay has a round beside each of the others.
+    let others = result.systems.iter().filter(|one| one.name != System::Relay.name());
+    let rounds = match others.map(|one| one.rounds.len()).max().unwrap_or(0) {
+        1 => "1 round".to_owned(),
+        count => format!("{count} rounds: median (lowest to highest)"),
+    };
+    let mut text = format!("\n{}  {}; {rounds}\n", result.work, result.about);
     let measured: Vec<&SystemResult> = result.systems.iter().filter(|one| !one.rounds.is_empty()).collect();
     let used: Vec<&Column> = COLUMNS.iter().filter(|(_, of)| measured.iter().any(|one| of(one).is_some())).collect();
     let mut rows: Vec<Vec<String>> = vec![vec!["system".to_owned(), "version".to_owned()]];
