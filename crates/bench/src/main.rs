@@ -49,8 +49,11 @@ fn run(words: &[String]) -> Result<()> {
     let figures = match words[..] {
         ["relay"] => return relay::run(),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
-        ["takeover", system, address] => takeover::run(named(system)?, address.parse()?)?,
-        ["memory", system, address, pids] => memory::run(named(system)?, address.parse()?, &numbers(pids)?)?,
+        ["takeover", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
+        ["connections", system, address, pids] => {
+            memory::connections(named(system)?, address.parse()?, &numbers(pids)?)?
+        }
+        ["messages", system, address, pids] => memory::messages(named(system)?, address.parse()?, &numbers(pids)?)?,
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }

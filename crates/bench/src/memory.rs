@@ -21,12 +21,10 @@ const ALL_MAX: Duration = Duration::from_secs(300);
 /// Servers go on with what they were told a little longer than we wait for an answer.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Opens connections, then fills a queue, and looks at the server's memory before and after.
-pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
+/// Opens connections that say nothing, and looks at the server's memory before and after.
+pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
     process::raise_file_limit(u64::from(CONNECTIONS) + SPARE_FILES)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let all = async {
-        let mut figures = Figures::default();
+    in_time(async {
         let before = settled(pids).await;
         let mut idle = Vec::new();
         for number in 0..CONNECTIONS {
@@ -34,22 +32,26 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32]) -> Result<F
             line.rest();
             idle.push(line);
         }
-        figures.connection_bytes = Some(per(settled(pids).await, before, CONNECTIONS));
-        drop(idle);
-        // The queue of the libzmq broker is our own code: its memory would say nothing about libzmq.
-        if system != System::Zmq {
-            figures.message_bytes = Some(queue(system, address, pids).await?);
-        }
-        Ok(figures)
-    };
-    runtime.block_on(async { tokio::time::timeout(ALL_MAX, all).await.context("memory took too long")? })
+        let bytes = per(settled(pids).await, before, CONNECTIONS);
+        Ok(Figures { connection_bytes: Some(bytes), ..Figures::default() })
+    })
 }
 
-async fn queue(system: System, address: SocketAddr, pids: &[u32]) -> Result<f64> {
-    let mut line = Line::open(system, address, Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT }).await?;
-    let before = settled(pids).await;
-    fill(&mut line, MESSAGES).await?;
-    Ok(per(settled(pids).await, before, MESSAGES))
+/// Fills a queue that nobody takes from, and looks at the server's memory before and after.
+pub(crate) fn messages(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
+    in_time(async {
+        let seat = Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT };
+        let mut line = Line::open(system, address, seat).await?;
+        let before = settled(pids).await;
+        fill(&mut line, MESSAGES).await?;
+        let bytes = per(settled(pids).await, before, MESSAGES);
+        Ok(Figures { message_bytes: Some(bytes), ..Figures::default() })
+    })
+}
+
+fn in_time(work: impl Future<Output = Result<Figures>>) -> Result<Figures> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { tokio::time::timeout(ALL_MAX, work).await.context("it took too long")? })
 }
 
 /// Sends so many messages and waits until all are stored.

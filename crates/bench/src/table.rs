@@ -34,7 +34,8 @@ pub(crate) fn work(result: &WorkResult) -> String {
     };
     let mut text = format!("\n{}  {}; {rounds}\n", result.work, result.about);
     let measured: Vec<&SystemResult> = result.systems.iter().filter(|one| !one.rounds.is_empty()).collect();
-    let used: Vec<&Column> = COLUMNS.iter().filter(|(_, of)| measured.iter().any(|one| of(one).is_some())).collect();
+    let is_used = |(_, of): &&Column| measured.iter().any(|one| one.name != System::Relay.name() && of(one).is_some());
+    let used: Vec<&Column> = COLUMNS.iter().filter(is_used).collect();
     let mut rows: Vec<Vec<String>> = vec![vec!["system".to_owned(), "version".to_owned()]];
     rows[0].extend(used.iter().map(|(title, _)| (*title).to_owned()));
     for one in measured {

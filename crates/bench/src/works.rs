@@ -142,23 +142,31 @@ enum Bound {
     AtLeast(f64),
 }
 
-/// One round of one system: a fresh server, and a load in a process of its own. For a rate of queues the relay stands
-/// with what it can do, which is requests.
+/// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
 pub(crate) fn measure(work: Work, system: System) -> Result<Figures> {
-    let pinned = work == Work::W1;
-    let server = Server::start(system, pinned)?;
-    let address = server.address.to_string();
-    let shape = if system == System::Relay && work == Work::W3 { Work::W2.shape() } else { work.shape() };
-    let kind = match work {
-        Work::W1 | Work::W2 | Work::W3 => "load",
-        Work::W6 => "memory",
-        Work::W7 => "takeover",
-    };
-    let mut command = program(std::env::current_exe()?, pinned);
-    command.args([kind, system.name(), &address]);
-    if work != Work::W7 {
-        command.arg(server.pids().iter().map(u32::to_string).collect::<Vec<String>>().join(","));
+    match work {
+        Work::W1 | Work::W2 => load("load", system, work == Work::W1, work.shape()),
+        Work::W3 if system == System::Relay => measure(Work::W2, system),
+        Work::W3 => load("load", system, false, work.shape()),
+        Work::W6 => {
+            let figures = load("connections", system, false, None)?;
+            // The queue of the broker over libzmq is our own code: its memory would say nothing about libzmq.
+            let message_bytes = match system {
+                System::Zmq => None,
+                _ => load("messages", system, false, None)?.message_bytes,
+            };
+            Ok(Figures { message_bytes, ..figures })
+        }
+        Work::W7 => load("takeover", system, false, None),
     }
+}
+
+/// A fresh server, and the load in a process of its own.
+fn load(kind: &str, system: System, pinned: bool, shape: Option<Shape>) -> Result<Figures> {
+    let server = Server::start(system, pinned)?;
+    let pids = server.pids().iter().map(u32::to_string).collect::<Vec<String>>().join(",");
+    let mut command = program(std::env::current_exe()?, pinned);
+    command.args([kind, system.name(), &server.address.to_string(), &pids]);
     if let Some(shape) = shape {
         command.arg(serde_json::to_string(&shape)?);
     }
