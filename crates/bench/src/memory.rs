@@ -18,8 +18,11 @@ const MESSAGES: u32 = 400_000;
 const BODY: usize = 256;
 const IN_FLIGHT: u32 = 256;
 const ALL_MAX: Duration = Duration::from_secs(300);
-/// Servers go on with what they were told a little longer than we wait for an answer.
-const SETTLE: Duration = Duration::from_millis(300);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const LOOKS_MAX: u32 = 100;
+/// So many looks in a row that differ by less than a two-hundredth are enough.
+const CALM_LOOKS: u32 = 5;
+const CALM_PART: u64 = 200;
 
 /// Opens connections that say nothing, and looks at the server's memory before and after.
 pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
@@ -75,9 +78,21 @@ pub(crate) async fn fill(line: &mut Line, count: u32) -> Result<()> {
     Ok(())
 }
 
+/// The server's memory once it stays as it is: what was told to a server keeps it busy for a while, and some give back
+/// much of what they took at first.
 async fn settled(pids: &[u32]) -> u64 {
-    tokio::time::sleep(SETTLE).await;
-    process::memory_bytes(pids)
+    let mut last = process::memory_bytes(pids);
+    let mut calm = 0;
+    for _ in 0..LOOKS_MAX {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let now = process::memory_bytes(pids);
+        calm = if now.abs_diff(last) <= last / CALM_PART { calm + 1 } else { 0 };
+        last = now;
+        if calm == CALM_LOOKS {
+            break;
+        }
+    }
+    last
 }
 
 fn per(more: u64, less: u64, count: u32) -> f64 {
