@@ -201,20 +201,26 @@ Options:
   -h, --help     show this";
 
 const BENCH_USAGE: &str = "\
-Usage: cargo xtask bench [W1 W2 W3 W6] [--runs <n>] [--json <file>]
+Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--json <file>]
 
-Measures works of docs/requirements.md: Turno and a raw two-hop relay of our
-own by turns, each in its own process, and prints the ratios with their spread.
-Timings belong here and never into tests.
+Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
+own, each in its own process, and prints the ratios with their spread and what
+the budget says. Each round takes the systems in another order, each with the
+relay right beside it. Timings belong here and never into tests.
 
   W1  request and reply, one in flight, everything on one core
   W2  request and reply, ten workers of ten slots, a hundred in flight
   W3  volatile queue: send, take, ack; four producers, four consumers
-  W6  memory per idle connection and per queued message
+  W6  memory per idle connection and per queued message, one round
+  W7  a worker is killed: until its ten messages are at another; beside
+      beanstalkd if that is installed
 
 Options:
+  --peers        beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ
+                 too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
-  --json <file>  write the figures there too
+  --seed <n>     of the order of systems (the clock)
+  --json <file>  write the report there too
   -h, --help     show this";
 
 const STEPS_USAGE: &str = "\

@@ -1,5 +1,7 @@
 //! Rounds: every system once in each, in an order that changes, with the relay right beside each.
 
+use std::io::IsTerminal as _;
+
 use crate::peers::install;
 use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
 use crate::spread::{Dice, Spread};
@@ -25,14 +27,14 @@ pub(crate) fn run(work: Work, systems: &[System], runs: usize, dice: &mut Dice) 
     for round in 1..=runs {
         dice.shuffle(&mut entries);
         for entry in entries.iter_mut().filter(|entry| entry.failure.is_none()) {
-            eprint!("\r\x1b[K{} round {round} of {runs}: {}", work.name(), entry.system);
+            progress(&format!("{} round {round} of {runs}: {}", work.name(), entry.system));
             match measure_beside_relay(work, entry.system, dice) {
                 Ok((figures, relay)) => entry.rounds.push(Round { round, figures, relay }),
                 Err(error) => entry.failure = Some(format!("round {round}: {error:#}")),
             }
         }
     }
-    eprint!("\r\x1b[K");
+    progress("");
     entries.sort_by_key(|entry| entry.system);
     let beanstalkd: Vec<Round> = entries
         .iter()
@@ -54,6 +56,13 @@ pub(crate) fn fairness(works: &[WorkResult]) -> Option<Fairness> {
     let relay_over_redis = Spread::of(&redis.rounds.iter().filter_map(of).collect::<Vec<f64>>())?;
     let is_fair = relay_over_redis.median >= RELAY_OVER_REDIS;
     Some(Fairness { relay_over_redis, at_least: RELAY_OVER_REDIS, is_fair })
+}
+
+/// One line that the next one takes the place of, if somebody is looking.
+fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{text}");
+    }
 }
 
 fn measure_beside_relay(work: Work, system: System, dice: &mut Dice) -> anyhow::Result<(Figures, Option<Figures>)> {
