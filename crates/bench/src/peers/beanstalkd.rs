@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::Launch;
-use crate::talk::{ADDRESS_LEN, Role, Seat, Seen, Talk, address, addressed, decimal, text_line};
+use crate::talk::{Role, Seat, Seen, Talk, address, addressed, decimal, text_line};
 
 /// Seconds a job may be held.
 const HOLD_SECONDS: u32 = 600;
@@ -148,7 +148,6 @@ impl Talk for Beanstalkd {
 }
 
 fn put(out: &mut Vec<u8>, parts: &[&[u8]]) {
-    debug_assert!(parts.len() == 1 || parts.first().is_some_and(|part| part.len() == ADDRESS_LEN));
     // Writing to a vector cannot fail.
     let _ = write!(out, "put 0 0 {HOLD_SECONDS} {}\r\n", parts.iter().map(|part| part.len()).sum::<usize>());
     for part in parts {
