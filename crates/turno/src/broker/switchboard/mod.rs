@@ -148,11 +148,12 @@ impl<D: Desk> Switchboard<D> {
         }
     }
 
-    /// Looks at every connection: who is silent, who reads nothing, who has had its farewell. Due a few times a
-    /// second.
+    /// Looks at every connection: who is silent, who reads nothing, who has had its farewell, who needs no buffer. Due
+    /// a few times a second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
         for line in self.lines.iter_mut() {
+            line.rest();
             if !line.wants_reading(out_bytes_pause) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
                 line.session.heard(now);
