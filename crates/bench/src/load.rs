@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::line::Line;
 use crate::process;
 use crate::report::Figures;
+use crate::spread::percentile;
 use crate::system::System;
 use crate::talk::{Role, Seat, Seen};
+use crate::tasks::{Failure, block_on};
 
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -36,37 +38,29 @@ struct Tally {
     on: Cell<bool>,
     done: Cell<u64>,
     micros: RefCell<Vec<u32>>,
-    /// The first thing that went wrong: the figures are worth nothing then.
-    failure: RefCell<Option<anyhow::Error>>,
+    failure: Failure,
 }
 
 impl Tally {
     fn count(&self) {
         self.done.set(self.done.get() + u64::from(self.on.get()));
     }
-
-    fn fail(&self, result: Result<()>) {
-        if let Err(error) = result {
-            self.failure.borrow_mut().get_or_insert(error);
-        }
-    }
 }
 
 /// Runs the load; `pids` are the server's, for its CPU time.
 pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shape) -> Result<Figures> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default())?;
-    runtime.block_on(async {
+    block_on(async {
         let tally = Rc::new(Tally::default());
         let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
         for number in 0..shape.workers {
             let line = Line::open(system, address, Seat { role: works, number, slots: shape.slots }).await?;
             let tally = Rc::clone(&tally);
-            tokio::task::spawn_local(async move { tally.fail(work(line, shape.sends, &tally).await) });
+            tokio::task::spawn_local(async move { tally.failure.keep(work(line, shape.sends, &tally).await) });
         }
         for number in 0..shape.clients {
             let line = Line::open(system, address, Seat { role: asks, number, slots: shape.in_flight }).await?;
             let tally = Rc::clone(&tally);
-            tokio::task::spawn_local(async move { tally.fail(ask(line, shape, &tally).await) });
+            tokio::task::spawn_local(async move { tally.failure.keep(ask(line, shape, &tally).await) });
         }
         tokio::time::sleep(WARM_UP).await;
         tally.on.set(true);
@@ -76,9 +70,7 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shap
         tally.on.set(false);
         let seconds = begun.elapsed().as_secs_f64();
         let cpu = process::cpu_seconds(pids) - cpu;
-        if let Some(error) = tally.failure.take() {
-            return Err(error.context("the load broke off"));
-        }
+        tally.failure.check().context("the load broke off")?;
         figures(&tally, seconds, cpu)
     })
 }
@@ -90,14 +82,10 @@ fn figures(tally: &Tally, seconds: f64, cpu: f64) -> Result<Figures> {
     }
     let mut micros = tally.micros.take();
     micros.sort_unstable();
-    let part = |part: f64| {
-        let at = (micros.len() as f64 * part) as usize;
-        micros.get(at.min(micros.len().saturating_sub(1))).copied().map(f64::from)
-    };
     Ok(Figures {
         rate_per_s: Some(done / seconds),
-        p50_us: part(0.5),
-        p99_us: part(0.99),
+        p50_us: percentile(&micros, 50),
+        p99_us: percentile(&micros, 99),
         cpu_us: Some(cpu * 1e6 / done),
         ..Figures::default()
     })

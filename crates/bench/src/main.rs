@@ -18,6 +18,7 @@ mod system;
 mod table;
 mod takeover;
 mod talk;
+mod tasks;
 mod works;
 
 use std::process::ExitCode;

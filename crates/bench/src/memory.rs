@@ -10,6 +10,7 @@ use crate::process;
 use crate::report::Figures;
 use crate::system::System;
 use crate::talk::{Role, Seat, Seen};
+use crate::tasks::block_on;
 
 const CONNECTIONS: u32 = 10_000;
 /// Open files beyond the connections.
@@ -53,8 +54,7 @@ pub(crate) fn messages(system: System, address: SocketAddr, pids: &[u32]) -> Res
 }
 
 fn in_time(work: impl Future<Output = Result<Figures>>) -> Result<Figures> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { tokio::time::timeout(ALL_MAX, work).await.context("it took too long")? })
+    block_on(async { tokio::time::timeout(ALL_MAX, work).await.context("it took too long")? })
 }
 
 /// Sends so many messages and waits until all are stored.

@@ -17,6 +17,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 use turno_proto::native::{HEADER_LEN, Header, Kind};
 
+use crate::tasks::block_on;
+
 const READ_BYTES: usize = 64 * 1024;
 const FRAME_MAX: usize = 16 * 1024 * 1024;
 
@@ -44,8 +46,7 @@ struct Relay {
 
 /// Runs until it is killed; prints the port it listens on.
 pub(crate) fn run() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default())?;
-    runtime.block_on(async {
+    block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
         let relay = Rc::new(Relay::default());

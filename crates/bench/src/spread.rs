@@ -1,9 +1,9 @@
 //! Numbers of several rounds: their median and how far they lie apart; and the order of rounds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Median, lowest and highest of the rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -29,6 +29,11 @@ pub(crate) fn median(values: &[f64]) -> f64 {
         sorted if sorted.len() % 2 == 1 => sorted[middle],
         sorted => f64::midpoint(sorted[middle - 1], sorted[middle]),
     }
+}
+
+/// The one that so many in a hundred are not above; of sorted ones.
+pub(crate) fn percentile(sorted: &[u32], percent: usize) -> Option<f64> {
+    sorted.get(sorted.len() * percent / 100).copied().map(f64::from)
 }
 
 /// A small generator (SplitMix64): the same seed gives the same order.
@@ -63,6 +68,13 @@ mod tests {
         assert!(median(&[]).is_nan());
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn percentiles() {
+        let sorted: Vec<u32> = (1..=1_000).collect();
+        assert_eq!((percentile(&sorted, 50), percentile(&sorted, 99)), (Some(501.0), Some(991.0)));
+        assert_eq!((percentile(&[5], 99), percentile(&[], 99)), (Some(5.0), None));
     }
 
     #[test]

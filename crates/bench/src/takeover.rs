@@ -14,6 +14,7 @@ use crate::report::Figures;
 use crate::spread::median;
 use crate::system::System;
 use crate::talk::{Role, Seat, Seen};
+use crate::tasks::block_on;
 
 const HELD: u32 = 10;
 /// Kills of one round, of which the median counts.
@@ -23,8 +24,7 @@ const KILL_MAX: Duration = Duration::from_secs(30);
 
 /// The worker that will be killed: says so once it holds all it can, and waits for its end.
 pub(crate) fn hold(system: System, address: SocketAddr) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    block_on(async {
         let mut line = Line::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD }).await?;
         println!("ready");
         take_all(&mut line).await?;
@@ -36,8 +36,7 @@ pub(crate) fn hold(system: System, address: SocketAddr) -> Result<()> {
 }
 
 pub(crate) fn run(system: System, address: SocketAddr) -> Result<Figures> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    block_on(async {
         let mut millis = Vec::new();
         for _ in 0..KILLS {
             let one = tokio::time::timeout(KILL_MAX, kill_one(system, address)).await;
