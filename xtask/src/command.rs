@@ -201,7 +201,7 @@ Options:
   -h, --help     show this";
 
 const BENCH_USAGE: &str = "\
-Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--json <file>]
+Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
 
 Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
 own, each in its own process, and prints the ratios with their spread and what
@@ -220,6 +220,7 @@ Options:
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
   --seed <n>     of the order of systems (the clock)
+  --routers <n>  of the Turno server (1)
   --json <file>  write the report there too
   -h, --help     show this";
 

@@ -22,14 +22,13 @@ mod tasks;
 mod works;
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::options::{Options, USAGE};
 use crate::peers::install;
-use crate::report::{FORMAT, LeftOut, Report};
-use crate::spread::Dice;
+use crate::report::{Head, LeftOut, Report};
+use crate::spread::{Dice, clock_seed};
 use crate::system::System;
 use crate::works::Work;
 
@@ -72,37 +71,28 @@ fn numbers(pids: &str) -> Result<Vec<u32>> {
     pids.split(',').map(|pid| Ok(pid.parse()?)).collect()
 }
 
+fn misuse(what: String) -> Error {
+    anyhow!("{what}\n{USAGE}")
+}
+
 fn bench(words: &[&str]) -> Result<()> {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let options = match Options::parse(&words) {
-        Ok(options) => options,
-        Err(what) => bail!("{what}\n{USAGE}"),
-    };
-    let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let seed = options.seed.unwrap_or(clock.as_secs());
+    let options = Options::parse(words).map_err(misuse)?;
+    let head = Head::now(options.routers)?;
+    let seed = options.seed.map_or_else(clock_seed, Ok)?;
     // Servers inherit it; connections by the thousand need it.
     process::raise_file_limit(0)?;
-    let mut report = Report {
-        format: FORMAT,
-        when: jiff::Timestamp::from_second(i64::try_from(clock.as_secs())?)?.to_string(),
-        machine: machine::machine(),
-        runs: options.runs,
-        seed,
-        works: Vec::new(),
-        left_out: Vec::new(),
-        fairness: None,
-    };
-    let report::Machine { cpu, cores, kernel } = &report.machine;
-    println!("{}  {cores} cores of {cpu}, Linux {kernel}; order of systems by seed {seed}", report.when);
+    println!("{head}; order of systems by seed {seed}");
+    let works = Vec::new();
+    let mut report = Report { head, runs: options.runs, seed, works, left_out: Vec::new(), fairness: None };
     let systems = systems(&options, &mut report.left_out);
     let mut dice = Dice::new(seed);
     for work in &options.works {
-        let result = rounds::run(*work, &systems_of(*work, &systems), options.runs, &mut dice);
+        let result = rounds::run(*work, &systems_of(*work, &systems), &options, &mut dice);
         println!("{}", table::work(&result).trim_end());
         report.works.push(result);
         // Written after each work, so that a run that is cut short is not lost.
         report.fairness = rounds::fairness(&report.works);
-        write(&options, &report)?;
+        report::write(options.json.as_deref(), &report)?;
     }
     if let Some(fairness) = &report.fairness {
         println!("\n{}", table::fairness(fairness));
@@ -138,11 +128,6 @@ fn systems_of(work: Work, systems: &[System]) -> Vec<System> {
         systems.push(System::Beanstalkd);
     }
     systems
-}
-
-fn write(options: &Options, report: &Report) -> Result<()> {
-    let Some(file) = &options.json else { return Ok(()) };
-    std::fs::write(file, serde_json::to_string_pretty(report)? + "\n").with_context(|| format!("cannot write {file}"))
 }
 
 /// A peer may fail; Turno may not.

@@ -1,9 +1,13 @@
 //! What the user typed, turned into options. Nothing here runs anything.
 
+use std::str::FromStr;
+
+use turno_proto::model::limits::ROUTERS_MAX;
+
 use crate::works::Work;
 
 pub(crate) const USAGE: &str =
-    "usage: turno-bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--json <file>]";
+    "usage: turno-bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]";
 
 const RUNS: usize = 7;
 
@@ -16,40 +20,64 @@ pub(crate) struct Options {
     pub(crate) runs: usize,
     /// Of the order of systems; without it one is made up.
     pub(crate) seed: Option<u64>,
+    /// Of the Turno server.
+    pub(crate) routers: usize,
     pub(crate) json: Option<String>,
 }
 
 impl Options {
     /// What is wrong is told in a sentence.
-    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
-        let mut options = Self { works: Vec::new(), peers: false, runs: RUNS, seed: None, json: None };
-        let mut words = words.iter();
+    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self { works: Vec::new(), peers: false, runs: RUNS, seed: None, routers: 1, json: None };
+        let mut words = words.iter().copied();
         while let Some(word) = words.next() {
-            match word.as_str() {
+            match word {
                 "--peers" => options.peers = true,
-                "--runs" => options.runs = number(word, words.next())?,
+                "--runs" => options.runs = count(word, words.next())?,
                 "--seed" => options.seed = Some(number(word, words.next())?),
-                "--json" => options.json = Some(words.next().ok_or("--json wants a file")?.clone()),
-                other => {
-                    let work = Work::parse(other).ok_or_else(|| format!("unexpected argument `{other}`"))?;
-                    if !options.works.contains(&work) {
-                        options.works.push(work);
-                    }
-                }
+                "--routers" => options.routers = routers(word, words.next())?,
+                "--json" => options.json = Some(text(word, words.next())?),
+                other => name(&mut options.works, Work::parse(other), other)?,
             }
         }
-        if options.runs == 0 {
-            return Err("--runs wants a whole number from 1".to_owned());
-        }
-        if options.works.is_empty() {
-            options.works = Work::ALL.to_vec();
-        }
-        Ok(options)
+        Ok(Self { works: all_if_none(options.works, &Work::ALL), ..options })
     }
 }
 
-fn number<T: std::str::FromStr>(option: &str, word: Option<&String>) -> Result<T, String> {
+/// A word that names one of several things, each of which is done once.
+pub(crate) fn name<T: PartialEq>(named: &mut Vec<T>, one: Option<T>, word: &str) -> Result<(), String> {
+    let one = one.ok_or_else(|| format!("unexpected argument `{word}`"))?;
+    if !named.contains(&one) {
+        named.push(one);
+    }
+    Ok(())
+}
+
+pub(crate) fn all_if_none<T: Clone>(named: Vec<T>, all: &[T]) -> Vec<T> {
+    if named.is_empty() { all.to_vec() } else { named }
+}
+
+pub(crate) fn text(option: &str, word: Option<&str>) -> Result<String, String> {
+    word.map(str::to_owned).ok_or_else(|| format!("{option} wants a file"))
+}
+
+pub(crate) fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {
     word.and_then(|word| word.parse().ok()).ok_or_else(|| format!("{option} wants a whole number"))
+}
+
+/// At least one.
+pub(crate) fn count(option: &str, word: Option<&str>) -> Result<usize, String> {
+    match number(option, word) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(format!("{option} wants a whole number from 1")),
+    }
+}
+
+pub(crate) fn routers(option: &str, word: Option<&str>) -> Result<usize, String> {
+    match count(option, word) {
+        Ok(routers @ ..=ROUTERS_MAX) => Ok(routers),
+        _ => Err(format!("{option} wants a whole number from 1 to {ROUTERS_MAX}")),
+    }
 }
 
 #[cfg(test)]
@@ -57,12 +85,12 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<String>>())
+        Options::parse(&line.split_whitespace().collect::<Vec<&str>>())
     }
 
     #[test]
     fn nothing_means_all_works_seven_times() {
-        let all = Options { works: Work::ALL.to_vec(), peers: false, runs: 7, seed: None, json: None };
+        let all = Options { works: Work::ALL.to_vec(), peers: false, runs: 7, seed: None, routers: 1, json: None };
         assert_eq!(parse(""), Ok(all));
     }
 
@@ -73,14 +101,26 @@ mod tests {
             peers: true,
             runs: 1,
             seed: Some(9),
+            routers: 2,
             json: Some("out.json".to_owned()),
         };
-        assert_eq!(parse("--json out.json W2 --peers W7 --runs 1 --seed 9 W2"), Ok(wanted));
+        assert_eq!(parse("--json out.json W2 --peers W7 --runs 1 --routers 2 --seed 9 W2"), Ok(wanted));
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for line in ["W8", "w1", "--runs", "--runs 0", "--runs x", "--json", "--seed -1", "--all"] {
+        for line in [
+            "W8",
+            "w1",
+            "--runs",
+            "--runs 0",
+            "--runs x",
+            "--json",
+            "--seed -1",
+            "--routers 0",
+            "--routers 65",
+            "--all",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

@@ -1,47 +1,61 @@
 //! What a run found, as it is written with `--json`: charts and documents are drawn from it, so names here are kept.
 //! Figures that were not measured are left out.
 
+use std::fmt;
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::machine;
 use crate::spread::Spread;
 
 /// Changes when a name or a meaning does.
-pub(crate) const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
 
-/// A whole run.
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
+/// What every report begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
     pub(crate) format: u32,
     /// When it began, in UTC.
     pub(crate) when: String,
     pub(crate) machine: Machine,
+    /// Of the Turno server.
+    pub(crate) routers: usize,
+}
+
+/// A run of the works.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    #[serde(flatten)]
+    pub(crate) head: Head,
     /// Rounds asked for; memory is looked at once.
     pub(crate) runs: usize,
     /// Of the order of systems.
     pub(crate) seed: u64,
     pub(crate) works: Vec<WorkResult>,
     /// Peers that could not be measured at all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_out: Vec<LeftOut>,
     /// Whether the relay is the limit that it is taken for; needs W2 and Redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fairness: Option<Fairness>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LeftOut {
     pub(crate) system: String,
     pub(crate) reason: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Fairness {
     /// The relay's rate over Redis' beside it, in W2.
     pub(crate) relay_over_redis: Spread,
@@ -50,7 +64,7 @@ pub(crate) struct Fairness {
 }
 
 /// One work, by all systems.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkResult {
     /// W1, W2, …
     pub(crate) work: String,
@@ -61,7 +75,7 @@ pub(crate) struct WorkResult {
 }
 
 /// One work, by one system.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SystemResult {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -75,7 +89,7 @@ pub(crate) struct SystemResult {
 }
 
 /// One round of one system, and what stood right beside it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Round {
     /// From 1.
     pub(crate) round: usize,
@@ -111,7 +125,7 @@ pub(crate) struct Figures {
 }
 
 /// Each round's figure over that of the relay beside it, except for `takeover`, which is over beanstalkd's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ratios {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<Spread>,
@@ -126,7 +140,7 @@ pub(crate) struct Ratios {
 }
 
 /// One line of the budget and whether Turno keeps to it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Verdict {
     pub(crate) figure: String,
     /// As in "≤ 1.3".
@@ -136,6 +150,31 @@ pub(crate) struct Verdict {
     /// None if it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) met: Option<bool>,
+}
+
+impl Head {
+    pub(crate) fn now(routers: usize) -> Result<Self> {
+        // To the second.
+        let when = Timestamp::from_second(Timestamp::now().as_second())?.to_string();
+        Ok(Self { format: FORMAT, when, machine: machine(), routers })
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { when, machine: Machine { cpu, cores, kernel }, routers, .. } = self;
+        write!(formatter, "{when} on {cores} cores of {cpu}, Linux {kernel}; Turno with ")?;
+        match routers {
+            1 => formatter.write_str("1 router"),
+            routers => write!(formatter, "{routers} routers"),
+        }
+    }
+}
+
+/// Writes a report to the file, if there is to be one.
+pub(crate) fn write(file: Option<&str>, report: &impl Serialize) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    std::fs::write(file, serde_json::to_string_pretty(report)? + "\n").with_context(|| format!("cannot write {file}"))
 }
 
 /// A figure, to be taken out of many.

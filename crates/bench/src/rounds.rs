@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 
+use crate::options::Options;
 use crate::peers::install;
 use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
 use crate::spread::{Dice, Spread};
@@ -19,8 +20,8 @@ struct Entry {
 }
 
 /// Runs all rounds of one work. Whoever fails once is left out from then on, and the reason kept.
-pub(crate) fn run(work: Work, systems: &[System], runs: usize, dice: &mut Dice) -> WorkResult {
-    let runs = work.rounds(runs);
+pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut Dice) -> WorkResult {
+    let runs = work.rounds(options.runs);
     let suited = systems.iter().filter(|system| work.suits(**system));
     let mut entries: Vec<Entry> =
         suited.map(|system| Entry { system: *system, rounds: Vec::new(), failure: None }).collect();
@@ -28,7 +29,7 @@ pub(crate) fn run(work: Work, systems: &[System], runs: usize, dice: &mut Dice) 
         dice.shuffle(&mut entries);
         for entry in entries.iter_mut().filter(|entry| entry.failure.is_none()) {
             progress(&format!("{} round {round} of {runs}: {}", work.name(), entry.system));
-            match measure_beside_relay(work, entry.system, dice) {
+            match measure_beside_relay(work, entry.system, options.routers, dice) {
                 Ok((figures, relay)) => entry.rounds.push(Round { round, figures, relay }),
                 Err(error) => entry.failure = Some(format!("round {round}: {error:#}")),
             }
@@ -65,17 +66,23 @@ fn progress(text: &str) {
     }
 }
 
-fn measure_beside_relay(work: Work, system: System, dice: &mut Dice) -> anyhow::Result<(Figures, Option<Figures>)> {
+fn measure_beside_relay(
+    work: Work,
+    system: System,
+    routers: usize,
+    dice: &mut Dice,
+) -> anyhow::Result<(Figures, Option<Figures>)> {
+    let measure = |system| measure(work, system, routers);
     if !work.has_relay() {
-        return Ok((measure(work, system)?, None));
+        return Ok((measure(system)?, None));
     }
     // Either may be first, so that what the first one leaves behind hits both alike.
     if dice.next() & 1 == 0 {
-        let relay = measure(work, System::Relay)?;
-        Ok((measure(work, system)?, Some(relay)))
+        let relay = measure(System::Relay)?;
+        Ok((measure(system)?, Some(relay)))
     } else {
-        let figures = measure(work, system)?;
-        Ok((figures, Some(measure(work, System::Relay)?)))
+        let figures = measure(system)?;
+        Ok((figures, Some(measure(System::Relay)?)))
     }
 }
 

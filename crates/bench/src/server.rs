@@ -26,8 +26,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it on a free port; `pinned` to the first core. It takes connections once this returns.
-    pub(crate) fn start(system: System, pinned: bool) -> Result<Self> {
+    /// Starts it on a free port; `pinned` to the first core. Turno's settings are names and values of its environment;
+    /// the others know none. It takes connections once this returns.
+    pub(crate) fn start(system: System, pinned: bool, settings: &[(&str, String)]) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let data = std::env::temp_dir().join(format!("turno-bench-{}-{number}", std::process::id()));
@@ -36,14 +37,14 @@ impl Server {
         // Whatever goes wrong from here on, what was started is ended.
         let mut server = Self { children: Vec::new(), address: unknown, data };
         match system {
-            System::Relay | System::Turno => server.start_own(system, pinned)?,
+            System::Relay | System::Turno => server.start_own(system, pinned, settings)?,
             peer => server.start_peer(peer, pinned)?,
         }
         Ok(server)
     }
 
     /// Ours say where they listen.
-    fn start_own(&mut self, system: System, pinned: bool) -> Result<()> {
+    fn start_own(&mut self, system: System, pinned: bool, settings: &[(&str, String)]) -> Result<()> {
         let own = std::env::current_exe()?;
         let mut command = if system == System::Relay {
             let mut command = program(own, pinned);
@@ -52,6 +53,7 @@ impl Server {
         } else {
             let mut command = program(own.with_file_name("turno"), pinned);
             command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);
+            command.envs(settings.iter().map(|(name, value)| (name, value)));
             command
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -117,6 +119,11 @@ impl Drop for Server {
         // Nothing hangs on a folder that stays behind.
         let _ = std::fs::remove_dir_all(&self.data);
     }
+}
+
+/// The setting for so many routers.
+pub(crate) fn routers(count: usize) -> (&'static str, String) {
+    ("TURNO_ROUTERS", count.to_string())
 }
 
 /// A program, on the first core if it is to be pinned.

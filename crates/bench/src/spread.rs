@@ -1,5 +1,8 @@
 //! Numbers of several rounds: their median and how far they lie apart; and the order of rounds.
 
+use std::time::SystemTime;
+
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 /// Median, lowest and highest of the rounds.
@@ -34,6 +37,11 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 /// The one that so many in a hundred are not above; of sorted ones.
 pub(crate) fn percentile(sorted: &[u32], percent: usize) -> Option<f64> {
     sorted.get(sorted.len() * percent / 100).copied().map(f64::from)
+}
+
+/// A seed that nobody chose.
+pub(crate) fn clock_seed() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs())
 }
 
 /// A small generator (SplitMix64): the same seed gives the same order.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::load::Shape;
 use crate::report::{Figures, SystemResult, Verdict};
-use crate::server::{Server, program};
+use crate::server::{Server, program, routers};
 use crate::system::System;
 
 /// One measured load.
@@ -143,27 +143,28 @@ enum Bound {
 }
 
 /// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
-pub(crate) fn measure(work: Work, system: System) -> Result<Figures> {
+pub(crate) fn measure(work: Work, system: System, routers: usize) -> Result<Figures> {
+    let load = |kind, pinned, shape| load(kind, system, pinned, routers, shape);
     match work {
-        Work::W1 | Work::W2 => load("load", system, work == Work::W1, work.shape()),
-        Work::W3 if system == System::Relay => measure(Work::W2, system),
-        Work::W3 => load("load", system, false, work.shape()),
+        Work::W1 | Work::W2 => load("load", work == Work::W1, work.shape()),
+        Work::W3 if system == System::Relay => measure(Work::W2, system, routers),
+        Work::W3 => load("load", false, work.shape()),
         Work::W6 => {
-            let figures = load("connections", system, false, None)?;
+            let figures = load("connections", false, None)?;
             // The queue of the broker over libzmq is our own code: its memory would say nothing about libzmq.
             let message_bytes = match system {
                 System::Zmq => None,
-                _ => load("messages", system, false, None)?.message_bytes,
+                _ => load("messages", false, None)?.message_bytes,
             };
             Ok(Figures { message_bytes, ..figures })
         }
-        Work::W7 => load("takeover", system, false, None),
+        Work::W7 => load("takeover", false, None),
     }
 }
 
 /// A fresh server, and the load in a process of its own.
-fn load(kind: &str, system: System, pinned: bool, shape: Option<Shape>) -> Result<Figures> {
-    let server = Server::start(system, pinned)?;
+fn load(kind: &str, system: System, pinned: bool, count: usize, shape: Option<Shape>) -> Result<Figures> {
+    let server = Server::start(system, pinned, &[routers(count)])?;
     let pids = server.pids().iter().map(u32::to_string).collect::<Vec<String>>().join(",");
     let mut command = program(std::env::current_exe()?, pinned);
     command.args([kind, system.name(), &server.address.to_string(), &pids]);
