@@ -202,6 +202,7 @@ Options:
 
 const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
 
 Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
 own, each in its own process, and prints the ratios with their spread and what
@@ -215,11 +216,15 @@ relay right beside it. Timings belong here and never into tests.
   W7  a worker is killed: until its ten messages are at another; beside
       beanstalkd if that is installed
 
+  growth    CPU per request when workers, queues, waiting requests or bodies
+            become many times more; fails if one grows by more than a quarter
+
 Options:
   --peers        beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
-  --seed <n>     of the order of systems (the clock)
+  --rounds <n>   rounds of each curve of growth (5)
+  --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)
   --json <file>  write the report there too
   -h, --help     show this";

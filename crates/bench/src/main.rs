@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: Turno beside the limit and the peers, in the same minute, as ratios.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod growth;
 mod line;
+mod link;
 mod load;
 mod machine;
 mod memory;
@@ -57,6 +59,7 @@ fn run(words: &[String]) -> Result<()> {
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
+        ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
         _ => return bench(&words),
     };
     println!("{}", serde_json::to_string(&figures)?);

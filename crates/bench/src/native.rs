@@ -32,15 +32,7 @@ impl Native {
             Role::Consumer => {
                 encode(&Frame::Ack { delivery: Delivery { index: header.word, stamp: header.seq } }, out);
             }
-            _ => {
-                let skip = match Kind::from_number(header.kind) {
-                    Some(Kind::Deliver) if header.flags & flags::DEADLINE != 0 => DELIVER_FIXED + DEADLINE_BYTES,
-                    Some(Kind::Deliver) => DELIVER_FIXED,
-                    _ => 0,
-                };
-                let raw = Raw { headers: false, bytes: rest.get(skip..).unwrap_or_default() };
-                encode(&Frame::Reply { seq: header.seq, word: header.word, more: false, raw }, out);
-            }
+            _ => echo(header, rest, out),
         }
     }
 }
@@ -48,20 +40,14 @@ impl Native {
 impl Talk for Native {
     fn open(&mut self, out: &mut Vec<u8>, seen: &mut Vec<Seen>) {
         if !self.is_relay {
-            let connect =
-                Connect { version: VERSION, name: String::new(), program: "bench".into(), heartbeat_ms: 60_000 };
-            encode(&Frame::Connect { seq: 1, connect }, out);
-            encode(&Frame::Ping { seq: 2 }, out);
-            self.awaited += 2;
+            self.awaited += greet(out);
             if self.seat.role != Role::Idle {
                 encode(&Frame::Open { seq: 3, handle: 0, name: b"bench" }, out);
                 self.awaited += 1;
             }
         }
         if self.takes_work() {
-            let register = Register::new(Slots::Limited(self.seat.slots), "bench");
-            encode(&Frame::Register { seq: 4, register }, out);
-            self.awaited += 1;
+            self.awaited += register(self.seat.slots, out);
             if !self.is_relay {
                 encode(&Frame::Consume { seq: 5, handle: 0 }, out);
                 self.awaited += 1;
@@ -106,6 +92,28 @@ impl Talk for Native {
             }
         }
     }
+}
+
+/// Says what every connection to Turno says first; returns how many answers that gets.
+pub(crate) fn greet(out: &mut Vec<u8>) -> usize {
+    let connect = Connect { version: VERSION, name: String::new(), program: "bench".into(), heartbeat_ms: 60_000 };
+    encode(&Frame::Connect { seq: 1, connect }, out);
+    encode(&Frame::Ping { seq: 2 }, out);
+    2
+}
+
+/// Says that this is a worker; returns how many answers that gets.
+pub(crate) fn register(slots: u32, out: &mut Vec<u8>) -> usize {
+    encode(&Frame::Register { seq: 4, register: Register::new(Slots::Limited(slots), "bench") }, out);
+    1
+}
+
+/// Answers a delivery, or the request that the relay hands on, with its own body.
+pub(crate) fn echo(header: &Header, rest: &[u8], out: &mut Vec<u8>) {
+    let fixed = if header.kind == Kind::Deliver.number() { DELIVER_FIXED } else { 0 };
+    let deadline = if header.flags & flags::DEADLINE != 0 { DEADLINE_BYTES } else { 0 };
+    let raw = Raw { headers: false, bytes: rest.get(fixed + deadline..).unwrap_or_default() };
+    encode(&Frame::Reply { seq: header.seq, word: header.word, more: false, raw }, out);
 }
 
 #[cfg(test)]

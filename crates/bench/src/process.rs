@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Ticks of a second, on every Linux we run on.
 const TICKS: f64 = 100.0;
@@ -51,6 +52,13 @@ pub(crate) fn kill(pid: u32) {
         // It may have ended by itself.
         let _ = kill_process(pid, Signal::KILL);
     }
+}
+
+/// Keeps this thread on the first core, and what is started from it.
+pub(crate) fn stay_on_first_core() -> Result<()> {
+    let mut first = CpuSet::new();
+    first.set(0);
+    sched_setaffinity(None, &first).context("cannot stay on the first core")
 }
 
 /// As many open files as the machine allows; what is started from here inherits it.
