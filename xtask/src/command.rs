@@ -203,6 +203,7 @@ Options:
 const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
 
 Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
 own, each in its own process, and prints the ratios with their spread and what
@@ -218,12 +219,15 @@ relay right beside it. Timings belong here and never into tests.
 
   growth    CPU per request when workers, queues, waiting requests or bodies
             become many times more; fails if one grows by more than a quarter
+  overload  three times the sustainable rate, and peers that stop reading;
+            fails at a missed bar
 
 Options:
   --peers        beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
   --rounds <n>   rounds of each curve of growth (5)
+  --seconds <n>  how long an overload lasts (60)
   --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)
   --json <file>  write the report there too

@@ -27,7 +27,7 @@ pub(crate) fn scratch() -> Scratch {
 
 /// One connection.
 pub(crate) struct Link {
-    stream: TcpStream,
+    stream: Rc<TcpStream>,
     scratch: Scratch,
     /// The beginning of a frame that is not all there.
     partial: Vec<u8>,
@@ -44,6 +44,7 @@ impl Link {
     ) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        let stream = Rc::new(stream);
         let mut link = Self { stream, scratch: Rc::clone(scratch), partial: Vec::new(), out: Vec::new() };
         if system == System::Turno {
             let due = greet(&mut link.out);
@@ -83,6 +84,11 @@ impl Link {
             }
         }
         self.answered(due).await
+    }
+
+    /// A second hold on the socket, for whoever writes while another reads.
+    pub(crate) fn stream(&self) -> Rc<TcpStream> {
+        Rc::clone(&self.stream)
     }
 
     pub(crate) async fn flush(&mut self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Turno beside the limit and the peers, in the same minute, as ratios.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod budget;
 mod growth;
 mod line;
 mod link;
@@ -9,6 +10,7 @@ mod machine;
 mod memory;
 mod native;
 mod options;
+mod overload;
 mod peers;
 mod process;
 mod relay;
@@ -28,6 +30,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::options::{Options, USAGE};
+use crate::overload::hands;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
 use crate::spread::{Dice, clock_seed};
@@ -50,6 +53,7 @@ fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let figures = match words[..] {
         ["relay"] => return relay::run(),
+        ["hands", address, micros] => return hands::run(address.parse()?, micros.parse()?),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
         ["takeover", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
         ["connections", system, address, pids] => {
@@ -60,6 +64,7 @@ fn run(words: &[String]) -> Result<()> {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
         ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
+        ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),
         _ => return bench(&words),
     };
     println!("{}", serde_json::to_string(&figures)?);

@@ -8,7 +8,8 @@ use crate::works::Work;
 
 pub(crate) const USAGE: &str = "\
 usage: turno-bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
-       turno-bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]";
+       turno-bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]";
 
 const RUNS: usize = 7;
 

@@ -177,6 +177,51 @@ pub(crate) fn write(file: Option<&str>, report: &impl Serialize) -> Result<()> {
     std::fs::write(file, serde_json::to_string_pretty(report)? + "\n").with_context(|| format!("cannot write {file}"))
 }
 
+/// What a figure must keep to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bound {
+    pub(crate) const fn value(self) -> f64 {
+        match self {
+            Self::AtMost(value) | Self::AtLeast(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(most) => write!(formatter, "≤ {most}"),
+            Self::AtLeast(least) => write!(formatter, "≥ {least}"),
+        }
+    }
+}
+
+impl Verdict {
+    pub(crate) fn of(figure: &str, bound: Bound, value: Option<f64>) -> Self {
+        let met = value.map(|value| match bound {
+            Bound::AtMost(most) => value <= most,
+            Bound::AtLeast(least) => value >= least,
+        });
+        Self { figure: figure.to_owned(), bound: bound.to_string(), value, met }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { figure, bound, value, met } = self;
+        match (value, met) {
+            (Some(value), Some(true)) => write!(formatter, "{figure} {bound} met ({value:.2})"),
+            (Some(value), Some(false)) => write!(formatter, "{figure} {bound} missed ({value:.2})"),
+            _ => write!(formatter, "{figure} {bound} not measured"),
+        }
+    }
+}
+
 /// A figure, to be taken out of many.
 pub(crate) type Pick = fn(&Figures) -> Option<f64>;
 

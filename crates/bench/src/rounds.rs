@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 
+use crate::budget;
 use crate::options::Options;
 use crate::peers::install;
 use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
@@ -45,7 +46,7 @@ pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut 
     let mut results: Vec<SystemResult> = relay_result(&entries).into_iter().collect();
     results.extend(entries.into_iter().map(|entry| result(entry, &beanstalkd)));
     let turno = results.iter().find(|one| one.name == System::Turno.name());
-    let budgets = work.judge(turno);
+    let budgets = budget::judge(work, turno);
     WorkResult { work: work.name().to_owned(), about: work.about().to_owned(), systems: results, budgets }
 }
 

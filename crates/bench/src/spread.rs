@@ -14,6 +14,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// Of a figure that was taken once.
+    pub(crate) const fn flat(value: f64) -> Self {
+        Self { median: value, min: value, max: value }
+    }
+
     /// `None` if nothing was measured.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let min = values.iter().copied().min_by(f64::total_cmp)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{Fairness, SystemResult, Verdict, WorkResult};
+use crate::report::{Fairness, SystemResult, WorkResult};
 use crate::spread::Spread;
 use crate::system::System;
 
@@ -51,7 +51,7 @@ pub(crate) fn work(result: &WorkResult) -> String {
         }
     }
     for verdict in &result.budgets {
-        let _ = writeln!(text, "  turno: {}", judged(verdict));
+        let _ = writeln!(text, "  turno: {verdict}");
     }
     text
 }
@@ -60,15 +60,6 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
     let Fairness { relay_over_redis, at_least, is_fair } = fairness;
     let words = if *is_fair { "the relay is fair" } else { "the relay is the one to mend" };
     format!("relay's W2 rate / Redis' {}, wanted ≥ {at_least}: {words}", shown(*relay_over_redis))
-}
-
-fn judged(verdict: &Verdict) -> String {
-    let Verdict { figure, bound, value, met } = verdict;
-    match (value, met) {
-        (Some(value), Some(true)) => format!("{figure} {bound} met ({value:.2})"),
-        (Some(value), Some(false)) => format!("{figure} {bound} missed ({value:.2})"),
-        _ => format!("{figure} {bound} not measured"),
-    }
 }
 
 fn ratio(spread: Option<Spread>) -> Option<String> {
@@ -105,7 +96,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Figures, Ratios, Round};
+    use crate::report::{Figures, Ratios, Round, Verdict};
 
     fn result(name: &str, rate: f64, ratio: Option<f64>) -> SystemResult {
         let figures = Figures { rate_per_s: Some(rate), ..Figures::default() };

@@ -1,11 +1,11 @@
-//! The works: what is measured, what Turno must reach in each, and how one round of one system goes.
+//! The works: what is measured, and how one round of one system goes.
 
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
 use crate::load::Shape;
-use crate::report::{Figures, SystemResult, Verdict};
+use crate::report::Figures;
 use crate::server::{Server, program, routers};
 use crate::system::System;
 
@@ -83,63 +83,6 @@ impl Work {
             Self::W6 | Self::W7 => None,
         }
     }
-
-    fn budgets(self) -> &'static [Budget] {
-        const fn at_most(figure: &'static str, most: f64, of: fn(&SystemResult) -> Option<f64>) -> Budget {
-            Budget { figure, bound: Bound::AtMost(most), of }
-        }
-        const fn at_least(figure: &'static str, least: f64, of: fn(&SystemResult) -> Option<f64>) -> Budget {
-            Budget { figure, bound: Bound::AtLeast(least), of }
-        }
-        const W1: &[Budget] = &[at_most("p50 / relay's", 1.3, |one| Some(one.ratios.p50?.median))];
-        const W2: &[Budget] = &[
-            at_least("rate / relay's", 0.7, |one| Some(one.ratios.rate?.median)),
-            at_most("CPU / relay's", 1.4, |one| Some(one.ratios.cpu?.median)),
-            at_most("p99 / relay's", 2.0, |one| Some(one.ratios.p99?.median)),
-        ];
-        const W3: &[Budget] = &[at_least("rate / relay's", 2.0, |one| Some(one.ratios.rate?.median))];
-        const W6: &[Budget] = &[
-            at_most("KiB per idle connection", 2.0, |one| Some(one.figures.connection_bytes? / 1024.0)),
-            at_most("bytes per queued message", 400.0, |one| one.figures.message_bytes),
-        ];
-        const W7: &[Budget] = &[at_most("takeover / beanstalkd's", 1.2, |one| Some(one.ratios.takeover?.median))];
-        match self {
-            Self::W1 => W1,
-            Self::W2 => W2,
-            Self::W3 => W3,
-            Self::W6 => W6,
-            Self::W7 => W7,
-        }
-    }
-
-    /// What the budget says about Turno's figures.
-    pub(crate) fn judge(self, turno: Option<&SystemResult>) -> Vec<Verdict> {
-        let verdict = |budget: &Budget| {
-            let value = turno.and_then(budget.of);
-            let met = value.map(|value| match budget.bound {
-                Bound::AtMost(most) => value <= most,
-                Bound::AtLeast(least) => value >= least,
-            });
-            let bound = match budget.bound {
-                Bound::AtMost(most) => format!("≤ {most}"),
-                Bound::AtLeast(least) => format!("≥ {least}"),
-            };
-            Verdict { figure: budget.figure.to_owned(), bound, value, met }
-        };
-        self.budgets().iter().map(verdict).collect()
-    }
-}
-
-/// One line of the budget.
-struct Budget {
-    figure: &'static str,
-    bound: Bound,
-    of: fn(&SystemResult) -> Option<f64>,
-}
-
-enum Bound {
-    AtMost(f64),
-    AtLeast(f64),
 }
 
 /// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
@@ -183,36 +126,11 @@ fn load(kind: &str, system: System, pinned: bool, count: usize, shape: Option<Sh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Ratios;
-    use crate::spread::Spread;
-
-    fn turno(p50: f64) -> SystemResult {
-        let ratios = Ratios { p50: Some(Spread { median: p50, min: 0.0, max: 9.0 }), ..Ratios::default() };
-        SystemResult {
-            name: "turno".into(),
-            version: String::new(),
-            figures: Figures::default(),
-            ratios,
-            rounds: Vec::new(),
-            failure: None,
-        }
-    }
-
     #[test]
     fn works_have_names() {
         for work in Work::ALL {
             assert_eq!(Work::parse(work.name()), Some(work));
         }
         assert_eq!(Work::parse("W8"), None);
-    }
-
-    #[test]
-    fn budgets_are_met_or_missed_or_not_measured() {
-        let met = |result: Option<&SystemResult>| Work::W1.judge(result)[0].met;
-        assert_eq!(met(Some(&turno(1.3))), Some(true));
-        assert_eq!(met(Some(&turno(1.31))), Some(false));
-        assert_eq!(met(None), None);
-        assert_eq!(Work::W1.judge(None)[0].bound, "≤ 1.3");
-        assert_eq!(Work::W3.judge(None)[0].bound, "≥ 2");
     }
 }
