@@ -204,6 +204,7 @@ const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench chart --from <file>... [--docs <dir>]
 
 Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
 own, each in its own process, and prints the ratios with their spread and what
@@ -221,6 +222,7 @@ relay right beside it. Timings belong here and never into tests.
             become many times more; fails if one grows by more than a quarter
   overload  three times the sustainable rate, and peers that stop reading;
             fails at a missed bar
+  chart     writes drawings and tables of docs/performance.md from reports
 
 Options:
   --peers        beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ
@@ -231,6 +233,8 @@ Options:
   --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)
   --json <file>  write the report there too
+  --from <file>  a report to draw; repeat for more
+  --docs <dir>   where performance.md is (docs)
   -h, --help     show this";
 
 const STEPS_USAGE: &str = "\

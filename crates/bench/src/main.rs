@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod budget;
+mod chart;
 mod growth;
 mod line;
 mod link;
@@ -63,6 +64,7 @@ fn run(words: &[String]) -> Result<()> {
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
+        ["chart", ref words @ ..] => return chart::run(&chart::Options::parse(words).map_err(misuse)?),
         ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
         ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),
         _ => return bench(&words),

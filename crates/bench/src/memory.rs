@@ -13,8 +13,6 @@ use crate::talk::{Role, Seat, Seen};
 use crate::tasks::block_on;
 
 const CONNECTIONS: u32 = 10_000;
-/// Open files beyond the connections.
-const SPARE_FILES: u64 = 200;
 const MESSAGES: u32 = 400_000;
 const BODY: usize = 256;
 const IN_FLIGHT: u32 = 256;
@@ -27,7 +25,7 @@ const CALM_PART: u64 = 200;
 
 /// Opens connections that say nothing, and looks at the server's memory before and after.
 pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
-    process::raise_file_limit(u64::from(CONNECTIONS) + SPARE_FILES)?;
+    process::raise_file_limit(u64::from(CONNECTIONS))?;
     in_time(async {
         let before = settled(pids).await;
         let mut idle = Vec::new();

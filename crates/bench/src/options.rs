@@ -9,7 +9,8 @@ use crate::works::Work;
 pub(crate) const USAGE: &str = "\
 usage: turno-bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
-       turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]";
+       turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
+       turno-bench chart --from <file>... [--docs <dir>]";
 
 const RUNS: usize = 7;
 
@@ -60,7 +61,7 @@ pub(crate) fn all_if_none<T: Clone>(named: Vec<T>, all: &[T]) -> Vec<T> {
 }
 
 pub(crate) fn text(option: &str, word: Option<&str>) -> Result<String, String> {
-    word.map(str::to_owned).ok_or_else(|| format!("{option} wants a file"))
+    word.map(str::to_owned).ok_or_else(|| format!("{option} wants a path"))
 }
 
 pub(crate) fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {

@@ -9,6 +9,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// Ticks of a second, on every Linux we run on.
 const TICKS: f64 = 100.0;
 
+/// Open files beyond the connections.
+const SPARE_FILES: u64 = 200;
+
 /// A process and all its descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -61,8 +64,10 @@ pub(crate) fn stay_on_first_core() -> Result<()> {
     sched_setaffinity(None, &first).context("cannot stay on the first core")
 }
 
-/// As many open files as the machine allows; what is started from here inherits it.
-pub(crate) fn raise_file_limit(wanted: u64) -> Result<()> {
+/// As many open files as the machine allows, which must do for so many connections; what is started from here inherits
+/// it.
+pub(crate) fn raise_file_limit(connections: u64) -> Result<()> {
+    let wanted = connections + SPARE_FILES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
     if current != maximum {

@@ -184,14 +184,6 @@ pub(crate) enum Bound {
     AtLeast(f64),
 }
 
-impl Bound {
-    pub(crate) const fn value(self) -> f64 {
-        match self {
-            Self::AtMost(value) | Self::AtLeast(value) => value,
-        }
-    }
-}
-
 impl fmt::Display for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

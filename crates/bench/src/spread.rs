@@ -1,5 +1,6 @@
 //! Numbers of several rounds: their median and how far they lie apart; and the order of rounds.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use anyhow::Result;
@@ -24,6 +25,25 @@ impl Spread {
         let min = values.iter().copied().min_by(f64::total_cmp)?;
         let max = values.iter().copied().max_by(f64::total_cmp)?;
         Some(Self { median: median(values), min, max })
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { median, min, max } = *self;
+        formatter.write_str(&digits(median))?;
+        if min < max { write!(formatter, " ({} to {})", digits(min), digits(max)) } else { Ok(()) }
+    }
+}
+
+/// Two figures that matter.
+pub(crate) fn digits(value: f64) -> String {
+    if value >= 9.95 {
+        format!("{value:.0}")
+    } else if value >= 0.1 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
     }
 }
 
@@ -94,6 +114,13 @@ mod tests {
     fn spreads() {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Spread::of(&[2.0, 1.0, 9.0]), Some(Spread { median: 2.0, min: 1.0, max: 9.0 }));
+    }
+
+    #[test]
+    fn small_figures_keep_their_digits() {
+        assert_eq!([0.02, 0.38, 1.9, 15.5].map(digits), ["0.020", "0.38", "1.90", "16"]);
+        assert_eq!(Spread::flat(2.0).to_string(), "2.00");
+        assert_eq!(Spread { median: 2.0, min: 0.05, max: 12.0 }.to_string(), "2.00 (0.050 to 12)");
     }
 
     #[test]

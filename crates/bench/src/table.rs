@@ -3,18 +3,17 @@
 use std::fmt::Write as _;
 
 use crate::report::{Fairness, SystemResult, WorkResult};
-use crate::spread::Spread;
 use crate::system::System;
 
 /// Title of a column and what stands in it; a column in which nothing stands is left out.
 type Column = (&'static str, fn(&SystemResult) -> Option<String>);
 
 const COLUMNS: &[Column] = &[
-    ("rate", |one| ratio(one.ratios.rate)),
-    ("p50", |one| ratio(one.ratios.p50)),
-    ("p99", |one| ratio(one.ratios.p99)),
-    ("CPU", |one| ratio(one.ratios.cpu)),
-    ("takeover", |one| ratio(one.ratios.takeover)),
+    ("rate", |one| Some(one.ratios.rate?.to_string())),
+    ("p50", |one| Some(one.ratios.p50?.to_string())),
+    ("p99", |one| Some(one.ratios.p99?.to_string())),
+    ("CPU", |one| Some(one.ratios.cpu?.to_string())),
+    ("takeover", |one| Some(one.ratios.takeover?.to_string())),
     ("| /s", |one| Some(format!("{:.0}", one.figures.rate_per_s?))),
     ("p50 us", |one| Some(format!("{:.0}", one.figures.p50_us?))),
     ("p99 us", |one| Some(format!("{:.0}", one.figures.p99_us?))),
@@ -59,20 +58,7 @@ pub(crate) fn work(result: &WorkResult) -> String {
 pub(crate) fn fairness(fairness: &Fairness) -> String {
     let Fairness { relay_over_redis, at_least, is_fair } = fairness;
     let words = if *is_fair { "the relay is fair" } else { "the relay is the one to mend" };
-    format!("relay's W2 rate / Redis' {}, wanted ≥ {at_least}: {words}", shown(*relay_over_redis))
-}
-
-fn ratio(spread: Option<Spread>) -> Option<String> {
-    spread.map(shown)
-}
-
-fn shown(Spread { median, min, max }: Spread) -> String {
-    let digits = if median < 0.1 { 3 } else { 2 };
-    if min == max {
-        format!("{median:.digits$}")
-    } else {
-        format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
-    }
+    format!("relay's W2 rate / Redis' {relay_over_redis}, wanted ≥ {at_least}: {words}")
 }
 
 /// Words to the left, figures to the right.
@@ -97,6 +83,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
     use crate::report::{Figures, Ratios, Round, Verdict};
+    use crate::spread::Spread;
 
     fn result(name: &str, rate: f64, ratio: Option<f64>) -> SystemResult {
         let figures = Figures { rate_per_s: Some(rate), ..Figures::default() };

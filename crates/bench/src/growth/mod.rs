@@ -19,8 +19,6 @@ use crate::spread::{Dice, clock_seed};
 use crate::system::System;
 
 const ROUNDS: usize = 5;
-/// Open files beyond those of the workers.
-const SPARE_FILES: u64 = 200;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -59,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let seed = seed.map_or_else(clock_seed, Ok)?;
     // The servers inherit both.
     process::stay_on_first_core()?;
-    process::raise_file_limit(most_workers(curves) + SPARE_FILES)?;
+    process::raise_file_limit(most_workers(curves))?;
     println!("{head}; order of sizes by seed {seed}");
     let mut dice = Dice::new(seed);
     let mut growth = Growth { head, rounds: *rounds, seed, curves: Vec::new() };

@@ -102,8 +102,8 @@ impl Overload {
         if !self.readers.is_empty() {
             text += "\n| who stops reading | what the others keep of their rate |\n|---|---:|\n";
         }
-        for ReaderResult { stuck, kept: Spread { median, min, max }, .. } in &self.readers {
-            text += &format!("| a {stuck} | {median:.2} ({min:.2} to {max:.2}) |\n");
+        for ReaderResult { stuck, kept, .. } in &self.readers {
+            text += &format!("| a {stuck} | {kept} |\n");
         }
         text
     }
