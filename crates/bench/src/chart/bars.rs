@@ -41,7 +41,6 @@ pub(super) fn draw(budget: &Budget, work: &WorkResult) -> Option<String> {
     svg.text((16.0, 48.0), 12, Ink::Soft, Anchor::Start, budget.subtitle);
     svg.line((LEFT, TOP - 6.0), (LEFT, bottom), Ink::Soft, 1.0, false);
     let line = place(bound);
-    svg.line((line, TOP - 6.0), (line, bottom), Ink::Budget, 1.5, true);
     svg.text((line, TOP - 12.0), 12, Ink::Budget, Anchor::Middle, &format!("Turno {word} {}", digits(bound)));
     for (at, (system, spread)) in rows.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);
@@ -58,6 +57,8 @@ pub(super) fn draw(budget: &Budget, work: &WorkResult) -> Option<String> {
         let beyond = if end < line && line - end < 8.0 + width(&text) { line } else { end };
         svg.text((beyond + 8.0, middle + 4.0), 12, Ink::Strong, Anchor::Start, &text);
     }
+    // Over the bars.
+    svg.line((line, TOP - 6.0), (line, bottom), Ink::Budget, 1.5, true);
     Some(svg.finish())
 }
 
