@@ -54,6 +54,7 @@ fn every_flag_is_in_its_table() {
 #[test]
 fn every_limit_is_in_its_table() {
     let set = Limits::default();
+    let reading = format!("the same of one that has read some in the last {} ms *", limits::OUT_STALL_MS);
     let rows = [
         ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
         ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
@@ -80,6 +81,7 @@ fn every_limit_is_in_its_table() {
         ("bytes of a failure that a dead letter keeps", number(limits::FAILURE_BYTES_MAX), " bytes"),
         ("unread bytes at which the broker stops reading from a peer *", number(set.out_bytes_pause), " bytes"),
         ("unread bytes of a peer, beside deliveries and the longest frame *", number(set.out_bytes_max), " bytes"),
+        (&reading, number(set.out_bytes_max * limits::OUT_PATIENCE), " bytes"),
         ("time without reading while bytes wait *", number(set.write_stall_ms_max), " ms"),
         ("time a cancelled delivery holds its slots", number(limits::CANCEL_GRACE_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),

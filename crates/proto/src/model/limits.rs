@@ -20,6 +20,10 @@ pub const READ_BYTES: usize = 64 * 1024;
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
 /// Router threads. More: refused.
 pub const ROUTERS_MAX: usize = 64;
+/// How long a peer that has much to read may take nothing before it counts as one that does not read.
+pub const OUT_STALL_MS: u64 = 50;
+/// How many times as much may wait for a peer that does read as for one that does not.
+pub const OUT_PATIENCE: usize = 8;
 /// Shortest heartbeat a peer may ask for. Shorter: raised to this.
 pub const HEARTBEAT_MS_MIN: u32 = 250;
 /// Longest heartbeat a peer may ask for. Longer: lowered to this.
@@ -77,7 +81,8 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Dead letters kept per queue. More: the oldest goes, counted.
     pub dead_max: usize,
-    /// Bytes waiting for one peer to read them, beside deliveries and the longest frame among them. More: closed, `slow_reader`; its deliveries move on.
+    /// Bytes waiting for one peer that reads none of them, beside deliveries and the longest frame among them. More:
+    /// closed, `slow_reader`; its deliveries move on. One that does read may have [`OUT_PATIENCE`] times as many.
     pub out_bytes_max: usize,
     /// Bytes waiting for one peer beyond which the broker stops reading from it, until half of them are taken.
     pub out_bytes_pause: usize,

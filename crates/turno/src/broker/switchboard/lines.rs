@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use turno_proto::model::{Code, ConnId, Limits, Mono};
+use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
@@ -132,6 +132,8 @@ pub(super) struct Lines {
     pub(super) drained: Option<Drained>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
+    /// The time it is.
+    pub(super) now: Mono,
 }
 
 impl Lines {
@@ -146,6 +148,7 @@ impl Lines {
             drained: None,
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
+            now: Mono::ZERO,
         }
     }
 
@@ -233,7 +236,10 @@ impl Lines {
         if matches!(line.phase, Phase::Doomed { .. }) {
             return None;
         }
-        if line.waiting() > self.out_bytes_max + line.owed + line.longest {
+        // A peer that reads, if slower than others write for a moment, is given more room than one that does not.
+        let reads = line.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
+        let most = if reads { self.out_bytes_max.saturating_mul(limits::OUT_PATIENCE) } else { self.out_bytes_max };
+        if line.waiting() > most.saturating_add(line.owed + line.longest) {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
             }

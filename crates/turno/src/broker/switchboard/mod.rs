@@ -60,6 +60,7 @@ impl Switchboard {
 
     /// Something that no connection said: time passed, or the broker is to end.
     pub fn handle(&mut self, now: Mono, input: Input) {
+        self.lines.now = now;
         self.desk.put(now, input, &mut self.lines);
         self.close_overrun(now);
     }
@@ -83,6 +84,7 @@ impl<D: Desk> Switchboard<D> {
 
     /// What the engine wants done, if it came from another thread.
     pub(super) fn carry_out(&mut self, now: Mono, effect: Effect) {
+        self.lines.now = now;
         self.lines.effect(effect);
         self.close_overrun(now);
     }
@@ -114,6 +116,7 @@ impl<D: Desk> Switchboard<D> {
 
     /// These bytes came from a connection.
     pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) {
+        self.lines.now = now;
         let Some(line) = self.lines.get_mut(id) else { return };
         if matches!(line.phase, Phase::Doomed { .. }) {
             return;
