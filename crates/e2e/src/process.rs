@@ -34,6 +34,14 @@ pub fn sockets(id: u32) -> usize {
     files.flatten().filter(|file| socket(file.path())).count()
 }
 
+/// Threads of a process whose names begin like this; 0 if it is gone.
+pub fn threads(id: u32, name: &str) -> usize {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{id}/task")) else { return 0 };
+    let named =
+        |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.starts_with(name));
+    tasks.flatten().filter(named).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

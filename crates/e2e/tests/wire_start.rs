@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use turno_e2e::{Broker, Peer, Place};
+use turno_e2e::{Broker, Peer, Place, process};
 use turno_proto::native::{Connect, Frame, VERSION};
 
 /// Proves S1.16: one broker owns a data directory; a second one is refused, by its own fault and with a code, and the
@@ -16,6 +16,22 @@ fn a_data_directory_has_one_broker() {
     assert_eq!(second.json()["error"]["code"], "data_in_use");
     assert!(broker.unix().exists(), "the first one's socket is still there");
     Peer::silent_unix(&broker.unix()).greet(0);
+}
+
+/// Proves S1.18 and S1.19: a broker has the routers it is told to have; 1 shares the engine's thread. So a run of all
+/// tests with more of them (TURNO_TEST_ROUTERS) is one.
+#[test]
+fn a_broker_has_as_many_routers_as_it_is_told() {
+    for (routers, threads) in [("1", 0), ("2", 2), ("3", 3)] {
+        let mut broker = Broker::start_with(&["--routers", routers]);
+        assert_eq!(process::threads(broker.process().id(), "turno-router-"), threads, "{routers}");
+        // One connection more than there are routers, and all are served.
+        let mut peers: Vec<Peer> = (0..4).map(|_| Peer::greeted(broker.address(), 0)).collect();
+        assert_eq!(peers[3].status().connections, 4);
+    }
+    let told = std::env::var("TURNO_TEST_ROUTERS").map_or(0, |text| text.parse::<usize>().expect("a number"));
+    let expected = if told > 1 { told } else { 0 };
+    assert_eq!(process::threads(Broker::start().process().id(), "turno-router-"), expected, "this very run");
 }
 
 /// Proves S1.15: an address has one broker.

@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// A router that panics takes its connections with it and is replaced; the other, and the engine, go on.
+    /// Proves S1.20: a router that panics takes its connections with it and is replaced; the other, and the engine, go on.
     #[test]
     fn a_router_that_fails_is_replaced() {
         let runtime = tokio::runtime::Builder::new_current_thread()
