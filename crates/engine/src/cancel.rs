@@ -34,7 +34,11 @@ impl Engine {
                 self.count(queue, |counters| &mut counters.cancelled);
                 self.stop(index, worker, Code::Cancelled, out);
             }
-            State::Stopping { .. } => {}
+            State::Storing { dropped: false } => {
+                self.count(queue, |counters| &mut counters.cancelled);
+                self.messages[index].state = State::Storing { dropped: true };
+            }
+            State::Stopping { .. } | State::Storing { dropped: true } => {}
             State::Dead => self.unbury(index),
         }
     }

@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, Slots};
 
 use crate::chain::Lane;
 use crate::engine::Engine;
-use crate::message::State;
+use crate::message::{Flags, State};
 use crate::peer::{Consuming, Worker};
 use crate::stats::bytes_of;
 
@@ -37,22 +37,37 @@ impl Engine {
 
     fn check_messages(&self) {
         let (mut ready, mut in_flight, mut dead, mut bytes, mut timers, mut owned) = (0, 0, 0, 0, 0, 0);
+        let (mut storing, mut durable) = (0, 0);
         for (index, message) in self.messages.iter() {
             match message.state {
                 State::Waiting => ready += 1,
                 State::Held { .. } | State::Stopping { .. } => in_flight += 1,
+                State::Storing { .. } => storing += 1,
                 State::Dead => {
                     dead += 1;
                     assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
                 }
             }
+            durable += u64::from(message.flags.has(Flags::DURABLE));
             bytes += bytes_of(message.bytes.len());
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
             assert!(message.attempts <= message.attempts_max(), "attempts stay within the limit");
             assert!(message.cost > 0, "every delivery takes a slot");
         }
-        assert_eq!(ready + in_flight + dead, self.messages.len() as u64, "every message is in one place");
+        assert_eq!(
+            storing,
+            self.durable.waiting_len() as u64,
+            "what waits for the disk is known to the room that waits"
+        );
+        for index in self.durable.indexes() {
+            assert!(
+                matches!(self.messages[index].state, State::Storing { .. }),
+                "only what is being stored is waited for"
+            );
+        }
+        assert_eq!(durable, self.durable.len, "the count of durable messages");
+        assert_eq!(ready + in_flight + dead + storing, self.messages.len() as u64, "every message is in one place");
         assert_eq!(ready, self.stats.ready, "the count of waiting messages");
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
@@ -82,14 +97,16 @@ impl Engine {
         assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
         queue.backlog.check(&self.messages);
         let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
-        let (mut waiting, mut held, mut bytes) = (0, 0, 0);
+        let (mut waiting, mut held, mut bytes, mut storing) = (0, 0, 0, 0);
         for (_, message) in of_queue {
             waiting += u32::from(message.state == State::Waiting);
             held += u32::from(message.holder().is_some());
+            storing += u32::from(matches!(message.state, State::Storing { .. }));
             bytes += bytes_of(message.bytes.len());
         }
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
         assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");
+        assert_eq!(storing, queue.storing, "a queue knows how many of its messages wait for the disk");
         assert_eq!(bytes, queue.bytes, "a queue's bytes are counted");
         let handles = self.peers.iter().flat_map(|peer| peer.handles()).filter(|queue| *queue == number).count();
         assert_eq!(handles, queue.handles as usize, "a queue knows how many handles point at it");

@@ -4,12 +4,12 @@
 //! slots, a message going out after its deadline. A request that would come back after it does not go out either,
 //! if another can have the slot (see `service`).
 
-use turno_proto::model::{ConnId, MessageId, limits};
+use turno_proto::model::{ConnId, limits};
 
 use crate::chain::Lane;
 use crate::effect::{Deliver, Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{State, Wants};
+use crate::message::{Flags, State, Wants};
 use crate::peer::Worker;
 use crate::stats::bytes_of;
 
@@ -204,12 +204,12 @@ impl Engine {
             conn: worker,
             delivery: self.delivery_of(index),
             handle,
-            id: MessageId::new(self.settings.run, message.serial, index),
+            id: self.id_of(index),
             attempt: message.attempts,
             cost: message.cost,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
-            headers: message.headers,
+            headers: message.flags.has(Flags::HEADERS),
             bytes: &message.bytes,
         });
         if message.wants == Wants::Nothing {

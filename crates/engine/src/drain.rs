@@ -81,6 +81,7 @@ impl Engine {
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
         if let Some(Drain::Running { returned, .. }) = self.drain
             && self.stats.in_flight == 0
+            && self.durable.is_idle()
         {
             self.end_drain(returned, 0, out);
         }

@@ -1,5 +1,6 @@
 //! What the engine wants done. Plain values, so that a test can compare the exact list.
 
+use crate::persist::Persist;
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
@@ -95,6 +96,12 @@ pub enum Effect {
         seq: u32,
         answer: Box<AdminAnswer>,
     },
+    /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
+    /// have the numbers 1, 2, 3 …
+    Persist {
+        group: u64,
+        op: Persist,
+    },
     /// The drain is over: requests given back while waiting, deliveries cut short at the deadline, and
     /// messages in memory that end with the broker.
     Drained {
@@ -119,7 +126,7 @@ impl Effect {
             | Self::CancelDelivery { conn, .. }
             | Self::Closing { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
-            Self::Drained { .. } => None,
+            Self::Persist { .. } | Self::Drained { .. } => None,
         }
     }
 }

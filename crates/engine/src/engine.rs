@@ -8,6 +8,7 @@ use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limit
 use crate::crew::Crews;
 use crate::dispatch::Item;
 use crate::drain::Drain;
+use crate::durable::Durable;
 use crate::effect::{Effect, Sink};
 use crate::input::Input;
 use crate::message::Messages;
@@ -28,6 +29,7 @@ pub struct Engine {
     pub(crate) queues: Queues,
     pub(crate) messages: Messages,
     pub(crate) timers: Timers,
+    pub(crate) durable: Durable,
     pub(crate) stats: Stats,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
@@ -50,14 +52,16 @@ pub struct Engine {
 impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
+        let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             settings,
             now,
             started: now,
             peers: Peers::default(),
             queues: Queues::default(),
-            messages: Messages::default(),
+            messages: Messages::after(last_serial),
             timers: Timers::new(now),
+            durable: Durable::default(),
             stats: Stats::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
@@ -109,9 +113,12 @@ impl Engine {
             Input::PeerClosing { conn } => self.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
+            Input::Persisted { group } => self.persisted(group, out),
+            Input::Refused { group, code } => self.refused(group, code, out),
             Input::Tick => self.tick(out),
         }
         self.work_off_agenda(out);
+        self.persist(out);
         self.end_drain_if_idle(out);
     }
 
@@ -144,11 +151,11 @@ impl Engine {
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub fn held_in_memory(&self) -> u64 {
-        self.stats.ready + self.stats.dead
+        (self.stats.ready + self.stats.dead).saturating_sub(self.durable.len)
     }
 
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
-        MessageId::new(self.settings.run, self.messages[index].serial, index)
+        self.messages.id_of(index, self.settings.run)
     }
 
     pub(crate) fn delivery_of(&self, index: u32) -> Delivery {

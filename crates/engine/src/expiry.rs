@@ -35,7 +35,8 @@ impl Engine {
                 }
             }
             State::Stopping { .. } => self.finish(index, End::Otherwise),
-            State::Dead => {}
+            // It is looked at again when it has its place.
+            State::Storing { .. } | State::Dead => {}
         }
     }
 

@@ -30,6 +30,7 @@ impl Engine {
                 let failure = self.failures.get(&index).map(|failure| &failure.bytes[..]).unwrap_or_default();
                 Reason::Dead { failure: String::from_utf8_lossy(failure).into_owned() }
             }
+            State::Storing { .. } => Reason::Storing,
             State::Waiting => self.why_waiting(index),
         }
     }
@@ -94,6 +95,7 @@ impl Engine {
                 State::Waiting => MessageState::Ready,
                 State::Held { .. } => MessageState::InFlight,
                 State::Stopping { .. } => MessageState::Stopping,
+                State::Storing { .. } => MessageState::Storing,
                 State::Dead => MessageState::Dead,
             },
             attempts: message.attempts,

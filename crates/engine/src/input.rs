@@ -1,7 +1,7 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{ConnId, Delivery, Payload, QueueName, Slots};
+use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, Slots};
 
 /// A message on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +132,15 @@ pub enum Input {
     /// The broker is to end: no new work, `within_ms` for what runs.
     Drain {
         within_ms: u64,
+    },
+    /// Every group up to that one is on disk; see [`crate::Effect::Persist`].
+    Persisted {
+        group: u64,
+    },
+    /// That group was not stored, and never will be. Told before the groups after it are.
+    Refused {
+        group: u64,
+        code: Code,
     },
     /// Time passed; see [`crate::Engine::next_deadline`].
     Tick,

@@ -6,7 +6,7 @@ use crate::chain::{Lane, Links};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::input::Outgoing;
-use crate::message::{Message, Origin, State, Wants};
+use crate::message::{Flags, Message, Origin, State, Wants};
 use crate::stats::bytes_of;
 
 impl Engine {
@@ -62,8 +62,12 @@ impl Engine {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
                 let index = self.take_in(queue, message, Wants::Settling, None);
-                out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Memory });
-                self.place_new(index, out);
+                if self.settings.store.is_some() {
+                    self.store(index, conn, seq);
+                } else {
+                    out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Memory });
+                    self.place_new(index, out);
+                }
             }
             Err(code) => self.refuse(conn, seq, code, out),
         }
@@ -115,7 +119,7 @@ impl Engine {
         let index = self.messages.insert(Message {
             serial: 0,
             bytes: payload.bytes,
-            headers: payload.headers,
+            flags: Flags::with_headers(payload.headers),
             origin,
             state: State::Waiting,
             wants,

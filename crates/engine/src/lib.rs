@@ -18,6 +18,7 @@
 //! | `retry` | what happens when an attempt failed |
 //! | `cancel` | ending a message before its time |
 //! | `timers`, `expiry` | deadlines, leases, grace |
+//! | `durable`, `persist` | what must be on disk before anyone is told, and as which values |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
@@ -30,6 +31,7 @@ mod check;
 mod crew;
 mod dispatch;
 mod drain;
+mod durable;
 mod effect;
 mod engine;
 mod expiry;
@@ -39,6 +41,7 @@ mod intake;
 mod message;
 mod peer;
 mod pending;
+mod persist;
 mod policy;
 mod queue;
 mod retry;
@@ -53,5 +56,6 @@ mod worker;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Input, Outgoing};
+pub use persist::{Persist, Record, Survivor};
 pub use policy::Policy;
-pub use settings::Settings;
+pub use settings::{Settings, StoreSettings};

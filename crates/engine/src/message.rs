@@ -28,8 +28,39 @@ pub(crate) enum State {
     },
     /// Over for its caller; the worker was told to stop and still holds the slots.
     Stopping { worker: ConnId },
+    /// On its way to the disk, and nowhere else. `dropped`: cancelled meanwhile.
+    Storing { dropped: bool },
     /// Used up its attempts.
     Dead,
+}
+
+/// What is true of a message or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// Its bytes begin with a header block.
+    pub(crate) const HEADERS: u8 = 1;
+    /// It outlives the broker.
+    pub(crate) const DURABLE: u8 = 2;
+    /// Its attempts or its death are written down.
+    pub(crate) const MARKED: u8 = 4;
+
+    pub(crate) const fn with_headers(headers: bool) -> Self {
+        Self(if headers { Self::HEADERS } else { 0 })
+    }
+
+    pub(crate) const fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(crate) const fn set(&mut self, flag: u8) {
+        self.0 |= flag;
+    }
+
+    pub(crate) const fn clear(&mut self, flag: u8) {
+        self.0 &= !flag;
+    }
 }
 
 /// What a message wants.
@@ -67,9 +98,9 @@ impl Origin {
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) serial: u64,
-    /// The payload's two parts.
+    /// Header block, if any, and body.
     pub(crate) bytes: Bytes,
-    pub(crate) headers: bool,
+    pub(crate) flags: Flags,
     pub(crate) origin: Option<Origin>,
     pub(crate) state: State,
     pub(crate) wants: Wants,
@@ -106,7 +137,7 @@ impl Message {
     pub(crate) const fn holder(&self) -> Option<ConnId> {
         match self.state {
             State::Held { worker, .. } | State::Stopping { worker } => Some(worker),
-            State::Waiting | State::Dead => None,
+            State::Waiting | State::Storing { .. } | State::Dead => None,
         }
     }
 
@@ -161,15 +192,30 @@ pub(crate) struct Messages {
 
 impl Default for Messages {
     fn default() -> Self {
-        Self { places: Vec::new(), vacant: NIL, len: 0, serial: 0 }
+        Self::after(0)
     }
 }
 
 impl Messages {
+    /// No messages; the serials go on after this one.
+    pub(crate) const fn after(serial: u64) -> Self {
+        Self { places: Vec::new(), vacant: NIL, len: 0, serial }
+    }
+
     /// Takes a message in and gives it its serial.
     pub(crate) fn insert(&mut self, mut message: Message) -> u32 {
         self.serial += 1;
         message.serial = self.serial;
+        self.take(message)
+    }
+
+    /// Takes a message in that has its serial already. Those to come get higher ones.
+    pub(crate) fn insert_as(&mut self, serial: u64, message: Message) -> u32 {
+        self.serial = self.serial.max(serial);
+        self.take(message)
+    }
+
+    fn take(&mut self, message: Message) -> u32 {
         self.len += 1;
         if self.vacant == NIL {
             let index = u32::try_from(self.places.len()).expect("memory limits keep messages far below 2^32");
@@ -203,8 +249,18 @@ impl Messages {
 
     /// The message with that id, if it is still here.
     pub(crate) fn find(&self, id: MessageId, run: u64) -> Option<u32> {
-        let message = self.get(id.index())?;
-        (MessageId::new(run, message.serial, id.index()) == id).then_some(id.index())
+        if id.index() == NIL {
+            // Only people ask by such an id, so it may take a look at all of them.
+            return self.iter().map(|(index, _)| index).find(|index| self.id_of(*index, run) == id);
+        }
+        self.get(id.index()).filter(|_| self.id_of(id.index(), run) == id).map(|_| id.index())
+    }
+
+    /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
+    pub(crate) fn id_of(&self, index: u32, run: u64) -> MessageId {
+        let message = &self[index];
+        let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
+        MessageId::new(run, message.serial, place)
     }
 
     /// Why `conn` cannot settle that delivery.
@@ -251,7 +307,7 @@ impl Message {
         Self {
             serial: 0,
             bytes: Bytes::new(),
-            headers: false,
+            flags: Flags::default(),
             origin: None,
             state: State::Waiting,
             wants: Wants::Settling,

@@ -24,6 +24,8 @@ pub(crate) struct Queue {
     pub(crate) backlog: Backlog,
     pub(crate) dead: Chain,
     pub(crate) in_flight: u32,
+    /// Messages that wait for the disk.
+    pub(crate) storing: u32,
     /// Bytes of its messages, with overhead.
     pub(crate) bytes: u64,
     consumers: Vec<Option<Consumer>>,
@@ -46,6 +48,7 @@ impl Queue {
             backlog: Backlog::default(),
             dead: Chain::default(),
             in_flight: 0,
+            storing: 0,
             bytes: 0,
             consumers: Vec::new(),
             consumers_len: 0,
@@ -97,6 +100,7 @@ impl Queue {
         self.handles == 0
             && self.consumers_len == 0
             && self.in_flight == 0
+            && self.storing == 0
             && self.backlog.is_empty()
             && self.dead.is_empty()
     }

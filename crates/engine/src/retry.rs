@@ -6,7 +6,7 @@ use turno_proto::model::{Code, Payload, limits};
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{End, State, Wants};
+use crate::message::{End, Flags, State, Wants};
 
 /// Why an attempt is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,12 @@ impl Engine {
         if self.may_try_again(index, &cause) {
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
-            self.place_again(index);
+            if self.messages[index].flags.has(Flags::DURABLE) {
+                self.disarm(index);
+                self.store_attempts(index);
+            } else {
+                self.place_again(index);
+            }
             return;
         }
         match self.messages[index].wants {
@@ -123,7 +128,9 @@ impl Engine {
         let message = &mut self.messages[index];
         message.state = State::Dead;
         let number = message.queue;
-        self.failures.insert(index, last_words(cause));
+        let failure = last_words(cause);
+        self.store_death(index, &failure.bytes);
+        self.failures.insert(index, failure);
         let queue = self.queues.at_mut(number);
         queue.dead.push_back(&mut self.messages, Lane::Place, index);
         self.stats.dead += 1;

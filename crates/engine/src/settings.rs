@@ -7,6 +7,15 @@ use crate::policy::Policy;
 /// Where telling every rota begins to cost more than looking at another one.
 const OWN_ROTAS_MAX: usize = 8;
 
+/// What the engine knows of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// Unix milliseconds at [`turno_proto::model::Mono::ZERO`]: deadlines outlive the run, and its clock does not.
+    pub unix_ms: u64,
+    /// The highest serial any message of the store ever had.
+    pub last_serial: u64,
+}
+
 /// The engine's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +31,8 @@ pub struct Settings {
     pub lease_ms: Option<u64>,
     /// Whose turn it is.
     pub policy: Policy,
+    /// What sends are stored in; `None`: memory alone.
+    pub store: Option<StoreSettings>,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
 }
@@ -35,6 +46,7 @@ impl Default for Settings {
             limits: Limits::default(),
             lease_ms: None,
             policy: Policy::default(),
+            store: None,
             own_rotas_max: OWN_ROTAS_MAX,
         }
     }

@@ -9,6 +9,7 @@ mod backlog;
 mod cancel;
 mod deadline;
 mod drain;
+mod durable;
 mod explain;
 mod late;
 mod lease;

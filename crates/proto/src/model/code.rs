@@ -184,6 +184,10 @@ codes! {
         "ask again if doing it twice does no harm";
 
     // Asking about things.
+    OverDisk = 51, "over_disk", exit 1,
+        "the broker's disk has no room for the message",
+        "the disk is full, or holds as much as it may; refused before anything is lost",
+        "let workers catch up, purge what is not needed, or give the data directory more room";
     NotFound = 60, "not_found", exit 4,
         "there is no such thing",
         "no queue, worker or message has that name or id now",

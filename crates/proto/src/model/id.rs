@@ -152,6 +152,8 @@ impl fmt::Display for Slots {
 pub enum Durability {
     /// In the broker's memory: gone when the broker ends.
     Memory,
+    /// On the broker's disk: it outlives the broker.
+    Disk,
 }
 
 impl Durability {
@@ -159,6 +161,7 @@ impl Durability {
     pub const fn as_word(self) -> u32 {
         match self {
             Self::Memory => 0,
+            Self::Disk => 1,
         }
     }
 
@@ -166,6 +169,7 @@ impl Durability {
     pub const fn from_word(word: u32) -> Option<Self> {
         match word {
             0 => Some(Self::Memory),
+            1 => Some(Self::Disk),
             _ => None,
         }
     }
@@ -174,6 +178,7 @@ impl Durability {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Disk => "disk",
         }
     }
 }

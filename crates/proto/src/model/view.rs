@@ -190,6 +190,8 @@ pub enum MessageState {
     InFlight,
     /// Over for its caller; its worker has been told to stop and still holds the slots.
     Stopping,
+    /// On its way to the disk.
+    Storing,
     /// A dead letter.
     Dead,
 }
@@ -283,6 +285,8 @@ pub enum Reason {
         /// That worker.
         worker: u64,
     },
+    /// It is being written to disk.
+    Storing,
     /// It used up its attempts.
     Dead {
         /// What the last failure said.

@@ -5,7 +5,7 @@ mod oracle;
 mod world;
 
 use proptest::prelude::*;
-use turno_engine::{Policy, Settings};
+use turno_engine::{Policy, Settings, StoreSettings};
 use turno_proto::model::Limits;
 
 use world::World;
@@ -145,9 +145,11 @@ fn settings() -> impl Strategy<Value = Settings> {
     let policy = prop_oneof![3 => Just(Policy::LeastRecentlyUsed), 1 => Just(Policy::Fill)];
     // With few rotas of their own, workers of two or three queues belong to crews.
     let own_rotas_max = prop_oneof![Just(0usize), Just(1), Just(8)];
-    (policy, prop::option::weighted(0.3, 500u64..5_000), own_rotas_max).prop_map(|(policy, lease_ms, own_rotas_max)| {
+    let lease_ms = prop::option::weighted(0.3, 500u64..5_000);
+    let store = prop::option::of(Just(StoreSettings { unix_ms: 1_000_000, last_serial: 0 }));
+    (policy, lease_ms, own_rotas_max, store).prop_map(|(policy, lease_ms, own_rotas_max, store)| {
         let limits = Limits { in_flight_max: 30, ..Limits::default() };
-        Settings { policy, lease_ms, limits, own_rotas_max, ..Settings::default() }
+        Settings { policy, lease_ms, limits, own_rotas_max, store, ..Settings::default() }
     })
 }
 

@@ -160,6 +160,8 @@ impl Oracle {
                 Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
+                // The world stores it at once, see there.
+                Effect::Persist { .. } => {}
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
             }
         }

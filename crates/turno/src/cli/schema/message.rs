@@ -71,6 +71,7 @@ pub(crate) const fn state(state: MessageState) -> &'static str {
         MessageState::Ready => "ready",
         MessageState::InFlight => "in_flight",
         MessageState::Stopping => "stopping",
+        MessageState::Storing => "storing",
         MessageState::Dead => "dead",
     }
 }
@@ -138,6 +139,7 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
             format!("it is over for its caller, and worker {worker} was told to stop"),
             json!({ "worker": worker.to_string() }),
         ),
+        Reason::Storing => ("storing", "it is being written to disk".to_owned(), json!({})),
         Reason::Dead { failure } => {
             ("dead", format!("it used up its attempts; the last one said: {failure}"), json!({ "failure": failure }))
         }

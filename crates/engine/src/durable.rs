@@ -1,0 +1,232 @@
+//! Messages that outlive the broker: nobody hears that one is stored before it is.
+//!
+//! What an input changes about durable messages goes out as one numbered group of [`Persist`]s. The shell says up to
+//! which number everything is on disk, in order; what had to wait for that goes on then: a new message is answered and
+//! takes its place, one whose attempt failed goes back to the head of its queue. Deliveries themselves are not written
+//! down: a crash may add one uncounted delivery to each message that a worker had.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use turno_proto::model::{Code, ConnId, Durability, Mono, Payload};
+
+use crate::chain::{Lane, Links};
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::message::{End, Flags, Message, State, Wants};
+use crate::persist::{Persist, Record, Survivor};
+use crate::stats::bytes_of;
+
+/// What waits for the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Durable {
+    /// The number of the latest group.
+    group: u64,
+    /// Operations of the group that is being made.
+    ops: Vec<Persist>,
+    /// What goes on once a group is stored, in the order of the groups.
+    waiting: VecDeque<(u64, Then)>,
+    /// Durable messages there are.
+    pub(crate) len: u64,
+}
+
+/// What goes on.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// A new message takes its place, and its sender is answered.
+    Begin { index: u32, conn: ConnId, seq: u32 },
+    /// Another attempt.
+    Again { index: u32 },
+}
+
+impl Durable {
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn waiting_len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The messages that wait for the disk.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
+        self.waiting.iter().map(|(_, then)| match then {
+            Then::Begin { index, .. } | Then::Again { index } => *index,
+        })
+    }
+}
+
+impl Engine {
+    /// A message that was just let in waits until it is stored.
+    pub(crate) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
+        let message = &mut self.messages[index];
+        message.flags.set(Flags::DURABLE);
+        let unix_ms = |at: Mono| self.settings.store.map_or(0, |store| store.unix_ms) + at.as_millis();
+        let record = Record {
+            queue: self.queues.at(message.queue).name.clone(),
+            priority: message.priority,
+            cost: message.cost,
+            retries: message.retries,
+            born_unix_ms: unix_ms(message.born),
+            deadline_unix_ms: message.deadline.map(unix_ms),
+            payload: Payload { headers: message.flags.has(Flags::HEADERS), bytes: message.bytes.clone() },
+        };
+        let serial = message.serial;
+        self.durable.len += 1;
+        self.durable.ops.push(Persist::Put { serial, record });
+        self.wait_for_disk(index, Then::Begin { index, conn, seq });
+    }
+
+    /// The failed attempt of a message that has others left is written down before the next one.
+    pub(crate) fn store_attempts(&mut self, index: u32) {
+        let message = &mut self.messages[index];
+        message.flags.set(Flags::MARKED);
+        let (serial, attempts) = (message.serial, message.attempts);
+        self.durable.ops.push(Persist::Attempts { serial, attempts });
+        self.wait_for_disk(index, Then::Again { index });
+    }
+
+    /// A dead letter is written down with what its last failure said.
+    pub(crate) fn store_death(&mut self, index: u32, failure: &Bytes) {
+        let message = &mut self.messages[index];
+        if message.flags.has(Flags::DURABLE) {
+            message.flags.set(Flags::MARKED);
+            let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
+            self.durable.ops.push(Persist::Dead { serial, attempts, failure });
+        }
+    }
+
+    /// A durable message is done with.
+    pub(crate) fn store_end(&mut self, message: &Message) {
+        if message.flags.has(Flags::DURABLE) {
+            self.durable.len -= 1;
+            self.durable.ops.push(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
+        }
+    }
+
+    fn wait_for_disk(&mut self, index: u32, then: Then) {
+        let message = &mut self.messages[index];
+        message.state = State::Storing { dropped: false };
+        self.queues.at_mut(message.queue).storing += 1;
+        self.durable.waiting.push_back((self.durable.group + 1, then));
+    }
+
+    /// What this input changed goes out as one group.
+    pub(crate) fn persist(&mut self, out: &mut impl Sink) {
+        if self.durable.ops.is_empty() {
+            return;
+        }
+        self.durable.group += 1;
+        let group = self.durable.group;
+        for op in self.durable.ops.drain(..) {
+            out.effect(Effect::Persist { group, op });
+        }
+    }
+
+    /// Everything up to that group is on disk.
+    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) {
+        while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
+            match then {
+                Then::Begin { index, conn, seq } => {
+                    out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Disk });
+                    if self.stored(index) {
+                        self.messages[index].state = State::Waiting;
+                        self.arm_deadline(index);
+                        self.place_new(index, out);
+                    }
+                }
+                Then::Again { index } => {
+                    if self.stored(index) {
+                        self.place_again(index);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A group was not stored, and will not be: the disk has no room for it, or it is too large.
+    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
+        while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
+            match self.durable.waiting.remove(at).map(|(_, then)| then) {
+                Some(Then::Begin { index, conn, seq }) => {
+                    self.stored(index);
+                    self.durable.len -= 1;
+                    self.messages[index].flags.clear(Flags::DURABLE);
+                    self.finish(index, End::Otherwise);
+                    self.stats.counters.refused += 1;
+                    out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+                }
+                // Its failure is known to this run only; better one attempt more after a crash than none now.
+                Some(Then::Again { index }) => {
+                    if self.stored(index) {
+                        self.place_again(index);
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// The message waits for the disk no longer. False if it was cancelled meanwhile: then it is over.
+    fn stored(&mut self, index: u32) -> bool {
+        let message = &self.messages[index];
+        self.queues.at_mut(message.queue).storing -= 1;
+        if message.state == (State::Storing { dropped: true }) {
+            self.finish(index, End::Otherwise);
+            return false;
+        }
+        true
+    }
+
+    /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
+    /// serials.
+    pub fn recover(&mut self, survivor: Survivor) {
+        let Survivor { serial, record, attempts, failure } = survivor;
+        let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        let zero = self.settings.store.map_or(0, |store| store.unix_ms);
+        let at = |unix_ms: u64| Mono::from_millis(unix_ms.saturating_sub(zero));
+        let number = self.queues.number_of(&queue).unwrap_or_else(|| self.queues.create(queue));
+        let mut flags = Flags::default();
+        flags.set(Flags::DURABLE);
+        if payload.headers {
+            flags.set(Flags::HEADERS);
+        }
+        if attempts > 0 {
+            flags.set(Flags::MARKED);
+        }
+        self.add_bytes(number, bytes_of(payload.len()));
+        self.durable.len += 1;
+        let index = self.messages.insert_as(
+            serial,
+            Message {
+                serial,
+                bytes: payload.bytes,
+                flags,
+                origin: None,
+                state: State::Waiting,
+                wants: Wants::Settling,
+                queue: number,
+                stamp: 0,
+                born: at(born_unix_ms),
+                deadline: deadline_unix_ms.map(at),
+                timer: None,
+                attempts,
+                retries,
+                priority,
+                cost,
+                place: Links::default(),
+                owned: Links::default(),
+            },
+        );
+        if let Some(failure) = failure {
+            self.messages[index].state = State::Dead;
+            self.failures.insert(index, Payload::body(failure));
+            self.queues.at_mut(number).dead.push_back(&mut self.messages, Lane::Place, index);
+            self.stats.dead += 1;
+        } else {
+            self.queues.at_mut(number).backlog.push_back(&mut self.messages, index);
+            self.stats.ready += 1;
+            self.arm_deadline(index);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
+
+use bytes::Bytes;
+use turno_proto::model::{Payload, QueueName};
+
+/// A message as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its queue.
+    pub queue: QueueName,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    /// Slots a delivery of it takes.
+    pub cost: u16,
+    /// Redeliveries it may have.
+    pub retries: u8,
+    /// When it came, in Unix milliseconds.
+    pub born_unix_ms: u64,
+    /// When its time is over, in Unix milliseconds.
+    pub deadline_unix_ms: Option<u64>,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+/// Something to be made durable. All that one input asks for belongs together: all of it is stored, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Persist {
+    /// A new message.
+    Put {
+        /// Its number, which no other message of this store ever has.
+        serial: u64,
+        /// What it is.
+        record: Record,
+    },
+    /// An attempt failed.
+    Attempts {
+        /// Whose.
+        serial: u64,
+        /// Deliveries made that count.
+        attempts: u16,
+    },
+    /// It used up its attempts, and is kept as a dead letter.
+    Dead {
+        /// Which one.
+        serial: u64,
+        /// Deliveries made that count.
+        attempts: u16,
+        /// What the last failure said.
+        failure: Bytes,
+    },
+    /// It is done with.
+    Remove {
+        /// Which one.
+        serial: u64,
+        /// Whether attempts or a death were written down for it.
+        marked: bool,
+    },
+}
+
+/// A message that outlived the broker's last run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// Its number.
+    pub serial: u64,
+    /// What it is.
+    pub record: Record,
+    /// Deliveries made before that count.
+    pub attempts: u16,
+    /// What its last failure said, if it is a dead letter.
+    pub failure: Option<Bytes>,
+}

@@ -1,0 +1,222 @@
+//! Sends that outlive the broker: stored first, answered then, and nothing forgotten.
+
+use bytes::Bytes;
+use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::view::{MessageState, Reason};
+use turno_proto::model::{Code, ConnId, Durability, MessageId, Payload, Slots};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, body, sent, turn, undelivered};
+
+/// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
+const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
+
+fn desk() -> Desk {
+    Desk::with(Settings {
+        store: Some(StoreSettings { unix_ms: ZERO_UNIX_MS, last_serial: 40 }),
+        ..Settings::default()
+    })
+}
+
+fn record(text: &str) -> Record {
+    Record {
+        queue: "q".parse().unwrap(),
+        priority: 4,
+        cost: 1,
+        retries: 9,
+        born_unix_ms: ZERO_UNIX_MS + 5_000,
+        deadline_unix_ms: None,
+        payload: body(text),
+    }
+}
+
+fn persist(group: u64, op: Persist) -> Seen {
+    Seen::Said(Effect::Persist { group, op })
+}
+
+fn put(group: u64, serial: u64, text: &str) -> Seen {
+    persist(group, Persist::Put { serial, record: record(text) })
+}
+
+fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
+    let id = MessageId::new(1, serial, u32::MAX);
+    Seen::Said(Effect::Stored { conn, seq, id, durability: Durability::Disk })
+}
+
+fn remove(group: u64, serial: u64, marked: bool) -> Seen {
+    persist(group, Persist::Remove { serial, marked })
+}
+
+/// An admin ends a message; what follows.
+fn cancel(desk: &mut Desk, id: MessageId) -> Vec<Seen> {
+    let (answer, seen) = desk.admin(AdminCall::MessageCancel { id: id.to_string() });
+    assert!(answer.is_ok(), "{answer:?}");
+    seen
+}
+
+fn survivor(serial: u64, text: &str) -> Survivor {
+    Survivor { serial, record: record(text), attempts: 0, failure: None }
+}
+
+/// Proves S2.39 and I1: a send goes to the disk first; only when it is there is its sender answered and a worker given
+/// it, and its end is written down too. Serials go on after those of the last run.
+#[test]
+fn a_send_is_stored_before_anyone_is_told() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.try_send(client, ask(1, "q", "a")), [put(1, 41, "a")]);
+    assert_eq!(desk.try_send(client, ask(2, "q", "b")), [put(2, 42, "b")]);
+    assert_eq!(desk.try_send(client, ask(3, "q", "c")), [put(3, 43, "c")]);
+    assert_eq!(desk.status().ready, 0);
+    assert_eq!(
+        desk.say(Input::Persisted { group: 2 }),
+        [stored(client, 1, 41), sent(worker, "a"), stored(client, 2, 42), sent(worker, "b")]
+    );
+    assert_eq!(desk.ack(worker, "a"), [remove(4, 41, false)]);
+    assert_eq!(desk.say(Input::Persisted { group: 4 }), [stored(client, 3, 43), sent(worker, "c")]);
+}
+
+/// Requests stay in memory: nothing of them is written down.
+#[test]
+fn a_request_needs_no_disk() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "r")), [turn(worker, "r")]);
+}
+
+/// Proves S2.33, S2.34 and I2: a failed attempt is written down before the next one, which goes before what waits; the
+/// last one makes a dead letter, in one group with what it said.
+#[test]
+fn a_failed_attempt_is_stored_before_the_next() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a").retries(1));
+    desk.try_send(client, ask(2, "q", "b"));
+    desk.say(Input::Persisted { group: 2 });
+    let failed = desk.fail(worker, "a", "oh");
+    assert_eq!(failed, [sent(worker, "b"), persist(3, Persist::Attempts { serial: 41, attempts: 1 })]);
+    assert_eq!(desk.say(Input::Persisted { group: 3 }), []);
+    assert_eq!(desk.ack(worker, "b"), [sent(worker, "a").attempt(2), remove(4, 42, false)]);
+    let dead = Persist::Dead { serial: 41, attempts: 2, failure: Bytes::from("no") };
+    assert_eq!(desk.fail(worker, "a", "no"), [persist(5, dead)]);
+    let id = MessageId::new(1, 41, u32::MAX);
+    assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "no".to_owned() });
+    assert_eq!(cancel(&mut desk, id), [remove(6, 41, true)]);
+}
+
+/// Proves I2: what a lost worker held is written down as tried, and waits for that.
+#[test]
+fn what_a_lost_worker_held_is_stored_as_tried() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.try_send(client, ask(2, "q", "b"));
+    desk.say(Input::Persisted { group: 2 });
+    let attempts = |serial| persist(3, Persist::Attempts { serial, attempts: 1 });
+    assert_eq!(desk.say(Input::Disconnected { conn: worker }), [attempts(42), attempts(41)]);
+    let (next, got) = desk.joining(Slots::Limited(2), &["q"]);
+    assert_eq!(got, []);
+    assert_eq!(
+        desk.say(Input::Persisted { group: 3 }),
+        [sent(next, "a").attempt(2), sent(next, "b").attempt(2)],
+        "in their old order"
+    );
+}
+
+/// A group that the disk has no room for is refused to its sender alone, and nothing of it stays.
+#[test]
+fn a_full_disk_refuses_the_sender() {
+    let mut desk = desk();
+    let client = desk.client();
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.try_send(client, ask(2, "q", "b"));
+    let refused = desk.say(Input::Refused { group: 1, code: Code::OverDisk });
+    assert_eq!(refused, [undelivered(client, 1, Code::OverDisk)]);
+    assert_eq!(desk.say(Input::Persisted { group: 2 }), [stored(client, 2, 42)]);
+    assert_eq!((desk.status().ready, desk.counters().refused), (1, 1));
+}
+
+/// A failure that the disk has no room for is known to this run, and the message is tried again.
+#[test]
+fn a_full_disk_costs_no_message_its_attempt() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.say(Input::Persisted { group: 1 });
+    desk.fail(worker, "a", "oh");
+    assert_eq!(desk.say(Input::Refused { group: 2, code: Code::OverDisk }), [sent(worker, "a").attempt(2)]);
+}
+
+/// What is cancelled on its way to the disk is stored, answered, and gone.
+#[test]
+fn a_message_can_be_cancelled_on_its_way_to_the_disk() {
+    let mut desk = desk();
+    let client = desk.client();
+    desk.try_send(client, ask(1, "q", "a"));
+    let id = MessageId::new(1, 41, u32::MAX);
+    let explanation = desk.explain(id);
+    assert_eq!((explanation.message.state, explanation.reason), (MessageState::Storing, Reason::Storing));
+    assert_eq!(cancel(&mut desk, id), []);
+    assert_eq!(desk.say(Input::Persisted { group: 1 }), [stored(client, 1, 41), remove(2, 41, false)]);
+    assert_eq!(desk.status().ready, 0);
+}
+
+/// Proves S2.38: time passes on the way to the disk too; what is late when it arrives goes to nobody.
+#[test]
+fn a_deadline_can_pass_on_the_way_to_the_disk() {
+    let mut desk = desk();
+    let (_, client) = (desk.worker(1, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a").within(100));
+    desk.pass(200);
+    assert_eq!(desk.say(Input::Persisted { group: 1 }), [stored(client, 1, 41), remove(2, 41, false)]);
+    assert_eq!(desk.counters().expired, 1);
+}
+
+/// A drain waits for the disk, and what is on it does not end with the broker.
+#[test]
+fn a_drain_waits_for_the_disk() {
+    let mut desk = desk();
+    let client = desk.client();
+    desk.try_send(client, ask(1, "q", "a"));
+    let told = desk.say(Input::Drain { within_ms: 1_000 });
+    assert!(!told.contains(&crate::seen::drained(0, 0, 0)), "{told:?}");
+    let ended = desk.say(Input::Persisted { group: 1 });
+    assert_eq!(ended, [stored(client, 1, 41), crate::seen::drained(0, 0, 0)]);
+}
+
+/// Proves I1 and I2: what outlived the last run is handed out in its order, with its attempts and its deadline; dead
+/// letters are still there; new messages come after them, under higher numbers.
+#[test]
+fn survivors_take_their_places() {
+    let mut desk = desk();
+    desk.engine.recover(survivor(7, "first"));
+    desk.engine.recover(Survivor { attempts: 3, ..survivor(9, "tried") });
+    let late = Record { deadline_unix_ms: Some(ZERO_UNIX_MS + 4_000), ..record("late") };
+    desk.engine.recover(Survivor { record: late, ..survivor(11, "late") });
+    let dead = Survivor { attempts: 10, failure: Some(Bytes::from("never")), ..survivor(12, "dead") };
+    desk.engine.recover(dead);
+    let with_headers = Payload { headers: true, ..body("\0\0urgent") };
+    let urgent = Record { priority: 9, payload: with_headers.clone(), ..record("") };
+    desk.engine.recover(Survivor { record: urgent, ..survivor(13, "") });
+    desk.engine.sanity_check();
+    assert_eq!((desk.status().ready, desk.status().dead), (4, 1));
+    let client = desk.client();
+    assert_eq!(desk.try_send(client, ask(1, "q", "new")), [put(1, 41, "new")]);
+    desk.say(Input::Persisted { group: 1 });
+    let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
+    let Seen::Turn(mut urgent) = sent(worker, "") else { unreachable!("a turn") };
+    urgent.payload = with_headers;
+    assert_eq!(
+        got,
+        [
+            Seen::Turn(urgent),
+            sent(worker, "first"),
+            sent(worker, "tried").attempt(4),
+            sent(worker, "new"),
+            remove(2, 11, false),
+        ]
+    );
+    assert_eq!(desk.explain(MessageId::new(1, 12, u32::MAX)).reason, Reason::Dead { failure: "never".to_owned() });
+    assert_eq!(desk.ack(worker, "tried"), [remove(3, 9, true)]);
+}
