@@ -1,0 +1,159 @@
+//! What the store holds of a message, byte by byte. `docs/storage.md` has the same.
+//!
+//! Numbers are little-endian. A message is a numbered record in [`MESSAGES`]; what became of its attempts is a keyed
+//! one in [`MARKS`] under its serial, so that a failure does not write the body again.
+
+use bytes::Bytes;
+use turno_engine::Record;
+use turno_proto::model::limits::PRIORITY_MAX;
+use turno_proto::model::{Payload, QueueName};
+use turno_store::Space;
+
+/// The broker's own notes.
+pub(super) const NOTES: Space = Space(1);
+/// Attempts and deaths, by serial.
+pub(super) const MARKS: Space = Space(2);
+/// Messages.
+pub(super) const MESSAGES: Space = Space(3);
+
+const HEADERS: u8 = 1;
+const DEADLINE: u8 = 2;
+const KNOWN: u8 = HEADERS | DEADLINE;
+
+/// What became of a message's attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) attempts: u16,
+    /// What the last failure said, if it is a dead letter.
+    pub(super) failure: Option<Bytes>,
+}
+
+/// flags u8, priority u8, cost u16, retries u8, name length u8, born u64, deadline u64 if flagged, name, payload.
+pub(super) fn write(record: &Record, out: &mut Vec<u8>) {
+    let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+    let name = queue.as_str().as_bytes();
+    let mut flags = 0;
+    flags |= if payload.headers { HEADERS } else { 0 };
+    flags |= if deadline_unix_ms.is_some() { DEADLINE } else { 0 };
+    out.extend([flags, *priority]);
+    out.extend(cost.to_le_bytes());
+    out.extend([*retries, u8::try_from(name.len()).expect("a queue's name has at most 255 bytes")]);
+    out.extend(born_unix_ms.to_le_bytes());
+    out.extend(deadline_unix_ms.iter().flat_map(|at| at.to_le_bytes()));
+    out.extend_from_slice(name);
+    out.extend_from_slice(&payload.bytes);
+}
+
+/// `None` if no version of ours wrote that.
+pub(super) fn read(bytes: &[u8]) -> Option<Record> {
+    let (&[flags, priority, cost0, cost1, retries, name_len], rest) = bytes.split_first_chunk()?;
+    let cost = u16::from_le_bytes([cost0, cost1]);
+    if flags & !KNOWN != 0 || priority > PRIORITY_MAX || cost == 0 {
+        return None;
+    }
+    let (born, mut rest) = rest.split_first_chunk()?;
+    let mut deadline_unix_ms = None;
+    if flags & DEADLINE != 0 {
+        let (deadline, after) = rest.split_first_chunk()?;
+        deadline_unix_ms = Some(u64::from_le_bytes(*deadline));
+        rest = after;
+    }
+    let (name, body) = rest.split_at_checked(usize::from(name_len))?;
+    Some(Record {
+        queue: QueueName::from_bytes(name).ok()?,
+        priority,
+        cost,
+        retries,
+        born_unix_ms: u64::from_le_bytes(*born),
+        deadline_unix_ms,
+        payload: Payload { headers: flags & HEADERS != 0, bytes: Bytes::copy_from_slice(body) },
+    })
+}
+
+/// attempts u16, then, of a dead letter, 1 and what the last failure said.
+pub(super) fn write_mark(mark: &Mark, out: &mut Vec<u8>) {
+    out.extend(mark.attempts.to_le_bytes());
+    if let Some(failure) = &mark.failure {
+        out.push(1);
+        out.extend_from_slice(failure);
+    }
+}
+
+pub(super) fn read_mark(bytes: &[u8]) -> Option<Mark> {
+    let (attempts, rest) = bytes.split_first_chunk()?;
+    let failure = match rest.split_first() {
+        None => None,
+        Some((1, failure)) => Some(Bytes::copy_from_slice(failure)),
+        Some(_) => return None,
+    };
+    Some(Mark { attempts: u16::from_le_bytes(*attempts), failure })
+}
+
+/// A serial as a key: rising serials are rising keys.
+pub(super) const fn key(serial: u64) -> [u8; 8] {
+    serial.to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            queue: "a.b".parse().unwrap(),
+            priority: 9,
+            cost: 258,
+            retries: 7,
+            born_unix_ms: 1,
+            deadline_unix_ms: Some(2),
+            payload: Payload { headers: true, bytes: Bytes::from_static(b"\0\0xyz") },
+        }
+    }
+
+    fn bytes(record: &Record) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(record, &mut out);
+        out
+    }
+
+    /// The bytes of a format that outlives the program are fixed.
+    #[test]
+    fn a_message_has_these_bytes() {
+        let expected = b"\x03\x09\x02\x01\x07\x03\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0a.b\0\0xyz";
+        assert_eq!(bytes(&record()), expected);
+        assert_eq!(read(expected), Some(record()));
+        let plain = Record { deadline_unix_ms: None, payload: Payload::default(), ..record() };
+        assert_eq!(read(&bytes(&plain)), Some(plain));
+    }
+
+    /// Whatever stands on the disk, reading it neither panics nor makes a message of what is none.
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let whole = bytes(&record());
+        for cut in 0..whole.len() - 5 {
+            assert_eq!(read(&whole[..cut]), None, "{cut}");
+        }
+        for (at, byte) in [(0, 4), (1, 10), (5, 200), (22, b' ')] {
+            let mut other = whole.clone();
+            other[at] = byte;
+            assert_eq!(read(&other), None, "{at}");
+        }
+        let mut free = whole;
+        free[2..4].fill(0);
+        assert_eq!(read(&free), None, "a message takes a slot");
+    }
+
+    #[test]
+    fn a_mark_comes_back_as_it_was() {
+        for mark in [
+            Mark { attempts: 3, failure: None },
+            Mark { attempts: 10, failure: Some(Bytes::new()) },
+            Mark { attempts: 256, failure: Some(Bytes::from_static(b"no")) },
+        ] {
+            let mut out = Vec::new();
+            write_mark(&mark, &mut out);
+            assert_eq!(read_mark(&out), Some(mark));
+        }
+        assert_eq!((read_mark(&[1]), read_mark(&[1, 0, 2])), (None, None));
+    }
+}
