@@ -266,7 +266,7 @@ fn values_have_the_promised_types() {
     let _worker = broker.worker(&["q", "--echo", "--name", "w"]);
     let stored = broker.run(&["send", "waiting", "x", "--ttl", "1h", "--json"]).expect(0).document("turno.stored/1");
     let id = stored["id"].as_str().expect("an id is text");
-    assert_eq!((id.len(), &stored["durability"]), (32, &"memory".into()));
+    assert_eq!((id.len(), &stored["durability"]), (32, &"disk".into()));
     for style in ["relative", "local", "utc", "unix"] {
         let run = broker.run(&["message", "explain", id, "--json", "--time", style]).expect(0);
         let message = run.document("turno.explanation/1")["message"].take();
@@ -299,7 +299,7 @@ fn lines_are_answered_while_the_input_is_open() {
         wait::until("the line is answered before the next comes", || sending.stdout().len() == number);
         let line = schema::document(&sending.stdout()[number - 1]);
         assert_eq!((&line["schema"], &line["line"]), (&"turno.stored_line/1".into(), &number.into()));
-        assert_eq!(line["durability"], "memory");
+        assert_eq!(line["durability"], "disk");
         assert_eq!(broker.queue("q")["ready"], number);
     }
     drop(writer);

@@ -14,7 +14,7 @@ fn a_send_prints_its_id_and_its_durability() {
     let run = broker.run(&["send", "q", "hello"]).expect(0);
     let text = run.text();
     let (id, durability) = text.trim_end().split_once(' ').expect("id and durability");
-    assert_eq!((id.len(), durability, run.stderr.as_str()), (32, "memory", ""));
+    assert_eq!((id.len(), durability, run.stderr.as_str()), (32, "disk", ""));
     assert!(id.chars().all(|c| c.is_ascii_hexdigit()), "{id}");
     let queue = broker.queue("q");
     assert_eq!(

@@ -107,7 +107,7 @@ fn an_idle_broker_ends_at_once() {
 /// Proves S2.17: sends that were confirmed for memory only end with the broker, and that is told.
 #[test]
 fn what_is_lost_with_the_broker_is_told() {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(&["--memory"]);
     let mut client = Peer::client(broker.address(), "q");
     for _ in 0..3 {
         client.send(b"x", |_| {});

@@ -182,12 +182,12 @@ codes! {
         "the broker ended before the message was done with",
         "it was told to end while a worker had the message, or after one had lost it; what was done of it is unknown",
         "ask again if doing it twice does no harm";
-
-    // Asking about things.
     OverDisk = 51, "over_disk", exit 1,
         "the broker's disk has no room for the message",
         "the disk is full, or holds as much as it may; refused before anything is lost",
         "let workers catch up, purge what is not needed, or give the data directory more room";
+
+    // Asking about things.
     NotFound = 60, "not_found", exit 4,
         "there is no such thing",
         "no queue, worker or message has that name or id now",
@@ -255,6 +255,18 @@ codes! {
         "a part of the program failed as it never should",
         "a defect in Turno, not in what you did",
         "start it again, and report the panic that the log shows";
+    DataDamaged = 92, "data_damaged", exit 1,
+        "the store in the data directory is damaged",
+        "bytes that were safely written are not what they were: a failing disk, or something else wrote there",
+        "change nothing, look with `turno doctor`, and put the directory back from a copy";
+    DataNewer = 93, "data_newer", exit 1,
+        "the store in the data directory was written by a newer version",
+        "this version does not know its format",
+        "use the newer version, or another directory with --data";
+    StoreFailed = 94, "store_failed", exit 1,
+        "the broker stopped because its store failed",
+        "what was not confirmed may or may not be on the disk, so it must not go on; what was confirmed is there",
+        "look at the disk and the log, then start it again: it reads what is really there";
 }
 
 impl Code {

@@ -1,4 +1,4 @@
-//! The data directory: one process owns it, and its Unix socket stands in it.
+//! The data directory: one process owns it; its Unix socket and its store stand in it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -58,6 +58,24 @@ impl DataDirectory {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed("protect"))?;
         self.socket = Some(path);
         Ok(Some(listener))
+    }
+
+    /// Where the store is; makes it a directory if need be.
+    pub(super) fn store(&self) -> Result<PathBuf, ServeError> {
+        let store = self.path.join("store");
+        let failed = |doing| {
+            let path = store.clone();
+            move |source| ServeError::Data { doing, path, source }
+        };
+        match DirBuilder::new().mode(0o700).create(&store) {
+            // A new directory that is not in its parent after a power cut would take every message with it.
+            Ok(()) => {
+                File::open(&self.path).and_then(|parent| parent.sync_all()).map_err(failed("sync the parent of"))?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed("create directory")(error)),
+        }
+        Ok(store)
     }
 
     pub(super) fn socket(&self) -> Option<&Path> {

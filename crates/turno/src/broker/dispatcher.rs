@@ -13,8 +13,9 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Effect, Engine, Input, Sink};
 use turno_proto::model::{ConnId, limits};
 
+use super::keeper::{Keep as _, Keeper};
 use super::router::{Letter, RouterThread, Stream, Workplace};
-use super::switchboard::Drained;
+use super::switchboard::{Desk as _, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
 
@@ -38,7 +39,7 @@ pub(super) struct Dispatcher {
 
 #[derive(Debug)]
 struct State {
-    engine: Engine,
+    desk: EngineDesk,
     out: Outward,
     routers: Vec<RouterThread>,
     running: usize,
@@ -61,10 +62,10 @@ struct Bag {
 
 impl Dispatcher {
     /// Starts so many routers.
-    pub(super) fn start(engine: Engine, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
+    pub(super) fn start(desk: EngineDesk, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
         let out = Outward { by_router: (0..routers).map(|_| Bag::default()).collect(), mask, drained: None };
-        let state = State { engine, out, routers: Vec::new(), running: routers };
+        let state = State { desk, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
             state: RefCell::new(state),
@@ -131,7 +132,7 @@ impl Dispatcher {
     async fn replace(&self, number: u32) -> oneshot::Receiver<()> {
         let mask = self.state.borrow().out.mask;
         let lost: Vec<ConnId> =
-            self.state.borrow().engine.connections().filter(|conn| conn.index & mask == number).collect();
+            self.state.borrow().desk.engine.connections().filter(|conn| conn.index & mask == number).collect();
         error!(router = number, connections = lost.len(), "a router failed; its connections are closed");
         self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
         loop {
@@ -146,21 +147,18 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn handle(&self, input: Input) {
-        self.handle_all(std::iter::once(input));
-    }
-
-    fn handle_all(&self, inputs: impl Iterator<Item = Input>) {
+    pub(super) fn handle_all(&self, inputs: impl Iterator<Item = Input>) {
         let mut state = self.state.borrow_mut();
-        let State { engine, out, routers, .. } = &mut *state;
+        let State { desk, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
         for input in inputs {
-            engine.handle(now, input, out);
+            desk.put(now, input, out);
         }
+        desk.keeper.post();
         for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
             router.letters.post(letters, std::mem::take(bytes));
         }
-        self.timer.look(engine.next_deadline());
+        self.timer.look(desk.engine.next_deadline());
         if out.drained.is_some() {
             self.drained.notify_one();
         }
@@ -189,7 +187,12 @@ impl Dispatcher {
 
     /// Looks at the engine.
     pub(super) fn with_engine<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
-        look(&self.state.borrow().engine)
+        look(&self.state.borrow().desk.engine)
+    }
+
+    /// The keeper, for a moment.
+    pub(super) fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
+        with(&mut self.state.borrow_mut().desk.keeper)
     }
 
     /// Lets every router write its last words, and waits for their ends.
@@ -254,7 +257,8 @@ mod tests {
         let clock = Clock::start();
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
         let workplace = Workplace { clock, limits, config, bits: 1, accepted };
-        Dispatcher::start(Engine::new(Settings::default(), clock.now()), workplace, routers).unwrap()
+        let engine = Engine::new(Settings::default(), clock.now());
+        Dispatcher::start(EngineDesk { engine, keeper: None }, workplace, routers).unwrap()
     }
 
     /// A peer that greeted: the broker answered CONFIG and PONG.

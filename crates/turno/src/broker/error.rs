@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use turno_proto::model::Code;
+use turno_store::{OpenError, ReadError};
+
+use super::keeper::ledger::StoreError;
 
 /// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,22 @@ pub enum ServeError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The store cannot be opened.
+    #[error("cannot open the store in {}: {source}", directory.display())]
+    Store {
+        /// Its directory.
+        directory: PathBuf,
+        /// What the store says.
+        source: StoreError,
+    },
+    /// The store failed under the running broker.
+    #[error("the store in {} failed: {source}", directory.display())]
+    StoreFailed {
+        /// Its directory.
+        directory: PathBuf,
+        /// What the store says.
+        source: StoreError,
+    },
     /// A task of the broker panicked.
     #[error("the broker failed, and what it knows is not to be trusted any more; the log has the panic")]
     Broken,
@@ -52,8 +71,12 @@ impl ServeError {
         match self {
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Code::AddressInUse,
             Self::DataInUse { .. } => Code::DataInUse,
+            Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
+            Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }
+            | Self::Store { source: StoreError::Read(ReadError::Damaged { .. }), .. } => Code::DataDamaged,
+            Self::StoreFailed { .. } => Code::StoreFailed,
             Self::Broken => Code::Internal,
-            Self::Listen { .. } | Self::Data { .. } | Self::System { .. } => Code::Io,
+            Self::Listen { .. } | Self::Data { .. } | Self::Store { .. } | Self::System { .. } => Code::Io,
         }
     }
 }

@@ -7,11 +7,14 @@
 //!
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
+//!
+//! What must outlive the broker goes to the `keeper` beside the engine, and comes back as an input once it is on disk.
 
 mod clock;
 mod data;
 mod dispatcher;
 mod error;
+pub mod keeper;
 mod listen;
 mod mailbox;
 mod router;
@@ -27,4 +30,4 @@ pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{QueueDefaults, Settings};
-pub use switchboard::{Desk, Drained, Switchboard};
+pub use switchboard::{Desk, Drained, EngineDesk, Switchboard};

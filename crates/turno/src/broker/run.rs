@@ -1,7 +1,7 @@
 //! From settings to a running broker, and from a signal to its end.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,15 +9,19 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
-use turno_engine::{Input, Settings as EngineSettings};
+use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::limits;
 use turno_proto::native::{Config, VERSION};
 
+use super::clock::Clock;
 use super::data::DataDirectory;
 use super::error::ServeError;
+use super::keeper::ledger::{Estate, recover};
+use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::shell::Shell;
+use super::switchboard::EngineDesk;
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -76,7 +80,10 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
         native: tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
-    let shell = shell_of(&settings, &bound)?;
+    let clock = Clock::start();
+    let store = directory.as_ref().map(DataDirectory::store).transpose()?;
+    let desk = desk_of(&settings, store.as_deref(), clock)?;
+    let shell = shell_of(&settings, &bound, clock, desk)?;
     for listener in tcp {
         shell.spawn(accept_tcp(shell.clone(), listener));
     }
@@ -88,10 +95,41 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let version = env!("CARGO_PKG_VERSION");
     info!(name = settings.name, version, data = ?settings.data, listen = ?bound.native, unix = ?bound.unix, "ready");
 
-    tokio::select! {
-        ended = until_stopped(&shell, &mut stop, settings.drain_timeout) => Ok(ended),
-        () = shell.broken() => Err(ServeError::Broken),
-    }
+    let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
+    let ended = tokio::select! {
+        ended = until_stopped(&shell, &mut stop, settings.drain_timeout) => ended,
+        source = shell.hear_store() => return Err(failed(source)),
+        () = shell.broken() => return Err(ServeError::Broken),
+    };
+    shell.close_store().map_err(failed)?;
+    Ok(ended)
+}
+
+/// The engine with what it had when it last ended, and the way to the disk.
+fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<EngineDesk, ServeError> {
+    let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    let mut engine = EngineSettings {
+        name: settings.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: random(),
+        limits: settings.limits.clone(),
+        lease_ms: lease,
+        policy: settings.queue_defaults.policy,
+        ..EngineSettings::default()
+    };
+    let Some(directory) = store else {
+        return Ok(EngineDesk { engine: Engine::new(engine, clock.now()), keeper: None });
+    };
+    let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
+    let mut store = keeper::open(directory, random()).map_err(failed)?;
+    let Estate { run, last_serial } = Estate::of(&mut store, engine.run).map_err(failed)?;
+    engine.run = run;
+    // The clock starts at Unix time.
+    engine.store = Some(StoreSettings { unix_ms: 0, last_serial });
+    let mut engine = Engine::new(engine, clock.now());
+    recover(&mut store, &mut engine).map_err(failed)?;
+    let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
+    Ok(EngineDesk { engine, keeper: Some(keeper) })
 }
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
@@ -113,17 +151,7 @@ async fn until_stopped(shell: &Shell, stop: &mut Stop, timeout: Duration) -> End
     }
 }
 
-fn shell_of(settings: &Settings, bound: &Bound) -> Result<Shell, ServeError> {
-    let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-    let engine = EngineSettings {
-        name: settings.name.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        run: random(),
-        limits: settings.limits.clone(),
-        lease_ms: lease,
-        policy: settings.queue_defaults.policy,
-        ..EngineSettings::default()
-    };
+fn shell_of(settings: &Settings, bound: &Bound, clock: Clock, desk: EngineDesk) -> Result<Shell, ServeError> {
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
         brokers => brokers.to_vec(),
@@ -139,7 +167,9 @@ fn shell_of(settings: &Settings, bound: &Bound) -> Result<Shell, ServeError> {
         brokers,
     };
     let routers = settings.routers.clamp(1, limits::ROUTERS_MAX);
-    Shell::start(engine, config, routers).map_err(|source| ServeError::System { doing: "start the routers", source })
+    let limits = settings.limits.clone();
+    Shell::start(clock, desk, limits, config, routers)
+        .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {

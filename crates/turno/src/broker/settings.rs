@@ -23,7 +23,8 @@ pub struct Settings {
     pub name: String,
     /// Where it listens.
     pub listen: Vec<SocketAddr>,
-    /// Its directory: lock and Unix socket. `None`: neither.
+    /// Its directory: lock, Unix socket, and the store of what is sent. `None`: none of these, and what is sent ends
+    /// with the broker.
     pub data: Option<PathBuf>,
     /// The brokers that clients are told of, in order. Empty: this one alone.
     pub brokers: Vec<String>,

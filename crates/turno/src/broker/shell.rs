@@ -5,13 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
-use turno_engine::{Engine, Input, Settings as EngineSettings};
+use turno_engine::{Engine, Input};
+use turno_proto::model::Limits;
 use turno_proto::native::Config;
 
 use super::clock::Clock;
 use super::dispatcher::Dispatcher;
+use super::keeper::Keeper;
+use super::keeper::ledger::StoreError;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Drained, Switchboard};
+use super::switchboard::{Drained, EngineDesk, Switchboard};
 
 /// A running broker.
 #[derive(Clone, Debug)]
@@ -23,17 +26,21 @@ pub(super) enum Shell {
 }
 
 impl Shell {
-    pub(super) fn start(settings: EngineSettings, config: Config, routers: usize) -> io::Result<Self> {
-        let clock = Clock::start();
+    pub(super) fn start(
+        clock: Clock,
+        desk: EngineDesk,
+        limits: Limits,
+        config: Config,
+        routers: usize,
+    ) -> io::Result<Self> {
         let shell = if routers <= 1 {
-            let switchboard = Switchboard::new(clock.now(), settings, config);
+            let switchboard = Switchboard::with_engine(desk, limits, config);
             Self::One(Router::start(clock, switchboard, Arc::new(AtomicUsize::new(0))))
         } else {
-            let limits = settings.limits.clone();
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
             let workplace = Workplace { clock, limits, config, bits, accepted };
-            Self::Many(Dispatcher::start(Engine::new(settings, clock.now()), workplace, routers)?)
+            Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);
         Ok(shell)
@@ -49,9 +56,13 @@ impl Shell {
 
     /// Something that no connection said.
     pub(super) fn handle(&self, input: Input) {
+        self.handle_all(vec![input]);
+    }
+
+    fn handle_all(&self, inputs: Vec<Input>) {
         match self {
-            Self::One(router) => router.handle(input),
-            Self::Many(dispatcher) => dispatcher.handle(input),
+            Self::One(router) => router.handle(inputs),
+            Self::Many(dispatcher) => dispatcher.handle_all(inputs.into_iter()),
         }
     }
 
@@ -83,6 +94,32 @@ impl Shell {
             Self::One(router) => look(router.state().switchboard.engine()),
             Self::Many(dispatcher) => dispatcher.with_engine(look),
         }
+    }
+
+    fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
+        match self {
+            Self::One(router) => with(router.state().switchboard.keeper_mut()),
+            Self::Many(dispatcher) => dispatcher.with_keeper(with),
+        }
+    }
+
+    /// Tells the engine what the store has to say. Returns only if the store failed, with the reason.
+    pub(super) async fn hear_store(&self) -> StoreError {
+        let Some(news) = self.with_keeper(|keeper| keeper.as_ref().map(|keeper| Arc::clone(&keeper.news))) else {
+            return std::future::pending().await;
+        };
+        loop {
+            news.notified().await;
+            match self.with_keeper(|keeper| keeper.as_mut().map_or(Ok(Vec::new()), Keeper::take)) {
+                Ok(inputs) => self.handle_all(inputs),
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Writes down what the engine said last.
+    pub(super) fn close_store(&self) -> Result<(), StoreError> {
+        self.with_keeper(Option::take).map_or(Ok(()), Keeper::close)
     }
 
     /// Runs a task that the broker cannot do without.

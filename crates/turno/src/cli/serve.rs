@@ -20,14 +20,16 @@ use crate::config::{Flag, Origin, Raw, Settings};
 
 /// Run a broker
 ///
-/// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory. SIGTERM or
-/// Ctrl-C lets it finish what runs; a second one ends it at once. --json prints one line when it is ready.
+/// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory, and keeps what is
+/// sent in a store there. SIGTERM or Ctrl-C lets it finish what runs; a second one ends it at once. --json prints one
+/// line when it is ready.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
         "turno serve",
         "turno serve --listen 127.0.0.1:0 --json",
         "turno serve --listen 0.0.0.0:7460 --insecure",
+        "turno serve --memory",
         "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
     ],
     &[1, 78, 130, 143],
@@ -40,6 +42,10 @@ pub(crate) struct ServeArgs {
     /// The broker's own directory [default: turno in the user's data directory]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+
+    /// Keep everything in memory: nothing is written anywhere, and sent messages end with the broker
+    #[arg(long, conflicts_with = "data")]
+    memory: bool,
 
     /// The broker's name [default: the machine's]
     #[arg(long, value_name = "NODE")]
@@ -109,6 +115,7 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
     put("--listen", "listen.native", list(&args.listen));
     put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
+    put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
     put("--name", "name", args.name.clone().map(Raw::Text));
     put("--broker", "brokers", list(&args.broker));
     put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
@@ -127,7 +134,7 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
     broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
-        data: Some(settings.data.clone()),
+        data: (!settings.in_memory).then(|| settings.data.clone()),
         brokers: settings.brokers.clone(),
         heartbeat_ms: settings.heartbeat_ms,
         drain_timeout: settings.drain_timeout,
@@ -182,8 +189,12 @@ fn banner(settings: &Settings, bound: &Bound) -> String {
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
     }
-    facts.push(("data", settings.data.display().to_string()));
-    facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
+    if settings.in_memory {
+        facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
+    } else {
+        facts.push(("data", settings.data.display().to_string()));
+        facts.push(("persistence", "disk: a send is answered once it is stored".to_owned()));
+    }
     let security =
         if open { "OPEN TO THE NETWORK, no authentication (--insecure)" } else { "loopback only, no authentication" };
     facts.push(("security", security.to_owned()));
@@ -288,9 +299,11 @@ mod tests {
         let settings = config.unwrap().typed();
         let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], unix: None };
         let text = banner(&settings, &bound);
-        for expected in ["turno://127.0.0.1:7460", "memory only", "loopback only, no authentication", "/srv/u/turno"] {
+        for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
+        let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
+        assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
         let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], unix: None };
         assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }

@@ -60,7 +60,13 @@ pub static KEYS: &[Key] = &[
         name: "data",
         kind: Kind::Path,
         default: Preset::DataDirectory,
-        doc: "the broker's own directory; its Unix socket is in it",
+        doc: "the broker's own directory; its store and its Unix socket are in it",
+    },
+    Key {
+        name: "persistence",
+        kind: Kind::Choice(&["disk", "memory"]),
+        default: Preset::Text("disk"),
+        doc: "where sent messages are kept; memory: nothing is written anywhere, and there is no Unix socket",
     },
     Key {
         name: "url",

@@ -28,6 +28,8 @@ pub struct Settings {
     pub name: String,
     /// Its directory.
     pub data: PathBuf,
+    /// Nothing is written anywhere.
+    pub in_memory: bool,
     /// Where commands go.
     pub url: Vec<String>,
     /// What clients and workers are told.
@@ -67,6 +69,7 @@ impl Settings {
         Self {
             name: config.text("name"),
             data: config.path("data"),
+            in_memory: config.text("persistence") == "memory",
             url: config.list("url"),
             brokers: config.list("brokers"),
             listen: config.listen("listen.native"),

@@ -92,6 +92,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
     let texts = [
         ("name", "n", "\"n\""),
         ("data", "/d", "\"/d\""),
+        ("persistence", "memory", "\"memory\""),
         ("url", "turno://a:1,unix:/s", "[\"turno://a:1\", \"unix:/s\"]"),
         ("brokers", "turno://a:1,turno://b:2", "[\"turno://a:1\", \"turno://b:2\"]"),
         ("listen.native", "127.0.0.1:1,[::1]:2", "[\"127.0.0.1:1\", \"[::1]:2\"]"),

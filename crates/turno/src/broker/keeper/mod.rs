@@ -1,95 +1,123 @@
 //! The keeper of what outlives the broker: it writes down what the engine wants stored, and says when it is.
+//!
+//! The engine speaks of messages, the store knows bytes; `record` and [`ledger`] are between them. The simulator has
+//! a keeper of its own, with disks that fail.
 
+pub mod ledger;
 mod record;
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use turno_engine::{Input, Persist, Survivor};
+use tokio::sync::Notify;
+use turno_engine::{Input, Persist};
 use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
-use turno_store::{CommitError, Committer, Done, Embedded, Item, RecordNo, Settings, Store};
+use turno_store::{CommitError, Committer, Done, Embedded, Settings, Ticket};
 
-use self::record::{MARKS, MESSAGES, Mark, NOTES};
-use super::error::ServeError;
+use self::ledger::StoreError;
 
-/// The key of the number that the ids of this store's messages share.
-const RUN: &[u8] = b"run";
+/// Takes what the engine wants stored.
+pub trait Keep {
+    /// One operation of a group. Operations of a group come one after the other, and groups in order.
+    fn keep(&mut self, group: u64, op: &Persist);
 
-/// The way to the disk.
+    /// Whether something was kept that is not on its way yet.
+    fn has_mail(&self) -> bool;
+
+    /// Sends it on its way.
+    fn post(&mut self);
+}
+
+/// Nothing outlives a broker that lives in memory alone; its engine never asks for it.
+impl<K: Keep> Keep for Option<K> {
+    fn keep(&mut self, group: u64, op: &Persist) {
+        if let Some(keeper) = self {
+            keeper.keep(group, op);
+        }
+    }
+
+    fn has_mail(&self) -> bool {
+        self.as_ref().is_some_and(Keep::has_mail)
+    }
+
+    fn post(&mut self) {
+        if let Some(keeper) = self {
+            keeper.post();
+        }
+    }
+}
+
+/// The way to the real disk, and back.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub struct Keeper {
     committer: Committer,
     /// The group that is being written.
     group: Option<u64>,
     done: Vec<Done>,
+    /// The committer has something to say.
+    pub(super) news: Arc<Notify>,
 }
 
-/// What a store held when it was opened.
-#[derive(Debug)]
-pub(super) struct Estate {
-    /// The number that the ids of its messages share.
-    pub(super) run: u64,
-    /// The highest serial any of its messages ever had.
-    pub(super) last_serial: u64,
-    /// Its messages, by serial.
-    pub(super) survivors: Vec<Survivor>,
+/// Opens the store in that directory, which this process owns.
+pub(super) fn open(directory: &Path, salt: u64) -> Result<Embedded<FsDisk>, StoreError> {
+    let settings = Settings { salt, ..Settings::default() };
+    let (store, recovered) = Embedded::open(FsDisk::new(directory.to_owned()), settings)?;
+    tracing::debug!(new = recovered.is_new, end = ?recovered.end, "the store is open");
+    Ok(store)
 }
 
 impl Keeper {
-    /// Opens the store in that directory, which this process owns. `chance` is a number nobody can guess; `wake` is
-    /// called when there is something to take.
-    pub(super) fn open(
-        directory: &Path,
-        chance: u64,
-        wake: impl Fn() + Send + 'static,
-    ) -> Result<(Self, Estate), ServeError> {
-        let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
-        let settings = Settings { salt: chance, ..Settings::default() };
-        let disk = FsDisk::new(directory).map_err(|source| failed(source.into()))?;
-        let (mut store, _) = Embedded::open(disk, settings).map_err(|source| failed(source.into()))?;
-        let (estate, known) = Estate::read(&mut store, chance).map_err(failed)?;
-        let committer = Committer::start(store, wake)
-            .map_err(|source| ServeError::System { doing: "start the committer", source })?;
-        let mut keeper = Self { committer, group: None, done: Vec::new() };
-        if !known {
-            keeper.committer.batch().set(NOTES, RUN, &estate.run.to_le_bytes());
-            keeper.committer.end_group();
-            keeper.committer.submit();
-        }
-        Ok((keeper, estate))
+    /// Starts the committer, which owns the store from now on.
+    pub(super) fn start(store: Embedded<FsDisk>) -> std::io::Result<Self> {
+        let news = Arc::new(Notify::new());
+        let told = Arc::clone(&news);
+        let committer = Committer::start(store, move || told.notify_one())?;
+        Ok(Self { committer, group: None, done: Vec::new(), news })
     }
 
-    /// Writes one operation into the group that it belongs to.
-    pub(super) fn keep(&mut self, group: u64, op: &Persist) {
+    /// What the engine is to hear, in order; or why the broker must stop.
+    pub(super) fn take(&mut self) -> Result<Vec<Input>, StoreError> {
+        self.committer.take_done(&mut self.done);
+        self.done.drain(..).filter_map(|done| input_of(done).transpose()).collect()
+    }
+
+    /// Writes down what was kept last, and ends. A broker that goes on after an error here would be wrong; one that
+    /// ends anyway only has something to tell.
+    pub(super) fn close(self) -> Result<(), StoreError> {
+        let Self { committer, mut done, .. } = self;
+        done.extend(committer.close());
+        done.into_iter().try_for_each(|done| input_of(done).map(drop))
+    }
+}
+
+/// A ticket of the committer is a group of the engine: both count from 1, and each group is ended once.
+fn input_of(done: Done) -> Result<Option<Input>, StoreError> {
+    Ok(Some(match done {
+        Done::Durable(Ticket(group)) => Input::Persisted { group },
+        Done::Refused { ticket: Ticket(group), why } => {
+            let code = if why == CommitError::TooLarge { Code::FrameTooLarge } else { Code::OverDisk };
+            Input::Refused { group, code }
+        }
+        Done::Fatal(why) => return Err(why.into()),
+        _ => return Ok(None),
+    }))
+}
+
+impl Keep for Keeper {
+    fn keep(&mut self, group: u64, op: &Persist) {
         if self.group.is_some_and(|open| open != group) {
             self.committer.end_group();
         }
         self.group = Some(group);
-        let batch = self.committer.batch();
-        match op {
-            Persist::Put { serial, record } => {
-                batch.put_with(MESSAGES, RecordNo(*serial), |out| record::write(record, out));
-            }
-            Persist::Attempts { serial, attempts } => {
-                set_mark(batch, *serial, &Mark { attempts: *attempts, failure: None });
-            }
-            Persist::Dead { serial, attempts, failure } => {
-                set_mark(batch, *serial, &Mark { attempts: *attempts, failure: Some(failure.clone()) });
-            }
-            Persist::Remove { serial, marked } => {
-                batch.delete(RecordNo(*serial));
-                if *marked {
-                    batch.unset(MARKS, &record::key(*serial));
-                }
-            }
-        }
+        ledger::write(op, self.committer.batch());
     }
-}
 
-impl Keeper {
-    /// Hands over what was written since the last time. Once a tick.
-    pub(super) fn submit(&mut self) {
+    fn has_mail(&self) -> bool {
+        self.group.is_some()
+    }
+
+    fn post(&mut self) {
         if self.group.take().is_some() {
             self.committer.end_group();
             self.committer.submit();

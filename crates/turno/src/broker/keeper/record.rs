@@ -21,7 +21,7 @@ const DEADLINE: u8 = 2;
 const KNOWN: u8 = HEADERS | DEADLINE;
 
 /// What became of a message's attempts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) attempts: u16,
     /// What the last failure said, if it is a dead letter.

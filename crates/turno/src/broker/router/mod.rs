@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use turno_engine::{Effect, Engine, Input};
+use turno_engine::{Effect, Input};
 use turno_proto::model::{ConnId, limits};
 
 use self::flush::flush;
 use self::socket::WriteEnd;
 use super::clock::Clock;
-use super::switchboard::Switchboard;
+use super::switchboard::{EngineDesk, Switchboard};
 use super::tasks::Tasks;
 use super::timer::Timer;
 
@@ -38,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The state, and what wakes the tasks that work on it.
 #[derive(Debug)]
-pub(super) struct Router<U = Engine> {
+pub(super) struct Router<U = EngineDesk> {
     state: RefCell<State<U>>,
     /// Something waits to be written, or to be handed over.
     dirty: Notify,
@@ -125,7 +125,7 @@ impl<U: Upstream> Router<U> {
     }
 }
 
-impl Router<Engine> {
+impl Router {
     /// A new connection.
     pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String) {
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -133,10 +133,12 @@ impl Router<Engine> {
     }
 
     /// Something that no connection said: time passed, or the broker is to end.
-    pub(super) fn handle(&self, input: Input) {
+    pub(super) fn handle(&self, inputs: Vec<Input>) {
         let mut state = self.state();
         let now = state.clock.now();
-        state.switchboard.handle(now, input);
+        for input in inputs {
+            state.switchboard.handle(now, input);
+        }
         self.settle(state);
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use turno_engine::{Engine, Input, Sink};
+use turno_engine::{Input, Sink};
 use turno_proto::model::Mono;
 
+use crate::broker::keeper::Keep as _;
 use crate::broker::mailbox::Mailbox;
-use crate::broker::switchboard::Desk;
+use crate::broker::switchboard::{Desk, EngineDesk};
 
 /// A desk, as the tasks of a router know it.
 pub(in crate::broker) trait Upstream: Desk + Debug + 'static {
@@ -19,7 +20,7 @@ pub(in crate::broker) trait Upstream: Desk + Debug + 'static {
         None
     }
 
-    /// Whether something waits to be handed over.
+    /// Whether something waits to be handed over, to the engine or to the disk.
     fn has_mail(&self) -> bool {
         false
     }
@@ -33,9 +34,17 @@ pub(in crate::broker) trait Upstream: Desk + Debug + 'static {
     }
 }
 
-impl Upstream for Engine {
+impl Upstream for EngineDesk {
     fn next_deadline(&self) -> Option<Mono> {
-        Self::next_deadline(self)
+        self.engine.next_deadline()
+    }
+
+    fn has_mail(&self) -> bool {
+        self.keeper.has_mail()
+    }
+
+    fn post(&mut self) {
+        self.keeper.post();
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
-use turno_engine::{Engine, Input, Sink};
+use turno_engine::{Deliver, Effect, Engine, Input, Sink};
 use turno_proto::model::Mono;
+
+use crate::broker::keeper::{Keep, Keeper};
 
 /// Takes inputs.
 pub trait Desk {
@@ -9,8 +11,37 @@ pub trait Desk {
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink);
 }
 
-impl Desk for Engine {
+/// The engine, and the keeper of what must outlive it.
+#[derive(Debug)]
+pub struct EngineDesk<K = Option<Keeper>> {
+    /// The engine.
+    pub engine: Engine,
+    /// The keeper.
+    pub keeper: K,
+}
+
+impl<K: Keep> Desk for EngineDesk<K> {
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink) {
-        self.handle(now, input, sink);
+        let Self { engine, keeper } = self;
+        engine.handle(now, input, &mut Parted { sink, keeper });
+    }
+}
+
+/// What is for the disk goes to the keeper, everything else to peers.
+struct Parted<'a, S, K> {
+    sink: &'a mut S,
+    keeper: &'a mut K,
+}
+
+impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
+    fn deliver(&mut self, deliver: Deliver<'_>) {
+        self.sink.deliver(deliver);
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Persist { group, op } => self.keeper.keep(group, &op),
+            effect => self.sink.effect(effect),
+        }
     }
 }

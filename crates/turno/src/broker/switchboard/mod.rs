@@ -17,7 +17,9 @@ use turno_engine::{Effect, Engine, Input, Settings, Sink};
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
-pub use self::desk::Desk;
+use super::keeper::Keep;
+
+pub use self::desk::{Desk, EngineDesk};
 use self::inward::input_of;
 pub use self::lines::Drained;
 pub(super) use self::lines::Seat;
@@ -28,7 +30,7 @@ const FAREWELL_MS: u64 = 1_000;
 
 /// Connections, and the way from them to the engine.
 #[derive(Debug)]
-pub struct Switchboard<D = Engine> {
+pub struct Switchboard<D = EngineDesk> {
     desk: D,
     lines: Lines,
     limits: Limits,
@@ -42,20 +44,32 @@ pub struct Switchboard<D = Engine> {
 }
 
 impl Switchboard {
-    /// A broker that nobody is connected to.
+    /// A broker that lives in memory, and that nobody is connected to.
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
-        Self::with_desk(Engine::new(settings, now), limits, config, Seat::default())
+        Self::with_engine(EngineDesk { engine: Engine::new(settings, now), keeper: None }, limits, config)
+    }
+}
+
+impl<K: Keep> Switchboard<EngineDesk<K>> {
+    /// A broker that nobody is connected to.
+    pub fn with_engine(desk: EngineDesk<K>, limits: Limits, config: Config) -> Self {
+        Self::with_desk(desk, limits, config, Seat::default())
     }
 
     /// The engine, to look at.
     pub const fn engine(&self) -> &Engine {
-        &self.desk
+        &self.desk.engine
+    }
+
+    /// The keeper.
+    pub const fn keeper_mut(&mut self) -> &mut K {
+        &mut self.desk.keeper
     }
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        self.desk.next_deadline()
+        self.desk.engine.next_deadline()
     }
 
     /// Something that no connection said: time passed, or the broker is to end.

@@ -59,6 +59,6 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
             encode_deliver(&frame, out);
         }
-        Effect::Drained { .. } => {}
+        Effect::Persist { .. } | Effect::Drained { .. } => {}
     }
 }

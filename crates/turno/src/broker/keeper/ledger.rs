@@ -1,0 +1,117 @@
+//! From what the engine wants stored to operations of the store, and back at the start.
+
+use std::collections::BTreeMap;
+
+use turno_engine::{Engine, Persist, Survivor};
+use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
+
+use super::record::{self, MARKS, MESSAGES, Mark, NOTES};
+
+/// The key of the number that the ids of this store's messages share.
+const RUN: &[u8] = b"run";
+
+/// Why there is nothing to build on.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be written, and what it did with the last batch is unknown.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// It holds a record that this version cannot read.
+    #[error("record {0} is none that this version knows")]
+    Unreadable(String),
+}
+
+/// What must be known of a store before its messages are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estate {
+    /// The number that the ids of its messages share.
+    pub run: u64,
+    /// The highest serial any of its messages ever had.
+    pub last_serial: u64,
+}
+
+impl Estate {
+    /// Reads it; a new store is given `run`.
+    pub fn of(store: &mut impl Store, run: u64) -> Result<Self, StoreError> {
+        let last_serial = store.last_record().0;
+        let run = match store.read_key(NOTES, RUN)? {
+            Some(found) => {
+                u64::from_le_bytes(found.try_into().map_err(|_| StoreError::Unreadable("\"run\"".to_owned()))?)
+            }
+            None => {
+                let mut batch = Batch::new();
+                batch.set(NOTES, RUN, &run.to_le_bytes());
+                let no = store.last_commit()?.next();
+                store.commit(store.epoch(), no, &mut batch)?;
+                run
+            }
+        };
+        Ok(Self { run, last_serial })
+    }
+}
+
+/// Gives the engine every message that outlived the last run.
+pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreError> {
+    let mut marks = BTreeMap::new();
+    let mut unreadable = None;
+    store.scan(&mut |item| {
+        let known = match item {
+            Item::Keyed { space: MARKS, key, value } => take_mark(key, value, &mut marks),
+            Item::Numbered { space: MESSAGES, record: RecordNo(serial), value } => record::read(value).map(|record| {
+                let Mark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
+                engine.recover(Survivor { serial, record, attempts, failure });
+            }),
+            Item::Keyed { space, .. } => (space == NOTES).then_some(()),
+            Item::Numbered { .. } => None,
+        };
+        if known.is_none() && unreadable.is_none() {
+            unreadable = Some(match item {
+                Item::Keyed { space, key, .. } => format!("{key:02x?} of table {}", space.0),
+                Item::Numbered { space, record, .. } => format!("{record} of table {}", space.0),
+            });
+        }
+    })?;
+    match unreadable {
+        None => Ok(()),
+        Some(which) => Err(StoreError::Unreadable(which)),
+    }
+}
+
+fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, Mark>) -> Option<()> {
+    let serial = u64::from_be_bytes(key.try_into().ok()?);
+    marks.insert(serial, record::read_mark(value)?);
+    Some(())
+}
+
+/// One operation, as the store takes it.
+pub fn write(op: &Persist, batch: &mut Batch) {
+    match op {
+        Persist::Put { serial, record } => {
+            batch.put_with(MESSAGES, RecordNo(*serial), |out| record::write(record, out));
+        }
+        Persist::Attempts { serial, attempts } => {
+            set_mark(batch, *serial, &Mark { attempts: *attempts, failure: None });
+        }
+        Persist::Dead { serial, attempts, failure } => {
+            set_mark(batch, *serial, &Mark { attempts: *attempts, failure: Some(failure.clone()) });
+        }
+        Persist::Remove { serial, marked } => {
+            batch.delete(RecordNo(*serial));
+            if *marked {
+                batch.unset(MARKS, &record::key(*serial));
+            }
+        }
+    }
+}
+
+fn set_mark(batch: &mut Batch, serial: u64, mark: &Mark) {
+    let mut value = Vec::new();
+    record::write_mark(mark, &mut value);
+    batch.set(MARKS, &record::key(serial), &value);
+}
