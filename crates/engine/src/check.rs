@@ -66,6 +66,10 @@ impl Engine {
                 "only what is being stored is waited for"
             );
         }
+        for serial in self.dedup.check() {
+            let on_its_way = self.durable.indexes().any(|index| self.messages[index].serial == serial);
+            assert!(on_its_way, "only a message on its way to the disk is waited for");
+        }
         assert_eq!(durable, self.durable.len, "the count of durable messages");
         assert_eq!(ready + in_flight + dead + storing, self.messages.len() as u64, "every message is in one place");
         assert_eq!(ready, self.stats.ready, "the count of waiting messages");

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turno_proto::model::{Code, ConnId, Durability, Mono, Payload};
+use turno_proto::model::{Code, ConnId, Durability, Payload};
 
 use crate::chain::{Lane, Links};
 use crate::effect::{Effect, Sink};
@@ -44,6 +44,11 @@ impl Durable {
         self.waiting.is_empty()
     }
 
+    /// Adds to the group that is being made.
+    pub(crate) fn note(&mut self, op: Persist) {
+        self.ops.push(op);
+    }
+
     pub(crate) fn waiting_len(&self) -> usize {
         self.waiting.len()
     }
@@ -61,7 +66,7 @@ impl Engine {
     pub(crate) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
         let message = &mut self.messages[index];
         message.flags.set(Flags::DURABLE);
-        let unix_ms = |at: Mono| self.settings.store.map_or(0, |store| store.unix_ms) + at.as_millis();
+        let unix_ms = |at| self.settings.unix_ms(at);
         let record = Record {
             queue: self.queues.at(message.queue).name.clone(),
             priority: message.priority,
@@ -128,7 +133,9 @@ impl Engine {
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
                 Then::Begin { index, conn, seq } => {
-                    out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Disk });
+                    let (id, serial) = (self.id_of(index), self.messages[index].serial);
+                    out.effect(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false });
+                    self.answer_again(serial, out);
                     if self.stored(index) {
                         self.messages[index].state = State::Waiting;
                         self.arm_deadline(index);
@@ -149,12 +156,15 @@ impl Engine {
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {
                 Some(Then::Begin { index, conn, seq }) => {
-                    self.stored(index);
-                    self.durable.len -= 1;
+                    // Its end, now or because it was cancelled meanwhile, is nothing to the disk.
                     self.messages[index].flags.clear(Flags::DURABLE);
-                    self.finish(index, End::Otherwise);
-                    self.stats.counters.refused += 1;
-                    out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+                    self.durable.len -= 1;
+                    let serial = self.messages[index].serial;
+                    if self.stored(index) {
+                        self.finish(index, End::Otherwise);
+                    }
+                    self.refuse(conn, seq, code, out);
+                    self.refuse_again(serial, code, out);
                 }
                 // Its failure is known to this run only; better one attempt more after a crash than none now.
                 Some(Then::Again { index }) => {
@@ -183,8 +193,7 @@ impl Engine {
     pub fn recover(&mut self, survivor: Survivor) {
         let Survivor { serial, record, attempts, failure } = survivor;
         let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
-        let zero = self.settings.store.map_or(0, |store| store.unix_ms);
-        let at = |unix_ms: u64| Mono::from_millis(unix_ms.saturating_sub(zero));
+        let (born, deadline) = (self.settings.mono(born_unix_ms), deadline_unix_ms.map(|at| self.settings.mono(at)));
         let number = self.queues.number_of(&queue).unwrap_or_else(|| self.queues.create(queue));
         let mut flags = Flags::default();
         flags.set(Flags::DURABLE);
@@ -207,8 +216,8 @@ impl Engine {
                 wants: Wants::Settling,
                 queue: number,
                 stamp: 0,
-                born: at(born_unix_ms),
-                deadline: deadline_unix_ms.map(at),
+                born,
+                deadline,
                 timer: None,
                 attempts,
                 retries,

@@ -71,6 +71,7 @@ pub enum Effect {
         seq: u32,
         id: MessageId,
         durability: Durability,
+        duplicate: bool,
     },
     Ok {
         conn: ConnId,

@@ -6,6 +6,7 @@ use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
 use crate::crew::Crews;
+use crate::dedup::Dedup;
 use crate::dispatch::Item;
 use crate::drain::Drain;
 use crate::durable::Durable;
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) messages: Messages,
     pub(crate) timers: Timers,
     pub(crate) durable: Durable,
+    pub(crate) dedup: Dedup,
     pub(crate) stats: Stats,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
@@ -62,6 +64,7 @@ impl Engine {
             messages: Messages::after(last_serial),
             timers: Timers::new(now),
             durable: Durable::default(),
+            dedup: Dedup::default(),
             stats: Stats::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
@@ -126,7 +129,8 @@ impl Engine {
     pub fn next_deadline(&self) -> Option<Mono> {
         let checker = (self.stats.ready > 0).then_some(self.check_at);
         let drain = self.drain.as_ref().and_then(Drain::until);
-        self.timers.next_deadline().into_iter().chain(checker).chain(drain).min()
+        let sweep = self.dedup.next_sweep();
+        self.timers.next_deadline().into_iter().chain(checker).chain(drain).chain(sweep).min()
     }
 
     /// The run that its message ids name.

@@ -15,6 +15,7 @@ impl Engine {
             self.due(index, out);
         }
         self.run_checker();
+        self.sweep_dedup();
         self.end_drain_if_late(out);
     }
 

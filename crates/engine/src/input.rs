@@ -1,7 +1,7 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, Payload, QueueName, Slots};
 
 /// A message on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Outgoing {
     pub priority: Option<u8>,
     /// Slots a delivery of it takes.
     pub cost: Option<u16>,
+    /// A send: what it is known by, should it come again.
+    pub dedup_id: Option<DedupId>,
     /// What it carries.
     pub payload: Payload,
 }
@@ -25,7 +27,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// A message with no options.
     pub fn new(seq: u32, handle: u32, payload: Payload) -> Self {
-        Self { seq, handle, deadline_ms: None, retries: None, priority: None, cost: None, payload }
+        Self { seq, handle, deadline_ms: None, retries: None, priority: None, cost: None, dedup_id: None, payload }
     }
 }
 

@@ -58,14 +58,25 @@ impl Engine {
 
     pub(crate) fn send(&mut self, conn: ConnId, message: Outgoing, out: &mut impl Sink) {
         let seq = message.seq;
+        let key = self.dedup_key(conn, &message);
+        // Before all refusals: what is known needs no room, and a broker that drains still knows that it has it.
+        if key.is_some_and(|key| self.sent_before(key, conn, seq, out)) {
+            return;
+        }
         match self.admit(conn, &message) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
                 let index = self.take_in(queue, message, Wants::Settling, None);
-                if self.settings.store.is_some() {
+                let durable = self.settings.store.is_some();
+                if durable {
                     self.store(index, conn, seq);
-                } else {
-                    out.effect(Effect::Stored { conn, seq, id: self.id_of(index), durability: Durability::Memory });
+                }
+                if let Some(key) = key {
+                    self.remember(key, index);
+                }
+                if !durable {
+                    let (id, durability) = (self.id_of(index), Durability::Memory);
+                    out.effect(Effect::Stored { conn, seq, id, durability, duplicate: false });
                     self.place_new(index, out);
                 }
             }
@@ -102,7 +113,7 @@ impl Engine {
         Ok(queue)
     }
 
-    fn refuse(&mut self, conn: ConnId, seq: u32, code: Code, out: &mut impl Sink) {
+    pub(crate) fn refuse(&mut self, conn: ConnId, seq: u32, code: Code, out: &mut impl Sink) {
         self.stats.counters.refused += 1;
         out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
     }

@@ -202,6 +202,11 @@ impl Messages {
         Self { places: Vec::new(), vacant: NIL, len: 0, serial }
     }
 
+    /// Messages to come get higher serials than this one.
+    pub(crate) fn go_on_after(&mut self, serial: u64) {
+        self.serial = self.serial.max(serial);
+    }
+
     /// Takes a message in and gives it its serial.
     pub(crate) fn insert(&mut self, mut message: Message) -> u32 {
         self.serial += 1;

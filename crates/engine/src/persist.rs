@@ -22,6 +22,21 @@ pub struct Record {
     pub payload: Payload,
 }
 
+/// What stands for a queue's name and a dedup id: a digest of both, the same in every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DedupKey(pub [u8; 16]);
+
+/// A dedup id as it is stored, by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// What it is found by.
+    pub key: DedupKey,
+    /// The message that came with it.
+    pub serial: u64,
+    /// When that came, in Unix milliseconds.
+    pub born_unix_ms: u64,
+}
+
 /// Something to be made durable. All that one input asks for belongs together: all of it is stored, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Persist {
@@ -31,6 +46,14 @@ pub enum Persist {
         serial: u64,
         /// What it is.
         record: Record,
+    },
+    /// A dedup id is known from now on. It is in the group of its message, and takes the place of what was stored
+    /// under the same key.
+    Remember(Remembered),
+    /// A dedup id is not known any more.
+    Forget {
+        /// Which one.
+        key: DedupKey,
     },
     /// An attempt failed.
     Attempts {

@@ -1,6 +1,6 @@
 //! What the engine is told once, at its start.
 
-use turno_proto::model::Limits;
+use turno_proto::model::{Limits, Mono};
 
 use crate::policy::Policy;
 
@@ -10,7 +10,7 @@ const OWN_ROTAS_MAX: usize = 8;
 /// What the engine knows of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// Unix milliseconds at [`turno_proto::model::Mono::ZERO`]: deadlines outlive the run, and its clock does not.
+    /// Unix milliseconds at [`Mono::ZERO`]: deadlines outlive the run, and its clock does not.
     pub unix_ms: u64,
     /// The highest serial any message of the store ever had.
     pub last_serial: u64,
@@ -35,6 +35,18 @@ pub struct Settings {
     pub store: Option<StoreSettings>,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
+}
+
+impl Settings {
+    /// A moment as it is stored.
+    pub(crate) fn unix_ms(&self, at: Mono) -> u64 {
+        self.store.map_or(0, |store| store.unix_ms) + at.as_millis()
+    }
+
+    /// A stored moment; what was before this run's clock began is when it began.
+    pub(crate) fn mono(&self, unix_ms: u64) -> Mono {
+        Mono::from_millis(unix_ms.saturating_sub(self.store.map_or(0, |store| store.unix_ms)))
+    }
 }
 
 impl Default for Settings {

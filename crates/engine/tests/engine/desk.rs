@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
-use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
 
@@ -41,6 +41,11 @@ impl Ask {
 
     pub(crate) fn cost(mut self, cost: u16) -> Self {
         self.message.cost = Some(cost);
+        self
+    }
+
+    pub(crate) fn dedup(mut self, id: &str) -> Self {
+        self.message.dedup_id = Some(DedupId::new(id.as_bytes()).expect("tests use good ids"));
         self
     }
 

@@ -41,7 +41,7 @@ fn put(group: u64, serial: u64, text: &str) -> Seen {
 
 fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
     let id = MessageId::new(1, serial, u32::MAX);
-    Seen::Said(Effect::Stored { conn, seq, id, durability: Durability::Disk })
+    Seen::Said(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false })
 }
 
 fn remove(group: u64, serial: u64, marked: bool) -> Seen {

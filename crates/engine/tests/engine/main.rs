@@ -8,6 +8,7 @@ mod admin;
 mod backlog;
 mod cancel;
 mod deadline;
+mod dedup;
 mod drain;
 mod durable;
 mod explain;

@@ -19,7 +19,13 @@ fn a_send_is_stored_then_delivered_then_acknowledged() {
     assert_eq!(got, [sent(worker, "a")]);
     assert_eq!(desk.id(worker, "a"), id);
     let seen = desk.try_send(client, ask(2, "q", "b"));
-    let stored = Effect::Stored { conn: client, seq: 2, id: desk.id(worker, "b"), durability: Durability::Memory };
+    let stored = Effect::Stored {
+        conn: client,
+        seq: 2,
+        id: desk.id(worker, "b"),
+        durability: Durability::Memory,
+        duplicate: false,
+    };
     assert_eq!(seen, [Seen::Said(stored), sent(worker, "b")]);
     assert_eq!(desk.ack(worker, "a"), []);
     assert_eq!(desk.ack(worker, "b"), []);

@@ -133,7 +133,7 @@ codes! {
         "use fewer names (put ids into the body) or raise `limits.queues`";
     BadOption = 27, "bad_option", exit 2,
         "a message option is out of range",
-        "priority is 0 to 9, cost is 1 or more",
+        "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only",
         "mend the option";
 
     // How messages end.
@@ -213,8 +213,8 @@ codes! {
         "start one with `turno serve`, or name it with --url";
     ConnectionLost = 81, "connection_lost", exit 5,
         "the connection to the broker was lost before the answer came",
-        "the broker ended or the network broke; whether the request was worked on is unknown",
-        "ask again if doing it twice does no harm";
+        "the broker ended or the network broke; whether the request was worked on, or the send stored, is unknown",
+        "ask again if doing it twice does no harm; a send with a dedup id is sent again without asking";
     BadUsage = 82, "bad_usage", exit 2,
         "the command line is wrong",
         "a flag or argument is missing, unknown or out of range",

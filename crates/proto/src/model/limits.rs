@@ -49,6 +49,14 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const PRIORITY: u8 = 4;
 /// Redeliveries of a send that names none (10 attempts in all).
 pub const SEND_RETRIES: u8 = 9;
+/// Bytes of a dedup id; the fewest are 1. More, or none: refused, `bad_option`.
+pub const DEDUP_ID_BYTES_MAX: usize = 64;
+/// How long a dedup id is known. Later: a send with it is a new message.
+pub const DEDUP_WINDOW_MS: u64 = 3_600_000;
+/// Dedup ids forgotten at a time. More: the rest is forgotten [`DEDUP_SWEEP_MS`] later.
+pub const DEDUP_SWEEP_MAX: usize = 1_000;
+/// Shortest time between two rounds of forgetting dedup ids.
+pub const DEDUP_SWEEP_MS: u64 = 100;
 /// Longest deadline of a request. Longer: lowered to this.
 pub const REQUEST_DEADLINE_MS_MAX: u32 = 3_600_000;
 /// Longest deadline of a send. Longer: lowered to this.
@@ -79,6 +87,8 @@ pub struct Limits {
     pub in_flight_max: u32,
     /// Bytes of messages held in memory. More: refused, `over_memory`.
     pub memory_bytes_max: u64,
+    /// Dedup ids known at a time, of all queues. More: the oldest is forgotten.
+    pub dedup_ids_max: usize,
     /// Dead letters kept per queue. More: the oldest goes, counted.
     pub dead_max: usize,
     /// Bytes waiting for one peer that reads none of them, beside deliveries and the longest frame among them. More:
@@ -100,6 +110,7 @@ impl Default for Limits {
             queues_max: 100_000,
             in_flight_max: 100_000,
             memory_bytes_max: 4 * 1024 * 1024 * 1024,
+            dedup_ids_max: 1_000_000,
             dead_max: 10_000,
             out_bytes_max: 8 * 1024 * 1024,
             out_bytes_pause: 1024 * 1024,

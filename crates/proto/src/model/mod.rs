@@ -3,6 +3,7 @@
 pub mod admin;
 mod closing;
 mod code;
+mod dedup;
 mod id;
 pub mod limits;
 mod mono;
@@ -13,6 +14,7 @@ pub mod view;
 
 pub use closing::{Closing, ClosingReason};
 pub use code::{Code, CodeText};
+pub use dedup::{DedupId, DedupIdError};
 pub use id::{ConnId, Delivery, Durability, IdError, MessageId, Slots};
 pub use limits::Limits;
 pub use mono::Mono;

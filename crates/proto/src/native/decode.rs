@@ -6,7 +6,7 @@ use super::frame::{Deliver, Frame, Outgoing, Raw};
 use super::reader::Reader;
 use super::shape::check_map;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
-use crate::model::{Code, Delivery, Durability, MessageId, limits};
+use crate::model::{Code, DedupId, Delivery, Durability, MessageId, limits};
 
 /// What was wrong with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
             raw: raw(flags, Reader::new(rest))?,
         },
         Kind::Ok => nothing(rest).map(|()| Frame::Ok { seq })?,
-        Kind::Stored => stored(seq, word, rest)?,
+        Kind::Stored => stored(header, rest)?,
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX)?;
             Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? }
@@ -137,6 +137,12 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
     let retries = if flags & flags::RETRIES != 0 { Some(reader.u8()?) } else { None };
     let priority = if flags & flags::PRIORITY != 0 { Some(reader.u8()?) } else { None };
     let cost = if flags & flags::COST != 0 { Some(reader.u16()?) } else { None };
+    let dedup_id = if flags & flags::DEDUP != 0 { Some(dedup_id(&mut reader)?) } else { None };
+    let raw = raw(flags, reader)?;
+    // Told last: a frame whose fields run past its end is no frame, whatever they say.
+    if dedup_id.is_some_and(|id| header.kind == Kind::Request.number() || DedupId::check(id).is_err()) {
+        return Err(Code::BadOption);
+    }
     Ok(Outgoing {
         seq: header.seq,
         handle: header.word,
@@ -144,10 +150,16 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
         retries,
         priority,
         cost,
+        dedup_id,
         no_reply: flags & flags::NO_REPLY != 0,
         fail_fast: flags & flags::FAIL_FAST != 0,
-        raw: raw(flags, reader)?,
+        raw,
     })
+}
+
+fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {
+    let length = reader.u8()?;
+    reader.bytes(usize::from(length))
 }
 
 fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
@@ -170,11 +182,12 @@ fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
     })
 }
 
-fn stored<'a>(seq: u32, word: u32, rest: &[u8]) -> Result<Frame<'a>, Code> {
+fn stored<'a>(header: &Header, rest: &[u8]) -> Result<Frame<'a>, Code> {
     let mut reader = Reader::new(rest);
     let id = MessageId::from_bytes(reader.array()?);
     reader.end()?;
-    Ok(Frame::Stored { seq, durability: Durability::from_word(word).ok_or(Code::BadBody)?, id })
+    let durability = Durability::from_word(header.word).ok_or(Code::BadBody)?;
+    Ok(Frame::Stored { seq: header.seq, durability, id, duplicate: header.flags & flags::DUPLICATE != 0 })
 }
 
 fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {

@@ -49,8 +49,9 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Undelivered { seq, code, raw } => {
             encode_payload_frame(out, kind, 0, *seq, code.number(), *raw);
         }
-        Frame::Stored { seq, durability, id } => {
-            plain(out, kind, 0, *seq, durability.as_word(), &id.to_bytes());
+        Frame::Stored { seq, durability, id, duplicate } => {
+            let flags = if *duplicate { flags::DUPLICATE } else { 0 };
+            plain(out, kind, flags, *seq, durability.as_word(), &id.to_bytes());
         }
         Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
@@ -108,6 +109,11 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
     if let Some(cost) = message.cost {
         flags |= flags::COST;
         out.extend_from_slice(&cost.to_le_bytes());
+    }
+    if let Some(dedup_id) = message.dedup_id {
+        flags |= flags::DEDUP;
+        out.push(u8::try_from(dedup_id.len()).expect("a dedup id has at most 64 bytes"));
+        out.extend_from_slice(dedup_id);
     }
     out.extend_from_slice(message.raw.bytes);
     finish(out, start, kind, flags, message.seq, message.handle);

@@ -14,11 +14,15 @@ pub const HEADERS: u8 = 0x10;
 pub const NO_REPLY: u8 = 0x20;
 /// REQUEST: fail at once if nobody consumes the queue.
 pub const FAIL_FAST: u8 = 0x40;
+/// SEND: the dedup id (u8 length, then its bytes) is the next field.
+pub const DEDUP: u8 = 0x80;
 
 /// DELIVER: settled by REPLY, not by ACK.
 pub const WANTS_REPLY: u8 = 0x02;
 /// REPLY: more pieces follow.
 pub const MORE: u8 = 0x01;
+/// STORED: a send with the same dedup id came before; nothing was added.
+pub const DUPLICATE: u8 = 0x01;
 /// FAIL: no other attempt will do better.
 pub const PERMANENT: u8 = 0x01;
 /// ERROR: the connection ends after this frame.

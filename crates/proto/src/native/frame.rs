@@ -43,6 +43,8 @@ pub struct Outgoing<'a> {
     pub priority: Option<u8>,
     /// Slots a delivery of it takes.
     pub cost: Option<u16>,
+    /// SEND only: what tells it from every other message of its queue; 1 to 64 bytes.
+    pub dedup_id: Option<&'a [u8]>,
     /// REQUEST only: no reply wanted; done when written to a worker.
     pub no_reply: bool,
     /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
@@ -61,6 +63,7 @@ impl<'a> Outgoing<'a> {
             retries: None,
             priority: None,
             cost: None,
+            dedup_id: None,
             no_reply: false,
             fail_fast: false,
             raw,
@@ -188,10 +191,12 @@ pub enum Frame<'a> {
     Ok {
         seq: u32,
     },
+    /// `duplicate`: a send with the same dedup id came before, and the answer is the one of that.
     Stored {
         seq: u32,
         durability: Durability,
         id: MessageId,
+        duplicate: bool,
     },
 
     AdminCall {

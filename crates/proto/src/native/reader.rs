@@ -33,6 +33,13 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
+    #[inline]
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Code> {
+        let (head, rest) = self.rest.split_at_checked(count).ok_or(Code::BadFrame)?;
+        self.rest = rest;
+        Ok(head)
+    }
+
     /// Everything that is left.
     #[inline]
     pub(super) const fn rest(self) -> &'a [u8] {

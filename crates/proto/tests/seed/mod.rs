@@ -6,7 +6,7 @@ use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, Explanation, MessageKind, MessageState, MessageView, QueueView, Reason,
     WorkerState, WorkerView,
 };
-use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload, Slots};
+use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register};
 
@@ -76,7 +76,7 @@ impl Seed {
             Kind::Delivered => Frame::Delivered { seq },
             Kind::Undelivered => Frame::Undelivered { seq, code, raw },
             Kind::Ok => Frame::Ok { seq },
-            Kind::Stored => Frame::Stored { seq, durability: Durability::Memory, id: self.id() },
+            Kind::Stored => Frame::Stored { seq, durability: Durability::Memory, id: self.id(), duplicate: first },
             Kind::Open => Frame::Open { seq, handle: word, name: &self.bytes },
             Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
             Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
@@ -134,6 +134,7 @@ impl Seed {
             retries: retries.then_some(self.choice),
             priority: priority.then_some(self.choice),
             cost: cost.then_some(self.small),
+            dedup_id: Some(self.bytes.as_slice()).filter(|id| self.kind == Kind::Send && DedupId::check(id).is_ok()),
             no_reply,
             fail_fast,
             raw: Raw::from(&self.payload),

@@ -92,6 +92,13 @@ fn sends() -> Vec<(&'static str, Frame<'static>)> {
         ("send_empty_body", Frame::Send(Outgoing { raw: body(b""), ..plain })),
         ("send_options", Frame::Send(options)),
         ("send_headers", Frame::Send(Outgoing { raw: with_headers(&TRACE_BINARY), ..plain })),
+        ("send_dedup", Frame::Send(Outgoing { dedup_id: Some(b"order-4711"), ..plain })),
+        ("send_dedup_shortest", Frame::Send(Outgoing { dedup_id: Some(b"\xFF"), raw: body(b""), ..plain })),
+        ("send_dedup_longest", Frame::Send(Outgoing { dedup_id: Some(&[b'x'; 64]), ..plain })),
+        (
+            "send_dedup_options",
+            Frame::Send(Outgoing { dedup_id: Some(b"7"), raw: with_headers(&KEY_EMPTY), ..options }),
+        ),
     ]
 }
 
@@ -153,6 +160,7 @@ fn settles() -> Vec<(&'static str, Frame<'static>)> {
 
 fn answers() -> Vec<(&'static str, Frame<'static>)> {
     let undelivered = |code, raw| Frame::Undelivered { seq: 7, code, raw };
+    let stored = |durability, duplicate| Frame::Stored { seq: 8, durability, id: second_id(), duplicate };
     vec![
         ("example_client_open", Frame::Open { seq: 6, handle: 3, name: b"echo" }),
         ("example_client_open_ok", Frame::Ok { seq: 6 }),
@@ -163,6 +171,8 @@ fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("undelivered_failed", undelivered(Code::Failed, body(b"no such account"))),
         ("undelivered_headers", undelivered(Code::Failed, with_headers(&JSON_OBJECT))),
         ("ok", Frame::Ok { seq: 3 }),
-        ("stored", Frame::Stored { seq: 8, durability: Durability::Memory, id: second_id() }),
+        ("stored", stored(Durability::Memory, false)),
+        ("stored_disk", stored(Durability::Disk, false)),
+        ("stored_duplicate", stored(Durability::Disk, true)),
     ]
 }
