@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use turno_engine::{Effect, Engine, Input, Outgoing, Policy, Settings};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{ConnId, Delivery, Limits, MessageId, Mono, Payload, Slots};
+use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots};
 
 use crate::bytes::Bytes;
 
@@ -118,6 +118,8 @@ impl Play {
             | Effect::CancelDelivery { conn, .. }
             | Effect::Closing { conn, .. }
             | Effect::Answer { conn, .. } => (conn, None),
+            // Without a store there is nothing to be stored.
+            Effect::Persist { group, op } => panic!("{op:?} of {group}"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");
@@ -177,7 +179,11 @@ impl Play {
             }
             21 => {
                 let how = bytes.byte();
-                Input::Send { conn, message: self.message(how, bytes) }
+                let mut message = self.message(how, bytes);
+                if how & 0x40 != 0 {
+                    message.dedup_id = DedupId::new(&[bytes.byte() % 4]).ok();
+                }
+                Input::Send { conn, message }
             }
             22 => self.word(conn, bytes),
             _ => Input::Cancel { conn, seq: self.seqs.saturating_sub(bytes.byte().into()).max(handle) },

@@ -21,7 +21,7 @@ fn desk() -> Desk {
 
 fn record(text: &str) -> Record {
     Record {
-        queue: "q".parse().unwrap(),
+        queue: "q".parse().expect("a good name"),
         priority: 4,
         cost: 1,
         retries: 9,

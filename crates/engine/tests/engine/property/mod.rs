@@ -2,6 +2,7 @@
 //! account of its own.
 
 mod oracle;
+mod restarts;
 mod world;
 
 use proptest::prelude::*;
@@ -14,6 +15,9 @@ use world::World;
 const PLACES: usize = 6;
 /// Queues, each connection's handle 0, 1 and 2.
 const QUEUES: usize = 3;
+
+/// How long a dedup id is known.
+const HOUR_MS: u64 = 3_600_000;
 
 /// Something that somebody does. Numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
@@ -68,6 +72,8 @@ struct Options {
     priority: u8,
     retries: u8,
     within_ms: Option<u32>,
+    /// Of a send.
+    dedup_id: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +96,15 @@ fn options() -> impl Strategy<Value = Options> {
     let cost = prop_oneof![6 => Just(1), 2 => Just(2), 1 => Just(3)];
     let priority = prop_oneof![4 => Just(4), 1 => Just(0), 1 => Just(9)];
     let within = prop_oneof![2 => Just(None), 4 => (1u32..20_000).prop_map(Some), 1 => (0u32..50).prop_map(Some)];
-    (0..QUEUES, cost, priority, 0u8..3, within).prop_map(|(queue, cost, priority, retries, within_ms)| Options {
+    let dedup = prop::option::weighted(0.4, 0u8..4);
+    let parts = (0..QUEUES, cost, priority, 0u8..3, within, dedup);
+    parts.prop_map(|(queue, cost, priority, retries, within_ms, dedup_id)| Options {
         queue,
         cost,
         priority,
         retries,
         within_ms,
+        dedup_id,
     })
 }
 
@@ -137,6 +146,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (0u64..3_000).prop_map(Op::Pass),
         1 => (3_000u64..40_000).prop_map(Op::Pass),
         2 => (0u64..3_000).prop_map(Op::Jump),
+        1 => Just(Op::Jump(HOUR_MS)),
         1 => (0u64..3_000).prop_map(Op::Back),
     ]
 }
@@ -163,10 +173,10 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Proves I3, I4, I5, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.35 and S2.37 for any order of events:
+    /// Proves I3, I4, I5, I6, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.35 and S2.37 for any order of events:
     /// each request ends exactly once, in time, and never after its caller left; nothing goes out after its deadline
-    /// or to a worker without room; first deliveries keep their order; no stored send is lost; and when the faults
-    /// stop, everything drains.
+    /// or to a worker without room; first deliveries keep their order; no stored send is lost; one dedup id is one
+    /// message; and when the faults stop, everything drains.
     #[test]
     fn whatever_happens(
         settings in settings(),

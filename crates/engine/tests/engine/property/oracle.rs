@@ -37,6 +37,9 @@ pub(super) struct Message {
     pub(super) cancelled: bool,
     pub(super) settled: bool,
     pub(super) delivered_before: bool,
+    /// It was not added: one with its dedup id came before.
+    pub(super) duplicate: bool,
+    pub(super) dedup_id: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,14 @@ impl Message {
             cancelled: false,
             settled: false,
             delivered_before: false,
+            duplicate: false,
+            dedup_id: None,
         }
+    }
+
+    /// The broker has it, or had it.
+    pub(super) fn is_added(&self) -> bool {
+        self.stored && !self.duplicate
     }
 
     fn is_late(&self, now: Mono) -> bool {
@@ -102,6 +112,8 @@ pub(super) struct Oracle {
     stamps: BTreeSet<u32>,
     /// The latest message first delivered, by queue and priority.
     first: BTreeMap<(usize, u8), u32>,
+    /// The message that came first with a dedup id, by queue and id.
+    known: BTreeMap<(usize, u8), (MessageId, Mono)>,
 }
 
 impl Oracle {
@@ -152,11 +164,7 @@ impl Oracle {
                         _ => {}
                     }
                 }
-                Effect::Stored { conn, seq, id, .. } => {
-                    let message = self.messages.get_mut(seq).expect("only what was sent is stored");
-                    assert_eq!((message.caller, message.kind, message.stored), (*conn, Kind::Send, false));
-                    (message.stored, message.id) = (true, Some(*id));
-                }
+                Effect::Stored { conn, seq, id, duplicate, .. } => self.stored(now, *conn, *seq, *id, *duplicate),
                 Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
@@ -167,11 +175,26 @@ impl Oracle {
         }
     }
 
+    fn stored(&mut self, now: Mono, conn: ConnId, seq: u32, id: MessageId, duplicate: bool) {
+        let message = self.messages.get_mut(&seq).expect("only what was sent is stored");
+        assert_eq!((message.caller, message.kind, message.stored), (conn, Kind::Send, false));
+        (message.stored, message.id, message.duplicate) = (true, Some(id), duplicate);
+        let key = message.dedup_id.map(|dedup_id| (message.queue, dedup_id));
+        let known = key.and_then(|key| self.known.get(&key)).filter(|(_, until)| *until > now);
+        match known {
+            Some((first, _)) => assert_eq!((duplicate, *first), (true, id), "I6: {seq} came before"),
+            None => assert!(!duplicate, "{seq} is new"),
+        }
+        if let Some(key) = key.filter(|_| !duplicate) {
+            self.known.insert(key, (id, now.plus_millis(super::HOUR_MS)));
+        }
+    }
+
     fn hand_over(&mut self, now: Mono, seq: u32, worker: ConnId, delivery: Delivery) {
         assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
         let message = &self.messages[&seq];
         assert!(!message.is_late(now), "{seq} goes out after its deadline");
-        assert!(!message.settled && !message.cancelled, "{seq} is over");
+        assert!(!message.settled && !message.cancelled && !message.duplicate, "{seq} is over");
         assert!(!self.held.contains_key(&seq), "{seq} is with one worker at a time");
         if message.kind != Kind::Send {
             assert!(!message.ended, "{seq} is over for its caller");

@@ -3,7 +3,7 @@
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, ConnId, Mono, Payload, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, Mono, Payload, Slots};
 
 use super::oracle::{Kind, Message, Oracle, Peer};
 use super::{Op, Options, PLACES, QUEUES, Word};
@@ -218,9 +218,10 @@ impl World {
     fn word(&mut self, conn: ConnId, kind: Kind, options: &Options, within_ms: Option<u32>) -> Outgoing {
         self.seqs += 1;
         let (seq, now) = (self.seqs, self.now.max(self.clock));
-        let &Options { queue, cost, priority, retries, within_ms: asked_ms } = options;
+        let &Options { queue, cost, priority, retries, within_ms: asked_ms, dedup_id } = options;
+        let dedup_id = dedup_id.filter(|_| kind == Kind::Send);
         let deadline = within_ms.map(|ms| now.plus_millis(u64::from(ms)));
-        let entry = Message { priority, cost, deadline, ..Message::new(conn, seq, kind, queue, now) };
+        let entry = Message { priority, cost, deadline, dedup_id, ..Message::new(conn, seq, kind, queue, now) };
         let retries_max = if kind == Kind::NoReply { 0 } else { retries };
         self.oracle.messages.insert(seq, Message { retries: retries_max, ..entry });
         let payload = Payload::body(seq.to_string());
@@ -229,6 +230,7 @@ impl World {
             retries: Some(retries),
             priority: Some(priority),
             cost: Some(cost),
+            dedup_id: dedup_id.and_then(|number| DedupId::new(&[number]).ok()),
             ..Outgoing::new(seq, queue as u32, payload)
         }
     }
@@ -286,6 +288,7 @@ impl World {
 
     fn cancel_message(&mut self, ago: usize) {
         let message = self.seqs.checked_sub(ago as u32).and_then(|seq| self.oracle.messages.get_mut(&seq));
+        let message = message.filter(|message| !message.duplicate);
         let Some((message, id)) = message.and_then(|message| message.id.map(|id| (message, id))) else { return };
         let before = message.cancelled;
         // A no-reply request is over once it is written; what holds the slot may still be stopped.
@@ -358,7 +361,7 @@ impl World {
 
     /// Every stored send is settled, cancelled, expired, waiting, held or dead, and nothing else.
     fn check_sends(&mut self) {
-        let sends: Vec<Message> = self.oracle.messages.values().filter(|message| message.stored).cloned().collect();
+        let sends: Vec<Message> = self.oracle.messages.values().filter(|message| message.is_added()).cloned().collect();
         for send in sends {
             let id = send.id.expect("STORED names it").to_string();
             let over = send.settled || send.cancelled;
