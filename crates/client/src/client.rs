@@ -41,13 +41,13 @@ impl Client {
     ///
     /// While no broker is connected it waits for the next one until its own time-out.
     pub async fn request(&self, queue: &str, message: impl Into<Message>) -> Result<Reply, Error> {
-        let ask = message.into().into_ask(queue)?;
+        let ask = message.into().into_request(queue)?;
         self.call(|ticket, answer| Command::Request { ticket, ask, sink: Sink::Reply { answer, pieces: None } }).await
     }
 
     /// Makes a request whose reply comes in pieces. Dropping what is returned cancels it.
     pub async fn stream(&self, queue: &str, message: impl Into<Message>) -> Result<Replies, Error> {
-        let ask = message.into().into_ask(queue)?;
+        let ask = message.into().into_request(queue)?;
         let (sender, parts) = mpsc::channel(PIECES_MAX + 1);
         let ticket = self.next_ticket();
         let command = Command::Request { ticket, ask, sink: Sink::Stream(sender) };
@@ -55,7 +55,10 @@ impl Client {
         Ok(Replies::new(parts, ticket, Arc::clone(&self.cancels)))
     }
 
-    /// Sends a message and waits until the broker has it.
+    /// Sends a message and waits until the broker has it. Many may wait at a time.
+    ///
+    /// Lost in between, the connection leaves it unknown whether the broker has the message
+    /// ([`Error::ConnectionLost`]), unless it has a [dedup id](Message::dedup_id): then it is sent again.
     pub async fn send(&self, queue: &str, message: impl Into<Message>) -> Result<Stored, Error> {
         let ask = message.into().into_ask(queue)?;
         self.call(|ticket, answer| Command::Send { ticket, ask, sink: Sink::Stored(answer) }).await

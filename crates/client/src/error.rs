@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use turno_proto::headers::HeadersError;
-use turno_proto::model::{Code, NameError, Payload};
+use turno_proto::model::{Code, DedupIdError, NameError, Payload};
 
 use crate::Address;
 
@@ -24,7 +24,8 @@ pub enum Error {
         /// The brokers in the order of trying, each with the reason.
         tried: Vec<(Address, String)>,
     },
-    /// The connection was lost before the answer came; whether the request was worked on is unknown.
+    /// The connection was lost before the answer came; whether the request was worked on, or the send stored, is
+    /// unknown.
     #[error("the connection to the broker was lost before the answer came")]
     ConnectionLost,
     /// The deadline passed.
@@ -36,6 +37,12 @@ pub enum Error {
     /// Not a queue's name.
     #[error(transparent)]
     BadName(#[from] NameError),
+    /// Not a dedup id.
+    #[error(transparent)]
+    BadDedupId(#[from] DedupIdError),
+    /// A request with a dedup id: only sends have one.
+    #[error("a dedup id is for sends only: a request is answered by whoever did it")]
+    DedupRequest,
     /// The headers cannot be written or read.
     #[error(transparent)]
     Headers(#[from] HeadersError),
@@ -62,7 +69,7 @@ impl Error {
             Self::ConnectionLost | Self::Closed => Code::ConnectionLost,
             Self::TimedOut => Code::TimedOut,
             Self::BadName(_) => Code::BadName,
-            Self::Headers(_) => Code::BadOption,
+            Self::Headers(_) | Self::BadDedupId(_) | Self::DedupRequest => Code::BadOption,
             Self::BadAddress(_) | Self::NoBroker | Self::NoQueue => Code::BadUsage,
             Self::Io(_) => Code::Io,
         }

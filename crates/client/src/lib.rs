@@ -89,7 +89,7 @@ mod stream;
 mod worker;
 
 pub use turno_proto::headers::{Headers, HeadersError};
-pub use turno_proto::model::{Code, Durability, MessageId, NameError, QueueName, Slots, view};
+pub use turno_proto::model::{Code, DedupIdError, Durability, MessageId, NameError, QueueName, Slots, view};
 pub use turno_proto::native::Config;
 pub use turno_proto::native::admin::{AdminAnswer, AdminCall};
 

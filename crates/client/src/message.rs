@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use turno_proto::headers::{self, Headers, HeadersError};
-use turno_proto::model::{Durability, MessageId, Payload};
+use turno_proto::model::{DedupId, Durability, MessageId, Payload};
 
 use crate::Error;
 use crate::core::Ask;
@@ -21,6 +21,7 @@ pub struct Message {
     fail_fast: bool,
     no_reply: bool,
     resend: bool,
+    dedup_id: Option<Bytes>,
 }
 
 impl Message {
@@ -86,6 +87,21 @@ impl Message {
         self
     }
 
+    /// A send: 1 to 64 bytes that no other message of the queue has. However often it is sent within an hour, the
+    /// broker stores it once. So it is sent again after a lost connection, until a broker answers or its time is over.
+    ///
+    /// Brokers do not know each other's ids: if the next connection is to another broker, both may have it.
+    #[must_use]
+    pub fn dedup_id(mut self, dedup_id: impl Into<Bytes>) -> Self {
+        self.dedup_id = Some(dedup_id.into());
+        self
+    }
+
+    /// As [`Self::into_ask`], for a request: only a send has a dedup id.
+    pub(crate) fn into_request(self, queue: &str) -> Result<Ask, Error> {
+        if self.dedup_id.is_some() { Err(Error::DedupRequest) } else { self.into_ask(queue) }
+    }
+
     pub(crate) fn into_ask(self, queue: &str) -> Result<Ask, Error> {
         Ok(Ask {
             queue: queue.parse()?,
@@ -97,6 +113,7 @@ impl Message {
             fail_fast: self.fail_fast,
             no_reply: self.no_reply,
             resend: self.resend,
+            dedup_id: self.dedup_id.as_deref().map(DedupId::new).transpose()?,
         })
     }
 }
@@ -140,6 +157,8 @@ pub struct Stored {
     pub id: MessageId,
     /// How safe it is.
     pub durability: Durability,
+    /// The broker had it already, from this send or another with the same dedup id; it was not added again.
+    pub duplicate: bool,
 }
 
 macro_rules! from_bodies {
@@ -185,7 +204,7 @@ fn payload(headers: &Headers, body: Bytes) -> Result<Payload, HeadersError> {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::NameError;
+    use turno_proto::model::{DedupIdError, NameError};
 
     use super::*;
 
@@ -197,6 +216,14 @@ mod tests {
         assert!(ask.resend && !ask.no_reply && !ask.fail_fast);
         assert_eq!(ask.payload, Payload::body("hi"));
         assert_eq!(Message::default().into_ask("a b"), Err(Error::BadName(NameError::BadCharacter)));
+    }
+
+    #[test]
+    fn a_dedup_id_is_looked_at_before_anything_is_sent() {
+        let id_of = |id: &'static str| Message::from("hi").dedup_id(id).into_ask("q").map(|ask| ask.dedup_id);
+        assert_eq!(id_of("x"), Ok(DedupId::new(b"x").ok()));
+        assert_eq!(id_of(""), Err(Error::BadDedupId(DedupIdError::Empty)));
+        assert_eq!(Message::from("hi").dedup_id("x").into_request("q"), Err(Error::DedupRequest));
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Call {
     /// May it go to another broker although this one may have worked on it?
     pub(super) fn may_resend(&self) -> bool {
         let flagged = match &self.what {
-            What::Request(ask) | What::Send(ask) => ask.resend,
+            What::Request(ask) => ask.resend,
+            What::Send(ask) => ask.resend || ask.dedup_id.is_some(),
             What::Admin(_) | What::Resize(_) => false,
         };
         flagged && !self.begun && !self.cancelled
@@ -134,15 +135,31 @@ impl Calls {
 
     /// The call goes back among those that wait, at the place of its ticket.
     pub(super) fn unwrite(&mut self, ticket: Ticket) {
-        let Some(call) = self.by_ticket.get_mut(&ticket) else { return };
+        if self.wait_again(ticket) {
+            let at = self.waiting.partition_point(|other| *other < ticket);
+            self.waiting.insert(at, ticket);
+        }
+    }
+
+    /// The same for many: a lost connection may give back a hundred thousand, and they are put in order once.
+    pub(super) fn unwrite_all(&mut self, tickets: &[Ticket]) {
+        for ticket in tickets {
+            if self.wait_again(*ticket) {
+                self.waiting.push_back(*ticket);
+            }
+        }
+        self.waiting.make_contiguous().sort_unstable();
+    }
+
+    fn wait_again(&mut self, ticket: Ticket) -> bool {
+        let Some(call) = self.by_ticket.get_mut(&ticket) else { return false };
         self.waiting_bytes += call.what.len();
         call.place = Place::Waiting;
         self.written -= 1;
         self.alarms.remove(&(call.alarm, ticket));
         call.alarm = call.deadline;
         self.alarms.insert((call.alarm, ticket));
-        let at = self.waiting.partition_point(|other| *other < ticket);
-        self.waiting.insert(at, ticket);
+        true
     }
 
     /// The call has ended.

@@ -1,6 +1,6 @@
 //! What goes into the core beside bytes and time, and what comes out of it.
 
-use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload, QueueName, Slots};
+use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots};
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{ClosingReason, Config};
 
@@ -48,6 +48,8 @@ pub struct Ask {
     pub no_reply: bool,
     /// May be written again to the next broker after a lost connection.
     pub resend: bool,
+    /// A send: what the broker knows it by, so that it may be written again and is stored once.
+    pub dedup_id: Option<DedupId>,
 }
 
 impl Ask {
@@ -63,6 +65,7 @@ impl Ask {
             fail_fast: false,
             no_reply: false,
             resend: false,
+            dedup_id: None,
         }
     }
 }
@@ -216,6 +219,8 @@ pub enum Event {
         id: MessageId,
         /// How safe it is.
         durability: Durability,
+        /// The broker had it already, from this send or another with the same dedup id.
+        duplicate: bool,
     },
     /// The answer to an admin call.
     Admin {

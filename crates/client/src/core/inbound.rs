@@ -126,9 +126,9 @@ impl Core {
         match frame {
             Frame::Reply { seq, more, raw, .. } => self.handle_reply(now, seq, more, raw.to_payload()),
             Frame::Deliver(deliver) => self.handle_deliver(now, &deliver),
-            Frame::Stored { seq, durability, id } => {
+            Frame::Stored { seq, durability, id, duplicate } => {
                 if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Send(_))) {
-                    self.events.push_back(Event::Stored { ticket, id, durability });
+                    self.events.push_back(Event::Stored { ticket, id, durability, duplicate });
                 }
             }
             Frame::Undelivered { seq, code, raw } => self.handle_refusal(now, seq, code, raw.to_payload()),

@@ -5,7 +5,8 @@
 //!
 //! - Every call ends with exactly one event, at the latest one second after its own time-out.
 //! - What was never written goes to the next broker. What was written ends with `connection_lost` when the
-//!   connection goes, unless its caller said that doing it twice does no harm; what the broker gave back with
+//!   connection goes, unless its caller said that doing it twice does no harm, or it is a send with a dedup id, which
+//!   the broker stores once; what the broker gave back with
 //!   `closing` was never worked on and goes to the next broker.
 //! - A worker is registered again on every new connection. What settles a delivery of an old connection is
 //!   dropped.
@@ -293,13 +294,15 @@ impl Core {
         });
         self.events.push_back(Event::Disconnect { flush });
         self.let_go(Code::ConnectionLost);
-        for ticket in self.calls.all_written() {
-            if self.calls.find(ticket).is_some_and(|call| call.may_resend()) {
-                self.calls.unwrite(ticket);
-            } else {
-                self.fail(ticket, Code::ConnectionLost, Payload::default());
+        let mut again = self.calls.all_written();
+        again.retain(|ticket| {
+            let may = self.calls.find(*ticket).is_some_and(|call| call.may_resend());
+            if !may {
+                self.fail(*ticket, Code::ConnectionLost, Payload::default());
             }
-        }
+            may
+        });
+        self.calls.unwrite_all(&again);
         self.new_link(now);
         if !self.brokers.pass(reason) {
             return self.dial(now);

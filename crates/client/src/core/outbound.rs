@@ -1,6 +1,6 @@
 //! Calls: from the caller's wish to the frame, and their end.
 
-use turno_proto::model::{Code, Mono, Payload};
+use turno_proto::model::{Code, DedupId, Mono, Payload};
 use turno_proto::native::admin::AdminCall;
 use turno_proto::native::{Frame, HEADER_LEN, Outgoing};
 
@@ -9,8 +9,10 @@ use super::event::{Ask, Event, Ticket};
 use super::link::Pending;
 use super::{Core, GUARD_MS, WRITE_BYTES};
 
-/// Bytes of the fixed fields a REQUEST or SEND may have.
-const FIXED_BYTES_MAX: usize = 8;
+/// Bytes of the fields that a REQUEST or SEND may have before its payload.
+fn fixed_bytes_max(ask: &Ask) -> usize {
+    8 + ask.dedup_id.as_ref().map_or(0, |id| 1 + id.as_bytes().len())
+}
 
 impl Core {
     /// Makes a request.
@@ -75,7 +77,7 @@ impl Core {
             What::Request(ask) | What::Send(ask) => {
                 let code = if left_ms == Some(0) {
                     Some(Code::TimedOut)
-                } else if ask.payload.len() + HEADER_LEN + FIXED_BYTES_MAX > bytes_max {
+                } else if ask.payload.len() + HEADER_LEN + fixed_bytes_max(ask) > bytes_max {
                     Some(Code::FrameTooLarge)
                 } else {
                     None
@@ -90,6 +92,7 @@ impl Core {
                     retries: ask.retries,
                     priority: ask.priority,
                     cost: ask.cost,
+                    dedup_id: ask.dedup_id.as_ref().map(DedupId::as_bytes),
                     no_reply: ask.no_reply,
                     fail_fast: ask.fail_fast,
                     ..Outgoing::new(seq, handle, (&ask.payload).into())

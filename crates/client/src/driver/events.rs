@@ -29,9 +29,9 @@ impl Driver {
                     sink.finish(Reply::default());
                 }
             }
-            Event::Stored { ticket, id, durability } => {
+            Event::Stored { ticket, id, durability, duplicate } => {
                 if let Some(Sink::Stored(answer)) = self.sinks.remove(&ticket) {
-                    let _ = answer.send(Ok(Stored { id, durability }));
+                    let _ = answer.send(Ok(Stored { id, durability, duplicate }));
                 }
             }
             Event::Admin { ticket, answer } => {

@@ -220,7 +220,7 @@ impl State {
             Frame::Request(message) => self.enqueue(me, &message, true),
             Frame::Send(message) => {
                 let id = MessageId::new(1, u64::from(message.seq), 0);
-                self.say(me, &Frame::Stored { seq: message.seq, durability: Durability::Memory, id });
+                self.say(me, &Frame::Stored { seq: message.seq, durability: Durability::Memory, id, duplicate: false });
                 self.enqueue(me, &message, false);
             }
             Frame::Reply { seq, more, raw, .. } => {

@@ -63,7 +63,7 @@ fn every_answer_ends_its_call() {
         Frame::Reply { seq: 6, word: 0, more: true, raw: raw("one") },
         reply(6, "two"),
         Frame::Undelivered { seq: 8, code: Code::Failed, raw: raw("oops") },
-        Frame::Stored { seq: 10, durability: Durability::Memory, id },
+        Frame::Stored { seq: 10, durability: Durability::Memory, id, duplicate: false },
         Frame::AdminAnswer { seq: 3, answer: answer.clone() },
         Frame::Error { seq: 4, code: Code::NotFound, fatal: false, detail: "no" },
         // Answered before, and never asked.
@@ -78,7 +78,7 @@ fn every_answer_ends_its_call() {
             Event::Reply { ticket: Ticket(1), more: true, payload: Payload::body("one") },
             replied(1, "two"),
             Event::Failed { ticket: Ticket(3), code: Code::Failed, payload: Payload::body("oops") },
-            Event::Stored { ticket: Ticket(5), id, durability: Durability::Memory },
+            Event::Stored { ticket: Ticket(5), id, durability: Durability::Memory, duplicate: false },
             Event::Admin { ticket: Ticket(6), answer: Box::new(answer) },
             Event::Failed { ticket: Ticket(7), code: Code::NotFound, payload: Payload::body("no") },
         ]

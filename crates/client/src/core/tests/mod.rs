@@ -1,6 +1,7 @@
 //! The core driven by hand: inputs in, exact events and frames out, time by argument.
 
 mod calls;
+mod dedup;
 mod failover;
 mod greeting;
 mod hostile;

@@ -1,7 +1,7 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
 use turno_engine::{Input, Outgoing};
-use turno_proto::model::{Code, ConnId, Delivery, QueueName};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
 use turno_proto::native::{Fault, Frame, Outgoing as OutgoingFrame};
 
 /// The input a frame means, or why it means none.
@@ -24,9 +24,9 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::CancelQueue { seq, handle } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(frame) => {
             let OutgoingFrame { no_reply, fail_fast, .. } = frame;
-            Input::Request { conn, message: outgoing(&frame), no_reply, fail_fast }
+            Input::Request { conn, message: outgoing(&frame)?, no_reply, fail_fast }
         }
-        Frame::Send(frame) => Input::Send { conn, message: outgoing(&frame) },
+        Frame::Send(frame) => Input::Send { conn, message: outgoing(&frame)? },
         Frame::Reply { seq, word, more, raw } => {
             Input::Reply { conn, delivery: Delivery { index: word, stamp: seq }, more, payload: raw.to_payload() }
         }
@@ -55,7 +55,8 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
     })
 }
 
-fn outgoing(frame: &OutgoingFrame<'_>) -> Outgoing {
-    let OutgoingFrame { seq, handle, deadline_ms, retries, priority, cost, raw, .. } = *frame;
-    Outgoing { seq, handle, deadline_ms, retries, priority, cost, payload: raw.to_payload() }
+fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {
+    let OutgoingFrame { seq, handle, deadline_ms, retries, priority, cost, dedup_id, raw, .. } = *frame;
+    let dedup_id = dedup_id.map(DedupId::new).transpose().map_err(|_| Fault::refusal(Code::BadOption, seq))?;
+    Ok(Outgoing { seq, handle, deadline_ms, retries, priority, cost, dedup_id, payload: raw.to_payload() })
 }

@@ -39,8 +39,9 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         Effect::Undelivered { seq, code, payload, .. } => {
             encode(&Frame::Undelivered { seq: *seq, code: *code, raw: Raw::from(payload) }, out);
         }
-        Effect::Stored { seq, id, durability, .. } => {
-            encode(&Frame::Stored { seq: *seq, durability: *durability, id: *id }, out);
+        Effect::Stored { seq, id, durability, duplicate, .. } => {
+            let (seq, durability, id, duplicate) = (*seq, *durability, *id, *duplicate);
+            encode(&Frame::Stored { seq, durability, id, duplicate }, out);
         }
         Effect::Ok { seq, .. } => encode(&Frame::Ok { seq: *seq }, out),
         Effect::Error { seq, code, .. } => {
