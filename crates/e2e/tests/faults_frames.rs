@@ -138,7 +138,7 @@ fn frames_in_the_wrong_direction_are_fatal() {
         Frame::Delivered { seq: 1 },
         Frame::Undelivered { seq: 1, code: Code::Failed, raw: RAW },
         Frame::Error { seq: 1, code: Code::Failed, fatal: false, detail: "" },
-        Frame::Stored { seq: 1, durability: turno_proto::model::Durability::Memory, id },
+        Frame::Stored { seq: 1, durability: turno_proto::model::Durability::Memory, id, duplicate: false },
         Frame::AdminAnswer { seq: 1, answer },
         Frame::Deliver(deliver),
     ];

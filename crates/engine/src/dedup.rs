@@ -5,7 +5,7 @@
 //! that it is known after a restart too; one that is still on its way to the disk answers all its senders when it is
 //! there, or refuses them all. Ids are told apart by a digest of queue and id: sixteen bytes, however long they are.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 use turno_proto::model::{Code, ConnId, Durability, MessageId, Mono, limits};
@@ -51,8 +51,8 @@ pub(crate) struct Dedup {
     by_age: VecDeque<Option<Known>>,
     /// The number of the oldest. The others are numbered on from there.
     oldest: u64,
-    /// The number of each. Only ever asked for one key: its order is of chance.
-    by_key: HashMap<DedupKey, u64>,
+    /// The number of each.
+    by_key: BTreeMap<DedupKey, u64>,
     /// By serial.
     storing: BTreeMap<u64, Storing>,
     /// How many wait in all of `storing`.
@@ -246,5 +246,40 @@ impl Engine {
             }
         }
         self.keep_within_the_limit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million of these may be known; with its number in the map that makes some 80 bytes for each.
+    #[test]
+    fn what_is_known_of_an_id_stays_small() {
+        assert!(size_of::<Option<Known>>() <= 40, "{}", size_of::<Option<Known>>());
+    }
+
+    /// Ids that were taken back leave holes, and the holes do not pile up.
+    #[test]
+    fn holes_are_closed() {
+        let of = |n: u64| Known {
+            key: DedupKey(u128::from(n).to_be_bytes()),
+            serial: NonZeroU64::MIN.saturating_add(n),
+            place: NIL,
+            until: Mono::from_millis(n),
+        };
+        let mut dedup = Dedup::default();
+        for n in 0..10_000 {
+            assert!(dedup.add(of(n)).is_none());
+            if n % 10 > 0 {
+                assert_eq!(dedup.remove(of(n).key).map(|known| known.place), Some(NIL));
+            }
+            assert!(dedup.by_age.len() <= 2 * dedup.by_key.len() + 64);
+        }
+        assert_eq!((dedup.check().count(), dedup.by_key.len()), (0, 1_000));
+        for n in (0..10_000).step_by(10) {
+            assert_eq!(dedup.pop_oldest().map(|known| known.key), Some(of(n).key));
+        }
+        assert!(dedup.by_age.is_empty() && dedup.pop_oldest().is_none() && dedup.next_sweep().is_none());
     }
 }

@@ -23,7 +23,7 @@ pub struct Record {
 }
 
 /// What stands for a queue's name and a dedup id: a digest of both, the same in every run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DedupKey(pub [u8; 16]);
 
 /// A dedup id as it is stored, by its key.

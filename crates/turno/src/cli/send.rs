@@ -7,7 +7,8 @@ use bytes::Bytes;
 use clap::Args;
 use tokio::sync::mpsc;
 use turno_client::{Client, Message, Stored};
-use turno_proto::model::{Code, units};
+use turno_proto::model::limits::DEDUP_ID_BYTES_MAX;
+use turno_proto::model::{Code, DedupId, DedupIdError, units};
 
 use super::Invocation;
 use super::compose::{self, MessageFlags, check_queue};
@@ -21,16 +22,24 @@ use super::window::Window;
 /// Lines that may wait for the broker's answer.
 const IN_FLIGHT: usize = 256;
 
+/// What is left of a dedup id for the prefix: a dash and the longest number come after it.
+const DEDUP_PREFIX_BYTES_MAX: usize = DEDUP_ID_BYTES_MAX - 1 - 20;
+
 /// Send a message one way; print its id and how safe it is
 ///
 /// It waits in the broker until a worker has done it. The answer tells the durability reached.
+///
+/// If the connection is lost before the answer, it is unknown whether the broker has the message. With a dedup id it is
+/// sent again, and the broker takes it once. The answer to one that the broker had already says `duplicate`.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
         "turno send emails hello",
         "turno send emails - < mail.txt",
         "turno send emails hello --priority 9 --ttl 1h",
+        "turno send emails hello --dedup-id order-4711",
         "turno send emails --lines -o jsonl < addresses.txt",
+        "turno send emails --lines --dedup-prefix may < may.txt",
     ],
     &[1, 3, 5, 78, 124],
 ))]
@@ -52,6 +61,31 @@ pub(crate) struct SendArgs {
     /// Each line of standard input is a message of its own, sent as it comes
     #[arg(long)]
     lines: bool,
+
+    /// Take it once: sent again with the same id within an hour, it is not added (1 to 64 bytes)
+    #[arg(long, value_name = "ID", conflicts_with = "lines", value_parser = parse_dedup_id)]
+    dedup_id: Option<String>,
+
+    /// With --lines: the dedup id of each line is PREFIX-NUMBER, so that a file can safely be sent again
+    #[arg(long, value_name = "PREFIX", requires = "lines", value_parser = parse_dedup_prefix)]
+    dedup_prefix: Option<String>,
+}
+
+fn parse_dedup_id(text: &str) -> Result<String, DedupIdError> {
+    DedupId::check(text.as_bytes()).map(|()| text.to_owned())
+}
+
+fn parse_dedup_prefix(text: &str) -> Result<String, String> {
+    if (1..=DEDUP_PREFIX_BYTES_MAX).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("a prefix has 1 to {DEDUP_PREFIX_BYTES_MAX} bytes, which leaves room for the line's number"))
+    }
+}
+
+/// The dedup id of a line.
+fn line_id(prefix: &str, line: u64) -> String {
+    format!("{prefix}-{line}")
 }
 
 pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -62,10 +96,13 @@ pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failur
     })
 }
 
-fn message(args: &SendArgs, body: Bytes) -> Message {
-    let message = args.flags.message(body);
-    match args.ttl {
-        Some(ttl) => message.timeout(ttl),
+fn message(args: &SendArgs, body: Bytes, dedup_id: Option<String>) -> Message {
+    let mut message = args.flags.message(body);
+    if let Some(ttl) = args.ttl {
+        message = message.timeout(ttl);
+    }
+    match dedup_id {
+        Some(id) => message.dedup_id(id),
         None => message,
     }
 }
@@ -82,16 +119,22 @@ async fn stored(client: Client, queue: String, message: Message, timeout: Durati
 
 async fn one(client: &Client, args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let body = compose::body(args.body.as_deref(), &client.config()).await?;
-    let message = message(args, body);
+    let message = message(args, body, args.dedup_id.clone());
     let stored = stored(client.clone(), args.queue.clone(), message, invocation.global.timeout()).await?;
     let document = document(stored);
-    let text = format!("{} {}\n", document.id, document.durability);
+    let text = row(&document);
     invocation.output.one(&document, &document.id, || text)?;
     Ok(0)
 }
 
 fn document(stored: Stored) -> StoredDocument {
-    StoredDocument { id: stored.id.to_string(), durability: stored.durability.name().to_owned() }
+    let Stored { id, durability, duplicate } = stored;
+    StoredDocument { id: id.to_string(), durability: durability.name().to_owned(), duplicate }
+}
+
+fn row(document: &StoredDocument) -> String {
+    let StoredDocument { id, durability, duplicate } = document;
+    format!("{id} {durability}{}\n", if *duplicate { " duplicate" } else { "" })
 }
 
 /// Lines go out as they come, answers are printed in their order. The first failure ends the reading; what is
@@ -100,13 +143,15 @@ async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resu
     let mut lines = read_lines(compose::body_bytes_max(&client.config()));
     let mut window = Window::new(IN_FLIGHT);
     let mut tally = Tally::default();
-    let mut reading = true;
+    let (mut reading, mut read) = (true, 0);
     while reading && tally.failure.is_none() {
         tokio::select! {
             line = lines.recv(), if window.has_room() => match line {
                 Some(Ok(body)) => {
+                    read += 1;
+                    let message = message(args, body, args.dedup_prefix.as_deref().map(|prefix| line_id(prefix, read)));
                     let timeout = invocation.global.timeout();
-                    window.begin(stored(client.clone(), args.queue.clone(), message(args, body), timeout));
+                    window.begin(stored(client.clone(), args.queue.clone(), message, timeout));
                 }
                 Some(Err(failure)) => window.begin(std::future::ready(Err(failure))),
                 None => reading = false,
@@ -156,7 +201,11 @@ fn read_lines(bytes_max: u64) -> mpsc::Receiver<Result<Bytes, Failure>> {
 #[derive(Default)]
 struct Tally {
     stored: u64,
+    /// Of these: those that the broker had already.
+    duplicates: u64,
     failed: u64,
+    /// Of these: those that the broker may have all the same.
+    unknown: u64,
     /// The first of them, with its line.
     failure: Option<(u64, Failure)>,
     /// Kept only where all of them go into one document.
@@ -166,50 +215,77 @@ struct Tally {
 impl Tally {
     fn take(&mut self, end: Result<Stored, Failure>, invocation: &Invocation) -> Result<(), Failure> {
         let line = self.stored + self.failed + 1;
-        let (row, name) = match end {
+        let (line, document) = match end {
             Ok(stored) => {
                 self.stored += 1;
-                let StoredDocument { id, durability } = document(stored);
-                let name = id.clone();
-                (Line { line, id: Some(id), durability: Some(durability), error: None }, Some(name))
+                self.duplicates += u64::from(stored.duplicate);
+                let document = document(stored);
+                let StoredDocument { id, durability, duplicate } = document.clone();
+                let (id, durability, duplicate) = (Some(id), Some(durability), Some(duplicate));
+                (Line { line, id, durability, duplicate, error: None }, Some(document))
             }
             Err(failure) => {
                 self.failed += 1;
+                self.unknown += u64::from(matches!(failure.code(), Code::ConnectionLost | Code::TimedOut));
                 let error = Some(failure.body());
                 self.failure.get_or_insert((line, failure));
-                (Line { line, id: None, durability: None, error }, None)
+                (Line { line, id: None, durability: None, duplicate: None, error }, None)
             }
         };
-        match (invocation.output.format(), name) {
+        match (invocation.output.format(), document) {
             (Format::Json, _) => {
-                self.kept.push(row);
+                self.kept.push(line);
                 Ok(())
             }
-            (Format::Jsonl, _) => invocation.output.document(&row),
-            (Format::Name, Some(name)) => invocation.output.text(&format!("{name}\n")),
-            (_, Some(name)) => invocation.output.text(&format!("{name} {}\n", row.durability.unwrap_or_default())),
+            (Format::Jsonl, _) => invocation.output.document(&line),
+            (Format::Name, Some(document)) => invocation.output.text(&format!("{}\n", document.id)),
+            (_, Some(document)) => invocation.output.text(&row(&document)),
             (_, None) => Ok(()),
         }
     }
 
     fn finish(self, invocation: &Invocation) -> Result<u8, Failure> {
-        let (stored, failed) = (self.stored, self.failed);
+        let Self { stored, duplicates, failed, unknown, .. } = self;
+        let there = if duplicates > 0 { format!(", {duplicates} of them there already") } else { String::new() };
+        let may = if unknown > 0 { format!(", {unknown} of them perhaps stored all the same") } else { String::new() };
         let failure = self.failure.map(|(line, failure)| {
             invocation.output.note(&format!("line {line}: {}", failure.what()));
-            invocation.output.note(&format!("{stored} stored, {failed} failed, the lines after that were not sent"));
+            let last = stored + failed;
+            invocation.output.note(&format!("{stored} stored{there}; {failed} failed{may}"));
+            invocation.output.note(&format!("nothing after line {last} was sent"));
             if stored > 0 { failure.exit_with(3) } else { failure }
         });
         match (invocation.output.format(), failure) {
             (Format::Json, failure) => {
-                invocation.output.document(&StoredListDocument { messages: self.kept, stored, failed })?;
+                invocation.output.document(&StoredListDocument {
+                    messages: self.kept,
+                    stored,
+                    duplicates,
+                    failed,
+                    unknown,
+                })?;
                 Ok(failure.map_or(0, |failure| failure.exit()))
             }
             (Format::Jsonl, failure) => Ok(failure.map_or(0, |failure| failure.exit())),
             (_, None) => {
-                invocation.output.note(&format!("{stored} stored"));
+                invocation.output.note(&format!("{stored} stored{there}"));
                 Ok(0)
             }
             (_, Some(failure)) => Err(failure),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_good_prefix_has_a_good_id() {
+        let longest = "x".repeat(DEDUP_PREFIX_BYTES_MAX);
+        let id = line_id(&longest, u64::MAX);
+        assert_eq!((parse_dedup_prefix(&longest).is_ok(), DedupId::check(id.as_bytes())), (true, Ok(())));
+        assert_eq!(id.len(), DEDUP_ID_BYTES_MAX);
+        assert!(parse_dedup_prefix(&(longest + "x")).is_err() && parse_dedup_prefix("").is_err());
     }
 }

@@ -57,7 +57,7 @@ fn ack() -> Frame<'static> {
 }
 
 fn stored() -> Frame<'static> {
-    Frame::Stored { seq: 7, durability: Durability::Memory, id: MessageId::new(1, 2, 3) }
+    Frame::Stored { seq: 7, durability: Durability::Memory, id: MessageId::new(1, 2, 3), duplicate: false }
 }
 
 #[inline(never)]

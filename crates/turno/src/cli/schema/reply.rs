@@ -132,8 +132,10 @@ impl Document for ReplyListDocument {
 pub(crate) struct StoredDocument {
     /// Its id.
     pub(crate) id: String,
-    /// How safe it is: `memory`.
+    /// How safe it is: `memory` or `disk`.
     pub(crate) durability: String,
+    /// The broker had it already, by its dedup id; it was not added again.
+    pub(crate) duplicate: bool,
 }
 
 impl Document for StoredDocument {
@@ -148,9 +150,12 @@ pub(crate) struct Line {
     /// Its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    /// How safe it is: `memory`.
+    /// How safe it is: `memory` or `disk`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) durability: Option<String>,
+    /// The broker had it already, by its dedup id; it was not added again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) duplicate: Option<bool>,
     /// Why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<ErrorBody>,
@@ -167,8 +172,12 @@ pub(crate) struct StoredListDocument {
     pub(crate) messages: Vec<Line>,
     /// Lines stored.
     pub(crate) stored: u64,
+    /// Of those stored: how many the broker had already.
+    pub(crate) duplicates: u64,
     /// Lines that failed.
     pub(crate) failed: u64,
+    /// Of those that failed: how many the broker may have all the same, because its answer was lost or late.
+    pub(crate) unknown: u64,
 }
 
 impl Document for StoredListDocument {
