@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_engine::{Engine, Persist, Survivor};
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
-use super::record::{self, MARKS, MESSAGES, Mark, NOTES};
+use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES};
 
 /// The key of the number that the ids of this store's messages share.
 const RUN: &[u8] = b"run";
@@ -59,10 +59,14 @@ impl Estate {
 /// Gives the engine every message that outlived the last run.
 pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreError> {
     let mut marks = BTreeMap::new();
+    let mut dedup = Vec::new();
     let mut unreadable = None;
     store.scan(&mut |item| {
         let known = match item {
             Item::Keyed { space: MARKS, key, value } => take_mark(key, value, &mut marks),
+            Item::Keyed { space: DEDUP, key, value } => {
+                record::read_dedup(key, value).map(|remembered| dedup.push(remembered))
+            }
             Item::Numbered { space: MESSAGES, record: RecordNo(serial), value } => record::read(value).map(|record| {
                 let Mark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
                 engine.recover(Survivor { serial, record, attempts, failure });
@@ -77,6 +81,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
             });
         }
     })?;
+    engine.recover_dedup(dedup);
     match unreadable {
         None => Ok(()),
         Some(which) => Err(StoreError::Unreadable(which)),
@@ -95,6 +100,8 @@ pub fn write(op: &Persist, batch: &mut Batch) {
         Persist::Put { serial, record } => {
             batch.put_with(MESSAGES, RecordNo(*serial), |out| record::write(record, out));
         }
+        Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),
+        Persist::Forget { key } => batch.unset(DEDUP, &key.0),
         Persist::Attempts { serial, attempts } => {
             set_mark(batch, *serial, &Mark { attempts: *attempts, failure: None });
         }

@@ -4,7 +4,7 @@
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.
 
 use bytes::Bytes;
-use turno_engine::Record;
+use turno_engine::{DedupKey, Record, Remembered};
 use turno_proto::model::limits::PRIORITY_MAX;
 use turno_proto::model::{Payload, QueueName};
 use turno_store::Space;
@@ -15,6 +15,8 @@ pub(super) const NOTES: Space = Space(1);
 pub(super) const MARKS: Space = Space(2);
 /// Messages.
 pub(super) const MESSAGES: Space = Space(3);
+/// Dedup ids, by their digests.
+pub(super) const DEDUP: Space = Space(4);
 
 const HEADERS: u8 = 1;
 const DEADLINE: u8 = 2;
@@ -89,6 +91,20 @@ pub(super) fn read_mark(bytes: &[u8]) -> Option<Mark> {
     Some(Mark { attempts: u16::from_le_bytes(*attempts), failure })
 }
 
+/// serial u64, born u64.
+pub(super) fn write_dedup(remembered: &Remembered) -> [u8; 16] {
+    (u128::from(remembered.serial) | u128::from(remembered.born_unix_ms) << 64).to_le_bytes()
+}
+
+pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<Remembered> {
+    let (serial, born) = value.split_first_chunk()?;
+    Some(Remembered {
+        key: DedupKey(key.try_into().ok()?),
+        serial: u64::from_le_bytes(*serial),
+        born_unix_ms: u64::from_le_bytes(born.try_into().ok()?),
+    })
+}
+
 /// A serial as a key: rising serials are rising keys.
 pub(super) const fn key(serial: u64) -> [u8; 8] {
     serial.to_be_bytes()
@@ -141,6 +157,15 @@ mod tests {
         let mut free = whole;
         free[2..4].fill(0);
         assert_eq!(read(&free), None, "a message takes a slot");
+    }
+
+    #[test]
+    fn a_dedup_id_comes_back_as_it_was() {
+        let remembered = Remembered { key: DedupKey([7; 16]), serial: 1 << 40, born_unix_ms: 3 };
+        let value = write_dedup(&remembered);
+        assert_eq!(value, *b"\0\0\0\0\0\x01\0\0\x03\0\0\0\0\0\0\0");
+        assert_eq!(read_dedup(&[7; 16], &value), Some(remembered));
+        assert_eq!((read_dedup(&[7; 15], &value), read_dedup(&[7; 16], &value[1..])), (None, None));
     }
 
     #[test]
