@@ -8,15 +8,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
-use turno_proto::model::{Code, ConnId, Durability, MessageId, Mono, limits};
+use turno_proto::model::{Code, ConnId, DedupKey, Durability, MessageId, Mono, limits};
 
 use crate::chain::NIL;
-use crate::digest::digest;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::input::Outgoing;
 use crate::message::Flags;
-use crate::persist::{DedupKey, Persist, Remembered};
+use crate::persist::{Persist, Remembered};
 
 /// What is known of one dedup id.
 #[derive(Clone, Copy, Debug)]
@@ -125,12 +124,9 @@ impl Dedup {
 impl Engine {
     /// What the table knows a send by; `None` if it has no dedup id, or no queue.
     pub(crate) fn dedup_key(&self, conn: ConnId, message: &Outgoing) -> Option<DedupKey> {
-        let id = message.dedup_id.as_ref()?.as_bytes();
+        let id = message.dedup_id.as_ref()?;
         let queue = self.peers.get(conn)?.queue_of(message.handle)?;
-        let name = self.queues.at(queue).name.as_str().as_bytes();
-        let length = u8::try_from(name.len()).expect("a queue's name has at most 255 bytes");
-        // The length parts them: no name and id look like another name and id.
-        Some(DedupKey(digest(&[&[length], name, id].concat())))
+        Some(DedupKey::of(&self.queues.at(queue).name, id))
     }
 
     /// Answers a send whose dedup id is known, now or together with the first. False if it is not known: then it is a

@@ -19,7 +19,7 @@
 //! | `cancel` | ending a message before its time |
 //! | `timers`, `expiry` | deadlines, leases, grace |
 //! | `durable`, `persist` | what must be on disk before anyone is told, and as which values |
-//! | `dedup`, `digest` | which send came before, and the answer it got |
+//! | `dedup` | which send came before, and the answer it got |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
@@ -31,7 +31,6 @@ mod chain;
 mod check;
 mod crew;
 mod dedup;
-mod digest;
 mod dispatch;
 mod drain;
 mod durable;
@@ -59,6 +58,6 @@ mod worker;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Input, Outgoing};
-pub use persist::{DedupKey, Persist, Record, Remembered, Survivor};
+pub use persist::{Persist, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};

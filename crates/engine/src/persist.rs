@@ -1,7 +1,7 @@
 //! What must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
 
 use bytes::Bytes;
-use turno_proto::model::{Payload, QueueName};
+use turno_proto::model::{DedupKey, Payload, QueueName};
 
 /// A message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,6 @@ pub struct Record {
     /// What it carries.
     pub payload: Payload,
 }
-
-/// What stands for a queue's name and a dedup id: a digest of both, the same in every run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DedupKey(pub [u8; 16]);
 
 /// A dedup id as it is stored, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Sends with a dedup id: the same id of the same queue is one message, with one answer for all its senders.
 
-use turno_engine::{DedupKey, Effect, Engine, Input, Persist, Remembered, Settings, StoreSettings};
+use turno_engine::{Effect, Engine, Input, Persist, Remembered, Settings, StoreSettings};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, Durability, Limits, MessageId, Mono};
+use turno_proto::model::{Code, ConnId, DedupKey, Durability, Limits, MessageId, Mono};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, sent, undelivered};

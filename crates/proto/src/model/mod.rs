@@ -14,7 +14,7 @@ pub mod view;
 
 pub use closing::{Closing, ClosingReason};
 pub use code::{Code, CodeText};
-pub use dedup::{DedupId, DedupIdError};
+pub use dedup::{DedupId, DedupIdError, DedupKey};
 pub use id::{ConnId, Delivery, Durability, IdError, MessageId, Slots};
 pub use limits::Limits;
 pub use mono::Mono;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use turno_engine::{DedupKey, Effect, Engine, Input, Outgoing, Persist, Record, Remembered};
+use turno_engine::{Effect, Engine, Input, Outgoing, Persist, Record, Remembered};
 use turno_engine::{Settings, StoreSettings, Survivor};
-use turno_proto::model::{Code, ConnId, DedupId, Durability, MessageId, Mono, Payload, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Durability, MessageId, Mono, Payload, Slots};
 
 const QUEUES: [&str; 2] = ["a", "ab"];
 const NAMES: [&str; 3] = ["x", "bx", "y"];

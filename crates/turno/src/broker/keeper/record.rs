@@ -4,9 +4,9 @@
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.
 
 use bytes::Bytes;
-use turno_engine::{DedupKey, Record, Remembered};
+use turno_engine::{Record, Remembered};
 use turno_proto::model::limits::PRIORITY_MAX;
-use turno_proto::model::{Payload, QueueName};
+use turno_proto::model::{DedupKey, Payload, QueueName};
 use turno_store::Space;
 
 /// The broker's own notes.
