@@ -2,7 +2,7 @@
 
 use turno_client::core::{Ask, Core, Event, Ticket};
 use turno_proto::model::limits::PRIORITY;
-use turno_proto::model::{Mono, Payload, QueueName};
+use turno_proto::model::{DedupId, Mono, Payload, QueueName};
 use turno_proto::native::{Frame, decode, split};
 
 use crate::body;
@@ -52,11 +52,14 @@ impl Client {
         ask.retries = Some(u8::try_from(retries).expect("small"));
         ask.priority = Some(priority);
         ask.resend = resend;
+        let named = send && rng.once_in(2);
+        ask.dedup_id = DedupId::new(&number.to_be_bytes()).ok().filter(|_| named);
         ask.cost = rng.once_in(6).then(|| u16::try_from(rng.range(1, 5)).expect("small"));
         let ticket = Ticket(*number);
         // A send without a deadline of its own: its caller waits for STORED as long as for a reply.
         let waits_ms = if send { 30_000 } else { timeout_ms };
-        oracle.asks(now, *number, Question { client: me, send, timeout_ms: waits_ms, retries, resend, priority });
+        let question = Question { client: me, send, timeout_ms: waits_ms, retries, resend, named, priority };
+        oracle.asks(now, *number, question);
         self.open.push(*number);
         if send {
             core.send(now, ticket, ask);
@@ -78,9 +81,8 @@ impl Client {
         number: u64,
         oracle: &mut Oracle,
     ) {
-        let question =
-            Question { client: me, send: false, timeout_ms: 30_000, retries: 0, resend: false, priority: PRIORITY };
-        oracle.asks(now, number, question);
+        let plain = Question { client: me, timeout_ms: 30_000, priority: PRIORITY, ..Question::default() };
+        oracle.asks(now, number, plain);
         self.open.push(number);
         core.request(now, Ticket(number), Ask::new(queue.clone(), Payload::body(body::of(number))));
     }

@@ -20,6 +20,7 @@ struct Asked {
     send: bool,
     retries: u64,
     resend: bool,
+    named: bool,
     priority: u8,
     ended: bool,
     /// Who asked it has crashed since.
@@ -32,6 +33,21 @@ struct Asked {
     done: bool,
     /// Where it was stored, for a send.
     stored: Option<MessageId>,
+    /// The message that it is, by the run of the broker that has it.
+    known_as: BTreeMap<u64, MessageId>,
+}
+
+impl Asked {
+    /// It may have been written more than once.
+    const fn may_come_again(&self) -> bool {
+        self.resend || self.named
+    }
+
+    /// It is this message. What has a dedup id is one message in each run of a broker, however often it was written.
+    fn is(&mut self, number: u64, id: MessageId) {
+        let known_as = *self.known_as.entry(id.run()).or_insert(id);
+        assert!(!self.named || known_as == id, "I6: {number} is two messages, {known_as} and {id}");
+    }
 }
 
 /// A first delivery, as the worker saw it.
@@ -45,13 +61,15 @@ struct First {
 }
 
 /// What a client asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Question {
     pub(crate) client: usize,
     pub(crate) send: bool,
     pub(crate) timeout_ms: u64,
     pub(crate) retries: u64,
     pub(crate) resend: bool,
+    /// It has a dedup id.
+    pub(crate) named: bool,
     pub(crate) priority: u8,
 }
 
@@ -65,7 +83,7 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
-        let Question { client, send, timeout_ms, retries, resend, priority } = question;
+        let Question { client, send, timeout_ms, retries, resend, named, priority } = question;
         let asked = Asked {
             client,
             at: now,
@@ -73,6 +91,7 @@ impl Oracle {
             send,
             retries,
             resend,
+            named,
             priority,
             ended: false,
             forgotten: false,
@@ -80,11 +99,12 @@ impl Oracle {
             attempts: BTreeSet::new(),
             done: false,
             stored: None,
+            known_as: BTreeMap::new(),
         };
         assert!(self.asked.insert(number, asked).is_none(), "numbers are given once");
     }
 
-    /// A worker got a message (I4, I15).
+    /// A worker got a message (I4, I6, I15).
     pub(crate) fn handed(
         &mut self,
         number: Option<u64>,
@@ -96,14 +116,15 @@ impl Oracle {
         let number = number.expect("I4: a worker got a body that nobody sent");
         let asked = self.asked.get_mut(&number).expect("I4: a worker got a message that nobody sent");
         asked.handed += 1;
+        asked.is(number, id);
         assert!(u64::from(attempt) <= asked.retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
-        if !asked.resend {
+        if !asked.may_come_again() {
             let most = asked.retries + 1;
             assert!(asked.handed <= most, "I15: {number} was handed out {} times, {most} allowed", asked.handed);
             // In any order: an attempt may be on its way when the next one arrives.
             assert!(asked.attempts.insert(attempt), "I2: {number} comes as attempt {attempt} twice");
         }
-        if attempt == 1 && !asked.resend {
+        if attempt == 1 && !asked.may_come_again() {
             let priority = asked.priority;
             self.firsts.push(First { run: id.run(), queue, priority, stamp: delivery.stamp, serial: id.serial() });
         }
@@ -134,7 +155,9 @@ impl Oracle {
     }
 
     pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId) {
-        self.asked.get_mut(&number).expect("only what was sent is stored").stored = Some(id);
+        let asked = self.asked.get_mut(&number).expect("only what was sent is stored");
+        asked.stored = Some(id);
+        asked.is(number, id);
         self.answered += 1;
         self.ends(now, client, number);
     }
