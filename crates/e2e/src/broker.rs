@@ -12,6 +12,9 @@ use crate::place::Place;
 use crate::run::{Background, Run};
 use crate::wait;
 
+/// The pipes by which libfiu is told what shall fail, in the broker's place.
+const FAULTS: &str = "faults";
+
 /// `turno serve`, running.
 #[derive(Debug)]
 pub struct Broker {
@@ -38,10 +41,36 @@ impl Broker {
     }
 
     /// A broker in a place that is there already, at an address of the test's choice.
-    pub fn start_in_at(mut place: Place, listen: &str, flags: &[&str]) -> Self {
+    pub fn start_in_at(place: Place, listen: &str, flags: &[&str]) -> Self {
+        Self::start_by(place, &[], listen, flags)
+    }
+
+    /// A broker that another program starts and becomes, such as `fiu-run`.
+    pub fn start_under(place: Place, by: &[&str], flags: &[&str]) -> Self {
+        Self::start_by(place, by, "127.0.0.1:0", flags)
+    }
+
+    /// A broker whose calls to the system fail when [`Broker::inject`] says so, by libfiu.
+    pub fn start_faulty(place: Place, flags: &[&str]) -> Self {
+        let control = place.path().join(FAULTS).display().to_string();
+        Self::start_under(place, &["fiu-run", "-x", "-f", &control], flags)
+    }
+
+    /// Gives libfiu a command, such as `enable name=posix/io/sync/fdatasync,failinfo=5`: the calls of that name fail
+    /// with that error from now on.
+    #[track_caller]
+    pub fn inject(&self, command: &str) {
+        let control = self.place.path().join(FAULTS);
+        let mut fiu = self.place.command("fiu-ctrl");
+        fiu.arg("-f").arg(control).args(["-c", command]).arg(self.process.id().to_string());
+        let told = Run::finish(fiu, b"", Duration::from_secs(20)).expect(0);
+        assert_eq!(told.text(), "", "libfiu takes it");
+    }
+
+    fn start_by(mut place: Place, by: &[&str], listen: &str, flags: &[&str]) -> Self {
         let mut arguments = vec!["serve", "--json", "--listen", listen];
         arguments.extend_from_slice(flags);
-        let mut process = place.start(arguments);
+        let mut process = Background::start(place.turno_under(by, arguments));
         let line = wait::find(Duration::from_secs(20), || {
             process.stdout().into_iter().next().or_else(|| (!process.runs()).then(String::new))
         });
@@ -123,6 +152,16 @@ impl Broker {
     pub fn kill(&mut self) {
         self.process.signal(Signal::KILL);
         self.process.end(Duration::from_secs(10));
+    }
+
+    /// Its place, for the next broker. If it still runs, it is killed.
+    pub fn into_place(self) -> Place {
+        self.place
+    }
+
+    /// Where it keeps its data unless told otherwise.
+    pub fn data(&self) -> PathBuf {
+        self.place.data()
     }
 
     /// Asks it to end and returns its exit code.

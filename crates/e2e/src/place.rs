@@ -37,9 +37,26 @@ impl Place {
         self.directory.path()
     }
 
+    /// Where a broker of this place keeps its data unless told otherwise.
+    pub fn data(&self) -> PathBuf {
+        self.path().join("data/turno")
+    }
+
     /// `turno` with these arguments, not yet started. Brokers have as many routers as the whole run is to have.
     pub fn turno<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
-        let mut command = self.command(binary());
+        self.turno_under(&[], arguments)
+    }
+
+    /// The same, started by another program that becomes it, such as `fiu-run`.
+    pub fn turno_under<A: AsRef<OsStr>>(&self, by: &[&str], arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = match by.split_first() {
+            None => self.command(binary()),
+            Some((program, rest)) => {
+                let mut command = self.command(program);
+                command.args(rest).arg(binary());
+                command
+            }
+        };
         command.args(arguments);
         if let Some(routers) = std::env::var_os(ROUTERS)
             && command.get_args().any(|argument| argument == "serve")

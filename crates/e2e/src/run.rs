@@ -94,7 +94,8 @@ pub struct Background {
 impl Background {
     /// Starts a command.
     pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
         let stdout = lines(child.stdout.take().expect("piped"));
         let stderr = lines(child.stderr.take().expect("piped"));
         Self { child, stdout, stderr, what: format!("{command:?}") }

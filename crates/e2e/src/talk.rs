@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
-use turno_proto::model::view::{BrokerView, WorkerView};
-use turno_proto::model::{Code, Delivery, Slots};
+use turno_proto::model::view::{BrokerView, Explanation, QueueView, WorkerView};
+use turno_proto::model::{Code, Delivery, Durability, MessageId, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register};
 
@@ -19,11 +19,45 @@ impl Peer {
     /// Sends a one-way message on handle 0 and waits until the broker has it.
     #[track_caller]
     pub fn send(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) {
+        let seq = self.post(body, options);
+        self.hear(|frame| assert!(matches!(frame, Frame::Stored { seq: of, .. } if of == seq), "{frame:?}"));
+    }
+
+    /// Sends a one-way message on handle 0 and waits for nothing; its number.
+    pub fn post(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> u32 {
         let seq = self.next_seq();
         let mut message = Outgoing::new(seq, 0, Raw { headers: false, bytes: body });
         options(&mut message);
         self.say(&Frame::Send(message));
-        self.hear(|frame| assert!(matches!(frame, Frame::Stored { seq: of, .. } if of == seq), "{frame:?}"));
+        seq
+    }
+
+    /// Sends a one-way message on handle 0 and waits until it is on the disk; its id.
+    #[track_caller]
+    pub fn store(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> MessageId {
+        let seq = self.post(body, options);
+        self.hear(|frame| match frame {
+            Frame::Stored { seq: of, durability: Durability::Disk, id } if of == seq => id,
+            other => panic!("expected STORED on disk: {other:?}"),
+        })
+    }
+
+    /// One queue.
+    #[track_caller]
+    pub fn queue(&mut self, name: &str) -> QueueView {
+        match self.ask(AdminCall::QueueShow { queue: name.to_owned() }) {
+            AdminAnswer::Queue { queue } => *queue,
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// One message, and why it is where it is.
+    #[track_caller]
+    pub fn explain(&mut self, id: MessageId) -> Explanation {
+        match self.ask(AdminCall::MessageExplain { id: id.to_string() }) {
+            AdminAnswer::Message { explanation } => *explanation,
+            other => panic!("another answer: {other:?}"),
+        }
     }
 
     /// Waits until the broker has dealt with everything said so far. Nothing else may come meanwhile.
