@@ -29,7 +29,11 @@ pub(super) enum Fate {
 impl<D: Disk> Embedded<D> {
     /// Appends a batch and syncs it; `point` is what is true with it, but for the batch's number. Where it begins.
     pub(super) fn append(&mut self, batch: &mut Batch, point: Point, fate: Fate) -> Result<u64, AppendError> {
-        self.make_room(batch.len() as u64, fate)?;
+        let room = self.make_room(batch.len() as u64, fate);
+        if fate == Fate::Grows {
+            self.is_tight = matches!(room, Err(AppendError::Full(_)));
+        }
+        room?;
         self.write_batch(batch, point, false)
     }
 
@@ -141,7 +145,7 @@ impl<D: Disk> Embedded<D> {
 
     /// Goes on in another file. It is made ready first, then the old segment says that the log goes on there: so a
     /// segment that is missing is missed.
-    fn begin_segment(&mut self) -> Result<(), AppendError> {
+    pub(super) fn begin_segment(&mut self) -> Result<(), AppendError> {
         let spare = match self.free.pop_front() {
             Some(spare) => spare,
             None => self.create()?,

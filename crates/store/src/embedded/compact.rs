@@ -9,6 +9,7 @@ use super::Embedded;
 use super::append::Fate;
 use super::error::{AppendError, Failed};
 use super::format::{HEADER_BYTES, Marker, Point};
+use super::segment::Segment;
 use super::window::Window;
 use crate::batch::{Batch, Op};
 use crate::disk::Disk;
@@ -61,6 +62,16 @@ impl<D: Disk> Embedded<D> {
         if !self.wants_cleaning() {
             return Ok(false);
         }
+        if self.garbage() == 0 && self.head_is_wasted() {
+            match self.begin_segment() {
+                Ok(()) => {}
+                Err(AppendError::Full(_)) => return Ok(false),
+                Err(error) => {
+                    self.failed(self.point.commit, error);
+                    return self.check_alive().map(|()| false);
+                }
+            }
+        }
         let mut batch = std::mem::take(&mut self.cleaner.batch);
         let done = self.clean_into(&mut batch);
         batch.clear();
@@ -81,14 +92,24 @@ impl<D: Disk> Embedded<D> {
         let segment = u64::from(self.settings.segment_bytes);
         let is_long = self.log_bytes() > live + live / 2 + segment + segment / 2;
         // On a full disk every byte counts.
-        let is_tight = self.is_tight && self.garbage() > 0;
-        self.log.len() > 1 && self.point.tail <= self.cleaner.last && (is_long || is_tight)
+        let is_tight = self.is_tight && (self.garbage() > 0 || self.head_is_wasted());
+        let has_old = self.log.len() > 1 && is_long;
+        self.point.tail <= self.cleaner.last && (has_old || is_tight)
     }
 
     /// Bytes outside the newest segment that hold nothing alive.
     fn garbage(&self) -> u64 {
-        let old = self.log.iter().rev().skip(1);
-        old.map(|segment| (segment.end - HEADER_BYTES as u64).saturating_sub(self.tables.live_in(segment.slot))).sum()
+        self.log.iter().rev().skip(1).map(|segment| self.garbage_in(segment)).sum()
+    }
+
+    fn garbage_in(&self, segment: &Segment<D::File>) -> u64 {
+        (segment.end - HEADER_BYTES as u64).saturating_sub(self.tables.live_in(segment.slot))
+    }
+
+    /// Whether so much of the newest segment is dead that, for want of other room, it is worth to move the rest. A disk
+    /// of less than two segments has no other room.
+    fn head_is_wasted(&self) -> bool {
+        self.log.back().is_some_and(|head| self.garbage_in(head) >= self.step_bytes().max(head.end / 4))
     }
 
     fn step_bytes(&self) -> u64 {

@@ -137,6 +137,39 @@ fn on_a_full_disk_deletes_pass_and_make_room() {
     assert!(numbers(&mut backend.open()).into_iter().eq(0..100));
 }
 
+/// All there is fits into the segment that is being written: it is left so that it can be freed.
+#[test]
+fn a_disk_of_less_than_two_segments_gets_its_room_back() {
+    for bytes_max in [6, 7, 8, 10, 12, 15] {
+        let mut backend = Simulated::new();
+        let mut store = backend.open();
+        backend.0.set_bytes_max(Some(bytes_max * 1024));
+        let mut next = 0;
+        for round in 0..20 {
+            let first = next;
+            // One that is refused tells the store that it needs room.
+            if put(&mut store, next).is_ok() {
+                next += 1;
+            } else {
+                while store.compact().unwrap() {}
+            }
+            while put(&mut store, next).is_ok() {
+                next += 1;
+            }
+            assert!(next > first, "{bytes_max} KiB, round {round}: {first} to {next}");
+            if round % 5 == 4 {
+                drop(store);
+                store = backend.open();
+                assert!(numbers(&mut store).into_iter().eq(first..next), "{bytes_max} KiB, round {round}");
+            }
+            for number in first..next {
+                commit(&mut store, &mut deletes([number])).unwrap();
+            }
+            while store.compact().unwrap() {}
+        }
+    }
+}
+
 #[test]
 fn a_full_disk_can_be_opened_and_drained() {
     let mut backend = Simulated::new();
