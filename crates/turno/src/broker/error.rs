@@ -1,5 +1,7 @@
 //! Why a broker cannot start, or go on.
 
+use std::error::Error;
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,7 +39,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The store cannot be opened.
-    #[error("cannot open the store in {}: {source}", directory.display())]
+    #[error("cannot open the store in {}: {}", directory.display(), with_causes(source))]
     Store {
         /// Its directory.
         directory: PathBuf,
@@ -45,7 +47,7 @@ pub enum ServeError {
         source: StoreError,
     },
     /// The store failed under the running broker.
-    #[error("the store in {} failed: {source}", directory.display())]
+    #[error("the store in {} failed: {}", directory.display(), with_causes(source))]
     StoreFailed {
         /// Its directory.
         directory: PathBuf,
@@ -79,4 +81,15 @@ impl ServeError {
             Self::Listen { .. } | Self::Data { .. } | Self::Store { .. } | Self::System { .. } => Code::Io,
         }
     }
+}
+
+/// An error with everything it names as its cause.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
 }
