@@ -34,7 +34,12 @@ impl Toolchain {
         if ask(&["bash", "--version"]).is_none() {
             problems.push("bash is missing: install it with the system's packages".to_owned());
         }
-        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind: has_valgrind(ask), problems }
+        // Not asked for its version, which it does not have: it must be able to run something.
+        if !has_package("fiu-utils", &["fiu-run", "-x", "true"], ask) {
+            problems.push("fiu-run is missing: install fiu-utils with the system's packages".to_owned());
+        }
+        let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask);
+        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind, problems }
     }
 }
 
@@ -69,15 +74,14 @@ fn has_nextest(ask: &mut Ask<'_>) -> bool {
 }
 
 /// A package of the system: installed only by who may do so without being asked for a password.
-fn has_valgrind(ask: &mut Ask<'_>) -> bool {
-    let question = ["valgrind", "--version"];
-    if ask(&question).is_some() {
+fn has_package(package: &str, question: &[&str], ask: &mut Ask<'_>) -> bool {
+    if ask(question).is_some() {
         return true;
     }
-    println!("valgrind is missing, asking the system's packages for it");
-    let install = ["apt-get", "install", "--yes", "--no-install-recommends", "valgrind"];
+    println!("{package} is missing, asking the system's packages for it");
+    let install = ["apt-get", "install", "--yes", "--no-install-recommends", package];
     let as_root = [&["sudo", "--non-interactive"], &install[..]].concat();
-    (ask(&install).is_some() || ask(&as_root).is_some()) && ask(&question).is_some()
+    (ask(&install).is_some() || ask(&as_root).is_some()) && ask(question).is_some()
 }
 
 #[cfg(test)]
@@ -127,6 +131,8 @@ mod tests {
         assert!(asked.contains(&"cargo install cargo-nextest --locked".to_owned()));
         let (toolchain, asked) = survey(&["valgrind"], true, "1.95.0");
         assert!(toolchain.has_valgrind && asked.iter().any(|line| line.starts_with("apt-get install ")));
+        let (toolchain, asked) = survey(&["fiu-run"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.iter().any(|line| line.ends_with(" fiu-utils")));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -134,9 +140,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_installed_is_told() {
-        let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash"], false, "1.95.0");
+        let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
-        assert_eq!(toolchain.problems.len(), 3);
+        assert_eq!(toolchain.problems.len(), 4);
         let (toolchain, asked) = survey(&["cargo nextest", "valgrind"], false, "1.95.0");
         assert!(!toolchain.has_nextest && !toolchain.has_valgrind && toolchain.problems.is_empty());
         assert!(asked.iter().any(|line| line.starts_with("sudo --non-interactive apt-get install ")));

@@ -4,6 +4,7 @@
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
 mod broker;
+pub mod directory;
 mod peer;
 mod place;
 pub mod process;
