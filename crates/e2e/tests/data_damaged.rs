@@ -129,6 +129,21 @@ fn a_truncated_segment_is_refused() {
     }
 }
 
+/// So is one that is still written to: the log may end anywhere in it, but not the file.
+#[test]
+fn a_truncated_newest_segment_is_refused() {
+    let place = stored();
+    let segment = store(&place).join("segment-000001");
+    let whole = fs::metadata(&segment).expect("a segment").len();
+    for len in [whole - 1, 100_000, 2_000] {
+        OpenOptions::new().write(true).open(&segment).expect("a segment").set_len(len).expect("our own file");
+        let what = format!("segment-000001 is damaged at byte {len}: the file was cut here; it had {whole} bytes");
+        assert_damaged(&place, &what);
+    }
+    fs::write(&segment, b"").expect("our own file");
+    assert_damaged(&place, "turno-store is damaged at byte 0: segment 1 of the log is missing");
+}
+
 /// The two newest segments of a store and their numbers in the log. Older files may not count any more.
 fn newest(place: &Place) -> [(String, u64); 2] {
     let names = directory::state(&store(place)).into_keys().filter(|name| name.starts_with("segment-"));

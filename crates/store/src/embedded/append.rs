@@ -63,7 +63,8 @@ impl<D: Disk> Embedded<D> {
         let len = bytes.len();
         let (count, over_all) = record::seal(bytes);
         let bytes_before = u32::try_from(len).expect("a batch fits into a segment");
-        Marker { point, bytes: bytes_before, count, over_all, is_seal }.append(bytes);
+        let file_bytes = head.len;
+        Marker { point, bytes: bytes_before, count, over_all, is_seal, file_bytes }.append(bytes);
         let start = head.end;
         let written = write_all_at(&head.file, start, bytes);
         let end = start + bytes.len() as u64;
@@ -77,9 +78,10 @@ impl<D: Disk> Embedded<D> {
         Ok(start)
     }
 
-    /// Makes the newest segment one that holds `bytes` more, and always a seal after them.
+    /// Makes the newest segment one that holds `bytes` more, and always a seal after them. Before them may come the word
+    /// that the file is longer now.
     fn make_room(&mut self, bytes: u64, fate: Fate) -> Result<(), AppendError> {
-        let need = bytes + MARKER + MARKER;
+        let need = bytes + MARKER + MARKER + MARKER;
         let head = self.head();
         if head.end + need > u64::from(head.header.segment_bytes) {
             self.begin_segment()?;
@@ -136,11 +138,11 @@ impl<D: Disk> Embedded<D> {
         }
         let segment_bytes = u64::from(head.header.segment_bytes);
         let wanted = (head.end + need).max(head.len + ahead).min(segment_bytes.max(head.end + need));
-        let done = write_zeros(&head.file, head.len, wanted);
-        if done.is_ok() {
-            head.len = wanted;
-        }
-        done.map_err(Failed::to("extend", &name(head.slot))).map_err(AppendError::of)
+        let done = write_zeros(&head.file, head.len, wanted).and_then(|()| head.file.sync());
+        done.map_err(Failed::to("extend", &name(head.slot))).map_err(AppendError::of)?;
+        head.len = wanted;
+        // Said where there was room before: so a file that loses what it gained is known to be cut.
+        self.write_batch(&mut Batch::new(), self.point, false).map(|_| ())
     }
 
     /// Goes on in another file. It is made ready first, then the old segment says that the log goes on there: so a

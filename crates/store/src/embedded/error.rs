@@ -56,6 +56,9 @@ pub enum Wrong {
     /// The batches end here, yet the log goes on in another file.
     #[error("the segment ends before it was completed")]
     Unfinished,
+    /// The file is shorter than its last whole batch says: what followed may be gone with its end.
+    #[error("the file was cut here; it had {0} bytes")]
+    Cut(u64),
     /// A whole batch with the number or the owner of another.
     #[error("a batch is out of order")]
     Order,

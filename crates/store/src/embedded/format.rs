@@ -120,6 +120,8 @@ pub(super) struct Marker {
     pub(super) over_all: u32,
     /// Whether the log goes on in the next segment.
     pub(super) is_seal: bool,
+    /// Bytes the file had before this batch was written, durably; 0 if it is not said.
+    pub(super) file_bytes: u64,
 }
 
 impl Marker {
@@ -130,7 +132,7 @@ impl Marker {
             for number in [self.bytes, self.count, self.over_all, u32::from(self.is_seal)] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
-            out.extend_from_slice(&[0; 8]);
+            out.extend_from_slice(&self.file_bytes.to_le_bytes());
         });
         record::seal(out.get_mut(start..).unwrap_or_default());
     }
@@ -147,6 +149,7 @@ impl Marker {
             count: u32_at(raw.rest, 60)?,
             over_all: u32_at(raw.rest, 64)?,
             is_seal: flags == 1,
+            file_bytes: u64_at(raw.rest, 72)?,
         })
     }
 }
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_marker_comes_back() {
-        let marker = Marker { point: point(), bytes: 24, count: 1, over_all: 9, is_seal: true };
+        let marker = Marker { point: point(), bytes: 24, count: 1, over_all: 9, is_seal: true, file_bytes: 4096 };
         let mut out = Vec::new();
         marker.append(&mut out);
         assert_eq!(out.len(), MARKER_BYTES);

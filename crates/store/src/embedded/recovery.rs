@@ -272,6 +272,7 @@ fn replay_segment<F: DiskFile>(
     let mut batches = Batches::new(segment, window);
     let mut point = Point { batch: header.batch.saturating_sub(1), ..header };
     let mut is_sealed = false;
+    let mut file_bytes = 0;
     while !is_sealed && let Some((whole, changes)) = batches.next().map_err(failed)? {
         let next = whole.marker.point;
         if next.epoch < replayed.point.epoch || next.commit < replayed.point.commit {
@@ -286,6 +287,7 @@ fn replay_segment<F: DiskFile>(
             }
         }
         is_sealed = whole.marker.is_seal;
+        file_bytes = whole.marker.file_bytes;
         point = next;
         replayed.point = next;
         replayed.last = Some(Last { slot: segment.slot, whole });
@@ -297,6 +299,9 @@ fn replay_segment<F: DiskFile>(
         }
         if !is_head {
             return Err(OpenError::damaged(&name, at, Wrong::Unfinished));
+        }
+        if segment.len < file_bytes {
+            return Err(OpenError::damaged(&name, segment.len, Wrong::Cut(file_bytes)));
         }
     }
     replayed.point = point;

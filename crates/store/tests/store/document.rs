@@ -62,12 +62,15 @@ fn the_tables_are_those_of_the_code() {
     assert_eq!((number(bytes, "header", "generation"), number(bytes, "header", "tail")), (1, 1));
     assert_eq!(number(bytes, "header", "bytes this segment"), SMALL.segment_bytes.into());
 
-    // The opening: a batch of a commit record only.
-    let opening = &bytes[512..];
-    assert_eq!((number(opening, "record", "length, head"), number(opening, "record", "kind")), (96, 5));
-    assert_eq!((number(opening, "commit", "number of the batch"), number(opening, "commit", "epoch")), (1, 1));
+    // The length of the file, and the opening: batches of a commit record only.
+    for (at, batch) in [(512, 1), (512 + 96, 2)] {
+        let own = &bytes[at..];
+        assert_eq!((number(own, "record", "length, head"), number(own, "record", "kind")), (96, 5));
+        assert_eq!((number(own, "commit", "number of the batch"), number(own, "commit", "epoch")), (batch, 1));
+        assert_eq!(number(own, "commit", "bytes the file had"), bytes.len() as u64);
+    }
 
-    let put = &bytes[512 + 96..];
+    let put = &bytes[512 + 96 + 96..];
     assert_eq!((number(put, "record", "kind"), number(put, "record", "space")), (1, 9));
     let len = number(put, "record", "length, head") as usize;
     let sum = crc32c::crc32c_append(crc32c::crc32c(&put[..4]), &put[8..len]);
@@ -77,7 +80,7 @@ fn the_tables_are_those_of_the_code() {
     let commit = &put[len.next_multiple_of(8)..];
     let fields =
         ["number of the batch", "number of the last", "highest", "bytes of the batch", "records before", "flags"];
-    assert_eq!(fields.map(|name| number(commit, "commit", name)), [2, 1, 77, 32, 1, 0]);
+    assert_eq!(fields.map(|name| number(commit, "commit", name)), [3, 1, 77, 32, 1, 0]);
     assert_eq!(number(commit, "commit", "checksum over"), crc32c::crc32c(&put[4..8]).into());
     assert_eq!(number(commit, "commit", "salt"), number(bytes, "header", "salt"));
 }
