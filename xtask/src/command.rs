@@ -201,7 +201,7 @@ Options:
   -h, --help     show this";
 
 const BENCH_USAGE: &str = "\
-Usage: cargo xtask bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
+Usage: cargo xtask bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
        cargo xtask bench chart --from <file>... [--docs <dir>]
@@ -212,9 +212,13 @@ the budget says. Each round takes the systems in another order, each with the
 relay right beside it. Timings belong here and never into tests.
 
   W1  request and reply, one in flight, everything on one core
-  W2  request and reply, ten workers of ten slots, a hundred in flight
+  W2  request and reply, ten workers of ten slots, a hundred in flight; and the
+      same beside 10,000 durable sends a second
   W3  volatile queue: send, take, ack; four producers, four consumers
-  W6  memory per idle connection and per queued message, one round
+  W4  durable queue: the same, synced before each answer; beside a plain log
+      on the same disk, and Redis if that is installed
+  W6  memory per idle connection and per queued message, restart with durable
+      ones, disk after a drain; one round
   W7  a worker is killed: until its ten messages are at another; beside
       beanstalkd if that is installed
 
@@ -228,6 +232,7 @@ Options:
   --peers        beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
+  --pending <n>  durable messages of W6 (1000000); each takes about 300 bytes of disk
   --rounds <n>   rounds of each curve of growth (5)
   --seconds <n>  how long an overload lasts (60)
   --seed <n>     of the order of systems or sizes (the clock)

@@ -1,7 +1,8 @@
 //! The budget: what Turno must reach in each work, beside whom, and how a chart says so.
 
+use crate::beside::PER_SECOND;
 use crate::report::{Bound, SystemResult, Verdict};
-use crate::spread::Spread;
+use crate::spread::{MIB, Spread};
 use crate::works::Work;
 
 /// One line of the budget.
@@ -10,9 +11,14 @@ pub(crate) struct Budget {
     pub(crate) figure: &'static str,
     pub(crate) bound: Bound,
     pub(crate) of: fn(&SystemResult) -> Option<Spread>,
-    /// Of its chart's file.
+    /// None where Turno stands alone.
+    pub(crate) chart: Option<Chart>,
+}
+
+/// How a line of the budget is drawn.
+pub(crate) struct Chart {
+    /// Of its file.
     pub(crate) key: &'static str,
-    /// Of its chart.
     pub(crate) title: &'static str,
     pub(crate) subtitle: &'static str,
 }
@@ -23,6 +29,7 @@ pub(crate) const fn of(work: Work) -> &'static [Budget] {
         Work::W1 => W1,
         Work::W2 => W2,
         Work::W3 => W3,
+        Work::W4 => W4,
         Work::W6 => W6,
         Work::W7 => W7,
     }
@@ -41,9 +48,11 @@ const W1: &[Budget] = &[Budget {
     figure: "p50 / relay's",
     bound: Bound::AtMost(1.3),
     of: |one| one.ratios.p50,
-    key: "p50",
-    title: "One request at a time: how long it takes",
-    subtitle: "p50 beside the relay's in the same minute, everything on one core; lower is better",
+    chart: Some(Chart {
+        key: "p50",
+        title: "One request at a time: how long it takes",
+        subtitle: "p50 beside the relay's in the same minute, everything on one core; lower is better",
+    }),
 }];
 
 const W2: &[Budget] = &[
@@ -51,25 +60,43 @@ const W2: &[Budget] = &[
         figure: "rate / relay's",
         bound: Bound::AtLeast(0.7),
         of: |one| one.ratios.rate,
-        key: "rate",
-        title: "A hundred requests in flight: how many a second",
-        subtitle: "rate beside the relay's in the same minute; higher is better",
+        chart: Some(Chart {
+            key: "rate",
+            title: "A hundred requests in flight: how many a second",
+            subtitle: "rate beside the relay's in the same minute; higher is better",
+        }),
     },
     Budget {
         figure: "CPU / relay's",
         bound: Bound::AtMost(1.4),
         of: |one| one.ratios.cpu,
-        key: "cpu",
-        title: "A hundred requests in flight: what each costs",
-        subtitle: "server CPU per request beside the relay's in the same minute; lower is better",
+        chart: Some(Chart {
+            key: "cpu",
+            title: "A hundred requests in flight: what each costs",
+            subtitle: "server CPU per request beside the relay's in the same minute; lower is better",
+        }),
     },
     Budget {
         figure: "p99 / relay's",
         bound: Bound::AtMost(2.0),
         of: |one| one.ratios.p99,
-        key: "p99",
-        title: "A hundred requests in flight: how long the slow ones take",
-        subtitle: "p99 beside the relay's in the same minute; lower is better",
+        chart: Some(Chart {
+            key: "p99",
+            title: "A hundred requests in flight: how long the slow ones take",
+            subtitle: "p99 beside the relay's in the same minute; lower is better",
+        }),
+    },
+    Budget {
+        figure: "rate beside 10,000 durable sends a second / alone",
+        bound: Bound::AtLeast(0.75),
+        of: |one| one.ratios.beside,
+        chart: None,
+    },
+    Budget {
+        figure: "durable sends a second beside",
+        bound: Bound::AtLeast(0.95 * PER_SECOND),
+        of: |one| Some(Spread::flat(one.figures.beside_sends_per_s?)),
+        chart: None,
     },
 ];
 
@@ -77,27 +104,66 @@ const W3: &[Budget] = &[Budget {
     figure: "rate / relay's",
     bound: Bound::AtLeast(2.0),
     of: |one| one.ratios.rate,
-    key: "rate",
-    title: "Sends through a queue in memory: how many a second",
-    subtitle: "send, take and ack; rate beside the relay's requests in the same minute; higher is better",
+    chart: Some(Chart {
+        key: "rate",
+        title: "Sends through a queue in memory: how many a second",
+        subtitle: "send, take and ack; rate beside the relay's requests in the same minute; higher is better",
+    }),
 }];
+
+const W4: &[Budget] = &[
+    Budget {
+        figure: "rate / relay's",
+        bound: Bound::AtLeast(1.2),
+        of: |one| one.ratios.rate,
+        chart: Some(Chart {
+            key: "rate",
+            title: "Sends through a queue on disk: how many a second",
+            subtitle: "synced before the answer; rate beside the relay's requests in the same minute; higher is better",
+        }),
+    },
+    Budget { figure: "rate / plain log's", bound: Bound::AtLeast(0.6), of: |one| one.ratios.plain_log, chart: None },
+    Budget { figure: "rate / Redis'", bound: Bound::AtLeast(4.0), of: |one| one.ratios.redis, chart: None },
+];
 
 const W6: &[Budget] = &[
     Budget {
         figure: "KiB per idle connection",
         bound: Bound::AtMost(2.0),
         of: |one| Some(Spread::flat(one.figures.connection_bytes? / 1024.0)),
-        key: "connection",
-        title: "Ten thousand idle connections: what each takes",
-        subtitle: "KiB of the server's memory per connection; lower is better",
+        chart: Some(Chart {
+            key: "connection",
+            title: "Ten thousand idle connections: what each takes",
+            subtitle: "KiB of the server's memory per connection; lower is better",
+        }),
     },
     Budget {
         figure: "bytes per queued message",
         bound: Bound::AtMost(400.0),
         of: |one| Some(Spread::flat(one.figures.message_bytes?)),
-        key: "message",
-        title: "Messages waiting in memory: what each takes",
-        subtitle: "bytes of the server's memory per message of 256 bytes, of 400,000; lower is better",
+        chart: Some(Chart {
+            key: "message",
+            title: "Messages waiting in memory: what each takes",
+            subtitle: "bytes of the server's memory per message of 256 bytes, of 400,000; lower is better",
+        }),
+    },
+    Budget {
+        figure: "bytes of memory per durable message",
+        bound: Bound::AtMost(120.0),
+        of: |one| Some(Spread::flat(one.figures.durable_message_bytes?)),
+        chart: None,
+    },
+    Budget {
+        figure: "seconds to restart with them",
+        bound: Bound::AtMost(10.0),
+        of: |one| Some(Spread::flat(one.figures.restart_s?)),
+        chart: None,
+    },
+    Budget {
+        figure: "MiB on disk beyond 2x the live, after a drain",
+        bound: Bound::AtMost(256.0),
+        of: |one| Some(Spread::flat(one.figures.disk_spare_bytes? / MIB)),
+        chart: None,
     },
 ];
 
@@ -105,9 +171,11 @@ const W7: &[Budget] = &[Budget {
     figure: "takeover / beanstalkd's",
     bound: Bound::AtMost(1.2),
     of: |one| one.ratios.takeover,
-    key: "takeover",
-    title: "A worker is killed: when its messages are with another",
-    subtitle: "time beside beanstalkd's in the same round; lower is better",
+    chart: Some(Chart {
+        key: "takeover",
+        title: "A worker is killed: when its messages are with another",
+        subtitle: "time beside beanstalkd's in the same round; lower is better",
+    }),
 }];
 
 #[cfg(test)]
@@ -142,8 +210,8 @@ mod tests {
     #[test]
     fn no_two_lines_of_a_work_share_a_key() {
         for work in Work::ALL {
-            let keys: BTreeSet<&str> = of(work).iter().map(|budget| budget.key).collect();
-            assert_eq!(keys.len(), of(work).len(), "{work:?}");
+            let keys: Vec<&str> = of(work).iter().filter_map(|line| Some(line.chart.as_ref()?.key)).collect();
+            assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{work:?}");
         }
     }
 }

@@ -16,8 +16,6 @@ use crate::system::System;
 use crate::talk::{Role, Seat, Seen};
 use crate::tasks::{Failure, block_on};
 
-const WARM_UP: Duration = Duration::from_millis(300);
-
 /// What a load looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Shape {
@@ -29,6 +27,10 @@ pub(crate) struct Shape {
     pub(crate) body: usize,
     /// Sends, settled by ack, instead of requests.
     pub(crate) sends: bool,
+    /// They are on disk before they are answered.
+    pub(crate) durable: bool,
+    /// Seconds before counting begins.
+    pub(crate) warm_up: f64,
     pub(crate) seconds: f64,
 }
 
@@ -52,17 +54,18 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shap
     block_on(async {
         let tally = Rc::new(Tally::default());
         let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
+        let seat = |role, number, slots| Seat { role, number, slots, durable: shape.durable };
         for number in 0..shape.workers {
-            let line = Line::open(system, address, Seat { role: works, number, slots: shape.slots }).await?;
+            let line = Line::open(system, address, seat(works, number, shape.slots)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(work(line, shape.sends, &tally).await) });
         }
         for number in 0..shape.clients {
-            let line = Line::open(system, address, Seat { role: asks, number, slots: shape.in_flight }).await?;
+            let line = Line::open(system, address, seat(asks, number, shape.in_flight)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(ask(line, shape, &tally).await) });
         }
-        tokio::time::sleep(WARM_UP).await;
+        tokio::time::sleep(Duration::from_secs_f64(shape.warm_up)).await;
         tally.on.set(true);
         let cpu = process::cpu_seconds(pids);
         let begun = Instant::now();

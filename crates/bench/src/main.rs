@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: Turno beside the limit and the peers, in the same minute, as ratios.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod backlog;
+mod beside;
 mod budget;
 mod chart;
 mod growth;
@@ -13,6 +15,7 @@ mod native;
 mod options;
 mod overload;
 mod peers;
+mod plain_log;
 mod process;
 mod relay;
 mod report;
@@ -61,6 +64,9 @@ fn run(words: &[String]) -> Result<()> {
             memory::connections(named(system)?, address.parse()?, &numbers(pids)?)?
         }
         ["messages", system, address, pids] => memory::messages(named(system)?, address.parse()?, &numbers(pids)?)?,
+        ["pending", _, address, pids, count] => backlog::pending(address.parse()?, &numbers(pids)?, count.parse()?)?,
+        ["drain", _, address, _, count] => backlog::drain(address.parse()?, count.parse()?)?,
+        ["beside", address] => beside::run(address.parse()?)?,
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
@@ -131,12 +137,10 @@ fn systems(options: &Options, left_out: &mut Vec<LeftOut>) -> Vec<System> {
     systems
 }
 
-/// W7 has beanstalkd for its measure, so it stands beside Turno there whenever it can be had for nothing.
+/// A peer that is the measure of a work stands beside Turno there whenever it can be had for nothing.
 fn systems_of(work: Work, systems: &[System]) -> Vec<System> {
     let mut systems = systems.to_vec();
-    if work == Work::W7 && !systems.contains(&System::Beanstalkd) && install::is_there(System::Beanstalkd) {
-        systems.push(System::Beanstalkd);
-    }
+    systems.extend(work.measure_peer().filter(|peer| !systems.contains(peer) && install::is_there(*peer)));
     systems
 }
 

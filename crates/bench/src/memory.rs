@@ -14,7 +14,7 @@ use crate::tasks::block_on;
 
 const CONNECTIONS: u32 = 10_000;
 const MESSAGES: u32 = 400_000;
-const BODY: usize = 256;
+pub(crate) const BODY: usize = 256;
 const IN_FLIGHT: u32 = 256;
 const ALL_MAX: Duration = Duration::from_secs(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -30,7 +30,8 @@ pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> 
         let before = settled(pids).await;
         let mut idle = Vec::new();
         for number in 0..CONNECTIONS {
-            let mut line = Line::open(system, address, Seat { role: Role::Idle, number, slots: 1 }).await?;
+            let mut line =
+                Line::open(system, address, Seat { role: Role::Idle, number, slots: 1, durable: false }).await?;
             line.rest();
             idle.push(line);
         }
@@ -42,10 +43,10 @@ pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> 
 /// Fills a queue that nobody takes from, and looks at the server's memory before and after.
 pub(crate) fn messages(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
     in_time(async {
-        let seat = Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT };
+        let seat = Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT, durable: false };
         let mut line = Line::open(system, address, seat).await?;
         let before = settled(pids).await;
-        fill(&mut line, MESSAGES).await?;
+        fill(&mut line, MESSAGES, IN_FLIGHT).await?;
         let bytes = per(settled(pids).await, before, MESSAGES);
         Ok(Figures { message_bytes: Some(bytes), ..Figures::default() })
     })
@@ -55,12 +56,12 @@ fn in_time(work: impl Future<Output = Result<Figures>>) -> Result<Figures> {
     block_on(async { tokio::time::timeout(ALL_MAX, work).await.context("it took too long")? })
 }
 
-/// Sends so many messages and waits until all are stored.
-pub(crate) async fn fill(line: &mut Line, count: u32) -> Result<()> {
+/// Sends messages, with so many in flight, and waits until all are stored.
+pub(crate) async fn fill(line: &mut Line, count: u32, in_flight: u32) -> Result<()> {
     let body = [7; BODY];
     let (mut sent, mut stored) = (0, 0);
     while stored < count {
-        while sent < count && sent - stored < IN_FLIGHT {
+        while sent < count && sent - stored < in_flight {
             line.put(sent, &body);
             sent += 1;
         }
@@ -78,7 +79,7 @@ pub(crate) async fn fill(line: &mut Line, count: u32) -> Result<()> {
 
 /// The server's memory once it stays as it is: what was told to a server keeps it busy for a while, and some give back
 /// much of what they took at first.
-async fn settled(pids: &[u32]) -> u64 {
+pub(crate) async fn settled(pids: &[u32]) -> u64 {
     let mut last = process::memory_bytes(pids);
     let mut calm = 0;
     for _ in 0..LOOKS_MAX {
@@ -93,6 +94,6 @@ async fn settled(pids: &[u32]) -> u64 {
     last
 }
 
-fn per(more: u64, less: u64, count: u32) -> f64 {
+pub(crate) fn per(more: u64, less: u64, count: u32) -> f64 {
     more.saturating_sub(less) as f64 / f64::from(count)
 }

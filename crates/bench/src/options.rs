@@ -7,12 +7,14 @@ use turno_proto::model::limits::ROUTERS_MAX;
 use crate::works::Work;
 
 pub(crate) const USAGE: &str = "\
-usage: turno-bench [W1 W2 W3 W6 W7] [--peers] [--runs <n>] [--seed <n>] [--routers <n>] [--json <file>]
+usage: turno-bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>]
+                   [--json <file>]
        turno-bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
        turno-bench chart --from <file>... [--docs <dir>]";
 
 const RUNS: usize = 7;
+const PENDING: u32 = 1_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -21,6 +23,8 @@ pub(crate) struct Options {
     /// Beside the peers too, which are installed if they are missing.
     pub(crate) peers: bool,
     pub(crate) runs: usize,
+    /// Durable messages of W6.
+    pub(crate) pending: u32,
     /// Of the order of systems; without it one is made up.
     pub(crate) seed: Option<u64>,
     /// Of the Turno server.
@@ -31,12 +35,14 @@ pub(crate) struct Options {
 impl Options {
     /// What is wrong is told in a sentence.
     pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { works: Vec::new(), peers: false, runs: RUNS, seed: None, routers: 1, json: None };
+        let mut options =
+            Self { works: Vec::new(), peers: false, runs: RUNS, pending: PENDING, seed: None, routers: 1, json: None };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             match word {
                 "--peers" => options.peers = true,
                 "--runs" => options.runs = count(word, words.next())?,
+                "--pending" => options.pending = pending(word, words.next())?,
                 "--seed" => options.seed = Some(number(word, words.next())?),
                 "--routers" => options.routers = routers(word, words.next())?,
                 "--json" => options.json = Some(text(word, words.next())?),
@@ -76,6 +82,14 @@ pub(crate) fn count(option: &str, word: Option<&str>) -> Result<usize, String> {
     }
 }
 
+/// Enough for a figure per message to say something.
+fn pending(option: &str, word: Option<&str>) -> Result<u32, String> {
+    match number(option, word) {
+        Ok(pending @ 1_000..) => Ok(pending),
+        _ => Err(format!("{option} wants a whole number from 1000")),
+    }
+}
+
 pub(crate) fn routers(option: &str, word: Option<&str>) -> Result<usize, String> {
     match count(option, word) {
         Ok(routers @ ..=ROUTERS_MAX) => Ok(routers),
@@ -93,7 +107,15 @@ mod tests {
 
     #[test]
     fn nothing_means_all_works_seven_times() {
-        let all = Options { works: Work::ALL.to_vec(), peers: false, runs: 7, seed: None, routers: 1, json: None };
+        let all = Options {
+            works: Work::ALL.to_vec(),
+            peers: false,
+            runs: 7,
+            pending: 1_000_000,
+            seed: None,
+            routers: 1,
+            json: None,
+        };
         assert_eq!(parse(""), Ok(all));
     }
 
@@ -103,11 +125,15 @@ mod tests {
             works: vec![Work::W2, Work::W7],
             peers: true,
             runs: 1,
+            pending: 10_000_000,
             seed: Some(9),
             routers: 2,
             json: Some("out.json".to_owned()),
         };
-        assert_eq!(parse("--json out.json W2 --peers W7 --runs 1 --routers 2 --seed 9 W2"), Ok(wanted));
+        assert_eq!(
+            parse("--json out.json W2 --peers W7 --pending 10000000 --runs 1 --routers 2 --seed 9 W2"),
+            Ok(wanted)
+        );
     }
 
     #[test]
@@ -118,6 +144,8 @@ mod tests {
             "--runs",
             "--runs 0",
             "--runs x",
+            "--pending",
+            "--pending 999",
             "--json",
             "--seed -1",
             "--routers 0",

@@ -122,9 +122,36 @@ pub(crate) struct Figures {
     /// From the kill of a worker to the last of its messages at another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) takeover_ms: Option<f64>,
+    /// What a plain log stores with batches of Turno's size, beside Turno.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plain_log_per_s: Option<f64>,
+    /// What the store alone takes with such batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) store_per_s: Option<f64>,
+    /// That size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages_per_sync: Option<f64>,
+    /// The rate of requests beside durable sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) beside_rate_per_s: Option<f64>,
+    /// How many durable sends were stored beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) beside_sends_per_s: Option<f64>,
+    /// Durable messages of 256 bytes that waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pending: Option<f64>,
+    /// Memory per one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) durable_message_bytes: Option<f64>,
+    /// From the start of a broker with all of them to the moment it is ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restart_s: Option<f64>,
+    /// What is on the disk beyond twice the bytes of live messages, after a drain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) disk_spare_bytes: Option<f64>,
 }
 
-/// Each round's figure over that of the relay beside it, except for `takeover`, which is over beanstalkd's.
+/// Each round's figure over that of the relay beside it, unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ratios {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,8 +162,21 @@ pub(crate) struct Ratios {
     pub(crate) p99: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu: Option<Spread>,
+    /// Over beanstalkd's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) takeover: Option<Spread>,
+    /// The rate over a plain log's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plain_log: Option<Spread>,
+    /// The store's rate, without a broker, over a plain log's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) store: Option<Spread>,
+    /// The rate over Redis'.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redis: Option<Spread>,
+    /// The rate beside durable sends over the rate alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) beside: Option<Spread>,
 }
 
 /// One line of the budget and whether Turno keeps to it.
@@ -232,23 +272,37 @@ impl Figures {
             connection_bytes: median(|one| one.connection_bytes),
             message_bytes: median(|one| one.message_bytes),
             takeover_ms: median(|one| one.takeover_ms),
+            plain_log_per_s: median(|one| one.plain_log_per_s),
+            store_per_s: median(|one| one.store_per_s),
+            messages_per_sync: median(|one| one.messages_per_sync),
+            beside_rate_per_s: median(|one| one.beside_rate_per_s),
+            beside_sends_per_s: median(|one| one.beside_sends_per_s),
+            pending: median(|one| one.pending),
+            durable_message_bytes: median(|one| one.durable_message_bytes),
+            restart_s: median(|one| one.restart_s),
+            disk_spare_bytes: median(|one| one.disk_spare_bytes),
         }
     }
 }
 
 impl Ratios {
-    /// Of rounds with the relay beside each.
-    pub(crate) fn to_relay(rounds: &[Round]) -> Self {
-        let ratio = |pick: Pick| {
-            let of = |round: &Round| Some(pick(&round.figures)? / pick(&round.relay?)?);
+    /// Of rounds with the relay beside each. Those to a peer need the peer's rounds, and are not here.
+    pub(crate) fn of(rounds: &[Round]) -> Self {
+        let spread = |of: &dyn Fn(&Round) -> Option<f64>| {
             Spread::of(&rounds.iter().filter_map(of).filter(|ratio| ratio.is_finite()).collect::<Vec<f64>>())
         };
+        let ratio = |pick: Pick| spread(&|round| Some(pick(&round.figures)? / pick(&round.relay?)?));
+        let own = |over: Pick, under: Pick| spread(&|round| Some(over(&round.figures)? / under(&round.figures)?));
         Self {
             rate: ratio(|one| one.rate_per_s),
             p50: ratio(|one| one.p50_us),
             p99: ratio(|one| one.p99_us),
             cpu: ratio(|one| one.cpu_us),
             takeover: None,
+            plain_log: own(|one| one.rate_per_s, |one| one.plain_log_per_s),
+            store: own(|one| one.store_per_s, |one| one.plain_log_per_s),
+            redis: None,
+            beside: own(|one| one.beside_rate_per_s, |one| one.rate_per_s),
         }
     }
 }
@@ -264,7 +318,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_round_by_round() {
         let round = |number, rate, relay| Round { round: number, figures: figures(rate), relay: Some(figures(relay)) };
-        let ratios = Ratios::to_relay(&[round(1, 50.0, 100.0), round(2, 90.0, 100.0), round(3, 80.0, 100.0)]);
+        let ratios = Ratios::of(&[round(1, 50.0, 100.0), round(2, 90.0, 100.0), round(3, 80.0, 100.0)]);
         assert_eq!(ratios.rate, Some(Spread { median: 0.8, min: 0.5, max: 0.9 }));
         assert_eq!(ratios.p50, None);
     }

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use crate::budget;
 use crate::options::Options;
 use crate::peers::install;
-use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
+use crate::report::{Fairness, Figures, Pick, Ratios, Round, SystemResult, WorkResult};
 use crate::spread::{Dice, Spread};
 use crate::system::System;
 use crate::works::{Work, measure};
@@ -30,7 +30,7 @@ pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut 
         dice.shuffle(&mut entries);
         for entry in entries.iter_mut().filter(|entry| entry.failure.is_none()) {
             progress(&format!("{} round {round} of {runs}: {}", work.name(), entry.system));
-            match measure_beside_relay(work, entry.system, options.routers, dice) {
+            match measure_beside_relay(work, entry.system, options, dice) {
                 Ok((figures, relay)) => entry.rounds.push(Round { round, figures, relay }),
                 Err(error) => entry.failure = Some(format!("round {round}: {error:#}")),
             }
@@ -38,13 +38,10 @@ pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut 
     }
     progress("");
     entries.sort_by_key(|entry| entry.system);
-    let beanstalkd: Vec<Round> = entries
-        .iter()
-        .filter(|entry| entry.system == System::Beanstalkd)
-        .flat_map(|entry| entry.rounds.clone())
-        .collect();
+    let of_peer = entries.iter().filter(|entry| Some(entry.system) == work.measure_peer());
+    let peer: Vec<Round> = of_peer.flat_map(|entry| entry.rounds.clone()).collect();
     let mut results: Vec<SystemResult> = relay_result(&entries).into_iter().collect();
-    results.extend(entries.into_iter().map(|entry| result(entry, &beanstalkd)));
+    results.extend(entries.into_iter().map(|entry| result(entry, work, &peer)));
     let turno = results.iter().find(|one| one.name == System::Turno.name());
     let budgets = budget::judge(work, turno);
     WorkResult { work: work.name().to_owned(), about: work.about().to_owned(), systems: results, budgets }
@@ -70,10 +67,10 @@ fn progress(text: &str) {
 fn measure_beside_relay(
     work: Work,
     system: System,
-    routers: usize,
+    options: &Options,
     dice: &mut Dice,
 ) -> anyhow::Result<(Figures, Option<Figures>)> {
-    let measure = |system| measure(work, system, routers);
+    let measure = |system| measure(work, system, options);
     if !work.has_relay() {
         return Ok((measure(system)?, None));
     }
@@ -94,13 +91,17 @@ fn relay_result(entries: &[Entry]) -> Option<SystemResult> {
         rounds.extend(round.relay.map(|figures| Round { round: round.round, figures, relay: None }));
     }
     rounds.sort_by_key(|round| round.round);
-    (!rounds.is_empty()).then(|| result(Entry { system: System::Relay, rounds, failure: None }, &[]))
+    (!rounds.is_empty()).then(|| result(Entry { system: System::Relay, rounds, failure: None }, Work::W2, &[]))
 }
 
-fn result(entry: Entry, beanstalkd: &[Round]) -> SystemResult {
+fn result(entry: Entry, work: Work, peer: &[Round]) -> SystemResult {
     let figures: Vec<Figures> = entry.rounds.iter().map(|round| round.figures).collect();
-    let mut ratios = Ratios::to_relay(&entry.rounds);
-    ratios.takeover = takeover_ratio(&entry.rounds, beanstalkd);
+    let mut ratios = Ratios::of(&entry.rounds);
+    match work {
+        Work::W4 => ratios.redis = ratio_to_peer(&entry.rounds, peer, |one| one.rate_per_s),
+        Work::W7 => ratios.takeover = ratio_to_peer(&entry.rounds, peer, |one| one.takeover_ms),
+        _ => {}
+    }
     SystemResult {
         name: entry.system.name().to_owned(),
         version: version(entry.system),
@@ -111,11 +112,11 @@ fn result(entry: Entry, beanstalkd: &[Round]) -> SystemResult {
     }
 }
 
-/// To beanstalkd in the same round.
-fn takeover_ratio(rounds: &[Round], beanstalkd: &[Round]) -> Option<Spread> {
+/// To the peer in the same round.
+fn ratio_to_peer(rounds: &[Round], peer: &[Round], pick: Pick) -> Option<Spread> {
     let of = |round: &Round| {
-        let other = beanstalkd.iter().find(|other| other.round == round.round)?;
-        Some(round.figures.takeover_ms? / other.figures.takeover_ms?)
+        let other = peer.iter().find(|other| other.round == round.round)?;
+        Some(pick(&round.figures)? / pick(&other.figures)?)
     };
     Spread::of(&rounds.iter().filter_map(of).collect::<Vec<f64>>())
 }
@@ -136,11 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn takeovers_are_compared_within_a_round() {
-        let beanstalkd = [round(1, 2.0), round(2, 4.0)];
-        let ratio = takeover_ratio(&[round(2, 4.0), round(1, 3.0), round(3, 100.0)], &beanstalkd);
-        assert_eq!(ratio, Some(Spread { median: 1.25, min: 1.0, max: 1.5 }));
-        assert_eq!(takeover_ratio(&[round(1, 3.0)], &[]), None);
+    fn peers_are_compared_within_a_round() {
+        let peer = [round(1, 2.0), round(2, 4.0)];
+        let ratio = |rounds: &[Round], peer: &[Round]| ratio_to_peer(rounds, peer, |one| one.takeover_ms);
+        let wanted = Some(Spread { median: 1.25, min: 1.0, max: 1.5 });
+        assert_eq!(ratio(&[round(2, 4.0), round(1, 3.0), round(3, 100.0)], &peer), wanted);
+        assert_eq!(ratio(&[round(1, 3.0)], &[]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{FsWord, statfs};
 
 use crate::peers::{self, Launch};
 use crate::process;
@@ -18,33 +19,71 @@ use crate::system::System;
 const START_MAX: Duration = Duration::from_secs(90);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// Where a server keeps what is sent to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// As it does by itself: for works that send nothing to be kept.
+    ByDefault,
+    /// In memory, whatever it does by itself.
+    Memory,
+    /// On disk, and synced before it answers.
+    Disk,
+}
+
 pub(crate) struct Server {
     /// The server itself last; before it what it needs.
     children: Vec<Child>,
     pub(crate) address: SocketAddr,
-    data: PathBuf,
+    /// On the file system that the build is on: where folders for passing things usually are may be no disk.
+    pub(crate) data: PathBuf,
 }
 
 impl Server {
     /// Starts it on a free port; `pinned` to the first core. Turno's settings are names and values of its environment;
     /// the others know none. It takes connections once this returns.
-    pub(crate) fn start(system: System, pinned: bool, settings: &[(&str, String)]) -> Result<Self> {
+    pub(crate) fn start(system: System, pinned: bool, keeps: Keeps, settings: &[(&str, String)]) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let data = std::env::temp_dir().join(format!("turno-bench-{}-{number}", std::process::id()));
+        let data = std::env::current_exe()?.with_file_name(format!("bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&data)?;
+        if keeps == Keeps::Disk {
+            check_is_disk(&data)?;
+        }
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         // Whatever goes wrong from here on, what was started is ended.
         let mut server = Self { children: Vec::new(), address: unknown, data };
         match system {
-            System::Relay | System::Turno => server.start_own(system, pinned, settings)?,
-            peer => server.start_peer(peer, pinned)?,
+            System::Relay | System::Turno => drop(server.start_own(system, pinned, keeps, settings)?),
+            peer => server.start_peer(peer, pinned, keeps)?,
         }
         Ok(server)
     }
 
-    /// Ours say where they listen.
-    fn start_own(&mut self, system: System, pinned: bool, settings: &[(&str, String)]) -> Result<()> {
+    /// Ends Turno's server without a warning and starts it again with what it had. How long it took until it was ready.
+    pub(crate) fn restart(&mut self, keeps: Keeps, settings: &[(&str, String)]) -> Result<Duration> {
+        self.stop();
+        self.start_own(System::Turno, false, keeps, settings)
+    }
+
+    /// Ends it without a warning. Its folder stays for as long as this lives.
+    pub(crate) fn stop(&mut self) {
+        for mut child in self.children.drain(..).rev() {
+            // The last of them are its own children, which would be left behind.
+            for pid in process::tree(child.id()) {
+                process::kill(pid);
+            }
+            let _ = child.wait();
+        }
+    }
+
+    /// Ours say where they listen. How long that took.
+    fn start_own(
+        &mut self,
+        system: System,
+        pinned: bool,
+        keeps: Keeps,
+        settings: &[(&str, String)],
+    ) -> Result<Duration> {
         let own = std::env::current_exe()?;
         let mut command = if system == System::Relay {
             let mut command = program(own, pinned);
@@ -54,14 +93,21 @@ impl Server {
             let mut command = program(own.with_file_name("turno"), pinned);
             command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);
             command.envs(settings.iter().map(|(name, value)| (name, value)));
+            match keeps {
+                Keeps::ByDefault => {}
+                Keeps::Memory => drop(command.env("TURNO_PERSISTENCE", "memory")),
+                Keeps::Disk => drop(command.env("TURNO_PERSISTENCE", "disk")),
+            }
             command
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let begun = Instant::now();
         let mut child = command.spawn().context("cannot start the server")?;
         let output = child.stdout.take().context("piped")?;
         self.children.push(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
+        let took = begun.elapsed();
         let address = if system == System::Relay {
             line.trim().to_owned()
         } else {
@@ -69,14 +115,20 @@ impl Server {
             ready["native"].as_str().context("a native address")?.to_owned()
         };
         self.address = address.parse()?;
-        Ok(())
+        Ok(took)
     }
 
     /// Peers are told where to listen, and are there once they do.
-    fn start_peer(&mut self, system: System, pinned: bool) -> Result<()> {
+    fn start_peer(&mut self, system: System, pinned: bool, keeps: Keeps) -> Result<()> {
         let [port, mapper, other] = free_ports()?;
         self.address.set_port(port);
-        let launch = Launch { port, more_ports: [mapper, other], data: self.data.clone(), pinned };
+        let launch = Launch {
+            port,
+            more_ports: [mapper, other],
+            data: self.data.clone(),
+            pinned,
+            durable: keeps == Keeps::Disk,
+        };
         let log = self.data.join("output");
         for mut command in peers::commands(system, &launch) {
             let output = File::options().create(true).append(true).open(&log)?;
@@ -109,16 +161,21 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for child in self.children.iter_mut().rev() {
-            // The last of them are its own children, which would be left behind.
-            for pid in process::tree(child.id()) {
-                process::kill(pid);
-            }
-            let _ = child.wait();
-        }
+        self.stop();
         // Nothing hangs on a folder that stays behind.
         let _ = std::fs::remove_dir_all(&self.data);
     }
+}
+
+/// A file system in memory would make any sync a matter of nothing.
+fn check_is_disk(folder: &Path) -> Result<()> {
+    const TMPFS: FsWord = 0x0102_1994;
+    const RAMFS: FsWord = 0x8584_58F6;
+    let kind = statfs(folder).context("cannot ask what file system this is")?.f_type;
+    if matches!(kind, TMPFS | RAMFS) {
+        bail!("{} is in memory: durable works want a disk", folder.display());
+    }
+    Ok(())
 }
 
 /// The setting for so many routers.

@@ -6,6 +6,9 @@ use std::time::SystemTime;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of one.
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
+
 /// Median, lowest and highest of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::report::{Fairness, SystemResult, WorkResult};
+use crate::spread::MIB;
 use crate::system::System;
 
 /// Title of a column and what stands in it; a column in which nothing stands is left out.
@@ -14,6 +15,10 @@ const COLUMNS: &[Column] = &[
     ("p99", |one| Some(one.ratios.p99?.to_string())),
     ("CPU", |one| Some(one.ratios.cpu?.to_string())),
     ("takeover", |one| Some(one.ratios.takeover?.to_string())),
+    ("/ plain log", |one| Some(one.ratios.plain_log?.to_string())),
+    ("store / plain log", |one| Some(one.ratios.store?.to_string())),
+    ("/ redis", |one| Some(one.ratios.redis?.to_string())),
+    ("beside sends", |one| Some(one.ratios.beside?.to_string())),
     ("| /s", |one| Some(format!("{:.0}", one.figures.rate_per_s?))),
     ("p50 us", |one| Some(format!("{:.0}", one.figures.p50_us?))),
     ("p99 us", |one| Some(format!("{:.0}", one.figures.p99_us?))),
@@ -21,6 +26,12 @@ const COLUMNS: &[Column] = &[
     ("KiB/connection", |one| Some(format!("{:.2}", one.figures.connection_bytes? / 1024.0))),
     ("bytes/message", |one| Some(format!("{:.0}", one.figures.message_bytes?))),
     ("ms", |one| Some(format!("{:.2}", one.figures.takeover_ms?))),
+    ("messages/sync", |one| Some(format!("{:.0}", one.figures.messages_per_sync?))),
+    ("sends/s beside", |one| Some(format!("{:.0}", one.figures.beside_sends_per_s?))),
+    ("durable", |one| Some(format!("{:.0}", one.figures.pending?))),
+    ("bytes/durable message", |one| Some(format!("{:.0}", one.figures.durable_message_bytes?))),
+    ("restart s", |one| Some(format!("{:.2}", one.figures.restart_s?))),
+    ("spare disk MiB", |one| Some(format!("{:.0}", one.figures.disk_spare_bytes? / MIB))),
 ];
 
 /// One work as a table.

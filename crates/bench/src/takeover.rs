@@ -25,7 +25,8 @@ const KILL_MAX: Duration = Duration::from_secs(30);
 /// The worker that will be killed: says so once it holds all it can, and waits for its end.
 pub(crate) fn hold(system: System, address: SocketAddr) -> Result<()> {
     block_on(async {
-        let mut line = Line::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD }).await?;
+        let mut line =
+            Line::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD, durable: false }).await?;
         println!("ready");
         take_all(&mut line).await?;
         println!("holding");
@@ -56,10 +57,12 @@ async fn kill_one(system: System, address: SocketAddr) -> Result<f64> {
         .spawn()?;
     let mut said = BufReader::new(holder.stdout.take().context("piped")?).lines();
     said.next_line().await?.context("the worker to be killed did not start")?;
-    let mut producer = Line::open(system, address, Seat { role: Role::Producer, number: 0, slots: HELD }).await?;
-    fill(&mut producer, HELD).await?;
+    let mut producer =
+        Line::open(system, address, Seat { role: Role::Producer, number: 0, slots: HELD, durable: false }).await?;
+    fill(&mut producer, HELD, HELD).await?;
     said.next_line().await?.context("the worker to be killed did not take its messages")?;
-    let mut other = Line::open(system, address, Seat { role: Role::Consumer, number: 2, slots: HELD }).await?;
+    let mut other =
+        Line::open(system, address, Seat { role: Role::Consumer, number: 2, slots: HELD, durable: false }).await?;
     // It asks for work, is told that there is none, and waits like a worker of an ordinary day.
     let idle = async {
         loop {

@@ -32,6 +32,8 @@ pub(crate) struct Seat {
     pub(crate) number: u32,
     /// Messages it may hold at a time.
     pub(crate) slots: u32,
+    /// Messages are to be on disk before they count as stored, where the wire has a word for that.
+    pub(crate) durable: bool,
 }
 
 /// What happened.
@@ -111,7 +113,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn seat(role: Role) -> Seat {
-        Seat { role, number: 3, slots: 10 }
+        Seat { role, number: 3, slots: 10, durable: false }
     }
 
     /// Feeds the bytes whole, then cut in two at every place; all must say and see the same.

@@ -4,9 +4,14 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
+use crate::backlog;
+use crate::beside::Beside;
 use crate::load::Shape;
+use crate::memory::BODY;
+use crate::options::Options;
+use crate::plain_log;
 use crate::report::Figures;
-use crate::server::{Server, program, routers};
+use crate::server::{Keeps, Server, program, routers};
 use crate::system::System;
 
 /// One measured load.
@@ -18,14 +23,16 @@ pub(crate) enum Work {
     W2,
     /// Volatile queue: send, take, ack; four producers, four consumers.
     W3,
-    /// Memory: idle connections, and queued messages of 256 bytes.
+    /// Durable queue: the same, on disk and synced before a send is answered.
+    W4,
+    /// Memory: idle connections, and queued messages of 256 bytes, in memory and on disk.
     W6,
     /// A killed worker's messages at another worker.
     W7,
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 5] = [Self::W1, Self::W2, Self::W3, Self::W6, Self::W7];
+    pub(crate) const ALL: [Self; 6] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W6, Self::W7];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|work| work.name() == word)
@@ -36,6 +43,7 @@ impl Work {
             Self::W1 => "W1",
             Self::W2 => "W2",
             Self::W3 => "W3",
+            Self::W4 => "W4",
             Self::W6 => "W6",
             Self::W7 => "W7",
         }
@@ -50,20 +58,38 @@ impl Work {
             Self::W3 => {
                 "volatile queue, 256 bytes: send, take, ack; four producers, four consumers; ratios to the relay's W2"
             }
-            Self::W6 => "memory per idle connection (10,000) and per queued message of 256 bytes (400,000)",
+            Self::W4 => {
+                "durable queue, 256 bytes, synced before the answer: send, take, ack; four producers of 256 in flight, \
+                 four consumers; ratios to the relay's W2"
+            }
+            Self::W6 => {
+                "memory per idle connection (10,000) and per queued message of 256 bytes (400,000); and of durable ones: \
+                 memory, restart, disk after a drain"
+            }
             Self::W7 => "a worker that holds ten messages is killed: until all are at another; ratio to beanstalkd's",
         }
     }
 
     /// Whether the relay stands beside each system.
     pub(crate) const fn has_relay(self) -> bool {
-        matches!(self, Self::W1 | Self::W2 | Self::W3)
+        matches!(self, Self::W1 | Self::W2 | Self::W3 | Self::W4)
     }
 
-    /// Whether the system can do it: a broker of ROUTER sockets and Redis lose what a dead worker held.
+    /// The peer that Turno is compared with in this work's budget.
+    pub(crate) const fn measure_peer(self) -> Option<System> {
+        match self {
+            Self::W4 => Some(System::Redis),
+            Self::W7 => Some(System::Beanstalkd),
+            _ => None,
+        }
+    }
+
+    /// Whether the system can do it: a broker of ROUTER sockets and Redis lose what a dead worker held; and few can
+    /// sync before they answer (NATS can from 2.10 on, which Debian does not have yet).
     pub(crate) fn suits(self, system: System) -> bool {
         match self {
             Self::W1 | Self::W2 | Self::W3 => true,
+            Self::W4 => matches!(system, System::Turno | System::Redis | System::Beanstalkd | System::RabbitMq),
             Self::W6 => system != System::Relay,
             Self::W7 => !matches!(system, System::Relay | System::Redis | System::Zmq),
         }
@@ -75,45 +101,102 @@ impl Work {
     }
 
     fn shape(self) -> Option<Shape> {
-        let plain = Shape { clients: 1, in_flight: 1, workers: 1, slots: 1, body: 256, sends: false, seconds: 1.5 };
+        let plain = Shape {
+            clients: 1,
+            in_flight: 1,
+            workers: 1,
+            slots: 1,
+            body: BODY,
+            sends: false,
+            durable: false,
+            warm_up: 0.3,
+            seconds: 1.5,
+        };
+        let queue = Shape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain };
         match self {
             Self::W1 => Some(plain),
             Self::W2 => Some(Shape { clients: 10, in_flight: 10, workers: 10, slots: 10, ..plain }),
-            Self::W3 => Some(Shape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain }),
+            Self::W3 => Some(queue),
+            // A log becomes longer first, and goes round in its files later: what counts is later.
+            Self::W4 => Some(Shape { durable: true, warm_up: 2.5, ..queue }),
             Self::W6 | Self::W7 => None,
         }
     }
 }
 
 /// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
-pub(crate) fn measure(work: Work, system: System, routers: usize) -> Result<Figures> {
-    let load = |kind, pinned, shape| load(kind, system, pinned, routers, shape);
+pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<Figures> {
+    let settings = [routers(options.routers)];
+    let start = |keeps| Server::start(system, work == Work::W1, keeps, &settings);
+    let load = |kind, keeps| load_on(&start(keeps)?, kind, system, false, None);
     match work {
-        Work::W1 | Work::W2 => load("load", work == Work::W1, work.shape()),
-        Work::W3 if system == System::Relay => measure(Work::W2, system, routers),
-        Work::W3 => load("load", false, work.shape()),
+        Work::W1 => shaped_load(&start(Keeps::ByDefault)?, work, system),
+        Work::W2 if system == System::Turno => {
+            let figures = shaped_load(&start(Keeps::ByDefault)?, work, system)?;
+            measure_beside(&start(Keeps::Disk)?, figures)
+        }
+        Work::W2 => shaped_load(&start(Keeps::ByDefault)?, work, system),
+        Work::W3 | Work::W4 if system == System::Relay => measure(Work::W2, system, options),
+        Work::W3 => shaped_load(&start(Keeps::Memory)?, work, system),
+        Work::W4 => {
+            let mut server = start(Keeps::Disk)?;
+            let figures = shaped_load(&server, work, system)?;
+            if system == System::Turno { add_plain_log(&mut server, figures) } else { Ok(figures) }
+        }
         Work::W6 => {
-            let figures = load("connections", false, None)?;
+            let figures = load("connections", Keeps::ByDefault)?;
             // The queue of the broker over libzmq is our own code: its memory would say nothing about libzmq.
             let message_bytes = match system {
                 System::Zmq => None,
-                _ => load("messages", false, None)?.message_bytes,
+                _ => load("messages", Keeps::Memory)?.message_bytes,
             };
-            Ok(Figures { message_bytes, ..figures })
+            let durable = match system {
+                System::Turno => backlog::measure(options.pending, options.routers)?,
+                _ => Figures::default(),
+            };
+            Ok(Figures { connection_bytes: figures.connection_bytes, message_bytes, ..durable })
         }
-        Work::W7 => load("takeover", false, None),
+        Work::W7 => load("takeover", Keeps::Memory),
     }
 }
 
-/// A fresh server, and the load in a process of its own.
-fn load(kind: &str, system: System, pinned: bool, count: usize, shape: Option<Shape>) -> Result<Figures> {
-    let server = Server::start(system, pinned, &[routers(count)])?;
+/// Requests again, beside durable sends.
+fn measure_beside(server: &Server, figures: Figures) -> Result<Figures> {
+    let beside = Beside::start(server.address)?;
+    let with = shaped_load(server, Work::W2, System::Turno)?;
+    Ok(Figures { beside_rate_per_s: with.rate_per_s, beside_sends_per_s: Some(beside.end()?), ..figures })
+}
+
+/// The plain log, and the store alone, in batches of the size that the broker, which ends here, really wrote.
+fn add_plain_log(server: &mut Server, figures: Figures) -> Result<Figures> {
+    server.stop();
+    let messages_per_sync = plain_log::messages_per_sync(&server.data.join("store"))?;
+    let plain_log = plain_log::rate(&server.data, plain_log::message_bytes(BODY), messages_per_sync)?;
+    let store = plain_log::store_rate(&server.data, BODY, messages_per_sync)?;
+    Ok(Figures {
+        messages_per_sync: Some(messages_per_sync),
+        plain_log_per_s: Some(plain_log),
+        store_per_s: Some(store),
+        ..figures
+    })
+}
+
+fn shaped_load(server: &Server, work: Work, system: System) -> Result<Figures> {
+    let shape = work.shape().context("a load of a shape")?;
+    load_on(server, "load", system, work == Work::W1, Some(&serde_json::to_string(&shape)?))
+}
+
+/// The load in a process of its own.
+pub(crate) fn load_on(
+    server: &Server,
+    kind: &str,
+    system: System,
+    pinned: bool,
+    more: Option<&str>,
+) -> Result<Figures> {
     let pids = server.pids().iter().map(u32::to_string).collect::<Vec<String>>().join(",");
     let mut command = program(std::env::current_exe()?, pinned);
-    command.args([kind, system.name(), &server.address.to_string(), &pids]);
-    if let Some(shape) = shape {
-        command.arg(serde_json::to_string(&shape)?);
-    }
+    command.args([kind, system.name(), &server.address.to_string(), &pids]).args(more);
     let output =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?.wait_with_output()?;
     if !output.status.success() {

@@ -1,7 +1,7 @@
 //! A work as bars: each system's figure beside the limit's, with the budget as a line.
 
 use super::svg::{Anchor, Ink, Svg};
-use crate::budget::Budget;
+use crate::budget::{Budget, Chart};
 use crate::report::{Bound, WorkResult};
 use crate::spread::{Spread, digits};
 use crate::system::System;
@@ -18,7 +18,7 @@ const BUDGETS_MAX: f64 = 6.0;
 const GAP: f64 = 4.0;
 
 /// Draws it; `None` if the work has no such figure.
-pub(super) fn draw(budget: &Budget, work: &WorkResult) -> Option<String> {
+pub(super) fn draw(budget: &Budget, chart: &Chart, work: &WorkResult) -> Option<String> {
     let mut rows: Vec<(&str, Spread)> =
         work.systems.iter().filter_map(|system| Some((system.name.as_str(), (budget.of)(system)?))).collect();
     if rows.is_empty() {
@@ -36,9 +36,9 @@ pub(super) fn draw(budget: &Budget, work: &WorkResult) -> Option<String> {
     let height = TOP + ROW * rows.len() as f64 + 34.0;
     let bottom = height - 26.0;
     let place = |value: f64| LEFT + value.min(most) / most * (WIDTH - LEFT - RIGHT);
-    let mut svg = Svg::new(WIDTH, height, budget.title);
-    svg.bold((16.0, 28.0), 16, budget.title);
-    svg.text((16.0, 48.0), 12, Ink::Soft, Anchor::Start, budget.subtitle);
+    let mut svg = Svg::new(WIDTH, height, chart.title);
+    svg.bold((16.0, 28.0), 16, chart.title);
+    svg.text((16.0, 48.0), 12, Ink::Soft, Anchor::Start, chart.subtitle);
     svg.line((LEFT, TOP - 6.0), (LEFT, bottom), Ink::Soft, 1.0, false);
     let line = place(bound);
     svg.text((line, TOP - 12.0), 12, Ink::Budget, Anchor::Middle, &format!("Turno {word} {}", digits(bound)));
@@ -84,17 +84,19 @@ mod tests {
         serde_json::from_value(work).unwrap()
     }
 
-    fn budget(key: &str) -> &'static Budget {
-        budget::of(Work::W2).iter().find(|budget| budget.key == key).unwrap()
+    fn drawn(key: &str, work: &WorkResult) -> Option<String> {
+        let lines = budget::of(Work::W2).iter().filter_map(|budget| Some((budget, budget.chart.as_ref()?)));
+        let (budget, chart) = lines.into_iter().find(|(_, chart)| chart.key == key).unwrap();
+        draw(budget, chart, work)
     }
 
     #[test]
     fn the_best_system_stands_on_top() {
         let work = rates(&[("redis", 0.38), ("turno", 0.81)]);
-        let text = draw(budget("rate"), &work).unwrap();
+        let text = drawn("rate", &work).unwrap();
         assert!(text.find(">turno<") < text.find(">redis<"), "{text}");
         assert!(text.contains("Turno at least 0.70"));
-        let text = draw(budget("cpu"), &work).unwrap();
+        let text = drawn("cpu", &work).unwrap();
         assert!(text.find(">redis<") < text.find(">turno<"), "{text}");
         assert!(text.contains("Turno at most 1.40"));
     }
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn a_bar_that_is_far_too_long_is_cut() {
         let gaps = |most| {
-            let text = draw(budget("cpu"), &rates(&[("turno", 1.2), ("rabbitmq", most)])).unwrap();
+            let text = drawn("cpu", &rates(&[("turno", 1.2), ("rabbitmq", most)])).unwrap();
             // The ground of the drawing is one, too.
             text.matches(r#"<rect class="ground""#).count() - 1
         };
@@ -111,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_work_without_the_figure_has_no_chart() {
-        assert_eq!(draw(budget("p99"), &rates(&[("turno", 1.0)])), None);
+        assert_eq!(drawn("p99", &rates(&[("turno", 1.0)])), None);
     }
 }

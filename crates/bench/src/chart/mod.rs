@@ -103,10 +103,14 @@ fn works(report: &Report) -> Section {
     for work in Work::ALL {
         let Some(result) = report.works.iter().find(|result| result.work == work.name()) else { continue };
         for budget in budget::of(work) {
-            let Some(svg) = bars::draw(budget, result) else { continue };
-            let file = format!("{}-{}.svg", work.name().to_lowercase(), budget.key);
+            if result.systems.iter().all(|one| (budget.of)(one).is_none()) {
+                continue;
+            }
             text += &row(work, budget, result, &systems);
-            shown += &format!("\n![{}]({DRAWINGS}/{file})\n", budget.title);
+            let Some(chart) = &budget.chart else { continue };
+            let Some(svg) = bars::draw(budget, chart, result) else { continue };
+            let file = format!("{}-{}.svg", work.name().to_lowercase(), chart.key);
+            shown += &format!("\n![{}]({DRAWINGS}/{file})\n", chart.title);
             drawings.push((file, svg));
         }
     }
@@ -153,6 +157,8 @@ fn notes(report: &Report) -> Vec<String> {
             );
         }
     }
+    let durable = report.works.iter().flat_map(|work| &work.systems).find_map(|one| one.figures.pending);
+    notes.extend(durable.map(|count| format!("Durable messages of W6: {count}.")));
     if !versions.is_empty() {
         notes.push(format!("Versions: {}.", versions.join(", ")));
     }
@@ -224,6 +230,19 @@ mod tests {
         assert!(text.contains("Versions: redis 7."), "{text}");
         let files: Vec<&str> = drawings.iter().map(|(file, _)| file.as_str()).collect();
         assert_eq!(files, ["w2-rate.svg"]);
+    }
+
+    /// A line that is Turno's alone stands in the table; there is nothing to draw beside it.
+    #[test]
+    fn a_line_without_a_chart_is_a_row() {
+        let text = format!(
+            r#"{{{HEAD}, "runs": 7, "seed": 1, "works": [{{"work": "W4", "about": "", "budgets": [], "systems": [
+            {{"name": "turno", "version": "7", "figures": {{}}, "rounds": [],
+            "ratios": {{"plain_log": {{"median": 0.7, "min": 0.6, "max": 0.8}}}}}}]}}]}}"#
+        );
+        let Section { text, drawings, .. } = section(&text).unwrap();
+        assert!(text.contains("| W4 | rate / plain log's | ≥ 0.6 | **0.70** |"), "{text}");
+        assert!(drawings.is_empty());
     }
 
     #[test]

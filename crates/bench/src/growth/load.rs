@@ -11,7 +11,7 @@ use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
 use crate::link::{Link, Scratch, name_of, scratch};
 use crate::native::echo;
 use crate::process;
-use crate::server::{Server, routers};
+use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::{Failure, block_on};
 
@@ -52,7 +52,7 @@ struct Tally {
 pub(crate) fn measure(system: System, shape: Shape, count: usize) -> Result<f64> {
     let mut settings = vec![routers(count)];
     settings.extend(LIMITS.map(|(name, value)| (name, value.to_string())));
-    let server = Server::start(system, false, &settings)?;
+    let server = Server::start(system, false, Keeps::ByDefault, &settings)?;
     block_on(drive(system, &server, shape)).with_context(|| format!("{system} with {shape:?}"))
 }
 

@@ -12,7 +12,7 @@ use super::figures::ReaderResult;
 use super::hands::Hands;
 use crate::link::{Link, Scratch, queue_name};
 use crate::report::{Bound, Verdict};
-use crate::server::{Server, routers};
+use crate::server::{Keeps, Server, routers};
 use crate::spread::Spread;
 use crate::system::System;
 use crate::tasks::block_on;
@@ -40,7 +40,7 @@ pub(super) fn run(count: usize) -> Result<Vec<ReaderResult>> {
     println!("\nreader: ten clients and ten workers beside one that stops reading");
     let mut results = Vec::new();
     for stuck in [Stuck::Worker, Stuck::Client] {
-        let server = Server::start(System::Turno, false, &[routers(count)])?;
+        let server = Server::start(System::Turno, false, Keeps::ByDefault, &[routers(count)])?;
         let _hands = Hands::hire(server.address, Duration::ZERO)?;
         let kept = block_on(compare(server.address, stuck))?;
         let stuck = format!("{stuck:?}").to_lowercase();

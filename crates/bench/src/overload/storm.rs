@@ -10,7 +10,7 @@ use super::figures::{MIB, StormResult};
 use super::hands::Hands;
 use crate::process;
 use crate::report::{Bound, Verdict};
-use crate::server::{Server, routers};
+use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::block_on;
 
@@ -61,7 +61,7 @@ impl Storm {
     pub(super) fn run(&self, seconds: usize, count: usize) -> Result<StormResult> {
         println!("\n{}: {}", self.part, self.about);
         let limit = ("TURNO_LIMITS__MEMORY", self.memory_limit_bytes.to_string());
-        let server = Server::start(System::Turno, false, &[limit, routers(count)])?;
+        let server = Server::start(System::Turno, false, Keeps::ByDefault, &[limit, routers(count)])?;
         let _hands = Hands::hire(server.address, WORK_TIME)?;
         block_on(self.rage(&server, seconds as f64))
     }

@@ -38,8 +38,19 @@ const PUBLISH: Method = (60, 40);
 const CONFIRM_SELECT: Method = (85, 10);
 
 /// Bits of the properties a message may carry.
+const DELIVERY_MODE: u16 = 1 << 12;
 const CORRELATION_ID: u16 = 1 << 10;
 const REPLY_TO: u16 = 1 << 9;
+/// The delivery mode of a message that outlives the server.
+const PERSISTENT: u8 = 2;
+
+/// What a message carries beside its body; what is empty is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Properties<'a> {
+    pub(super) correlation_id: &'a [u8],
+    pub(super) reply_to: &'a [u8],
+    pub(super) persistent: bool,
+}
 
 pub(super) fn start_ok(out: &mut Vec<u8>) {
     method(out, START_OK, |out| {
@@ -70,12 +81,12 @@ pub(super) fn channel_open(out: &mut Vec<u8>) {
     method(out, CHANNEL_OPEN, |out| text(out, b""));
 }
 
-/// Neither durable nor exclusive, and it stays when nobody looks.
-pub(super) fn queue_declare(out: &mut Vec<u8>, name: &str) {
+/// Not exclusive, and it stays when nobody looks; through a restart of the server if it is durable.
+pub(super) fn queue_declare(out: &mut Vec<u8>, name: &str, durable: bool) {
     method(out, QUEUE_DECLARE, |out| {
         out.extend_from_slice(&0u16.to_be_bytes());
         text(out, name.as_bytes());
-        out.push(0);
+        out.push(if durable { 0b10 } else { 0 });
         out.extend_from_slice(&0u32.to_be_bytes());
     });
 }
@@ -109,8 +120,8 @@ pub(super) fn ack_up_to(out: &mut Vec<u8>, number: u64) {
     });
 }
 
-/// A message to the default exchange; empty properties are left out.
-pub(super) fn publish(out: &mut Vec<u8>, queue: &str, correlation_id: &[u8], reply_to: &[u8], body: &[u8]) {
+/// A message to the default exchange.
+pub(super) fn publish(out: &mut Vec<u8>, queue: &str, properties: Properties<'_>, body: &[u8]) {
     method(out, PUBLISH, |out| {
         out.extend_from_slice(&0u16.to_be_bytes());
         text(out, b"");
@@ -120,9 +131,15 @@ pub(super) fn publish(out: &mut Vec<u8>, queue: &str, correlation_id: &[u8], rep
     frame(out, HEADER, |out| {
         out.extend_from_slice(&[0, 60, 0, 0]);
         out.extend_from_slice(&(body.len() as u64).to_be_bytes());
-        let bit = |value: &[u8], bit: u16| if value.is_empty() { 0 } else { bit };
-        let bits = bit(correlation_id, CORRELATION_ID) | bit(reply_to, REPLY_TO);
+        let Properties { correlation_id, reply_to, persistent } = properties;
+        let bit = |is_there: bool, bit: u16| if is_there { bit } else { 0 };
+        let bits = bit(persistent, DELIVERY_MODE)
+            | bit(!correlation_id.is_empty(), CORRELATION_ID)
+            | bit(!reply_to.is_empty(), REPLY_TO);
         out.extend_from_slice(&bits.to_be_bytes());
+        if persistent {
+            out.push(PERSISTENT);
+        }
         for value in [correlation_id, reply_to] {
             if !value.is_empty() {
                 text(out, value);
@@ -224,8 +241,7 @@ impl<'a> Fields<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContentHeader<'a> {
     pub(super) size: u64,
-    pub(super) correlation_id: &'a [u8],
-    pub(super) reply_to: &'a [u8],
+    pub(super) properties: Properties<'a>,
 }
 
 impl<'a> ContentHeader<'a> {
@@ -234,11 +250,13 @@ impl<'a> ContentHeader<'a> {
         fields.array::<4>()?;
         let size = fields.long_long()?;
         let bits = fields.short()?;
-        if bits & !(CORRELATION_ID | REPLY_TO) != 0 {
+        if bits & !(DELIVERY_MODE | CORRELATION_ID | REPLY_TO) != 0 {
             bail!("properties that were never sent: {bits:#x}");
         }
+        let persistent = bits & DELIVERY_MODE != 0 && fields.octet()? == PERSISTENT;
         let mut property = |bit| if bits & bit != 0 { fields.text() } else { Ok(&b""[..]) };
-        Ok(Self { size, correlation_id: property(CORRELATION_ID)?, reply_to: property(REPLY_TO)? })
+        let (correlation_id, reply_to) = (property(CORRELATION_ID)?, property(REPLY_TO)?);
+        Ok(Self { size, properties: Properties { correlation_id, reply_to, persistent } })
     }
 }
 
@@ -249,12 +267,13 @@ mod tests {
     #[test]
     fn a_message_is_three_frames() {
         let mut bytes = Vec::new();
-        publish(&mut bytes, "bench", b"41", b"", b"body");
+        let properties = Properties { correlation_id: b"41", persistent: true, ..Properties::default() };
+        publish(&mut bytes, "bench", properties, b"body");
         let first = parse(&bytes).unwrap().unwrap();
         assert_eq!((first.kind, &first.payload[..4]), (METHOD, &[0, 60, 0, 40][..]));
         let header = parse(&bytes[first.used..]).unwrap().unwrap();
         let content = ContentHeader::parse(header.payload).unwrap();
-        assert_eq!(content, ContentHeader { size: 4, correlation_id: b"41", reply_to: b"" });
+        assert_eq!(content, ContentHeader { size: 4, properties });
         let body = parse(&bytes[first.used + header.used..]).unwrap().unwrap();
         assert_eq!((body.kind, body.payload), (BODY, &b"body"[..]));
         assert_eq!(first.used + header.used + body.used, bytes.len());

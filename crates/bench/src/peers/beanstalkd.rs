@@ -16,6 +16,9 @@ const HOLD_SECONDS: u32 = 600;
 pub(super) fn commands(launch: &Launch) -> Vec<Command> {
     let mut server = launch.program("beanstalkd");
     server.args(["-l", "127.0.0.1", "-p", &launch.port.to_string()]);
+    if launch.durable {
+        server.arg("-b").arg(&launch.data).args(["-f", "0"]);
+    }
     vec![server]
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Launch {
     /// A folder of its own, gone afterwards.
     pub(crate) data: PathBuf,
     pub(crate) pinned: bool,
+    /// What it is sent is synced before it answers, with whatever setting it has for that.
+    pub(crate) durable: bool,
 }
 
 impl Launch {

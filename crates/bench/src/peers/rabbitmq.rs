@@ -1,11 +1,12 @@
-//! RabbitMQ: AMQP 0-9-1. Requests by direct reply-to, queues as a transient classic queue with publisher confirms and
-//! consumer acks; a consumer acks with one word all that one read gave it.
+//! RabbitMQ: AMQP 0-9-1. Requests by direct reply-to, queues as a classic queue with publisher confirms and consumer acks,
+//! transient or, if they are to outlive the server, durable with persistent messages; a consumer acks with one word all that one read gave it.
 
 use std::collections::VecDeque;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::amqp::Properties;
 use super::{Launch, amqp};
 use crate::talk::{Role, Seat, Seen, Talk, decimal};
 
@@ -70,7 +71,7 @@ impl RabbitMq {
             }
             amqp::OPEN_OK if self.seat.role == Role::Idle => seen.push(Seen::Ready),
             amqp::OPEN_OK => amqp::channel_open(out),
-            amqp::CHANNEL_OPEN_OK => amqp::queue_declare(out, QUEUE),
+            amqp::CHANNEL_OPEN_OK => amqp::queue_declare(out, QUEUE, self.seat.durable),
             amqp::QUEUE_DECLARE_OK => match self.seat.role {
                 Role::Client => amqp::consume(out, REPLY_TO, true),
                 Role::Producer => amqp::confirm_select(out),
@@ -112,9 +113,9 @@ impl RabbitMq {
         let header = amqp::ContentHeader::parse(payload)?;
         self.delivery.missing = header.size;
         self.delivery.tag.clear();
-        self.delivery.tag.extend_from_slice(header.correlation_id);
+        self.delivery.tag.extend_from_slice(header.properties.correlation_id);
         self.delivery.reply_to.clear();
-        self.delivery.reply_to.extend_from_slice(header.reply_to);
+        self.delivery.reply_to.extend_from_slice(header.properties.reply_to);
         Ok(())
     }
 
@@ -129,7 +130,12 @@ impl RabbitMq {
             }
             Role::Worker => {
                 let reply_to = std::str::from_utf8(&self.delivery.reply_to).context("a reply address")?;
-                amqp::publish(out, reply_to, &self.delivery.tag, b"", body);
+                amqp::publish(
+                    out,
+                    reply_to,
+                    Properties { correlation_id: &self.delivery.tag, ..Properties::default() },
+                    body,
+                );
                 self.ack_up_to = Some(self.delivery.number);
             }
             Role::Consumer => self.ack_up_to = Some(self.delivery.number),
@@ -149,9 +155,15 @@ impl Talk for RabbitMq {
         if self.seat.role == Role::Producer {
             self.published += 1;
             self.unconfirmed.push_back((self.published, tag));
-            amqp::publish(out, QUEUE, b"", b"", body);
+            amqp::publish(out, QUEUE, Properties { persistent: self.seat.durable, ..Properties::default() }, body);
         } else {
-            amqp::publish(out, QUEUE, tag.to_string().as_bytes(), REPLY_TO.as_bytes(), body);
+            let correlation_id = tag.to_string();
+            let properties = Properties {
+                correlation_id: correlation_id.as_bytes(),
+                reply_to: REPLY_TO.as_bytes(),
+                ..Properties::default()
+            };
+            amqp::publish(out, QUEUE, properties, body);
         }
     }
 
@@ -190,7 +202,7 @@ mod tests {
         let mut bytes = Vec::new();
         amqp::frame(&mut bytes, amqp::METHOD, |out| out.extend_from_slice(&method));
         let mut published = Vec::new();
-        amqp::publish(&mut published, "x", correlation_id, reply_to, body);
+        amqp::publish(&mut published, "x", Properties { correlation_id, reply_to, ..Properties::default() }, body);
         let method_len = amqp::parse(&published).unwrap().unwrap().used;
         bytes.extend_from_slice(&published[method_len..]);
         bytes
@@ -202,8 +214,9 @@ mod tests {
         let (said, seen) = feed(|| RabbitMq::new(seat(Role::Worker)), &came);
         assert_eq!(seen, [Seen::Taken, Seen::Taken]);
         let mut wanted = Vec::new();
-        amqp::publish(&mut wanted, "there", b"41", b"", b"one");
-        amqp::publish(&mut wanted, "there", b"42", b"", b"two");
+        for (correlation_id, body) in [(b"41", b"one"), (b"42", b"two")] {
+            amqp::publish(&mut wanted, "there", Properties { correlation_id, ..Properties::default() }, body);
+        }
         amqp::ack_up_to(&mut wanted, 2);
         assert_eq!(said, wanted);
     }
@@ -245,7 +258,7 @@ mod tests {
         assert_eq!(seen, [Seen::Ready]);
         let mut wanted = Vec::new();
         amqp::channel_open(&mut wanted);
-        amqp::queue_declare(&mut wanted, QUEUE);
+        amqp::queue_declare(&mut wanted, QUEUE, false);
         amqp::confirm_select(&mut wanted);
         assert_eq!(said, wanted);
     }

@@ -18,7 +18,11 @@ const ITEMS_MAX: usize = 1_000_000;
 pub(super) fn commands(launch: &Launch) -> Vec<Command> {
     let mut server = launch.program("redis-server");
     server.args(["--bind", "127.0.0.1", "--port", &launch.port.to_string()]);
-    server.args(["--save", "", "--appendonly", "no", "--maxclients", "12000", "--dir"]).arg(&launch.data);
+    server.args(["--save", "", "--maxclients", "12000", "--dir"]).arg(&launch.data);
+    match launch.durable {
+        true => server.args(["--appendonly", "yes", "--appendfsync", "always"]),
+        false => server.args(["--appendonly", "no"]),
+    };
     vec![server]
 }
 
