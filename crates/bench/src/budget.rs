@@ -154,9 +154,9 @@ const W6: &[Budget] = &[
         chart: None,
     },
     Budget {
-        figure: "seconds to restart with them",
+        figure: "seconds to restart, per million of them",
         bound: Bound::AtMost(10.0),
-        of: |one| Some(Spread::flat(one.figures.restart_s?)),
+        of: |one| Some(Spread::flat(one.figures.restart_s? / (one.figures.pending? / 1e6).max(1.0))),
         chart: None,
     },
     Budget {
