@@ -6,11 +6,18 @@ use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState,
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
 use crate::chain::Lane;
+use crate::cold::Question;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
 impl Engine {
     pub(crate) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+        if let AdminCall::MessageExplain { id } | AdminCall::MessageCancel { id } = &call
+            && let Some(serial) = self.find_cold(id)
+        {
+            let cancel = matches!(call, AdminCall::MessageCancel { .. });
+            return self.ask(serial, Question { conn, seq, cancel }, out);
+        }
         let effect = match self.answer_to(call, out) {
             Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
             Err(code) => Effect::Error { conn, seq, code },

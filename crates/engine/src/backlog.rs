@@ -1,17 +1,21 @@
 //! A queue's messages that wait for a slot: first come, first served within a priority, 9 before 0.
 
+use std::collections::VecDeque;
+
 use turno_proto::model::limits::PRIORITY_MAX;
 
-use crate::chain::{Chain, Lane};
+use crate::line::{Cold, Line};
 use crate::message::Messages;
 
-const LANES: usize = PRIORITY_MAX as usize + 1;
+const LINES: usize = PRIORITY_MAX as usize + 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    by_priority: [Chain; LANES],
+    by_priority: [Line; LINES],
     /// Bit n is set while priority n has messages.
     occupied: u16,
+    /// Bit n is set while priority n has messages that only the store holds.
+    cold: u16,
     len: u32,
 }
 
@@ -24,73 +28,152 @@ impl Backlog {
         self.len == 0
     }
 
-    /// The message whose turn it is.
+    /// Whether the store alone holds some of them.
+    pub(crate) const fn has_cold(&self) -> bool {
+        self.cold != 0
+    }
+
+    /// The message whose turn it is. None if it is on its way from the store: nothing overtakes it.
     pub(crate) fn head(&self) -> Option<u32> {
         let highest = self.occupied.checked_ilog2()?;
         self.by_priority[highest as usize].front()
     }
 
     pub(crate) fn push_back(&mut self, messages: &mut Messages, index: u32) {
-        self.entering(messages, index).push_back(messages, Lane::Place, index);
+        self.entering(messages[index].priority).push_back(messages, index);
     }
 
     /// Back to the head: it has waited already (S0.31, S2.34).
     pub(crate) fn push_front(&mut self, messages: &mut Messages, index: u32) {
-        self.entering(messages, index).push_front(messages, Lane::Place, index);
+        self.entering(messages[index].priority).push_front(messages, index);
+    }
+
+    /// Behind the others in memory, and before all of its priority that only the store holds.
+    pub(crate) fn push_hot(&mut self, messages: &mut Messages, index: u32) {
+        self.entering(messages[index].priority).push_hot(messages, index);
     }
 
     pub(crate) fn remove(&mut self, messages: &mut Messages, index: u32) {
         let priority = messages[index].priority;
-        let chain = &mut self.by_priority[usize::from(priority)];
-        chain.remove(messages, Lane::Place, index);
+        let line = &mut self.by_priority[usize::from(priority)];
+        line.remove(messages, index);
         self.len -= 1;
-        if chain.is_empty() {
+        if line.is_empty() {
             self.occupied &= !(1 << priority);
         }
     }
 
-    /// Every waiting message in the order of its turn.
+    /// The waiting messages in the order of their turns, as far as they are in memory.
     pub(crate) fn iter<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = u32> + 'a {
-        self.by_priority.iter().rev().flat_map(|chain| chain.iter(messages, Lane::Place))
+        let mut cold = false;
+        let lines = self.by_priority.iter().rev().take_while(move |line| {
+            let at_hand = !cold;
+            cold |= line.has_tail();
+            at_hand
+        });
+        lines.flat_map(|line| line.hot(messages))
     }
 
-    /// The first message of each priority that has any.
+    /// The first message of each priority that has any at hand.
     pub(crate) fn heads(&self) -> impl Iterator<Item = u32> + '_ {
-        self.by_priority.iter().filter_map(Chain::front)
+        self.by_priority.iter().filter_map(Line::front)
     }
 
     /// How many go before this one, counted no further than `most`.
     pub(crate) fn ahead_of(&self, messages: &Messages, index: u32, most: u64) -> u64 {
-        let priority = usize::from(messages[index].priority);
-        let higher: u64 = self.by_priority[priority + 1..].iter().map(|chain| u64::from(chain.len())).sum();
-        let mut ahead = higher;
-        let mut at = index;
-        while ahead < most
-            && let Some(before) = Chain::before(messages, Lane::Place, at)
-        {
-            ahead += 1;
-            at = before;
-        }
-        ahead
+        let priority = messages[index].priority;
+        let higher = self.above(priority);
+        higher + self.line(priority).ahead_of(messages, index, most.saturating_sub(higher))
     }
 
-    fn entering(&mut self, messages: &Messages, index: u32) -> &mut Chain {
-        let priority = messages[index].priority;
+    /// The same for one that only the store holds.
+    pub(crate) fn ahead_of_cold(&self, messages: &Messages, priority: u8, serial: u64, most: u64) -> u64 {
+        let higher = self.above(priority);
+        higher + self.line(priority).ahead_of_cold(messages, serial, most.saturating_sub(higher))
+    }
+
+    fn above(&self, priority: u8) -> u64 {
+        self.by_priority[usize::from(priority) + 1..].iter().map(|line| line.len() as u64).sum()
+    }
+
+    pub(crate) fn line(&self, priority: u8) -> &Line {
+        &self.by_priority[usize::from(priority)]
+    }
+
+    fn entering(&mut self, priority: u8) -> &mut Line {
         self.len += 1;
         self.occupied |= 1 << priority;
         &mut self.by_priority[usize::from(priority)]
     }
+}
 
-    /// Asserts that lanes, bits and length agree.
-    pub(crate) fn check(&self, messages: &Messages) {
-        let mut total = 0;
-        for (priority, chain) in self.by_priority.iter().enumerate() {
-            let counted = chain.iter(messages, Lane::Place).count();
-            assert_eq!(counted, chain.len() as usize, "a lane's length is the number of its messages");
-            assert_eq!(self.occupied & (1 << priority) != 0, counted > 0, "a lane's bit tells whether it is used");
-            total += counted;
+/// What only the store holds.
+impl Backlog {
+    /// Whether a new durable message would be the last of its priority's cold tail.
+    pub(crate) fn goes_cold(&self, priority: u8, hot_bytes: u64) -> bool {
+        self.line(priority).goes_cold(hot_bytes)
+    }
+
+    pub(crate) fn push_cold(&mut self, priority: u8, cold: Cold) {
+        self.entering(priority).push_cold(cold);
+        self.cold |= 1 << priority;
+    }
+
+    pub(crate) fn remove_cold(&mut self, priority: u8, serial: u64) -> Option<Cold> {
+        let cold = self.by_priority[usize::from(priority)].remove_cold(serial)?;
+        self.len -= 1;
+        self.note(priority);
+        Some(cold)
+    }
+
+    /// Ends the cold tail of a priority and hands it out.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a purge of the queue is to come"))]
+    pub(crate) fn clear_cold(&mut self, priority: u8) -> VecDeque<Cold> {
+        let tail = self.by_priority[usize::from(priority)].clear_cold();
+        self.len -= u32::try_from(tail.len()).expect("no more than there are in all");
+        self.note(priority);
+        tail
+    }
+
+    /// The priority under which the store alone holds that one.
+    pub(crate) fn find_cold(&self, serial: u64) -> Option<u8> {
+        self.priorities_with_cold().find(|priority| self.line(*priority).position(serial).is_some())
+    }
+
+    pub(crate) fn priorities_with_cold(&self) -> impl Iterator<Item = u8> + use<> {
+        let cold = self.cold;
+        (0..=PRIORITY_MAX).rev().filter(move |priority| cold & (1 << priority) != 0)
+    }
+
+    /// Tells which ones of a priority are to be loaded now.
+    pub(crate) fn load(&mut self, priority: u8, hot_bytes: u64, tell: impl FnMut(u64)) {
+        self.by_priority[usize::from(priority)].load(hot_bytes, tell);
+    }
+
+    fn note(&mut self, priority: u8) {
+        let line = &self.by_priority[usize::from(priority)];
+        if line.is_empty() {
+            self.occupied &= !(1 << priority);
         }
-        assert_eq!(total, self.len as usize, "the backlog's length is that of its lanes");
+        if !line.has_tail() {
+            self.cold &= !(1 << priority);
+        }
+    }
+
+    pub(crate) fn cold_len(&self) -> u64 {
+        self.by_priority.iter().map(|line| line.cold().count() as u64).sum()
+    }
+
+    /// Asserts that lines, bits and length agree. `hot_bytes`: and that what should be loaded is.
+    pub(crate) fn check(&self, messages: &Messages, hot_bytes: Option<u64>) {
+        let mut total = 0;
+        for (priority, line) in self.by_priority.iter().enumerate() {
+            line.check(messages, hot_bytes);
+            assert_eq!(self.occupied & (1 << priority) != 0, !line.is_empty(), "a line's bit tells whether it is used");
+            assert_eq!(self.cold & (1 << priority) != 0, line.has_tail(), "a line's bit tells whether it has a tail");
+            total += line.len();
+        }
+        assert_eq!(total, self.len as usize, "the backlog's length is that of its lines");
     }
 }
 
@@ -154,7 +237,7 @@ mod tests {
                         messages.remove(gone, None, End::Otherwise);
                     }
                 }
-                backlog.check(&messages);
+                backlog.check(&messages, None);
                 let turns = naive.turns();
                 prop_assert_eq!(backlog.iter(&messages).collect::<Vec<_>>(), turns.clone());
                 for (ahead, index) in (0..).zip(turns) {
@@ -162,5 +245,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A tail that is handed out is gone, and what was behind it is next.
+    #[test]
+    fn a_tail_is_handed_out() {
+        let (mut backlog, mut messages) = (Backlog::default(), Messages::default());
+        let tail = [Cold::new(1, 0), Cold::new(2, 0)];
+        tail.into_iter().for_each(|cold| backlog.push_cold(4, cold));
+        let [behind, lower] = [4, 3].map(|priority| messages.insert(Message::waiting(priority)));
+        backlog.push_back(&mut messages, behind);
+        backlog.push_back(&mut messages, lower);
+        assert_eq!((backlog.head(), backlog.len(), backlog.iter(&messages).count()), (None, 4, 0));
+        assert_eq!(backlog.clear_cold(4), tail);
+        backlog.check(&messages, Some(1));
+        assert_eq!((backlog.head(), backlog.len(), backlog.iter(&messages).count()), (Some(behind), 2, 2));
+        assert_eq!(backlog.clear_cold(3), []);
     }
 }

@@ -58,6 +58,7 @@ impl Engine {
     pub(crate) fn stop(&mut self, index: u32, worker: ConnId, code: Code, out: &mut impl Sink) {
         let origin = self.messages[index].origin;
         self.disown(index);
+        self.store_end(index);
         let delivery = self.delivery_of(index);
         let message = &mut self.messages[index];
         message.state = State::Stopping { worker };

@@ -79,6 +79,18 @@ impl Chain {
         self.len += 1;
     }
 
+    /// Joins before one that is in the chain.
+    pub(crate) fn insert_before(&mut self, messages: &mut Messages, lane: Lane, at: u32, index: u32) {
+        let prev = messages.links(lane, at).prev;
+        if prev == NIL {
+            return self.push_front(messages, lane, index);
+        }
+        *messages.links(lane, index) = Links { prev, next: at };
+        messages.links(lane, prev).next = index;
+        messages.links(lane, at).prev = index;
+        self.len += 1;
+    }
+
     pub(crate) fn remove(&mut self, messages: &mut Messages, lane: Lane, index: u32) {
         let Links { prev, next } = std::mem::take(messages.links(lane, index));
         if prev == NIL {
@@ -110,6 +122,15 @@ impl Chain {
             };
             Some(here)
         })
+    }
+
+    /// The message after this one.
+    pub(crate) fn after(messages: &Messages, lane: Lane, index: u32) -> Option<u32> {
+        let next = match lane {
+            Lane::Place => messages[index].place.next,
+            Lane::Owned => messages[index].owned.next,
+        };
+        (next != NIL).then_some(next)
     }
 
     /// The message before this one.

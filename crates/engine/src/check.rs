@@ -6,6 +6,7 @@ use turno_proto::model::{ConnId, Slots};
 
 use crate::chain::Lane;
 use crate::engine::Engine;
+use crate::line::{COLD_BYTES, Cold};
 use crate::message::{Flags, State};
 use crate::peer::{Consuming, Worker};
 use crate::stats::bytes_of;
@@ -17,6 +18,7 @@ impl Engine {
         self.timers.check();
         self.check_messages();
         self.check_crews();
+        self.loads.check();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }
@@ -48,7 +50,7 @@ impl Engine {
                     assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
                 }
             }
-            durable += u64::from(message.flags.has(Flags::DURABLE));
+            durable += u64::from(message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED));
             bytes += bytes_of(message.bytes.len());
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
@@ -70,13 +72,14 @@ impl Engine {
             let on_its_way = self.durable.indexes().any(|index| self.messages[index].serial == serial);
             assert!(on_its_way, "only a message on its way to the disk is waited for");
         }
-        assert_eq!(durable, self.durable.len, "the count of durable messages");
+        let cold: u64 = self.queues.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
+        assert_eq!(durable + cold, self.durable.len, "the count of durable messages");
         assert_eq!(ready + in_flight + dead + storing, self.messages.len() as u64, "every message is in one place");
-        assert_eq!(ready, self.stats.ready, "the count of waiting messages");
+        assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
         assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
-        assert_eq!(bytes, self.stats.bytes, "the count of bytes");
+        assert_eq!(bytes + cold * COLD_BYTES, self.stats.bytes, "the count of bytes in memory");
         assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
         let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
         assert_eq!(owned, listed, "every request with a caller is in its caller's list");
@@ -99,9 +102,17 @@ impl Engine {
         queue.rota.check();
         let in_crews: usize = queue.crews.iter().map(|crew| self.crews[*crew].rota.len()).sum();
         assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
-        queue.backlog.check(&self.messages);
+        queue.backlog.check(&self.messages, self.drain.is_none().then_some(self.settings.hot_bytes));
         let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
         let (mut waiting, mut held, mut bytes, mut storing) = (0, 0, 0, 0);
+        for priority in queue.backlog.priorities_with_cold() {
+            let line = queue.backlog.line(priority);
+            waiting += line.cold().count() as u32;
+            bytes += line.cold().map(Cold::bytes).sum::<u64>();
+            // Those that ended on their way are still awaited.
+            let awaited = self.loads.turns(number, priority).filter(|serial| line.position(*serial).is_some());
+            assert!(line.loading().map(Cold::serial).eq(awaited), "what a line waits for is being loaded, in order");
+        }
         for (_, message) in of_queue {
             waiting += u32::from(message.state == State::Waiting);
             held += u32::from(message.holder().is_some());

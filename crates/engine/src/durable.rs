@@ -13,6 +13,7 @@ use turno_proto::model::{Code, ConnId, Durability, Payload};
 use crate::chain::{Lane, Links};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::persist::{Persist, Record, Survivor};
 use crate::stats::bytes_of;
@@ -101,12 +102,19 @@ impl Engine {
         }
     }
 
-    /// A durable message is done with.
-    pub(crate) fn store_end(&mut self, message: &Message) {
-        if message.flags.has(Flags::DURABLE) {
+    /// A durable message is done with. It may stay in memory for as long as its worker has not stopped.
+    pub(crate) fn store_end(&mut self, index: u32) {
+        let message = &mut self.messages[index];
+        if message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED) {
+            message.flags.set(Flags::ENDED);
             self.durable.len -= 1;
             self.durable.ops.push(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
         }
+    }
+
+    /// The same of one that only the store held.
+    pub(crate) fn store_cold_end(&mut self, serial: u64) {
+        self.durable.ops.push(Persist::Remove { serial, marked: false });
     }
 
     fn wait_for_disk(&mut self, index: u32, then: Then) {
@@ -138,8 +146,12 @@ impl Engine {
                     self.answer_again(serial, out);
                     if self.stored(index) {
                         self.messages[index].state = State::Waiting;
-                        self.arm_deadline(index);
-                        self.place_new(index, out);
+                        if self.goes_cold(index) {
+                            self.place_cold(index);
+                        } else {
+                            self.arm_deadline(index);
+                            self.place_new(index, out);
+                        }
                     }
                 }
                 Then::Again { index } => {
@@ -189,53 +201,61 @@ impl Engine {
     }
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
-    /// serials.
+    /// serials. One that was tried before is kept at hand, before all that only the store holds.
     pub fn recover(&mut self, survivor: Survivor) {
         let Survivor { serial, record, attempts, failure } = survivor;
-        let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
-        let (born, deadline) = (self.settings.mono(born_unix_ms), deadline_unix_ms.map(|at| self.settings.mono(at)));
-        let number = self.queues.number_of(&queue).unwrap_or_else(|| self.queues.create(queue));
-        let mut flags = Flags::default();
-        flags.set(Flags::DURABLE);
-        if payload.headers {
-            flags.set(Flags::HEADERS);
-        }
-        if attempts > 0 {
-            flags.set(Flags::MARKED);
-        }
-        self.add_bytes(number, bytes_of(payload.len()));
+        let name = &record.queue;
+        let number = self.queues.number_of(name).unwrap_or_else(|| self.queues.create(name.clone()));
         self.durable.len += 1;
-        let index = self.messages.insert_as(
-            serial,
-            Message {
-                serial,
-                bytes: payload.bytes,
-                flags,
-                origin: None,
-                state: State::Waiting,
-                wants: Wants::Settling,
-                queue: number,
-                stamp: 0,
-                born,
-                deadline,
-                timer: None,
-                attempts,
-                retries,
-                priority,
-                cost,
-                place: Links::default(),
-                owned: Links::default(),
-            },
-        );
+        self.messages.go_on_after(serial);
+        let fresh = failure.is_none() && attempts == 0;
+        if fresh && self.queues.at(number).backlog.goes_cold(record.priority, self.settings.hot_bytes) {
+            self.keep_cold(number, record.priority, Cold::new(serial, record.payload.len()));
+            self.stats.ready += 1;
+            return;
+        }
+        let message = self.revive(number, serial, record, attempts);
+        self.add_bytes(number, bytes_of(message.bytes.len()));
+        let index = self.messages.insert_again(message);
         if let Some(failure) = failure {
             self.messages[index].state = State::Dead;
             self.failures.insert(index, Payload::body(failure));
             self.queues.at_mut(number).dead.push_back(&mut self.messages, Lane::Place, index);
             self.stats.dead += 1;
         } else {
-            self.queues.at_mut(number).backlog.push_back(&mut self.messages, index);
+            self.queues.at_mut(number).backlog.push_hot(&mut self.messages, index);
             self.stats.ready += 1;
             self.arm_deadline(index);
+        }
+    }
+
+    /// The message that a record was made of, as one that waits.
+    pub(crate) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
+        let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        let at = |unix_ms| self.settings.mono(unix_ms);
+        let mut flags = Flags::with_headers(payload.headers);
+        flags.set(Flags::DURABLE);
+        if attempts > 0 {
+            flags.set(Flags::MARKED);
+        }
+        Message {
+            serial,
+            bytes: payload.bytes,
+            flags,
+            origin: None,
+            state: State::Waiting,
+            wants: Wants::Settling,
+            queue,
+            stamp: 0,
+            born: at(born_unix_ms),
+            deadline: deadline_unix_ms.map(at),
+            timer: None,
+            attempts,
+            retries,
+            priority,
+            cost,
+            place: Links::default(),
+            owned: Links::default(),
         }
     }
 }

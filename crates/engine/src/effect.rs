@@ -103,6 +103,14 @@ pub enum Effect {
         group: u64,
         op: Persist,
     },
+    /// To be read from the store; [`crate::Input::Loaded`] brings it.
+    Load {
+        serial: u64,
+    },
+    /// The store had confirmed a message and does not have it any more. It is lost; someone should look.
+    Missing {
+        serial: u64,
+    },
     /// The drain is over: requests given back while waiting, deliveries cut short at the deadline, and
     /// messages in memory that end with the broker.
     Drained {
@@ -127,7 +135,7 @@ impl Effect {
             | Self::CancelDelivery { conn, .. }
             | Self::Closing { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
-            Self::Persist { .. } | Self::Drained { .. } => None,
+            Self::Persist { .. } | Self::Load { .. } | Self::Missing { .. } | Self::Drained { .. } => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
+use crate::cold::Loads;
 use crate::crew::Crews;
 use crate::dedup::Dedup;
 use crate::dispatch::Item;
@@ -32,6 +33,7 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) durable: Durable,
     pub(crate) dedup: Dedup,
+    pub(crate) loads: Loads,
     pub(crate) stats: Stats,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
@@ -65,6 +67,7 @@ impl Engine {
             timers: Timers::new(now),
             durable: Durable::default(),
             dedup: Dedup::default(),
+            loads: Loads::default(),
             stats: Stats::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
@@ -118,9 +121,11 @@ impl Engine {
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
+            Input::Loaded { serial, record } => self.loaded(serial, record, out),
             Input::Tick => self.tick(out),
         }
         self.work_off_agenda(out);
+        self.load(out);
         self.persist(out);
         self.end_drain_if_idle(out);
     }

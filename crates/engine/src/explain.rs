@@ -1,9 +1,11 @@
 //! Why a message is where it is: anything that waits can say what it waits for.
 
+use turno_proto::model::MessageId;
 use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
 
+use crate::chain::NIL;
 use crate::engine::Engine;
-use crate::message::State;
+use crate::message::{Message, State};
 use crate::queue::Queue;
 
 /// How far the messages ahead are counted; a long backlog is not walked to its end for one question.
@@ -12,6 +14,14 @@ const AHEAD_MAX: u64 = 100_000;
 impl Engine {
     pub(crate) fn explain(&self, index: u32) -> Explanation {
         Explanation { message: self.message_view(index), reason: self.reason(index) }
+    }
+
+    /// The same of a message that only the store holds, which `message` was made of.
+    pub(crate) fn explain_cold(&self, message: &Message) -> Explanation {
+        let backlog = &self.queues.at(message.queue).backlog;
+        let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, AHEAD_MAX);
+        let id = MessageId::new(self.settings.run, message.serial, NIL);
+        Explanation { message: self.view_of(message, id), reason: self.why_waiting(message, ahead) }
     }
 
     fn reason(&self, index: u32) -> Reason {
@@ -31,12 +41,14 @@ impl Engine {
                 Reason::Dead { failure: String::from_utf8_lossy(failure).into_owned() }
             }
             State::Storing { .. } => Reason::Storing,
-            State::Waiting => self.why_waiting(index),
+            State::Waiting => {
+                let backlog = &self.queues.at(message.queue).backlog;
+                self.why_waiting(message, backlog.ahead_of(&self.messages, index, AHEAD_MAX))
+            }
         }
     }
 
-    fn why_waiting(&self, index: u32) -> Reason {
-        let message = &self.messages[index];
+    fn why_waiting(&self, message: &Message, ahead: u64) -> Reason {
         let queue = self.queues.at(message.queue);
         if self.drain.is_some() {
             return Reason::Draining;
@@ -44,7 +56,6 @@ impl Engine {
         if let Some(reason) = self.why_nobody(queue) {
             return reason;
         }
-        let ahead = queue.backlog.ahead_of(&self.messages, index, AHEAD_MAX);
         let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
         let (mut workers, mut used, mut largest) = (0, 0, 0);
         for worker in sizes {
@@ -85,10 +96,13 @@ impl Engine {
     }
 
     pub(crate) fn message_view(&self, index: u32) -> MessageView {
-        let message = &self.messages[index];
+        self.view_of(&self.messages[index], self.id_of(index))
+    }
+
+    fn view_of(&self, message: &Message, id: MessageId) -> MessageView {
         let holder = message.holder().and_then(|worker| self.peers.worker(worker));
         MessageView {
-            id: self.id_of(index).to_string(),
+            id: id.to_string(),
             queue: self.queues.at(message.queue).name.to_string(),
             kind: message.kind(),
             state: match message.state {

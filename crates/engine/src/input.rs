@@ -1,5 +1,6 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
+use crate::persist::Record;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Payload, QueueName, Slots};
 
@@ -143,6 +144,12 @@ pub enum Input {
     Refused {
         group: u64,
         code: Code,
+    },
+    /// What the store has under that serial. Told once for each [`crate::Effect::Load`], in their order. `None`: it has
+    /// nothing, and said so; that it could not be read is not for the engine.
+    Loaded {
+        serial: u64,
+        record: Option<Record>,
     },
     /// Time passed; see [`crate::Engine::next_deadline`].
     Tick,

@@ -45,6 +45,10 @@ impl Flags {
     pub(crate) const DURABLE: u8 = 2;
     /// Its attempts or its death are written down.
     pub(crate) const MARKED: u8 = 4;
+    /// Its end is written down.
+    pub(crate) const ENDED: u8 = 16;
+    /// It is counted in the hot window of its line; see `line`.
+    pub(crate) const COUNTED: u8 = 8;
 
     pub(crate) const fn with_headers(headers: bool) -> Self {
         Self(if headers { Self::HEADERS } else { 0 })
@@ -202,11 +206,6 @@ impl Messages {
         Self { places: Vec::new(), vacant: NIL, len: 0, serial }
     }
 
-    /// Messages to come get higher serials than this one.
-    pub(crate) fn go_on_after(&mut self, serial: u64) {
-        self.serial = self.serial.max(serial);
-    }
-
     /// Takes a message in and gives it its serial.
     pub(crate) fn insert(&mut self, mut message: Message) -> u32 {
         self.serial += 1;
@@ -214,10 +213,15 @@ impl Messages {
         self.take(message)
     }
 
-    /// Takes a message in that has its serial already. Those to come get higher ones.
-    pub(crate) fn insert_as(&mut self, serial: u64, message: Message) -> u32 {
-        self.serial = self.serial.max(serial);
+    /// Takes a message in that has its serial already.
+    pub(crate) fn insert_again(&mut self, message: Message) -> u32 {
+        self.go_on_after(message.serial);
         self.take(message)
+    }
+
+    /// Messages to come get higher serials than this one.
+    pub(crate) fn go_on_after(&mut self, serial: u64) {
+        self.serial = self.serial.max(serial);
     }
 
     fn take(&mut self, message: Message) -> u32 {

@@ -155,9 +155,8 @@ impl Engine {
         }
         self.disarm(index);
         self.disown(index);
-        let message = self.messages.remove(index, holder, end);
-        self.store_end(&message);
-        let Message { queue, bytes, .. } = message;
+        self.store_end(index);
+        let Message { queue, bytes, .. } = self.messages.remove(index, holder, end);
         self.drop_bytes(queue, bytes_of(bytes.len()));
         self.queues.forget_if_idle(queue);
     }

@@ -26,7 +26,7 @@ pub(crate) struct Queue {
     pub(crate) in_flight: u32,
     /// Messages that wait for the disk.
     pub(crate) storing: u32,
-    /// Bytes of its messages, with overhead.
+    /// Bytes of its messages with overhead, in memory or on disk.
     pub(crate) bytes: u64,
     consumers: Vec<Option<Consumer>>,
     consumers_len: usize,

@@ -1,6 +1,6 @@
 //! What the engine is told once, at its start.
 
-use turno_proto::model::{Limits, Mono};
+use turno_proto::model::{Limits, Mono, limits};
 
 use crate::policy::Policy;
 
@@ -33,6 +33,8 @@ pub struct Settings {
     pub policy: Policy,
     /// What sends are stored in; `None`: memory alone.
     pub store: Option<StoreSettings>,
+    /// Bytes of stored messages that a queue keeps at hand for each priority; what waits behind them is only on disk.
+    pub hot_bytes: u64,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
 }
@@ -59,6 +61,7 @@ impl Default for Settings {
             lease_ms: None,
             policy: Policy::default(),
             store: None,
+            hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
         }
     }

@@ -12,6 +12,7 @@ pub(crate) struct Stats {
     pub(crate) ready: u64,
     pub(crate) in_flight: u64,
     pub(crate) dead: u64,
+    /// Bytes in memory.
     pub(crate) bytes: u64,
     pub(crate) counters: Counters,
 }

@@ -97,11 +97,14 @@ impl Engine {
         }
     }
 
-    /// A queue's backlog may have become empty, or be so no more.
+    /// A queue's backlog changed: it may have become empty, or be so no more, or be short of messages at hand.
     pub(crate) fn note_waiting(&mut self, queue: u32) {
         let Some(place) = self.queues.get(queue) else { return };
         for crew in &place.crews {
             self.crews[*crew].note(queue, !place.backlog.is_empty());
+        }
+        if place.backlog.has_cold() {
+            self.loads.look_at(queue);
         }
     }
 

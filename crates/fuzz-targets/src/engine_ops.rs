@@ -118,8 +118,9 @@ impl Play {
             | Effect::CancelDelivery { conn, .. }
             | Effect::Closing { conn, .. }
             | Effect::Answer { conn, .. } => (conn, None),
-            // Without a store there is nothing to be stored.
-            Effect::Persist { group, op } => panic!("{op:?} of {group}"),
+            Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
+                panic!("{effect:?} without a store")
+            }
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");

@@ -10,7 +10,7 @@ use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, sent, turn, undelivered};
 
 /// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
-const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
+pub(crate) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn desk() -> Desk {
     Desk::with(Settings {
@@ -19,7 +19,7 @@ fn desk() -> Desk {
     })
 }
 
-fn record(text: &str) -> Record {
+pub(crate) fn record(text: &str) -> Record {
     Record {
         queue: "q".parse().expect("a good name"),
         priority: 4,
@@ -35,16 +35,16 @@ fn persist(group: u64, op: Persist) -> Seen {
     Seen::Said(Effect::Persist { group, op })
 }
 
-fn put(group: u64, serial: u64, text: &str) -> Seen {
+pub(crate) fn put(group: u64, serial: u64, text: &str) -> Seen {
     persist(group, Persist::Put { serial, record: record(text) })
 }
 
-fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
+pub(crate) fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
     let id = MessageId::new(1, serial, u32::MAX);
     Seen::Said(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false })
 }
 
-fn remove(group: u64, serial: u64, marked: bool) -> Seen {
+pub(crate) fn remove(group: u64, serial: u64, marked: bool) -> Seen {
     persist(group, Persist::Remove { serial, marked })
 }
 
@@ -55,7 +55,7 @@ fn cancel(desk: &mut Desk, id: MessageId) -> Vec<Seen> {
     seen
 }
 
-fn survivor(serial: u64, text: &str) -> Survivor {
+pub(crate) fn survivor(serial: u64, text: &str) -> Survivor {
     Survivor { serial, record: record(text), attempts: 0, failure: None }
 }
 
@@ -160,6 +160,19 @@ fn a_message_can_be_cancelled_on_its_way_to_the_disk() {
     assert_eq!(cancel(&mut desk, id), []);
     assert_eq!(desk.say(Input::Persisted { group: 1 }), [stored(client, 1, 41), remove(2, 41, false)]);
     assert_eq!(desk.status().ready, 0);
+}
+
+/// What is cancelled while a worker has it is over on disk at once: no restart brings it back while the worker stops.
+#[test]
+fn a_running_message_is_removed_when_it_is_cancelled() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.say(Input::Persisted { group: 1 });
+    let stopped = desk.stopped(worker, "a", Code::Cancelled);
+    assert_eq!(cancel(&mut desk, MessageId::new(1, 41, u32::MAX)), [stopped, remove(2, 41, false)]);
+    assert_eq!(desk.explain(MessageId::new(1, 41, u32::MAX)).reason, Reason::Stopping { worker: 1 });
+    assert_eq!(desk.ack(worker, "a"), []);
 }
 
 /// Proves S2.38: time passes on the way to the disk too; what is late when it arrives goes to nobody.

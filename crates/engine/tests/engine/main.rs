@@ -7,6 +7,7 @@ mod views;
 mod admin;
 mod backlog;
 mod cancel;
+mod cold;
 mod deadline;
 mod dedup;
 mod drain;

@@ -71,6 +71,13 @@ pub const PAGE_MAX: u32 = 1_000;
 pub const VIEW_MESSAGES_MAX: usize = 20;
 /// Bytes counted for a message beside its payload.
 pub const MESSAGE_OVERHEAD_BYTES: usize = 128;
+/// Bytes of stored messages that wait in memory, for each priority of a queue. More: they wait on disk, and are loaded
+/// when their turn is near.
+pub const HOT_BYTES: u64 = 1024 * 1024;
+/// Messages of one priority of a queue that are on their way back from the disk. More: loaded after these.
+pub const LOADS_MAX: usize = 256;
+/// Questions about messages that are only on disk and not answered yet. More: refused, `too_many_in_flight`.
+pub const QUESTIONS_MAX: usize = 256;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 

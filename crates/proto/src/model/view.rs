@@ -94,7 +94,7 @@ pub struct QueueView {
     pub in_flight: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Bytes of its messages in memory, with overhead.
+    /// Bytes of its messages with overhead, in memory or on disk.
     pub bytes: u64,
     /// Age of the oldest waiting message.
     pub oldest_ms: Option<u64>,

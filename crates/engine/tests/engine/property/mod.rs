@@ -1,13 +1,14 @@
 //! Anything may happen in any order: random peers, messages, words and times, watched by an oracle that keeps an
 //! account of its own.
 
+mod disk;
 mod oracle;
 mod restarts;
 mod world;
 
 use proptest::prelude::*;
 use turno_engine::{Policy, Settings, StoreSettings};
-use turno_proto::model::Limits;
+use turno_proto::model::{Limits, limits};
 
 use world::World;
 
@@ -63,6 +64,10 @@ enum Op {
     Jump(u64),
     /// The clock steps back.
     Back(u64),
+    /// The disk reads so many of the messages that the engine wants.
+    Read(usize),
+    /// The broker dies, and another one takes over what is on its disk.
+    Restart,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +153,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0u64..3_000).prop_map(Op::Jump),
         1 => Just(Op::Jump(HOUR_MS)),
         1 => (0u64..3_000).prop_map(Op::Back),
+        8 => (1usize..4).prop_map(Op::Read),
+        1 => Just(Op::Restart),
     ]
 }
 
@@ -157,9 +164,12 @@ fn settings() -> impl Strategy<Value = Settings> {
     let own_rotas_max = prop_oneof![Just(0usize), Just(1), Just(8)];
     let lease_ms = prop::option::weighted(0.3, 500u64..5_000);
     let store = prop::option::of(Just(StoreSettings { unix_ms: 1_000_000, last_serial: 0 }));
-    (policy, lease_ms, own_rotas_max, store).prop_map(|(policy, lease_ms, own_rotas_max, store)| {
+    // With a small window, stored messages wait on disk.
+    let hot_bytes = prop_oneof![1 => Just(1u64), 2 => Just(300), 1 => Just(1_000), 1 => Just(limits::HOT_BYTES)];
+    let all = (policy, lease_ms, own_rotas_max, store, hot_bytes);
+    all.prop_map(|(policy, lease_ms, own_rotas_max, store, hot_bytes)| {
         let limits = Limits { in_flight_max: 30, ..Limits::default() };
-        Settings { policy, lease_ms, limits, own_rotas_max, store, ..Settings::default() }
+        Settings { policy, lease_ms, limits, own_rotas_max, store, hot_bytes, ..Settings::default() }
     })
 }
 
@@ -173,10 +183,11 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Proves I3, I4, I5, I6, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.35 and S2.37 for any order of events:
+    /// Proves I1, I3, I4, I5, I6, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.35 and S2.37 for any order of events:
     /// each request ends exactly once, in time, and never after its caller left; nothing goes out after its deadline
-    /// or to a worker without room; first deliveries keep their order; no stored send is lost; one dedup id is one
-    /// message; and when the faults stop, everything drains.
+    /// or to a worker without room; first deliveries keep their order; no stored send is lost, whether it waits
+    /// in memory or on disk, and whether the broker dies; one dedup id is one message; and when the faults stop,
+    /// everything drains.
     #[test]
     fn whatever_happens(
         settings in settings(),

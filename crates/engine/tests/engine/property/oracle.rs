@@ -168,8 +168,9 @@ impl Oracle {
                 Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
-                // The world stores it at once, see there.
-                Effect::Persist { .. } => {}
+                Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
+                // For the disk, which has an account of its own.
+                Effect::Persist { .. } | Effect::Load { .. } => {}
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
             }
         }
@@ -249,6 +250,16 @@ impl Oracle {
         assert!(kind != Kind::Send || !message.stored, "{seq}: nobody hears of a send once it is stored");
         message.ended = true;
         kind
+    }
+
+    /// The broker is gone, and with it everything but what is stored.
+    pub(super) fn restart(&mut self) {
+        self.peers.clear();
+        self.held.clear();
+        self.deliveries.clear();
+        self.stamps.clear();
+        // The ids of what was not stored are given again.
+        self.messages.values_mut().filter(|message| !message.stored).for_each(|message| message.id = None);
     }
 
     pub(super) fn used(&self, worker: ConnId) -> u32 {

@@ -5,6 +5,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, DedupId, Mono, Payload, Slots};
 
+use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer};
 use super::{Op, Options, PLACES, QUEUES, Word};
 
@@ -13,7 +14,9 @@ const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
 const USUAL_MS: u32 = 30_000;
 
 pub(super) struct World {
+    settings: Settings,
     engine: Engine,
+    disk: Disk,
     oracle: Oracle,
     clock: Mono,
     /// The latest time the engine was told.
@@ -27,38 +30,69 @@ impl World {
     /// Four workers, two clients, three queues.
     pub(super) fn new(settings: Settings) -> Self {
         let clock = Mono::from_millis(1_000);
-        let (engine, oracle) = (Engine::new(settings, clock), Oracle::default());
-        let mut world = Self { engine, oracle, clock, now: clock, places: [None; PLACES], generations: 0, seqs: 0 };
+        let mut world = Self {
+            engine: Engine::new(settings.clone(), clock),
+            settings,
+            disk: Disk::default(),
+            oracle: Oracle::default(),
+            clock,
+            now: clock,
+            places: [None; PLACES],
+            generations: 0,
+            seqs: 0,
+        };
+        world.gather();
+        world
+    }
+
+    fn gather(&mut self) {
         for place in 0..PLACES {
-            world.apply(Op::Connect(place));
-            world.apply(Op::Ready(place));
+            self.apply(Op::Connect(place));
+            self.apply(Op::Ready(place));
         }
         for place in 0..4 {
-            world.apply(Op::Register(place, 2));
+            self.apply(Op::Register(place, 2));
             for queue in 0..QUEUES {
-                world.apply(Op::Consume(place, queue));
+                self.apply(Op::Consume(place, queue));
             }
         }
-        world
+    }
+
+    /// Another broker takes over; without a disk there would be nothing left of this one.
+    fn restart(&mut self) {
+        let Some(store) = &mut self.settings.store else { return };
+        store.last_serial = self.disk.last_serial;
+        self.oracle.restart();
+        self.places = [None; PLACES];
+        self.disk.loads.clear();
+        self.now = self.now.max(self.clock);
+        self.engine = Engine::new(self.settings.clone(), self.now);
+        self.engine.recover_dedup(self.disk.remembered.values().copied().collect());
+        for survivor in self.disk.kept.values() {
+            self.engine.recover(survivor.clone());
+            self.engine.sanity_check();
+        }
+        self.gather();
     }
 
     fn step(&mut self, input: Input) -> Vec<Effect> {
         self.now = self.now.max(self.clock);
-        let mut effects = Vec::new();
-        self.engine.handle(self.clock, input, &mut effects);
-        self.engine.sanity_check();
-        // A disk that is never behind.
-        while let Some(Effect::Persist { group, .. }) = effects.last() {
-            let group = *group;
-            let before = effects.len();
-            self.engine.handle(self.clock, Input::Persisted { group }, &mut effects);
+        let (mut effects, mut done) = (Vec::new(), 0);
+        let mut next = Some(input);
+        while let Some(input) = next {
+            self.engine.handle(self.clock, input, &mut effects);
             self.engine.sanity_check();
-            if effects.len() == before {
-                break;
-            }
+            let group = effects[done..].iter().filter_map(|effect| self.disk.take(effect)).max();
+            done = effects.len();
+            next = group.map(|group| Input::Persisted { group });
         }
         self.oracle.watch(self.now, &effects);
         effects
+    }
+
+    /// The disk reads one of the messages that the engine wants.
+    fn read(&mut self) -> Vec<Effect> {
+        self.disk.read().map_or_else(Vec::new, |input| self.step(input))
     }
 
     /// A control frame, answered as the oracle expects.
@@ -82,6 +116,8 @@ impl World {
             Op::Cancel(ago) => self.cancel(ago),
             Op::CancelMessage(ago) => self.cancel_message(ago),
             Op::Request { place, options, no_reply, fail_fast } => self.request(place, &options, no_reply, fail_fast),
+            Op::Read(times) => (0..times).for_each(|_| drop(self.read())),
+            Op::Restart => self.restart(),
             Op::Send { place, options } => self.send(place, &options),
             Op::Leave(place) => self.leave(place),
             Op::Ready(place)
@@ -185,13 +221,14 @@ impl World {
     }
 
     fn admin(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
-        let effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
-        let answer = effects.into_iter().find_map(|effect| match effect {
-            Effect::Answer { conn: ADMIN, answer, .. } => Some(Ok(*answer)),
-            Effect::Error { conn: ADMIN, code, .. } => Some(Err(code)),
-            _ => None,
-        });
-        answer.expect("an admin is answered")
+        let mut effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
+        loop {
+            if let Some(answer) = admin_answer(effects) {
+                return answer;
+            }
+            assert!(!self.disk.loads.is_empty(), "an admin is answered");
+            effects = self.read();
+        }
     }
 }
 
@@ -294,9 +331,22 @@ impl World {
         // A no-reply request is over once it is written; what holds the slot may still be stopped.
         message.cancelled = true;
         let seq = message.seq;
-        if self.admin(AdminCall::MessageCancel { id: id.to_string() }).is_err() {
-            self.oracle.messages.get_mut(&seq).expect("still there").cancelled = before;
+        let call = AdminCall::MessageCancel { id: id.to_string() };
+        let mut effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
+        if effects.iter().any(|effect| matches!(effect, Effect::Load { .. })) && effects.len() == 1 {
+            // It is cancelled when it was read. Until then, all may happen to it.
+            self.cancelled(seq, before);
+            (1..self.disk.loads.len()).for_each(|_| drop(self.read()));
+            self.cancelled(seq, true);
+            effects = self.read();
         }
+        if admin_answer(effects).expect("an admin is answered").is_err() {
+            self.cancelled(seq, before);
+        }
+    }
+
+    fn cancelled(&mut self, seq: u32, cancelled: bool) {
+        self.oracle.messages.get_mut(&seq).expect("still there").cancelled = cancelled;
     }
 }
 
@@ -325,7 +375,8 @@ impl World {
             self.apply(Op::Consume(0, queue));
         }
         let mut rounds = 0;
-        while !self.oracle.held.is_empty() {
+        while !self.oracle.held.is_empty() || !self.disk.loads.is_empty() {
+            self.read();
             for (seq, held) in self.oracle.held.clone() {
                 self.say(held.worker, held.delivery, seq, Word::Reply);
             }
@@ -376,6 +427,14 @@ impl World {
             }
         }
     }
+}
+
+fn admin_answer(effects: Vec<Effect>) -> Option<Result<AdminAnswer, Code>> {
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Answer { conn: ADMIN, answer, .. } => Some(Ok(*answer)),
+        Effect::Error { conn: ADMIN, code, .. } => Some(Err(code)),
+        _ => None,
+    })
 }
 
 fn name_of(conn: ConnId) -> String {

@@ -60,6 +60,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
             encode_deliver(&frame, out);
         }
-        Effect::Persist { .. } | Effect::Drained { .. } => {}
+        // For the broker itself.
+        Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Drained { .. } => {}
     }
 }

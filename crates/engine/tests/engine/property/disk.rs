@@ -1,0 +1,63 @@
+//! The disk of the world: it writes at once, and reads when it is told to.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use turno_engine::{Effect, Input, Persist, Remembered, Survivor};
+use turno_proto::model::DedupKey;
+
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    pub(super) kept: BTreeMap<u64, Survivor>,
+    pub(super) remembered: BTreeMap<DedupKey, Remembered>,
+    /// The highest serial that was ever stored.
+    pub(super) last_serial: u64,
+    /// What is to be read, in order.
+    pub(super) loads: VecDeque<u64>,
+}
+
+impl Disk {
+    /// Does what the effect says, and gives the number of its group.
+    pub(super) fn take(&mut self, effect: &Effect) -> Option<u64> {
+        match effect {
+            Effect::Persist { group, op } => {
+                self.write(op.clone());
+                Some(*group)
+            }
+            Effect::Load { serial } => {
+                self.loads.push_back(*serial);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn write(&mut self, op: Persist) {
+        match op {
+            Persist::Put { serial, record } => {
+                assert!(serial > self.last_serial, "serials rise");
+                self.last_serial = serial;
+                self.kept.insert(serial, Survivor { serial, record, attempts: 0, failure: None });
+            }
+            Persist::Remember(remembered) => drop(self.remembered.insert(remembered.key, remembered)),
+            Persist::Forget { key } => drop(self.remembered.remove(&key)),
+            Persist::Attempts { serial, attempts } => self.kept(serial).attempts = attempts,
+            Persist::Dead { serial, attempts, failure } => {
+                (self.kept(serial).attempts, self.kept(serial).failure) = (attempts, Some(failure));
+            }
+            Persist::Remove { serial, marked } => {
+                let gone = self.kept.remove(&serial).expect("only what is stored is removed");
+                assert_eq!(marked, gone.attempts > 0, "{serial}: a mark is removed with its message");
+            }
+        }
+    }
+
+    fn kept(&mut self, serial: u64) -> &mut Survivor {
+        self.kept.get_mut(&serial).expect("only what is stored is marked")
+    }
+
+    /// The next answer to a load.
+    pub(super) fn read(&mut self) -> Option<Input> {
+        let serial = self.loads.pop_front()?;
+        Some(Input::Loaded { serial, record: self.kept.get(&serial).map(|kept| kept.record.clone()) })
+    }
+}
