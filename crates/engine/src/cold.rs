@@ -65,6 +65,10 @@ impl Loads {
         }
     }
 
+    pub(crate) const fn are_due(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     /// The serials that are being loaded for their turn in that line.
     pub(crate) fn turns(&self, queue: u32, priority: u8) -> impl Iterator<Item = u64> {
         self.out.iter().filter_map(move |load| match load.why {

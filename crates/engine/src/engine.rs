@@ -125,7 +125,9 @@ impl Engine {
             Input::Tick => self.tick(out),
         }
         self.work_off_agenda(out);
-        self.load(out);
+        if self.loads.are_due() {
+            self.load(out);
+        }
         self.persist(out);
         self.end_drain_if_idle(out);
     }

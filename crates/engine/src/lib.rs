@@ -9,7 +9,7 @@
 //! | room | what it decides |
 //! |---|---|
 //! | [`intake`](self) | what is let in, and what is refused at the door |
-//! | `queue` | a queue: backlog, consumers, counts |
+//! | `queue`, `backlog`, `line` | a queue: what waits, in memory and on disk, consumers, counts |
 //! | `rota`, `policy`, `crew`, `turn` | whose turn it is |
 //! | `dispatch` | a message meets a slot |
 //! | `service` | how long workers take, and which request would be late |
@@ -20,6 +20,7 @@
 //! | `timers`, `expiry` | deadlines, leases, grace |
 //! | `durable`, `persist` | what must be on disk before anyone is told, and as which values |
 //! | `dedup` | which send came before, and the answer it got |
+//! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |

@@ -304,6 +304,12 @@ fn a_late_message_ends_when_it_is_loaded() {
     assert_eq!((desk.status().ready, desk.counters().expired), (1, 1));
     let got = desk.say(Input::Loaded { serial: 5, record: until("e", 300) });
     assert_eq!(got, [sent(worker, "e").left(Some(100))]);
+    let (mut desk, _) = desk_with(&["a", "b", "c", "d"]);
+    assert_eq!(desk.pass(200), []);
+    let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+    assert_eq!(got, [sent(worker, "a"), sent(worker, "b"), load(4)]);
+    let late = desk.say(Input::Loaded { serial: 4, record: until("d", 100) });
+    assert_eq!(late, [remove(5, 4, false)], "at once, though its turn has not come");
 }
 
 /// A message that is loaded before its turn has its deadline again.
