@@ -5,7 +5,7 @@ use turno_proto::model::{Code, ConnId, Payload, limits};
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{End, State};
+use crate::message::{End, Flags, State};
 use crate::stats::bytes_of;
 
 impl Engine {
@@ -58,9 +58,10 @@ impl Engine {
     pub(crate) fn stop(&mut self, index: u32, worker: ConnId, code: Code, out: &mut impl Sink) {
         let origin = self.messages[index].origin;
         self.disown(index);
-        self.store_end(index);
         let delivery = self.delivery_of(index);
         let message = &mut self.messages[index];
+        self.durable.end(message);
+        message.flags.set(Flags::ENDED);
         message.state = State::Stopping { worker };
         message.deadline = None;
         let queue = message.queue;

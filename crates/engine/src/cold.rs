@@ -122,6 +122,7 @@ impl Engine {
     }
 
     /// Looks after the queues in which something changed. A drain hands nothing out, and so needs nothing.
+    #[inline(never)]
     pub(crate) fn load(&mut self, out: &mut impl Sink) {
         while let Some(number) = self.loads.changed.pop() {
             let Some(queue) = self.queues.get(number) else { continue };
@@ -150,6 +151,7 @@ impl Engine {
     }
 
     /// What the store has under that serial.
+    #[inline(never)]
     pub(crate) fn loaded(&mut self, serial: u64, record: Option<Record>, out: &mut impl Sink) {
         let load = self.loads.out.pop_front().expect("only what was asked for is loaded");
         assert_eq!(load.serial, serial, "loads are answered in their order");
@@ -192,13 +194,13 @@ impl Engine {
     /// The store has confirmed a message and does not have it.
     fn miss(&mut self, queue: u32, priority: u8, serial: u64, out: &mut impl Sink) {
         self.end_cold(queue, priority, serial);
+        self.durable.len -= 1;
         out.effect(Effect::Missing { serial });
     }
 
     /// A message that only the store holds is over.
     fn end_cold(&mut self, queue: u32, priority: u8, serial: u64) {
         self.forget_cold(queue, priority, serial);
-        self.durable.len -= 1;
         self.stats.ready -= 1;
         self.note_waiting(queue);
         // What waits may have waited for this one.
@@ -259,7 +261,7 @@ impl Engine {
             if question.cancel {
                 self.count(queue, |counters| &mut counters.cancelled);
                 self.end_cold(queue, priority, serial);
-                self.store_cold_end(serial);
+                self.durable.end_cold(serial);
             }
             explanation
         };

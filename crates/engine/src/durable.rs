@@ -50,8 +50,27 @@ impl Durable {
         self.ops.push(op);
     }
 
+    /// Whether the input that is being handled changes anything on disk.
+    pub(crate) const fn has_ops(&self) -> bool {
+        !self.ops.is_empty()
+    }
+
     pub(crate) fn waiting_len(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// A message is done with: it is durable no longer.
+    pub(crate) fn end(&mut self, message: &Message) {
+        if message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED) {
+            self.len -= 1;
+            self.ops.push(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
+        }
+    }
+
+    /// The same of one that only the store holds.
+    pub(crate) fn end_cold(&mut self, serial: u64) {
+        self.len -= 1;
+        self.ops.push(Persist::Remove { serial, marked: false });
     }
 
     /// The messages that wait for the disk.
@@ -102,21 +121,6 @@ impl Engine {
         }
     }
 
-    /// A durable message is done with. It may stay in memory for as long as its worker has not stopped.
-    pub(crate) fn store_end(&mut self, index: u32) {
-        let message = &mut self.messages[index];
-        if message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED) {
-            message.flags.set(Flags::ENDED);
-            self.durable.len -= 1;
-            self.durable.ops.push(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
-        }
-    }
-
-    /// The same of one that only the store held.
-    pub(crate) fn store_cold_end(&mut self, serial: u64) {
-        self.durable.ops.push(Persist::Remove { serial, marked: false });
-    }
-
     fn wait_for_disk(&mut self, index: u32, then: Then) {
         let message = &mut self.messages[index];
         message.state = State::Storing { dropped: false };
@@ -125,10 +129,8 @@ impl Engine {
     }
 
     /// What this input changed goes out as one group.
+    #[inline(never)]
     pub(crate) fn persist(&mut self, out: &mut impl Sink) {
-        if self.durable.ops.is_empty() {
-            return;
-        }
         self.durable.group += 1;
         let group = self.durable.group;
         for op in self.durable.ops.drain(..) {
@@ -137,6 +139,7 @@ impl Engine {
     }
 
     /// Everything up to that group is on disk.
+    #[inline(never)]
     pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) {
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
@@ -164,6 +167,7 @@ impl Engine {
     }
 
     /// A group was not stored, and will not be: the disk has no room for it, or it is too large.
+    #[inline(never)]
     pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {

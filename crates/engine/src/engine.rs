@@ -128,7 +128,9 @@ impl Engine {
         if self.loads.are_due() {
             self.load(out);
         }
-        self.persist(out);
+        if self.durable.has_ops() {
+            self.persist(out);
+        }
         self.end_drain_if_idle(out);
     }
 

@@ -155,8 +155,9 @@ impl Engine {
         }
         self.disarm(index);
         self.disown(index);
-        self.store_end(index);
-        let Message { queue, bytes, .. } = self.messages.remove(index, holder, end);
+        let message = self.messages.remove(index, holder, end);
+        self.durable.end(&message);
+        let Message { queue, bytes, .. } = message;
         self.drop_bytes(queue, bytes_of(bytes.len()));
         self.queues.forget_if_idle(queue);
     }
