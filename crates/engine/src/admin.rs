@@ -18,11 +18,13 @@ impl Engine {
             let cancel = matches!(call, AdminCall::MessageCancel { .. });
             return self.ask(serial, Question { conn, seq, cancel }, out);
         }
-        let effect = match self.answer_to(call, out) {
-            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
-            Err(code) => Effect::Error { conn, seq, code },
-        };
-        out.effect(effect);
+        if let AdminCall::QueueSet { queue, settings } = call {
+            return self.set_queue(conn, seq, &queue, settings, out);
+        }
+        match self.answer_to(call, out) {
+            Ok(answer) => self.tell_once_stored(conn, seq, answer, out),
+            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+        }
     }
 
     fn answer_to(&mut self, call: AdminCall, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
@@ -40,6 +42,12 @@ impl Engine {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
                 AdminAnswer::Consumers { consumers: self.consumer_views(number) }
             }
+            AdminCall::QueueSet { .. } => unreachable!("a setting holds once it is stored, and is answered then"),
+            AdminCall::QueuePurge { queue, limit } => self.purge(&queue, limit, out)?,
+            AdminCall::DeadLs { queue, after, limit } => self.dead_page(&queue, after.as_deref(), limit)?,
+            AdminCall::DeadShow { queue, id, from } => self.dead_answer(&queue, &id, from)?,
+            AdminCall::DeadRetry { queue, ids, oldest } => self.retry_dead(&queue, &ids, oldest, out)?,
+            AdminCall::DeadPurge { queue, ids, oldest } => self.purge_dead(&queue, &ids, oldest)?,
             AdminCall::WorkerLs { after, limit } => self.worker_page(after, limit),
             AdminCall::WorkerShow { worker } => self.worker_answer(self.find_worker(&worker)?),
             AdminCall::WorkerResize { worker, slots } => {
@@ -156,7 +164,7 @@ impl Engine {
         AdminAnswer::Queues { queues, next }
     }
 
-    fn queue_view(&self, number: u32) -> QueueView {
+    pub(crate) fn queue_view(&self, number: u32) -> QueueView {
         let queue = self.queues.at(number);
         let oldest = queue.backlog.heads().map(|index| self.messages[index].born).min();
         let rooms = queue.consumers().map(|consumer| self.room_in(consumer.worker, number));
@@ -170,6 +178,8 @@ impl Engine {
             oldest_ms: oldest.map(|born| self.now.millis_since(born)),
             consumers: queue.consumers_len() as u64,
             slots_free: free,
+            durable: self.settings.store.is_some() && queue.is_durable(),
+            settings: queue.settings,
             counters: queue.counters,
             head: Vec::new(),
         }

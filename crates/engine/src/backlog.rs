@@ -1,7 +1,5 @@
 //! A queue's messages that wait for a slot: first come, first served within a priority, 9 before 0.
 
-use std::collections::VecDeque;
-
 use turno_proto::model::limits::PRIORITY_MAX;
 
 use crate::line::{Cold, Line};
@@ -126,13 +124,10 @@ impl Backlog {
         Some(cold)
     }
 
-    /// Ends the cold tail of a priority and hands it out.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a purge of the queue is to come"))]
-    pub(crate) fn clear_cold(&mut self, priority: u8) -> VecDeque<Cold> {
-        let tail = self.by_priority[usize::from(priority)].clear_cold();
-        self.len -= u32::try_from(tail.len()).expect("no more than there are in all");
-        self.note(priority);
-        tail
+    /// The one whose turn it would be, if only the store holds it.
+    pub(crate) fn first_cold(&self) -> Option<(u8, u64)> {
+        let highest = u8::try_from(self.occupied.checked_ilog2()?).ok()?;
+        self.line(highest).cold().next().map(|cold| (highest, cold.serial()))
     }
 
     /// The priority under which the store alone holds that one.
@@ -247,19 +242,20 @@ mod tests {
         }
     }
 
-    /// A tail that is handed out is gone, and what was behind it is next.
+    /// Where nothing is at hand, the first of the highest tail is next; what is behind it follows.
     #[test]
-    fn a_tail_is_handed_out() {
+    fn a_tail_goes_before_what_is_behind_it() {
         let (mut backlog, mut messages) = (Backlog::default(), Messages::default());
-        let tail = [Cold::new(1, 0), Cold::new(2, 0)];
-        tail.into_iter().for_each(|cold| backlog.push_cold(4, cold));
+        [1, 2].into_iter().for_each(|serial| backlog.push_cold(4, Cold::new(serial, 0)));
         let [behind, lower] = [4, 3].map(|priority| messages.insert(Message::waiting(priority)));
         backlog.push_back(&mut messages, behind);
         backlog.push_back(&mut messages, lower);
         assert_eq!((backlog.head(), backlog.len(), backlog.iter(&messages).count()), (None, 4, 0));
-        assert_eq!(backlog.clear_cold(4), tail);
+        for serial in [1, 2] {
+            assert_eq!(backlog.first_cold(), Some((4, serial)));
+            assert_eq!(backlog.remove_cold(4, serial), Some(Cold::new(serial, 0)));
+        }
         backlog.check(&messages, Some(1));
-        assert_eq!((backlog.head(), backlog.len(), backlog.iter(&messages).count()), (Some(behind), 2, 2));
-        assert_eq!(backlog.clear_cold(3), []);
+        assert_eq!((backlog.head(), backlog.first_cold(), backlog.len()), (Some(behind), None, 2));
     }
 }

@@ -59,7 +59,7 @@ impl Engine {
         }
         assert_eq!(
             storing,
-            self.durable.waiting_len() as u64,
+            self.durable.indexes().count() as u64,
             "what waits for the disk is known to the room that waits"
         );
         for index in self.durable.indexes() {

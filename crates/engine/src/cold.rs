@@ -160,11 +160,10 @@ impl Engine {
             Why::Question(question) => {
                 self.loads.questions -= 1;
                 let Question { conn, seq, .. } = question;
-                let effect = match self.answer_question(question, serial, record, out) {
-                    Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
-                    Err(code) => Effect::Error { conn, seq, code },
-                };
-                out.effect(effect);
+                match self.answer_question(question, serial, record, out) {
+                    Ok(answer) => self.tell_once_stored(conn, seq, answer, out),
+                    Err(code) => out.effect(Effect::Error { conn, seq, code }),
+                }
             }
         }
     }
@@ -196,6 +195,12 @@ impl Engine {
         self.end_cold(queue, priority, serial);
         self.durable.len -= 1;
         out.effect(Effect::Missing { serial });
+    }
+
+    pub(crate) fn cancel_cold(&mut self, queue: u32, priority: u8, serial: u64) {
+        self.count(queue, |counters| &mut counters.cancelled);
+        self.end_cold(queue, priority, serial);
+        self.durable.end_cold(serial);
     }
 
     /// A message that only the store holds is over.
@@ -259,9 +264,7 @@ impl Engine {
             let message = self.revive(queue, serial, Record { priority, ..record }, 0);
             let explanation = self.explain_cold(&message);
             if question.cancel {
-                self.count(queue, |counters| &mut counters.cancelled);
-                self.end_cold(queue, priority, serial);
-                self.durable.end_cold(serial);
+                self.cancel_cold(queue, priority, serial);
             }
             explanation
         };

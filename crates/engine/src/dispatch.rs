@@ -50,6 +50,7 @@ impl Engine {
         let (queue, cost) = (message.queue, u32::from(message.cost));
         let in_time = !message.past_deadline(self.now);
         if in_time
+            && self.drain.is_none()
             && self.queues.at(queue).backlog.is_empty()
             && let Some(number) = self.pick(queue, cost)
         {
@@ -57,6 +58,15 @@ impl Engine {
             return;
         }
         self.queues.at_mut(queue).backlog.push_back(&mut self.messages, index);
+        self.stats.ready += 1;
+        self.note_waiting(queue);
+        self.dispatch(queue, out);
+    }
+
+    /// Before all of its priority that only the store holds, and behind the others.
+    pub(crate) fn place_hot(&mut self, index: u32, out: &mut impl Sink) {
+        let queue = self.messages[index].queue;
+        self.queues.at_mut(queue).backlog.push_hot(&mut self.messages, index);
         self.stats.ready += 1;
         self.note_waiting(queue);
         self.dispatch(queue, out);

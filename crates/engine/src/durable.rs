@@ -8,9 +8,12 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turno_proto::model::{Code, ConnId, Durability, Payload};
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::view::QueueSettings;
+use turno_proto::model::{Code, ConnId, Durability, Payload, QueueName};
 
-use crate::chain::{Lane, Links};
+use crate::chain::Links;
+use crate::dead::Grave;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::line::Cold;
@@ -32,12 +35,18 @@ pub(crate) struct Durable {
 }
 
 /// What goes on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Then {
     /// A new message takes its place, and its sender is answered.
     Begin { index: u32, conn: ConnId, seq: u32 },
     /// Another attempt.
     Again { index: u32 },
+    /// A dead letter waits in its queue again.
+    Retry { index: u32, before: Box<Grave> },
+    /// An admin hears what was done.
+    Tell { conn: ConnId, seq: u32, answer: Box<AdminAnswer> },
+    /// A queue has other settings, and an admin hears of it.
+    Set { conn: ConnId, seq: u32, change: Box<(QueueName, Option<QueueSettings>)> },
 }
 
 impl Durable {
@@ -53,10 +62,6 @@ impl Durable {
     /// Whether the input that is being handled changes anything on disk.
     pub(crate) const fn has_ops(&self) -> bool {
         !self.ops.is_empty()
-    }
-
-    pub(crate) fn waiting_len(&self) -> usize {
-        self.waiting.len()
     }
 
     /// A message is done with: it is durable no longer.
@@ -75,8 +80,9 @@ impl Durable {
 
     /// The messages that wait for the disk.
     pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
-        self.waiting.iter().map(|(_, then)| match then {
-            Then::Begin { index, .. } | Then::Again { index } => *index,
+        self.waiting.iter().filter_map(|(_, then)| match then {
+            Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
+            Then::Tell { .. } | Then::Set { .. } => None,
         })
     }
 }
@@ -84,8 +90,14 @@ impl Durable {
 impl Engine {
     /// A message that was just let in waits until it is stored.
     pub(crate) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
-        let message = &mut self.messages[index];
-        message.flags.set(Flags::DURABLE);
+        self.messages[index].flags.set(Flags::DURABLE);
+        self.durable.len += 1;
+        self.store_record(index);
+        self.wait_for_disk(index, Then::Begin { index, conn, seq });
+    }
+
+    fn store_record(&mut self, index: u32) {
+        let message = &self.messages[index];
         let unix_ms = |at| self.settings.unix_ms(at);
         let record = Record {
             queue: self.queues.at(message.queue).name.clone(),
@@ -96,10 +108,7 @@ impl Engine {
             deadline_unix_ms: message.deadline.map(unix_ms),
             payload: Payload { headers: message.flags.has(Flags::HEADERS), bytes: message.bytes.clone() },
         };
-        let serial = message.serial;
-        self.durable.len += 1;
-        self.durable.ops.push(Persist::Put { serial, record });
-        self.wait_for_disk(index, Then::Begin { index, conn, seq });
+        self.durable.ops.push(Persist::Put { serial: message.serial, record });
     }
 
     /// The failed attempt of a message that has others left is written down before the next one.
@@ -119,6 +128,38 @@ impl Engine {
             let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
             self.durable.ops.push(Persist::Dead { serial, attempts, failure });
         }
+    }
+
+    /// A dead letter goes back into its queue once it is no longer written down as dead.
+    pub(crate) fn store_retry(&mut self, index: u32, before: Grave) {
+        let message = &mut self.messages[index];
+        message.flags.clear(Flags::MARKED);
+        let (serial, deadline) = (message.serial, message.deadline);
+        if deadline != before.deadline {
+            self.store_record(index);
+        }
+        self.durable.ops.push(Persist::Retry { serial });
+        self.wait_for_disk(index, Then::Retry { index, before: Box::new(before) });
+    }
+
+    /// An admin is answered once all that the call has changed is stored.
+    pub(crate) fn tell_once_stored(&mut self, conn: ConnId, seq: u32, answer: AdminAnswer, out: &mut impl Sink) {
+        let answer = Box::new(answer);
+        if self.durable.ops.is_empty() {
+            out.effect(Effect::Answer { conn, seq, answer });
+        } else {
+            self.durable.waiting.push_back((self.durable.group + 1, Then::Tell { conn, seq, answer }));
+        }
+    }
+
+    /// A queue's settings hold once they are stored.
+    pub(crate) fn store_settings(&mut self, conn: ConnId, seq: u32, queue: QueueName, settings: Option<QueueSettings>) {
+        self.durable.ops.push(match settings {
+            Some(settings) => Persist::SetQueue { queue: queue.clone(), settings },
+            None => Persist::UnsetQueue { queue: queue.clone() },
+        });
+        let change = Box::new((queue, settings));
+        self.durable.waiting.push_back((self.durable.group + 1, Then::Set { conn, seq, change }));
     }
 
     fn wait_for_disk(&mut self, index: u32, then: Then) {
@@ -157,6 +198,16 @@ impl Engine {
                         }
                     }
                 }
+                Then::Retry { index, .. } => {
+                    if self.stored(index) {
+                        self.wait_again(index, out);
+                    }
+                }
+                Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
+                Then::Set { conn, seq, change } => {
+                    let (queue, settings) = *change;
+                    self.settings_hold(conn, seq, queue, settings, out);
+                }
                 Then::Again { index } => {
                     if self.stored(index) {
                         self.place_again(index);
@@ -188,8 +239,23 @@ impl Engine {
                         self.place_again(index);
                     }
                 }
+                Some(Then::Retry { index, before }) => self.lies_again(index, *before),
+                Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
+                    out.effect(Effect::Error { conn, seq, code });
+                }
                 None => return,
             }
+        }
+    }
+
+    /// A dead letter could not be put back: it is what it was, here and on the disk.
+    fn lies_again(&mut self, index: u32, before: Grave) {
+        self.messages[index].flags.set(Flags::MARKED);
+        if self.stored(index) {
+            let message = &mut self.messages[index];
+            (message.attempts, message.deadline) = (before.attempts, before.deadline);
+            self.disarm(index);
+            self.lay(index, before.failure);
         }
     }
 
@@ -222,10 +288,7 @@ impl Engine {
         self.add_bytes(number, bytes_of(message.bytes.len()));
         let index = self.messages.insert_again(message);
         if let Some(failure) = failure {
-            self.messages[index].state = State::Dead;
-            self.failures.insert(index, Payload::body(failure));
-            self.queues.at_mut(number).dead.push_back(&mut self.messages, Lane::Place, index);
-            self.stats.dead += 1;
+            self.lay(index, Payload::body(failure));
         } else {
             self.queues.at_mut(number).backlog.push_hot(&mut self.messages, index);
             self.stats.ready += 1;

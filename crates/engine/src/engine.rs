@@ -13,7 +13,7 @@ use crate::drain::Drain;
 use crate::durable::Durable;
 use crate::effect::{Effect, Sink};
 use crate::input::Input;
-use crate::message::Messages;
+use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
 use crate::settings::Settings;
@@ -164,7 +164,9 @@ impl Engine {
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub fn held_in_memory(&self) -> u64 {
-        (self.stats.ready + self.stats.dead).saturating_sub(self.durable.len)
+        let here = |message: &&Message| matches!(message.state, State::Waiting | State::Dead);
+        let volatile = |message: &&Message| !message.flags.has(Flags::DURABLE);
+        self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
     }
 
     pub(crate) fn id_of(&self, index: u32) -> MessageId {

@@ -67,7 +67,7 @@ impl Engine {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
                 let index = self.take_in(queue, message, Wants::Settling, None);
-                let durable = self.settings.store.is_some();
+                let durable = self.settings.store.is_some() && self.queues.at(queue).is_durable();
                 if durable {
                     self.store(index, conn, seq);
                 }

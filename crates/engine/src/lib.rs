@@ -17,6 +17,8 @@
 //! | `pending` | what a delivery's holder says about it |
 //! | `retry` | what happens when an attempt failed |
 //! | `cancel` | ending a message before its time |
+//! | `dead` | dead letters: shown, put back, removed |
+//! | `upkeep` | a queue is emptied, or gets settings of its own |
 //! | `timers`, `expiry` | deadlines, leases, grace |
 //! | `durable`, `persist` | what must be on disk before anyone is told, and as which values |
 //! | `dedup` | which send came before, and the answer it got |
@@ -32,6 +34,7 @@ mod chain;
 mod check;
 mod cold;
 mod crew;
+mod dead;
 mod dedup;
 mod dispatch;
 mod drain;
@@ -56,6 +59,7 @@ mod settings;
 mod stats;
 mod timers;
 mod turn;
+mod upkeep;
 mod worker;
 
 pub use effect::{Deliver, Effect, Sink};

@@ -209,11 +209,6 @@ impl Line {
         Some(cold)
     }
 
-    /// Ends the tail and hands it out.
-    pub(crate) fn clear_cold(&mut self) -> VecDeque<Cold> {
-        self.tail.take().map(|tail| tail.cold).unwrap_or_default()
-    }
-
     /// Fills the window up once less than half of it is left: tells which ones are to be loaded now.
     pub(crate) fn load(&mut self, hot_bytes: u64, mut tell: impl FnMut(u64)) {
         if !self.is_short(hot_bytes) {

@@ -1,6 +1,7 @@
 //! What must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
 
 use bytes::Bytes;
+use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
 
 /// A message as it is stored.
@@ -36,7 +37,7 @@ pub struct Remembered {
 /// Something to be made durable. All that one input asks for belongs together: all of it is stored, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Persist {
-    /// A new message.
+    /// A new message, or one whose record is another from now on.
     Put {
         /// Its number, which no other message of this store ever has.
         serial: u64,
@@ -67,12 +68,29 @@ pub enum Persist {
         /// What the last failure said.
         failure: Bytes,
     },
+    /// A dead letter is put back into its queue: what was written down of its attempts and its death is void.
+    Retry {
+        /// Which one.
+        serial: u64,
+    },
     /// It is done with.
     Remove {
         /// Which one.
         serial: u64,
         /// Whether attempts or a death were written down for it.
         marked: bool,
+    },
+    /// A queue has these settings of its own, in place of those it had.
+    SetQueue {
+        /// Its name.
+        queue: QueueName,
+        /// All of them.
+        settings: QueueSettings,
+    },
+    /// A queue has no settings of its own any more.
+    UnsetQueue {
+        /// Its name.
+        queue: QueueName,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::view::Counters;
+use turno_proto::model::view::{Counters, QueueSettings};
 use turno_proto::model::{ConnId, QueueName};
 
 use crate::backlog::Backlog;
@@ -21,6 +21,8 @@ pub(crate) struct Consumer {
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) name: QueueName,
+    /// Its own settings, if it has any.
+    pub(crate) settings: Option<QueueSettings>,
     pub(crate) backlog: Backlog,
     pub(crate) dead: Chain,
     pub(crate) in_flight: u32,
@@ -45,6 +47,7 @@ impl Queue {
     fn new(name: QueueName) -> Self {
         Self {
             name,
+            settings: None,
             backlog: Backlog::default(),
             dead: Chain::default(),
             in_flight: 0,
@@ -96,8 +99,14 @@ impl Queue {
         self.consumers.iter().flatten()
     }
 
+    /// Whether sends to it are stored, if the broker has a store.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.settings.is_none_or(|settings| settings.durable)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.handles == 0
+            && self.settings.is_none()
             && self.consumers_len == 0
             && self.in_flight == 0
             && self.storing == 0

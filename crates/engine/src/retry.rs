@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
-use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{End, Flags, State, Wants};
@@ -125,15 +124,10 @@ impl Engine {
     fn bury(&mut self, index: u32, cause: Cause) {
         self.release(index);
         self.disarm(index);
-        let message = &mut self.messages[index];
-        message.state = State::Dead;
-        let number = message.queue;
+        let number = self.messages[index].queue;
         let failure = last_words(cause);
         self.store_death(index, &failure.bytes);
-        self.failures.insert(index, failure);
-        let queue = self.queues.at_mut(number);
-        queue.dead.push_back(&mut self.messages, Lane::Place, index);
-        self.stats.dead += 1;
+        self.lay(index, failure);
         self.count(number, |counters| &mut counters.dead);
         let oldest = self.queues.at(number).dead;
         if oldest.len() as usize > self.settings.limits.dead_max
@@ -142,15 +136,6 @@ impl Engine {
             self.count(number, |counters| &mut counters.dead_dropped);
             self.unbury(oldest);
         }
-    }
-
-    /// A dead letter leaves the broker.
-    pub(crate) fn unbury(&mut self, index: u32) {
-        let queue = self.messages[index].queue;
-        self.queues.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
-        self.failures.remove(&index);
-        self.stats.dead -= 1;
-        self.finish(index, End::Otherwise);
     }
 }
 

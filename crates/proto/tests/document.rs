@@ -90,6 +90,9 @@ fn every_limit_is_in_its_table() {
         ("time without reading while bytes wait *", number(set.write_stall_ms_max), " ms"),
         ("time a cancelled delivery holds its slots", number(limits::CANCEL_GRACE_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),
+        ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
+        ("bytes of a dead letter that one admin call shows", number(limits::PIECE_BYTES_MAX), " bytes"),
+        ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
     assert_rows_begin("## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
 }

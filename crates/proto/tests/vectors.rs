@@ -76,12 +76,15 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Workers { .. } => 4,
                     AdminAnswer::Worker { .. } => 5,
                     AdminAnswer::Message { .. } => 6,
+                    AdminAnswer::DeadLetters { .. } => 7,
+                    AdminAnswer::DeadLetter { .. } => 8,
+                    AdminAnswer::Portion { .. } => 9,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (3, 12, 7));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (3, 18, 10));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -98,6 +101,12 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::WorkerStop { .. } => 9,
         AdminCall::MessageExplain { .. } => 10,
         AdminCall::MessageCancel { .. } => 11,
+        AdminCall::QueueSet { .. } => 12,
+        AdminCall::QueuePurge { .. } => 13,
+        AdminCall::DeadLs { .. } => 14,
+        AdminCall::DeadShow { .. } => 15,
+        AdminCall::DeadRetry { .. } => 16,
+        AdminCall::DeadPurge { .. } => 17,
     }
 }
 

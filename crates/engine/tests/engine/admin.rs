@@ -62,6 +62,8 @@ fn the_broker_as_it_is_shown() {
         oldest_ms: Some(1_234),
         consumers: 1,
         slots_free: 0,
+        durable: false,
+        settings: None,
         counters,
         head: Vec::new(),
     };

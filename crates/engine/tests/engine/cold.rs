@@ -243,9 +243,10 @@ fn the_limit_of_questions() {
 fn a_cold_message_can_be_cancelled() {
     let (mut desk, _) = desk_with(&["a", "b", "c", "d", "e", "f"]);
     assert_eq!(desk.say(cancel(5)), [load(5)]);
-    let mut seen = loaded(&mut desk, 5, "e");
+    assert_eq!(loaded(&mut desk, 5, "e"), [remove(7, 5, false)]);
+    let mut seen = desk.say(Input::Persisted { group: 7 });
     assert_eq!(answer(&mut seen).unwrap().message.id, id(5).to_string());
-    assert_eq!(seen, [remove(7, 5, false)]);
+    assert_eq!(seen, []);
     assert_eq!((desk.status().ready, desk.counters().cancelled), (5, 1));
     assert_eq!(answer(&mut desk.say(cancel(5))), Err(Code::NotFound));
     let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
@@ -260,9 +261,10 @@ fn a_message_can_be_cancelled_while_it_is_loaded() {
     assert_eq!(desk.say(cancel(4)), [load(4)]);
     let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
     assert_eq!(got, [sent(worker, "a"), sent(worker, "b"), sent(worker, "c"), load(4)]);
-    let mut seen = loaded(&mut desk, 4, "d");
+    assert_eq!(loaded(&mut desk, 4, "d"), [turn(worker, "low"), remove(5, 4, false)]);
+    let mut seen = desk.say(Input::Persisted { group: 5 });
     assert_eq!(answer(&mut seen).unwrap().message.state, MessageState::Ready);
-    assert_eq!(seen, [turn(worker, "low"), remove(5, 4, false)]);
+    assert_eq!(seen, []);
     assert_eq!(desk.say(Input::Loaded { serial: 4, record: None }), [], "the disk was behind");
 }
 
@@ -279,7 +281,8 @@ fn a_load_may_outlive_its_queue() {
     desk.leave(worker);
     desk.leave(client);
     assert_eq!(desk.status().queues, 1, "it is not forgotten while the store holds something of it");
-    assert!(answer(&mut loaded(&mut desk, 4, "d")).is_ok());
+    assert_eq!(loaded(&mut desk, 4, "d"), [remove(8, 4, false)]);
+    assert!(answer(&mut desk.say(Input::Persisted { group: 8 })).is_ok());
     assert_eq!(desk.status().queues, 0);
     let other = desk.client();
     assert_eq!(desk.open(other, 0, "other"), Ok(vec![]));
@@ -361,8 +364,9 @@ fn a_drain_leaves_the_disk_alone() {
     let (worker, got) = desk.joining(Slots::Limited(1), &["q"]);
     assert_eq!(got, [sent(worker, "a")]);
     assert_eq!(desk.say(Input::Drain { within_ms: 1_000 }).len(), 2);
-    assert_eq!(desk.say(cancel(2)).len(), 2);
-    assert_eq!(desk.say(cancel(3)).len(), 2);
+    assert_eq!(desk.say(cancel(2)), [remove(6, 2, false)]);
+    assert_eq!(desk.say(cancel(3)), [remove(7, 3, false)]);
+    assert_eq!(desk.say(Input::Persisted { group: 7 }).len(), 2, "both are told");
     assert_eq!(desk.status().ready, 2);
     assert_eq!(desk.ack(worker, "a"), [remove(8, 1, false), drained(0, 0, 0)]);
 }

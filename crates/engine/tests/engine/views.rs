@@ -12,12 +12,27 @@ use crate::seen::Seen;
 const ADMIN: ConnId = ConnId { index: u32::MAX - 1, generation: 1 };
 
 impl Desk {
-    /// An admin call: its answer, and what else follows from it.
+    /// An admin call: its answer, and what else follows from it. What has to be stored before the answer is.
     pub(crate) fn admin(&mut self, call: AdminCall) -> (Result<AdminAnswer, Code>, Vec<Seen>) {
+        self.admin_then(call, |group| Input::Persisted { group })
+    }
+
+    /// The same, and how the disk takes what has to be stored before the answer.
+    pub(crate) fn admin_then(
+        &mut self,
+        call: AdminCall,
+        disk: impl FnOnce(u64) -> Input,
+    ) -> (Result<AdminAnswer, Code>, Vec<Seen>) {
         let mut seen = self.say(Input::Admin { conn: ADMIN, seq: 1, call });
         let is_answer = |seen: &Seen| {
             matches!(seen, Seen::Said(Effect::Answer { conn: ADMIN, .. } | Effect::Error { conn: ADMIN, .. }))
         };
+        if !seen.iter().any(is_answer)
+            && let Some(Seen::Said(Effect::Persist { group, .. })) = seen.last()
+        {
+            let input = disk(*group);
+            seen.extend(self.say(input));
+        }
         let at = seen.iter().position(is_answer).expect("an admin call is answered");
         let answer = match seen.remove(at) {
             Seen::Said(Effect::Answer { answer, .. }) => Ok(*answer),

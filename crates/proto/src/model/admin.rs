@@ -1,9 +1,10 @@
 //! Admin calls and their answers: one map in, one map out.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Slots;
-use super::view::{BrokerView, ConsumerView, Explanation, QueueView, WorkerView};
+use super::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueSettings, QueueView, WorkerView};
 
 /// What an admin asks for. `op` names it on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,70 @@ pub enum AdminCall {
     QueueConsumers {
         /// Its name.
         queue: String,
+    },
+    /// Gives a queue settings of its own, or the usual ones.
+    #[serde(rename = "queue.set")]
+    QueueSet {
+        /// Its name.
+        queue: String,
+        /// Its own settings; nil: the usual ones. The key must be there: a misspelt one shall not undo a setting.
+        #[serde(deserialize_with = "Option::deserialize")]
+        settings: Option<QueueSettings>,
+    },
+    /// Removes messages that wait, those whose turn is next first.
+    #[serde(rename = "queue.purge")]
+    QueuePurge {
+        /// Its name.
+        queue: String,
+        /// How many at most; one call does no more than a portion.
+        limit: u32,
+    },
+    /// Dead letters of a queue in the order of their deaths, those after `after`.
+    #[serde(rename = "queue.dead.ls")]
+    DeadLs {
+        /// The queue's name.
+        queue: String,
+        /// The last id of the page before.
+        #[serde(default)]
+        after: Option<String>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// One dead letter with a piece of what it carries.
+    #[serde(rename = "queue.dead.show")]
+    DeadShow {
+        /// The queue's name.
+        queue: String,
+        /// The letter's id.
+        id: String,
+        /// Where the piece begins.
+        #[serde(default)]
+        from: u64,
+    },
+    /// Puts dead letters back into their queue, as if they had never been tried: those named, and so many of the
+    /// oldest.
+    #[serde(rename = "queue.dead.retry")]
+    DeadRetry {
+        /// The queue's name.
+        queue: String,
+        /// Ids; if one of them is no dead letter of this queue, nothing changes.
+        #[serde(default)]
+        ids: Vec<String>,
+        /// How many of the oldest at most; one call does no more than a portion.
+        #[serde(default)]
+        oldest: u32,
+    },
+    /// Removes dead letters: those named, and so many of the oldest.
+    #[serde(rename = "queue.dead.purge")]
+    DeadPurge {
+        /// The queue's name.
+        queue: String,
+        /// Ids; if one of them is no dead letter of this queue, nothing changes.
+        #[serde(default)]
+        ids: Vec<String>,
+        /// How many of the oldest at most; one call does no more than a portion.
+        #[serde(default)]
+        oldest: u32,
     },
     /// Workers in order of id, those after `after`.
     #[serde(rename = "worker.ls")]
@@ -109,7 +174,7 @@ pub enum AdminAnswer {
         /// Where the next page begins, if there is one.
         next: Option<String>,
     },
-    /// To `queue.show`.
+    /// To `queue.show`, and to `queue.set`: the queue after the change.
     #[serde(rename = "queue.show")]
     Queue {
         /// The queue.
@@ -120,6 +185,32 @@ pub enum AdminAnswer {
     Consumers {
         /// The rota, next first.
         consumers: Vec<ConsumerView>,
+    },
+    /// To `queue.dead.ls`.
+    #[serde(rename = "queue.dead.ls")]
+    DeadLetters {
+        /// The rows.
+        dead: Vec<DeadView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `queue.dead.show`.
+    #[serde(rename = "queue.dead.show")]
+    DeadLetter {
+        /// The letter.
+        dead: Box<DeadView>,
+        /// Whether what it carries begins with a header block.
+        headers: bool,
+        /// A piece of what it carries, from where it was asked for. The message says how many bytes there are in all.
+        piece: Bytes,
+    },
+    /// To `queue.purge`, `queue.dead.retry` and `queue.dead.purge`.
+    #[serde(rename = "queue.portion")]
+    Portion {
+        /// Messages this call has dealt with.
+        done: u64,
+        /// Messages of that kind which the queue has now.
+        left: u64,
     },
     /// To `worker.ls`.
     #[serde(rename = "worker.ls")]

@@ -186,6 +186,10 @@ codes! {
         "the broker's disk has no room for the message",
         "the disk is full, or holds as much as it may; refused before anything is lost",
         "let workers catch up, purge what is not needed, or give the data directory more room";
+    NoStore = 52, "no_store", exit 1,
+        "this broker keeps nothing on a disk",
+        "it holds messages in memory alone, so no queue of it can be durable",
+        "leave the queue as it is, or start the broker without --memory";
 
     // Asking about things.
     NotFound = 60, "not_found", exit 4,

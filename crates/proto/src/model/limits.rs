@@ -67,6 +67,10 @@ pub const CANCEL_GRACE_MS: u64 = 10_000;
 pub const CHECKER_MS: u64 = 1_000;
 /// Rows of one page of a listing. More: the next page.
 pub const PAGE_MAX: u32 = 1_000;
+/// Messages that one admin call removes or puts back, so that others are served in between. More: the next call.
+pub const PORTION_MAX: u32 = 1_000;
+/// Bytes of a dead letter that one admin call shows. More: the next call.
+pub const PIECE_BYTES_MAX: usize = 256 * 1024;
 /// Messages named in a queue's or worker's view. More: only counted.
 pub const VIEW_MESSAGES_MAX: usize = 20;
 /// Bytes counted for a message beside its payload.
@@ -80,6 +84,8 @@ pub const LOADS_MAX: usize = 256;
 pub const QUESTIONS_MAX: usize = 256;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of it that a listing shows. More: cut.
+pub const FAILURE_LINE_BYTES_MAX: usize = 160;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -83,6 +83,13 @@ pub struct BrokerView {
     pub counters: Counters,
 }
 
+/// What a queue may have of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueSettings {
+    /// Whether sends to it are stored on disk before they are answered; otherwise they are kept in memory alone.
+    pub durable: bool,
+}
+
 /// One queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueView {
@@ -102,6 +109,12 @@ pub struct QueueView {
     pub consumers: u64,
     /// Slots its consumers have free.
     pub slots_free: u64,
+    /// Whether a send to it outlives the broker.
+    #[serde(default)]
+    pub durable: bool,
+    /// Its own settings, if it has any.
+    #[serde(default)]
+    pub settings: Option<QueueSettings>,
     /// What happened so far.
     pub counters: Counters,
     /// The waiting messages at the head, a few of them; empty in listings.
@@ -223,6 +236,15 @@ pub struct MessageView {
     pub deadline_ms: Option<u64>,
     /// The worker that has it.
     pub worker: Option<u64>,
+}
+
+/// One dead letter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadView {
+    /// The message.
+    pub message: MessageView,
+    /// What its last failure said; the beginning of it in listings.
+    pub failure: String,
 }
 
 /// Why a message is where it is.

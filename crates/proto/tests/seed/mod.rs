@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, Explanation, MessageKind, MessageState, MessageView, QueueView, Reason,
-    WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
+    QueueView, Reason, WorkerState, WorkerView,
 };
 use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -159,7 +159,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 12 {
+        match self.choice % 18 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -171,22 +171,47 @@ impl Seed {
             8 => AdminCall::WorkerResume { worker },
             9 => AdminCall::WorkerStop { worker, now },
             10 => AdminCall::MessageExplain { id: self.text() },
-            _ => AdminCall::MessageCancel { id: self.text() },
+            11 => AdminCall::MessageCancel { id: self.text() },
+            12 => AdminCall::QueueSet { queue: self.text(), settings: self.settings() },
+            13 => AdminCall::QueuePurge { queue: self.text(), limit },
+            14 => AdminCall::DeadLs { queue: self.text(), after: some.then(|| self.text()), limit },
+            15 => AdminCall::DeadShow { queue: self.text(), id: self.text(), from: self.long },
+            16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
+            _ => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 20);
-        match self.choice % 7 {
+        match self.choice % 10 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
             3 => AdminAnswer::Consumers { consumers: vec![self.consumer(); rows] },
             4 => AdminAnswer::Workers { workers: vec![self.worker(); rows], next: some.then_some(self.long) },
             5 => AdminAnswer::Worker { worker: Box::new(self.worker()) },
+            6 => AdminAnswer::DeadLetters { dead: vec![self.dead(); rows], next: some.then(|| self.text()) },
+            7 => AdminAnswer::DeadLetter {
+                dead: Box::new(self.dead()),
+                headers: some,
+                piece: self.payload.bytes.clone(),
+            },
+            8 => AdminAnswer::Portion { done: self.long, left: self.number.into() },
             _ => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
         }
+    }
+
+    fn settings(&self) -> Option<QueueSettings> {
+        self.bits[0].then_some(QueueSettings { durable: self.bits[1] })
+    }
+
+    fn texts(&self) -> Vec<String> {
+        vec![self.text(); usize::from(self.choice % 4)]
+    }
+
+    fn dead(&self) -> DeadView {
+        DeadView { message: self.message(), failure: self.text() }
     }
 
     fn counters(&self) -> Counters {
@@ -223,6 +248,8 @@ impl Seed {
             oldest_ms: self.bits[1].then_some(self.long),
             consumers: 0,
             slots_free: 65_536,
+            durable: self.bits[2],
+            settings: self.settings(),
             counters: self.counters(),
             head: vec![self.message(); usize::from(self.choice % 3)],
         }

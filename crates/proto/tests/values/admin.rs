@@ -1,9 +1,10 @@
 //! Admin calls and answers.
 
+use bytes::Bytes;
 use turno_proto::model::Slots;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, Explanation, MessageKind, MessageState, MessageView, QueueView, Reason,
-    WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
+    QueueView, Reason, WorkerState, WorkerView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -22,6 +23,15 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
         ("call_queue_ls_after", AdminCall::QueueLs { after: Some(queue()), limit: 1_000 }),
         ("call_queue_show", AdminCall::QueueShow { queue: queue() }),
         ("call_queue_consumers", AdminCall::QueueConsumers { queue: queue() }),
+        ("call_queue_set", AdminCall::QueueSet { queue: queue(), settings: Some(QueueSettings { durable: false }) }),
+        ("call_queue_set_default", AdminCall::QueueSet { queue: queue(), settings: None }),
+        ("call_queue_purge", AdminCall::QueuePurge { queue: queue(), limit: 1_000 }),
+        ("call_dead_ls", AdminCall::DeadLs { queue: queue(), after: None, limit: 100 }),
+        ("call_dead_ls_after", AdminCall::DeadLs { queue: queue(), after: Some(id()), limit: 100 }),
+        ("call_dead_show", AdminCall::DeadShow { queue: queue(), id: id(), from: 262_144 }),
+        ("call_dead_retry", AdminCall::DeadRetry { queue: queue(), ids: vec![id(), SECOND_ID.to_owned()], oldest: 0 }),
+        ("call_dead_retry_all", AdminCall::DeadRetry { queue: queue(), ids: Vec::new(), oldest: 1_000 }),
+        ("call_dead_purge", AdminCall::DeadPurge { queue: queue(), ids: vec![id()], oldest: 0 }),
         ("call_worker_ls", AdminCall::WorkerLs { after: None, limit: 100 }),
         ("call_worker_ls_after", AdminCall::WorkerLs { after: Some(42), limit: 100 }),
         ("call_worker_show", AdminCall::WorkerShow { worker: worker() }),
@@ -48,7 +58,14 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ConsumerView { worker: 42, name: "w1".to_owned(), slots: Slots::Limited(10), used: 3, turn: 1, in_flight: 1 },
         ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: 2, in_flight: 0 },
     ];
-    let shown_queue = QueueView { head: vec![waiting()], ..queue() };
+    let settings = Some(QueueSettings { durable: true });
+    let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
+    let dead = DeadView { message: dead(), failure: "disk full".to_owned() };
+    let shown_dead = AdminAnswer::DeadLetter {
+        dead: Box::new(dead.clone()),
+        headers: false,
+        piece: Bytes::from_static(b"\x00\xffbody"),
+    };
     let shown_worker = WorkerView { state: WorkerState::Draining, holds: vec![running()], ..worker() };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
@@ -56,6 +73,10 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
         ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
         ("answer_consumers", AdminAnswer::Consumers { consumers }),
+        ("answer_dead", AdminAnswer::DeadLetters { dead: vec![dead], next: Some(SECOND_ID.to_owned()) }),
+        ("answer_dead_none", AdminAnswer::DeadLetters { dead: Vec::new(), next: None }),
+        ("answer_dead_letter", shown_dead),
+        ("answer_portion", AdminAnswer::Portion { done: 1_000, left: 70_000 }),
         ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
     ]
@@ -63,7 +84,6 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
 
 fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
-    let dead = MessageView { state: MessageState::Dead, worker: None, ..running() };
     let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
     let table = vec![
         ("answer_message_no_worker", waiting(), Reason::NoWorker),
@@ -75,7 +95,7 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),
         ("answer_message_at_worker", running(), at_worker),
         ("answer_message_stopping", stopping, Reason::Stopping { worker: 42 }),
-        ("answer_message_dead", dead, Reason::Dead { failure: "disk full".to_owned() }),
+        ("answer_message_dead", dead(), Reason::Dead { failure: "disk full".to_owned() }),
         ("answer_message_draining", waiting(), Reason::Draining),
     ];
     let answer = |message, reason| AdminAnswer::Message { explanation: Box::new(Explanation { message, reason }) };
@@ -135,6 +155,8 @@ fn queue() -> QueueView {
         oldest_ms: Some(1_200),
         consumers: 1,
         slots_free: 0,
+        durable: false,
+        settings: None,
         counters: counters(),
         head: Vec::new(),
     }
@@ -219,4 +241,8 @@ fn running() -> MessageView {
         deadline_ms: None,
         worker: Some(42),
     }
+}
+
+fn dead() -> MessageView {
+    MessageView { state: MessageState::Dead, worker: None, ..running() }
 }

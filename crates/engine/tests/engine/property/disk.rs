@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use turno_engine::{Effect, Input, Persist, Remembered, Survivor};
-use turno_proto::model::DedupKey;
+use turno_proto::model::view::QueueSettings;
+use turno_proto::model::{DedupKey, QueueName};
 
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     pub(super) kept: BTreeMap<u64, Survivor>,
+    pub(super) settings: BTreeMap<QueueName, QueueSettings>,
     pub(super) remembered: BTreeMap<DedupKey, Remembered>,
     /// The highest serial that was ever stored.
     pub(super) last_serial: u64,
@@ -34,12 +36,21 @@ impl Disk {
     fn write(&mut self, op: Persist) {
         match op {
             Persist::Put { serial, record } => {
-                assert!(serial > self.last_serial, "serials rise");
-                self.last_serial = serial;
-                self.kept.insert(serial, Survivor { serial, record, attempts: 0, failure: None });
+                match self.kept.get_mut(&serial) {
+                    // A dead letter that is put back may have lost its deadline.
+                    Some(kept) => kept.record = record,
+                    None => {
+                        assert!(serial > self.last_serial, "serials rise");
+                        self.last_serial = serial;
+                        self.kept.insert(serial, Survivor { serial, record, attempts: 0, failure: None });
+                    }
+                }
             }
             Persist::Remember(remembered) => drop(self.remembered.insert(remembered.key, remembered)),
             Persist::Forget { key } => drop(self.remembered.remove(&key)),
+            Persist::Retry { serial } => (self.kept(serial).attempts, self.kept(serial).failure) = (0, None),
+            Persist::SetQueue { queue, settings } => drop(self.settings.insert(queue, settings)),
+            Persist::UnsetQueue { queue } => drop(self.settings.remove(&queue)),
             Persist::Attempts { serial, attempts } => self.kept(serial).attempts = attempts,
             Persist::Dead { serial, attempts, failure } => {
                 (self.kept(serial).attempts, self.kept(serial).failure) = (attempts, Some(failure));

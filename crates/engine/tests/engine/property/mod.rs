@@ -58,6 +58,14 @@ enum Op {
         place: usize,
         now: bool,
     },
+    /// An admin empties a queue.
+    Purge(usize),
+    /// An admin puts a queue's dead letters back.
+    RetryDead(usize),
+    /// An admin removes a queue's dead letters.
+    PurgeDead(usize),
+    /// An admin makes a queue durable or volatile, or leaves that to the broker.
+    SetQueue(usize, Option<bool>),
     /// Time passes and the shell ticks as told.
     Pass(u64),
     /// Time passes and nobody ticks.
@@ -148,6 +156,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => place().prop_map(Op::DrainWorker),
         2 => place().prop_map(Op::ResumeWorker),
         1 => (place(), any::<bool>()).prop_map(|(place, now)| Op::StopWorker { place, now }),
+        1 => (0..QUEUES).prop_map(Op::Purge),
+        3 => (0..QUEUES).prop_map(Op::RetryDead),
+        1 => (0..QUEUES).prop_map(Op::PurgeDead),
+        1 => (0..QUEUES, any::<Option<bool>>()).prop_map(|(queue, durable)| Op::SetQueue(queue, durable)),
         8 => (0u64..3_000).prop_map(Op::Pass),
         1 => (3_000u64..40_000).prop_map(Op::Pass),
         2 => (0u64..3_000).prop_map(Op::Jump),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::Effect;
-use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Slots};
+use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots};
 
 /// How long a stopped delivery keeps its slots.
 const GRACE_MS: u64 = 10_000;
@@ -32,6 +32,8 @@ pub(super) struct Message {
     /// Set by STORED, or by the first delivery.
     pub(super) id: Option<MessageId>,
     pub(super) stored: bool,
+    /// It outlives the broker.
+    pub(super) on_disk: bool,
     /// For its caller.
     pub(super) ended: bool,
     pub(super) cancelled: bool,
@@ -63,6 +65,7 @@ impl Message {
             deadline: None,
             id: None,
             stored: false,
+            on_disk: false,
             ended: false,
             cancelled: false,
             settled: false,
@@ -164,7 +167,10 @@ impl Oracle {
                         _ => {}
                     }
                 }
-                Effect::Stored { conn, seq, id, duplicate, .. } => self.stored(now, *conn, *seq, *id, *duplicate),
+                Effect::Stored { conn, seq, id, durability, duplicate } => {
+                    self.stored(now, *conn, *seq, *id, *duplicate);
+                    self.messages.entry(*seq).and_modify(|message| message.on_disk = *durability == Durability::Disk);
+                }
                 Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
@@ -258,8 +264,11 @@ impl Oracle {
         self.held.clear();
         self.deliveries.clear();
         self.stamps.clear();
-        // The ids of what was not stored are given again.
-        self.messages.values_mut().filter(|message| !message.stored).for_each(|message| message.id = None);
+        for message in self.messages.values_mut().filter(|message| !message.on_disk) {
+            (message.id, message.stored) = (None, false);
+        }
+        let kept: BTreeSet<MessageId> = self.messages.values().filter_map(|message| message.id).collect();
+        self.known.retain(|_, (id, _)| kept.contains(id));
     }
 
     pub(super) fn used(&self, worker: ConnId) -> u32 {

@@ -67,7 +67,8 @@ impl Disk {
             // It may never have come here: refused with its message, an hour after that was sent.
             Persist::Forget { key: DedupKey(key) } => drop(self.ids.remove(&key)),
             Persist::Remove { serial, .. } => assert!(self.messages.remove(&serial).is_some(), "only what is stored"),
-            Persist::Attempts { .. } | Persist::Dead { .. } => panic!("nobody fails here"),
+            Persist::Attempts { .. } | Persist::Dead { .. } | Persist::Retry { .. } => panic!("nobody fails here"),
+            Persist::SetQueue { .. } | Persist::UnsetQueue { .. } => panic!("nobody sets anything here"),
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, ConnId, DedupId, Mono, Payload, Slots};
+use turno_proto::model::view::{MessageState, QueueSettings, Reason};
+use turno_proto::model::{Code, ConnId, DedupId, Durability, MessageId, Mono, Payload, Slots};
 
 use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer};
 use super::{Op, Options, PLACES, QUEUES, Word};
 
 const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
+const NAMES: [&str; QUEUES] = ["a", "b", "c"];
 /// The deadline of a request that names none.
 const USUAL_MS: u32 = 30_000;
 
@@ -22,6 +23,7 @@ pub(super) struct World {
     /// The latest time the engine was told.
     now: Mono,
     places: [Option<ConnId>; PLACES],
+    volatile: [bool; QUEUES],
     generations: u32,
     seqs: u32,
 }
@@ -38,6 +40,7 @@ impl World {
             clock,
             now: clock,
             places: [None; PLACES],
+            volatile: [false; QUEUES],
             generations: 0,
             seqs: 0,
         };
@@ -68,6 +71,9 @@ impl World {
         self.now = self.now.max(self.clock);
         self.engine = Engine::new(self.settings.clone(), self.now);
         self.engine.recover_dedup(self.disk.remembered.values().copied().collect());
+        for (queue, settings) in &self.disk.settings {
+            self.engine.recover_queue(queue.clone(), *settings);
+        }
         for survivor in self.disk.kept.values() {
             self.engine.recover(survivor.clone());
             self.engine.sanity_check();
@@ -115,6 +121,10 @@ impl World {
             Op::Settle { ago, word, forger } => self.settle(ago, word, forger),
             Op::Cancel(ago) => self.cancel(ago),
             Op::CancelMessage(ago) => self.cancel_message(ago),
+            Op::Purge(queue) => self.purge(queue),
+            Op::RetryDead(queue) => self.retry_dead(queue),
+            Op::PurgeDead(queue) => self.purge_dead(queue),
+            Op::SetQueue(queue, durable) => self.set_queue(queue, durable),
             Op::Request { place, options, no_reply, fail_fast } => self.request(place, &options, no_reply, fail_fast),
             Op::Read(times) => (0..times).for_each(|_| drop(self.read())),
             Op::Restart => self.restart(),
@@ -147,9 +157,9 @@ impl World {
         self.oracle.peers.insert(conn, Peer::default());
         let name = name_of(conn);
         self.step(Input::Connected { conn, name, address: String::new() });
-        for queue in 0..QUEUES {
-            let name = ["a", "b", "c"][queue].parse().expect("a good name");
-            self.control(Input::Open { conn, seq: 0, handle: queue as u32, queue: name }, Ok(()));
+        for (handle, name) in (0..).zip(NAMES) {
+            let queue = name.parse().expect("a good name");
+            self.control(Input::Open { conn, seq: 0, handle, queue }, Ok(()));
         }
     }
 
@@ -249,6 +259,10 @@ impl World {
         let first = effects.iter().find(|effect| !matches!(effect, Effect::Persist { .. }));
         let answered = matches!(first, Some(Effect::Stored { .. } | Effect::Undelivered { .. }));
         assert!(answered, "a send is answered first");
+        if let Some(Effect::Stored { durability, duplicate: false, .. }) = first {
+            let disk = self.settings.store.is_some() && !self.volatile[options.queue];
+            assert_eq!(*durability == Durability::Disk, disk, "a send is as safe as its queue makes it");
+        }
     }
 
     /// A message in words, entered into the account. Its body is its number.
@@ -347,6 +361,97 @@ impl World {
 
     fn cancelled(&mut self, seq: u32, cancelled: bool) {
         self.oracle.messages.get_mut(&seq).expect("still there").cancelled = cancelled;
+    }
+}
+
+/// An admin and a queue as a whole.
+impl World {
+    /// The sends of a queue that are in that state.
+    fn sends_in(&mut self, queue: usize, state: MessageState) -> Vec<u32> {
+        let known: Vec<(u32, MessageId)> = self
+            .oracle
+            .messages
+            .values()
+            .filter(|message| message.queue == queue && message.kind == Kind::Send && message.is_added())
+            .filter_map(|message| Some((message.seq, message.id?)))
+            .collect();
+        known.into_iter().filter(|(_, id)| self.state_of(*id) == Some(state)).map(|(seq, _)| seq).collect()
+    }
+
+    /// Only a look, so that nothing has to be checked behind it.
+    fn state_of(&mut self, id: MessageId) -> Option<MessageState> {
+        let mut effects = Vec::new();
+        let call = AdminCall::MessageExplain { id: id.to_string() };
+        self.engine.handle(self.now, Input::Admin { conn: ADMIN, seq: 0, call }, &mut effects);
+        match effects.pop() {
+            Some(Effect::Answer { answer, .. }) => match *answer {
+                AdminAnswer::Message { explanation } => Some(explanation.message.state),
+                other => panic!("{other:?} explains nothing"),
+            },
+            // Only the store has it, and so it waits. The answer comes some time.
+            Some(Effect::Load { serial }) => {
+                self.disk.loads.push_back(serial);
+                Some(MessageState::Ready)
+            }
+            _ => None,
+        }
+    }
+
+    fn purge(&mut self, queue: usize) {
+        let mut waiting = self.sends_in(queue, MessageState::Ready);
+        let asked = self.oracle.unanswered().filter(|(_, request)| request.queue == queue);
+        waiting.extend(asked.map(|(seq, _)| seq).filter(|seq| !self.oracle.held.contains_key(seq)));
+        self.gone(&waiting);
+        let call = AdminCall::QueuePurge { queue: NAMES[queue].to_owned(), limit: u32::MAX };
+        self.portion(call, waiting.len());
+    }
+
+    fn retry_dead(&mut self, queue: usize) {
+        let dead = self.sends_in(queue, MessageState::Dead);
+        let now = self.now.max(self.clock);
+        for seq in &dead {
+            let letter = self.oracle.messages.get_mut(seq).expect("found a moment ago");
+            letter.deadline = letter.deadline.filter(|deadline| *deadline > now);
+        }
+        let call = AdminCall::DeadRetry { queue: NAMES[queue].to_owned(), ids: Vec::new(), oldest: u32::MAX };
+        self.portion(call, dead.len());
+    }
+
+    fn purge_dead(&mut self, queue: usize) {
+        let dead = self.sends_in(queue, MessageState::Dead);
+        self.gone(&dead);
+        let call = AdminCall::DeadPurge { queue: NAMES[queue].to_owned(), ids: Vec::new(), oldest: u32::MAX };
+        self.portion(call, dead.len());
+    }
+
+    fn gone(&mut self, seqs: &[u32]) {
+        for seq in seqs {
+            self.oracle.messages.get_mut(seq).expect("found a moment ago").cancelled = true;
+        }
+    }
+
+    fn portion(&mut self, call: AdminCall, expected: usize) {
+        match self.admin(call) {
+            Ok(AdminAnswer::Portion { done, left }) => assert_eq!((done, left), (expected as u64, 0)),
+            Err(Code::NotFound) => assert_eq!(expected, 0, "a queue with messages is there"),
+            other => panic!("{other:?} is no portion"),
+        }
+    }
+
+    fn set_queue(&mut self, queue: usize, durable: Option<bool>) {
+        let settings = durable.map(|durable| QueueSettings { durable });
+        match self.admin(AdminCall::QueueSet { queue: NAMES[queue].to_owned(), settings }) {
+            Ok(AdminAnswer::Queue { queue: view }) => {
+                self.volatile[queue] = durable == Some(false);
+                assert_eq!(
+                    (view.settings, view.durable),
+                    (settings, self.settings.store.is_some() && !self.volatile[queue])
+                );
+            }
+            Err(Code::NoStore) => assert!(self.settings.store.is_none() && durable == Some(true)),
+            Err(Code::NotFound) => assert_eq!((durable, self.volatile[queue]), (None, false)),
+            other => panic!("{other:?} is no queue"),
+        }
     }
 }
 

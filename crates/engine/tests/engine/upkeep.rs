@@ -1,0 +1,209 @@
+//! What an admin does to a queue as a whole.
+
+use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::view::{QueueSettings, QueueView};
+use turno_proto::model::{Code, ConnId, Durability, Limits, Payload, limits};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, delivered, sent, turn, undelivered};
+
+const VOLATILE: Option<QueueSettings> = Some(QueueSettings { durable: false });
+const DURABLE: Option<QueueSettings> = Some(QueueSettings { durable: true });
+
+fn purge(limit: u32) -> AdminCall {
+    AdminCall::QueuePurge { queue: "q".to_owned(), limit }
+}
+
+fn portion(done: u64, left: u64) -> Result<AdminAnswer, Code> {
+    Ok(AdminAnswer::Portion { done, left })
+}
+
+fn set(queue: &str, settings: Option<QueueSettings>) -> AdminCall {
+    AdminCall::QueueSet { queue: queue.to_owned(), settings }
+}
+
+fn view(answer: Result<AdminAnswer, Code>) -> QueueView {
+    match answer {
+        Ok(AdminAnswer::Queue { queue }) => *queue,
+        other => panic!("{other:?} is no queue"),
+    }
+}
+
+fn desk_with_store() -> Desk {
+    Desk::with(Settings { store: Some(StoreSettings { unix_ms: 0, last_serial: 0 }), ..Settings::default() })
+}
+
+fn persist(group: u64, op: Persist) -> Seen {
+    Seen::Said(Effect::Persist { group, op })
+}
+
+fn record() -> Record {
+    Record {
+        queue: "q".parse().expect("a good name"),
+        priority: 4,
+        cost: 1,
+        retries: 9,
+        born_unix_ms: 0,
+        deadline_unix_ms: None,
+        payload: Payload::default(),
+    }
+}
+
+/// How the broker answers a send, and what it stores.
+fn send(desk: &mut Desk, client: ConnId, text: &str) -> (Option<Durability>, bool) {
+    let effects = desk.try_send(client, ask(1, "q", text));
+    let durability = effects.iter().find_map(|seen| match seen {
+        Seen::Said(Effect::Stored { durability, .. }) => Some(*durability),
+        _ => None,
+    });
+    (durability, effects.iter().any(|seen| matches!(seen, Seen::Said(Effect::Persist { .. }))))
+}
+
+/// A purge ends what waits, next first; what runs and what is dead stays, and callers hear of it.
+#[test]
+fn a_purge_removes_what_waits() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    desk.send(client, ask(1, "q", "dead"));
+    desk.fail_for_good(worker, "dead", "no");
+    assert_eq!(desk.request(client, ask(2, "q", "runs")), [turn(worker, "runs")]);
+    desk.send(client, ask(3, "q", "a"));
+    desk.request(client, ask(4, "q", "b"));
+    desk.request(client, ask(5, "q", "c").no_reply());
+    desk.send(client, ask(6, "q", "urgent").priority(9));
+    assert_eq!(desk.admin(purge(0)), (portion(0, 4), vec![]));
+    assert_eq!(desk.admin(purge(2)), (portion(2, 2), vec![]), "the urgent one, and a");
+    let [b, c] = [4, 5].map(|seq| undelivered(client, seq, Code::Cancelled));
+    assert_eq!(desk.admin(purge(u32::MAX)), (portion(2, 0), vec![b, c]));
+    let queue = desk.queue("q");
+    assert_eq!((queue.ready, queue.in_flight, queue.dead), (0, 1, 1));
+    assert_eq!(desk.counters().cancelled, 4);
+    assert_eq!(desk.admin(purge(9)), (portion(0, 0), vec![]));
+    assert_eq!(desk.look(AdminCall::QueuePurge { queue: "nowhere".to_owned(), limit: 1 }), Err(Code::NotFound));
+}
+
+/// A long backlog goes in portions, and with the last message a queue that nobody uses is forgotten.
+#[test]
+fn a_purge_comes_in_portions() {
+    let mut desk = desk_with_store();
+    let many = limits::PORTION_MAX;
+    for serial in 1..=u64::from(many) + 1 {
+        desk.engine.recover(Survivor { serial, record: record(), attempts: 0, failure: None });
+    }
+    assert_eq!(desk.admin(purge(u32::MAX)).0, portion(u64::from(many), 1));
+    assert_eq!(desk.admin(purge(u32::MAX)).0, portion(1, 0));
+    assert_eq!(desk.look(purge(1)), Err(Code::NotFound), "the queue is forgotten");
+    assert_eq!((desk.status().queues, desk.status().bytes), (0, 0));
+}
+
+/// A costly head keeps a worker; when it is purged, what comes behind it has the slots.
+#[test]
+fn a_purged_head_gives_its_worker_free() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q", "other"]), desk.client());
+    desk.send(client, ask(1, "q", "runs"));
+    desk.send(client, ask(2, "q", "costly").cost(2));
+    assert_eq!(desk.request(client, ask(3, "other", "x").no_reply()), []);
+    let (answer, seen) = desk.admin(purge(1));
+    assert_eq!((answer, seen), (portion(1, 0), vec![turn(worker, "x").of("other").one_way(), delivered(client, 3)]));
+}
+
+/// Proves I1: what a purge removes is removed from the disk before the admin hears of it.
+#[test]
+fn a_purge_reaches_the_disk() {
+    let mut desk = desk_with_store();
+    let client = desk.client();
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.try_send(client, ask(2, "q", "b"));
+    desk.say(Input::Persisted { group: 1 });
+    assert_eq!(desk.look(purge(0)), portion(0, 1), "what is being stored does not wait yet");
+    let (answer, seen) = desk.admin(purge(9));
+    let remove = |group, serial| persist(group, Persist::Remove { serial, marked: false });
+    let Some(Seen::Said(Effect::Stored { seq: 2, .. })) = seen.get(1) else { panic!("{seen:?}") };
+    assert_eq!((answer, &seen[0]), (portion(1, 0), &remove(3, 1)));
+    assert_eq!(desk.queue("q").ready, 1, "it came after the purge");
+    let refused = |group| Input::Refused { group, code: Code::OverDisk };
+    assert_eq!(desk.admin_then(purge(9), refused).0, Err(Code::OverDisk));
+}
+
+/// Sends to a volatile queue are kept in memory alone; durable is the default, and what is stored stays stored.
+#[test]
+fn a_queue_is_durable_or_volatile() {
+    let mut desk = desk_with_store();
+    let client = desk.client();
+    assert_eq!(send(&mut desk, client, "a"), (None, true));
+    desk.say(Input::Persisted { group: 1 });
+    assert!(desk.queue("q").durable && desk.queue("q").settings.is_none());
+
+    let queue = || "q".parse().expect("a good name");
+    let (answer, seen) = desk.admin(set("q", VOLATILE));
+    assert_eq!(seen, [persist(2, Persist::SetQueue { queue: queue(), settings: QueueSettings { durable: false } })]);
+    let shown = view(answer);
+    assert_eq!((shown.durable, shown.settings, shown.ready), (false, VOLATILE, 1));
+    assert_eq!(send(&mut desk, client, "b"), (Some(Durability::Memory), false));
+    assert_eq!(desk.engine.held_in_memory(), 1, "the first one is on disk all the same");
+
+    assert!(view(desk.admin(set("q", DURABLE)).0).durable);
+    assert_eq!(send(&mut desk, client, "c"), (None, true));
+    desk.say(Input::Persisted { group: 4 });
+    let (answer, seen) = desk.admin(set("q", None));
+    assert_eq!(seen, [persist(5, Persist::UnsetQueue { queue: queue() })]);
+    assert_eq!((view(answer).settings, desk.queue("q").durable), (None, true));
+    assert_eq!(desk.queue("q").ready, 3);
+}
+
+/// A setting holds once it is on disk, and not at all if it does not get there.
+#[test]
+fn a_setting_holds_once_it_is_stored() {
+    let mut desk = desk_with_store();
+    let client = desk.client();
+    desk.handle(client, "q");
+    let admin = ConnId { index: 77, generation: 1 };
+    desk.say(Input::Admin { conn: admin, seq: 1, call: set("q", VOLATILE) });
+    assert_eq!(desk.queue("q").settings, None);
+    let told = desk.say(Input::Refused { group: 1, code: Code::OverDisk });
+    assert_eq!(told, [Seen::Said(Effect::Error { conn: admin, seq: 1, code: Code::OverDisk })]);
+    assert_eq!(desk.queue("q").settings, None);
+    assert_eq!(send(&mut desk, client, "a"), (None, true));
+}
+
+/// A queue with settings of its own is there before its first message and after its last one; without them it is
+/// forgotten as every other.
+#[test]
+fn a_queue_with_settings_is_not_forgotten() {
+    let mut desk = desk_with_store();
+    assert_eq!(view(desk.admin(set("q", VOLATILE)).0).name, "q");
+    let client = desk.client();
+    assert_eq!(send(&mut desk, client, "a"), (Some(Durability::Memory), false));
+    desk.leave(client);
+    assert_eq!(desk.admin(purge(9)), (portion(1, 0), vec![]));
+    assert_eq!(desk.queue("q").settings, VOLATILE);
+    assert_eq!(view(desk.admin(set("q", None)).0).settings, None);
+    assert_eq!(desk.look(AdminCall::QueueShow { queue: "q".to_owned() }), Err(Code::NotFound));
+    assert_eq!(desk.look(set("q", None)), Err(Code::NotFound));
+}
+
+/// Settings outlive the broker as messages do.
+#[test]
+fn settings_come_back_at_the_start() {
+    let mut desk = desk_with_store();
+    desk.engine.recover_queue("q".parse().expect("a good name"), QueueSettings { durable: false });
+    desk.engine.sanity_check();
+    assert_eq!((desk.queue("q").settings, desk.queue("q").durable), (VOLATILE, false));
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
+}
+
+/// A broker without a disk can promise none: its queues are volatile, and may be told so.
+#[test]
+fn without_a_disk_no_queue_is_durable() {
+    let mut desk =
+        Desk::with(Settings { limits: Limits { queues_max: 1, ..Limits::default() }, ..Settings::default() });
+    assert_eq!(desk.look(set("q", DURABLE)), Err(Code::NoStore));
+    let (answer, seen) = desk.admin(set("q", VOLATILE));
+    assert_eq!((view(answer).durable, seen), (false, vec![]));
+    assert_eq!(desk.look(set("r", VOLATILE)), Err(Code::TooManyQueues));
+    assert_eq!(desk.look(set("a b", VOLATILE)), Err(Code::BadName));
+    assert_eq!(view(desk.look(set("q", None))).settings, None);
+}
