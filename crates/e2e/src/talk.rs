@@ -37,7 +37,7 @@ impl Peer {
     pub fn store(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> MessageId {
         let seq = self.post(body, options);
         self.hear(|frame| match frame {
-            Frame::Stored { seq: of, durability: Durability::Disk, id } if of == seq => id,
+            Frame::Stored { seq: of, durability: Durability::Disk, id, .. } if of == seq => id,
             other => panic!("expected STORED on disk: {other:?}"),
         })
     }

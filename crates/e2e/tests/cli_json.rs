@@ -31,7 +31,7 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 21] = [
+    let table: [(&[&str], &str); 25] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
@@ -40,6 +40,10 @@ fn every_leaf_prints_one_document_of_its_schema() {
         (&["queue", "ls"], "turno.queue_list/1"),
         (&["queue", "show", "waiting"], "turno.queue/1"),
         (&["queue", "consumers", "q"], "turno.consumer_list/1"),
+        (&["queue", "set", "set", "--volatile"], "turno.queue/1"),
+        (&["queue", "purge", "set", "--yes"], "turno.purged/1"),
+        (&["queue", "dead", "ls", "waiting"], "turno.dead_list/1"),
+        (&["queue", "dead", "retry", "waiting", "--all"], "turno.retried/1"),
         (&["worker", "ls"], "turno.worker_list/1"),
         (&["worker", "show", "w"], "turno.worker/1"),
         (&["worker", "resize", "w", "3"], "turno.worker/1"),
@@ -115,7 +119,7 @@ fn lists_have_a_document_a_line() {
 #[test]
 fn failures_are_one_document_of_the_error_schema() {
     let broker = Broker::start();
-    let table: [(&[&str], i32, &str); 19] = [
+    let table: [(&[&str], i32, &str); 25] = [
         (&["request", "q", "x", "--fail-fast"], 6, "no_responder"),
         (&["request", "q", "x", "--timeout", "50ms"], 124, "timed_out"),
         (&["request", "q", "x", "--timeout", "50ms", "--stream"], 124, "timed_out"),
@@ -123,6 +127,12 @@ fn failures_are_one_document_of_the_error_schema() {
         (&["send", "a b", "x"], 2, "bad_name"),
         (&["queue", "show", "none"], 4, "not_found"),
         (&["queue", "consumers", "none"], 4, "not_found"),
+        (&["queue", "set", "none", "--default"], 4, "not_found"),
+        (&["queue", "purge", "none", "--yes"], 4, "not_found"),
+        (&["queue", "dead", "ls", "none"], 4, "not_found"),
+        (&["queue", "dead", "show", "none", ID], 4, "not_found"),
+        (&["queue", "dead", "retry", "none", ID], 4, "not_found"),
+        (&["queue", "dead", "purge", "none", "--all", "--yes"], 4, "not_found"),
         (&["worker", "show", "none"], 4, "not_found"),
         (&["worker", "resize", "none", "1"], 4, "not_found"),
         (&["worker", "drain", "none"], 4, "not_found"),
@@ -237,6 +247,17 @@ fn every_published_schema_is_printed_by_some_command() {
     see(stored);
     see(broker.run(&["message", "explain", &id, "--json"]).expect(0));
     see(broker.run(&["message", "cancel", &id, "--yes", "--json"]).expect(0));
+    let mut undertaker = Peer::worker(broker.address(), "grave", Slots::Limited(1), "undertaker");
+    let sent = broker.run(&["send", "grave", "x", "-o", "name"]).expect(0).text();
+    let (delivery, ..) = undertaker.delivery();
+    undertaker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
+    wait::until("it is dead", || broker.queue("grave")["dead"] == 1);
+    for format in ["json", "jsonl"] {
+        see(broker.run(&["queue", "dead", "ls", "grave", "-o", format]).expect(0));
+    }
+    see(broker.run(&["queue", "dead", "show", "grave", sent.trim(), "--json"]).expect(0));
+    see(broker.run(&["queue", "dead", "retry", "grave", sent.trim(), "--json"]).expect(0));
+    see(broker.run(&["queue", "purge", "grave", "--yes", "--json"]).expect(0));
     seen.extend(["turno.ready/1".to_owned(), "turno.registered/1".to_owned()]);
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }

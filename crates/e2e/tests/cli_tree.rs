@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 24] = [
+const LEAVES: [(&str, &[&str], bool); 30] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -19,6 +19,12 @@ const LEAVES: [(&str, &[&str], bool); 24] = [
     ("queue ls", &[], true),
     ("queue show", &["q"], true),
     ("queue consumers", &["q"], true),
+    ("queue set", &["q", "--volatile"], true),
+    ("queue purge", &["q", "--yes"], true),
+    ("queue dead ls", &["q"], true),
+    ("queue dead show", &["q", ID], true),
+    ("queue dead retry", &["q", ID], true),
+    ("queue dead purge", &["q", "--all", "--yes"], true),
     ("worker ls", &[], true),
     ("worker show", &["w"], true),
     ("worker resize", &["w", "3"], true),
@@ -185,7 +191,9 @@ fn flags_work_before_and_after_the_command() {
 fn aliases_are_the_named_ones_and_no_others() {
     let place = Place::new();
     let help = |words: &[&str]| place.run(words.iter().chain(&["--help"])).expect(0).text();
-    let table: [(&[&str], &[&str]); 7] = [
+    let table: [(&[&str], &[&str]); 9] = [
+        (&["queue", "dead", "list"], &["queue", "dead", "ls"]),
+        (&["queue", "dead", "get"], &["queue", "dead", "show"]),
         (&["req"], &["request"]),
         (&["call"], &["request"]),
         (&["queue", "list"], &["queue", "ls"]),
@@ -206,7 +214,7 @@ fn aliases_are_the_named_ones_and_no_others() {
 #[test]
 fn a_command_alone_shows_what_there_is() {
     let place = Place::new();
-    for words in [&[][..], &["queue"], &["worker"], &["message"], &["config"], &["bench"]] {
+    for words in [&[][..], &["queue"], &["queue", "dead"], &["worker"], &["message"], &["config"], &["bench"]] {
         let run = place.run(words).expect(2);
         assert_eq!(run.text(), "", "{words:?}");
         assert!(run.stderr.contains("Commands:"), "{words:?}: {}", run.stderr);

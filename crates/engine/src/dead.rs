@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::limits::{FAILURE_LINE_BYTES_MAX, PAGE_MAX, PIECE_BYTES_MAX, PORTION_MAX};
+use turno_proto::model::limits::{FAILURE_LINE_BYTES_MAX, PAGE_MAX, PIECE_BYTES_MAX, PORTION_BYTES_MAX, PORTION_MAX};
 use turno_proto::model::view::DeadView;
 use turno_proto::model::{Code, MessageId, Mono, Payload};
 
@@ -90,11 +90,16 @@ impl Engine {
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
         let number = self.queues.find(queue).ok_or(Code::NotFound)?;
-        let chosen = self.chosen_dead(number, ids, oldest)?;
-        for index in &chosen {
-            self.put_back(*index, out);
+        let (mut done, mut rewritten) = (0, 0);
+        for index in self.chosen_dead(number, ids, oldest)? {
+            // Those named go together; with so many of the oldest it is no matter how many a call does.
+            if done >= ids.len() && rewritten > PORTION_BYTES_MAX {
+                break;
+            }
+            rewritten += self.put_back(index, out);
+            done += 1;
         }
-        Ok(self.portion(chosen.len(), number, |queue| queue.dead.len()))
+        Ok(self.portion(done, number, |queue| queue.dead.len()))
     }
 
     /// Dead letters are removed. Nothing happens if one of those named is not among them.
@@ -108,8 +113,8 @@ impl Engine {
     }
 
     /// To the end of its line, as if it had never been tried. Somebody wants it done: a deadline that has passed does
-    /// not count again, one to come still does.
-    fn put_back(&mut self, index: u32, out: &mut impl Sink) {
+    /// not count again, one to come still does. Returns the bytes that go to the disk anew for that.
+    fn put_back(&mut self, index: u32, out: &mut impl Sink) -> usize {
         let failure = self.lift(index);
         let now = self.now;
         let message = &mut self.messages[index];
@@ -118,9 +123,10 @@ impl Engine {
         message.deadline = message.deadline.filter(|deadline| *deadline > now);
         self.count(queue, |counters| &mut counters.retried);
         if durable {
-            self.store_retry(index, before);
+            self.store_retry(index, before)
         } else {
             self.wait_again(index, out);
+            0
         }
     }
 

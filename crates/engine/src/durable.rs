@@ -131,15 +131,18 @@ impl Engine {
     }
 
     /// A dead letter goes back into its queue once it is no longer written down as dead.
-    pub(crate) fn store_retry(&mut self, index: u32, before: Grave) {
+    /// Returns the bytes of its payload if they had to be written anew.
+    pub(crate) fn store_retry(&mut self, index: u32, before: Grave) -> usize {
         let message = &mut self.messages[index];
         message.flags.clear(Flags::MARKED);
-        let (serial, deadline) = (message.serial, message.deadline);
-        if deadline != before.deadline {
+        let (serial, anew) = (message.serial, message.deadline != before.deadline);
+        let rewritten = if anew { message.bytes.len() } else { 0 };
+        if anew {
             self.store_record(index);
         }
         self.durable.ops.push(Persist::Retry { serial });
         self.wait_for_disk(index, Then::Retry { index, before: Box::new(before) });
+        rewritten
     }
 
     /// An admin is answered once all that the call has changed is stored.

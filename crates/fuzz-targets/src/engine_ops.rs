@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use turno_engine::{Effect, Engine, Input, Outgoing, Policy, Settings};
 use turno_proto::model::admin::AdminCall;
+use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots};
 
 use crate::bytes::Bytes;
@@ -237,6 +238,7 @@ impl Play {
         let id = id.unwrap_or_else(|| "x".to_owned());
         let name = QUEUES[usize::from(op / 12) % QUEUES.len()].to_owned();
         let call = match op % 12 {
+            _ if op >= 192 => Self::queue_call(op, name, id, bytes.byte()),
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: (op > 100).then_some(name), limit: bytes.byte().into() },
             2 => AdminCall::QueueShow { queue: name },
@@ -251,6 +253,21 @@ impl Play {
             _ => AdminCall::MessageCancel { id },
         };
         self.step(Input::Admin { conn: ADMIN, seq: 0, call });
+    }
+
+    /// About a queue as a whole, or its dead letters.
+    fn queue_call(op: u8, queue: String, id: String, few: u8) -> AdminCall {
+        let named = few & 1 != 0;
+        let oldest = u32::from(few / 2) % 4;
+        let ids = if named { vec![id.clone()] } else { Vec::new() };
+        match op % 6 {
+            0 => AdminCall::QueuePurge { queue, limit: oldest },
+            1 => AdminCall::DeadLs { queue, after: named.then_some(id), limit: oldest },
+            2 => AdminCall::DeadShow { queue, id, from: few.into() },
+            3 => AdminCall::DeadRetry { queue, ids, oldest },
+            4 => AdminCall::DeadPurge { queue, ids, oldest },
+            _ => AdminCall::QueueSet { queue, settings: named.then_some(QueueSettings { durable: few & 2 != 0 }) },
+        }
     }
 
     fn connect(&mut self, place: usize) {

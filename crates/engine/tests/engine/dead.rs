@@ -252,6 +252,16 @@ fn a_passed_deadline_is_taken_off_the_disk() {
     assert_eq!(desk.queue("q").ready, 2);
 }
 
+/// What has to be written anew comes in portions of bytes too, but never less than one letter.
+#[test]
+fn what_is_written_anew_comes_in_portions() {
+    let large = "x".repeat(limits::PORTION_BYTES_MAX);
+    let letters: Vec<_> = (1..=4).map(|serial| (serial, large.as_str(), Some(5_000))).collect();
+    let mut desk = durable_desk(&letters);
+    assert_eq!(desk.admin(retry(&[], 9)).0, portion(2, 2));
+    assert_eq!(desk.admin(retry(&[durable_id(3), durable_id(4)], 0)).0, portion(2, 0), "those named go together");
+}
+
 /// If the disk refuses, the letter is what it was, and the admin is told.
 #[test]
 fn a_full_disk_keeps_the_letter_dead() {

@@ -69,6 +69,8 @@ pub const CHECKER_MS: u64 = 1_000;
 pub const PAGE_MAX: u32 = 1_000;
 /// Messages that one admin call removes or puts back, so that others are served in between. More: the next call.
 pub const PORTION_MAX: u32 = 1_000;
+/// Bytes of messages that one admin call writes to disk anew. More: the next call.
+pub const PORTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of a dead letter that one admin call shows. More: the next call.
 pub const PIECE_BYTES_MAX: usize = 256 * 1024;
 /// Messages named in a queue's or worker's view. More: only counted.

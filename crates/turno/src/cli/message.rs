@@ -86,7 +86,7 @@ async fn cancel(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn check(id: &str) -> Result<(), Failure> {
+pub(crate) fn check(id: &str) -> Result<(), Failure> {
     match id.parse::<MessageId>() {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::new(Code::BadUsage, format!("{id:?} is no message id"))
@@ -108,7 +108,7 @@ async fn ask(client: &Client, call: AdminCall, id: &str, invocation: &Invocation
     }
 }
 
-fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'static str, String)> {
     let clock = invocation.output.clock();
     let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
     vec![

@@ -1,7 +1,11 @@
-//! `turno queue`: what waits, and for whom.
+//! `turno queue`: what waits, and for whom; dead letters; settings of a queue.
+
+mod dead;
+mod upkeep;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
+use turno_proto::model::view::QueueView;
 use turno_proto::model::{Code, limits};
 
 use super::Invocation;
@@ -15,7 +19,7 @@ use super::size;
 use super::table;
 use super::time::short;
 
-/// Look at queues
+/// Look at queues, empty and set them
 #[derive(Args, Debug)]
 pub(crate) struct QueueArgs {
     #[command(subcommand)]
@@ -29,6 +33,9 @@ enum QueueCommand {
     #[command(visible_aliases = ["info", "get"])]
     Show(ShowArgs),
     Consumers(ConsumersArgs),
+    Set(upkeep::SetArgs),
+    Purge(upkeep::PurgeArgs),
+    Dead(dead::DeadArgs),
 }
 
 /// List queues in order of name
@@ -74,6 +81,9 @@ pub(crate) fn run(args: &QueueArgs, invocation: &Invocation) -> Result<u8, Failu
         QueueCommand::Ls(args) => connect::block_on(list(args, invocation)),
         QueueCommand::Show(args) => connect::block_on(show(&args.queue, invocation)),
         QueueCommand::Consumers(args) => connect::block_on(consumers(&args.queue, invocation)),
+        QueueCommand::Set(args) => connect::block_on(upkeep::set(args, invocation)),
+        QueueCommand::Purge(args) => connect::block_on(upkeep::purge(args, invocation)),
+        QueueCommand::Dead(args) => connect::block_on(dead::run(args, invocation)),
     }
 }
 
@@ -106,11 +116,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
 async fn show(queue: &str, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
-    let call = AdminCall::QueueShow { queue: queue.to_owned() };
-    let view = match ask(&client, call, queue, invocation).await? {
-        AdminAnswer::Queue { queue } => queue,
-        other => return Err(connect::unexpected(&other)),
-    };
+    let view = view(&client, queue, invocation).await?;
     let document = QueueDocument::new(&view, invocation.output.clock());
     invocation.output.one(&document, queue, || text(&document, invocation))?;
     if view.ready > 0 && view.consumers == 0 {
@@ -132,11 +138,19 @@ async fn consumers(queue: &str, invocation: &Invocation) -> Result<u8, Failure> 
     Ok(0)
 }
 
+/// The queue as it is now.
+async fn view(client: &Client, queue: &str, invocation: &Invocation) -> Result<QueueView, Failure> {
+    match ask(client, AdminCall::QueueShow { queue: queue.to_owned() }, queue, invocation).await? {
+        AdminAnswer::Queue { queue } => Ok(*queue),
+        other => Err(connect::unexpected(&other)),
+    }
+}
+
 async fn ask(client: &Client, call: AdminCall, queue: &str, invocation: &Invocation) -> Result<AdminAnswer, Failure> {
     let answer = connect::admin(client, call, invocation.global.timeout()).await;
     answer.map_err(|failure| match failure.code() {
         Code::NotFound => Failure::new(Code::NotFound, format!("there is no queue {queue}"))
-            .why("a queue exists once it has a message or a consumer")
+            .why("a queue exists once it has a message, a consumer or settings of its own")
             .fix("`turno queue ls` lists the queues there are"),
         _ => failure,
     })
@@ -157,10 +171,20 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
         ("oldest", oldest),
         ("consumers", format!("{}, {} slots free", row.consumers, row.slots_free)),
         ("memory", size::short(row.bytes)),
+        ("durable", told_durable(row)),
         ("so far", row.counters.told()),
     ]);
     text.push_str(&messages("next:", &document.queue.head, invocation));
     text
+}
+
+/// Whether sends to it outlive the broker, and who says so.
+fn told_durable(row: &QueueRow) -> String {
+    let durable = if row.durable { "yes" } else { "no" };
+    match row.settings {
+        Some(_) => format!("{durable}, set for this queue"),
+        None => durable.to_owned(),
+    }
 }
 
 /// A few messages below a heading; nothing if there are none.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use turno_engine::{Engine, Persist, Survivor};
+use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
-use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES};
+use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
 
 /// The key of the number that the ids of this store's messages share.
 const RUN: &[u8] = b"run";
@@ -56,7 +57,7 @@ impl Estate {
     }
 }
 
-/// Gives the engine every message that outlived the last run.
+/// Gives the engine every message and every queue's settings that outlived the last run.
 pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreError> {
     let mut marks = BTreeMap::new();
     let mut dedup = Vec::new();
@@ -71,6 +72,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
                 let Mark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
                 engine.recover(Survivor { serial, record, attempts, failure });
             }),
+            Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
             Item::Keyed { space, .. } => (space == NOTES).then_some(()),
             Item::Numbered { .. } => None,
         };
@@ -94,6 +96,11 @@ fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, Mark>) -> Optio
     Some(())
 }
 
+fn take_settings(key: &[u8], value: &[u8], engine: &mut Engine) -> Option<()> {
+    engine.recover_queue(QueueName::from_bytes(key).ok()?, record::read_settings(value)?);
+    Some(())
+}
+
 /// One operation, as the store takes it.
 pub fn write(op: &Persist, batch: &mut Batch) {
     match op {
@@ -108,6 +115,11 @@ pub fn write(op: &Persist, batch: &mut Batch) {
         Persist::Dead { serial, attempts, failure } => {
             set_mark(batch, *serial, &Mark { attempts: *attempts, failure: Some(failure.clone()) });
         }
+        Persist::Retry { serial } => batch.unset(MARKS, &record::key(*serial)),
+        Persist::SetQueue { queue, settings } => {
+            batch.set(QUEUES, queue.as_str().as_bytes(), &record::write_settings(*settings));
+        }
+        Persist::UnsetQueue { queue } => batch.unset(QUEUES, queue.as_str().as_bytes()),
         Persist::Remove { serial, marked } => {
             batch.delete(RecordNo(*serial));
             if *marked {

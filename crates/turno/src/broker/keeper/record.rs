@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use turno_engine::{Record, Remembered};
 use turno_proto::model::limits::PRIORITY_MAX;
+use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
 use turno_store::Space;
 
@@ -17,6 +18,8 @@ pub(super) const MARKS: Space = Space(2);
 pub(super) const MESSAGES: Space = Space(3);
 /// Dedup ids, by their digests.
 pub(super) const DEDUP: Space = Space(4);
+/// Settings of queues, by name.
+pub(super) const QUEUES: Space = Space(5);
 
 const HEADERS: u8 = 1;
 const DEADLINE: u8 = 2;
@@ -105,6 +108,18 @@ pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<Remembered> {
     })
 }
 
+/// One byte: 1 of a durable queue, 0 of a volatile one.
+pub(super) fn write_settings(settings: QueueSettings) -> [u8; 1] {
+    [u8::from(settings.durable)]
+}
+
+pub(super) const fn read_settings(bytes: &[u8]) -> Option<QueueSettings> {
+    match bytes {
+        [durable @ (0 | 1)] => Some(QueueSettings { durable: *durable == 1 }),
+        _ => None,
+    }
+}
+
 /// A serial as a key: rising serials are rising keys.
 pub(super) const fn key(serial: u64) -> [u8; 8] {
     serial.to_be_bytes()
@@ -166,6 +181,17 @@ mod tests {
         assert_eq!(value, *b"\0\0\0\0\0\x01\0\0\x03\0\0\0\0\0\0\0");
         assert_eq!(read_dedup(&[7; 16], &value), Some(remembered));
         assert_eq!((read_dedup(&[7; 15], &value), read_dedup(&[7; 16], &value[1..])), (None, None));
+    }
+
+    #[test]
+    fn settings_come_back_as_they_were() {
+        for (durable, bytes) in [(false, [0]), (true, [1])] {
+            assert_eq!(write_settings(QueueSettings { durable }), bytes);
+            assert_eq!(read_settings(&bytes), Some(QueueSettings { durable }));
+        }
+        for wrong in [&[][..], &[2], &[1, 0]] {
+            assert_eq!(read_settings(wrong), None, "{wrong:?}");
+        }
     }
 
     #[test]

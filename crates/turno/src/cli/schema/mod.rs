@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod broker;
 pub(crate) mod config;
+pub(crate) mod dead;
 pub(crate) mod error;
 pub(crate) mod message;
 pub(crate) mod meta;
@@ -47,6 +48,11 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<config::ConfigDocument<'_>>(),
         of::<config::SettingRow>(),
         of::<config::CheckDocument>(),
+        of::<dead::DeadDocument>(),
+        of::<dead::DeadListDocument<'_>>(),
+        of::<dead::DeadRow>(),
+        of::<dead::PurgedDocument>(),
+        of::<dead::RetriedDocument>(),
         of::<error::ErrorDocument>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),

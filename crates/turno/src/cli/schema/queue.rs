@@ -5,13 +5,26 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Slots;
-use turno_proto::model::view::{ConsumerView, QueueView};
+use turno_proto::model::view::{ConsumerView, QueueSettings, QueueView};
 
 use super::Document;
 use super::broker::CountersBody;
 use super::message::MessageBody;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{Clock, seconds, short};
+
+/// Settings of a queue's own.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettingsBody {
+    /// Whether sends to it are stored on disk before they are answered.
+    pub(crate) durable: bool,
+}
+
+impl From<QueueSettings> for SettingsBody {
+    fn from(settings: QueueSettings) -> Self {
+        Self { durable: settings.durable }
+    }
+}
 
 /// A queue.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -34,6 +47,10 @@ pub(crate) struct QueueRow {
     pub(crate) consumers: u64,
     /// Slots its consumers have free.
     pub(crate) slots_free: u64,
+    /// Whether a send to it outlives the broker.
+    pub(crate) durable: bool,
+    /// Its own settings; null if it has none.
+    pub(crate) settings: Option<SettingsBody>,
     /// What happened so far.
     pub(crate) counters: CountersBody,
 }
@@ -50,6 +67,8 @@ impl From<&QueueView> for QueueRow {
             oldest_seconds: view.oldest_ms.map(seconds),
             consumers: view.consumers,
             slots_free: view.slots_free,
+            durable: view.durable,
+            settings: view.settings.map(SettingsBody::from),
             counters: CountersBody::from(&view.counters),
         }
     }
@@ -66,12 +85,13 @@ impl Row for QueueRow {
         Column::new("in_flight", |row, _| row.in_flight.to_string()),
         Column::wide("delayed", |row, _| row.delayed.to_string()),
         Column::new("dead", |row, _| row.dead.to_string()),
-        Column::wide("bytes", |row, _| row.bytes.to_string()),
+        Column::new("bytes", |row, _| row.bytes.to_string()),
         Column::new("oldest_seconds", |row, _| {
             row.oldest_seconds.map(|age| short(Duration::from_secs_f64(age))).unwrap_or_default()
         }),
         Column::new("consumers", |row, _| row.consumers.to_string()),
         Column::new("slots_free", |row, _| row.slots_free.to_string()),
+        Column::new("durable", |row, _| if row.durable { "yes" } else { "no" }.to_owned()),
     ];
 
     fn name(&self) -> String {
