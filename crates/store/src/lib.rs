@@ -30,7 +30,7 @@ mod record;
 mod store;
 
 pub use batch::{Batch, Op, Ops};
-pub use committer::{Committer, Done, Loaded, Ticket};
+pub use committer::{Committer, Done, Hand, Loaded, Ticket, Turn};
 pub use embedded::{Embedded, FORMAT, OpenError, Recovered, Settings, Wrong, check_record};
 pub use error::{CommitError, ReadError, Retry};
 pub use mem::{Mem, MemFault, MemMedium};

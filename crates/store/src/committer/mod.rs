@@ -7,6 +7,7 @@
 //!
 //! The thread also reads records back, so that the store has one owner and needs no lock.
 
+mod hand;
 mod queue;
 mod thread;
 
@@ -20,7 +21,9 @@ use crate::limits::GATHER_BYTES;
 use crate::store::{RecordNo, Space, Store};
 
 use queue::{Gathered, Group, Queue};
-use thread::Worker;
+use thread::{Wait, Worker};
+
+pub use hand::{Hand, Turn};
 
 /// The number of a group: 1, 2, 3 …
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,17 +75,30 @@ impl Committer {
     pub fn start<S: Store + 'static>(store: S, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         let batch_bytes_max = store.capacity().batch_bytes_max;
         let queue = Arc::new(Queue::default());
-        let worker = Worker::new(store, Arc::clone(&queue), Box::new(wake));
+        let worker = Worker::new(store, Arc::clone(&queue), Wait::Asleep, Box::new(wake));
         let thread = Builder::new().name("committer".to_owned()).spawn(move || worker.run())?;
-        Ok(Self {
+        Ok(Self::new(queue, Some(thread), batch_bytes_max))
+    }
+
+    /// The same without a thread: nothing is committed until whoever has the hand says so. For simulations, in which
+    /// time is not real.
+    pub fn by_hand<S: Store>(store: S) -> (Self, Hand<S>) {
+        let batch_bytes_max = store.capacity().batch_bytes_max;
+        let queue = Arc::new(Queue::default());
+        let worker = Worker::new(store, Arc::clone(&queue), Wait::Counted(0), Box::new(|| {}));
+        (Self::new(queue, None, batch_bytes_max), Hand::new(worker))
+    }
+
+    fn new(queue: Arc<Queue>, thread: Option<JoinHandle<()>>, batch_bytes_max: usize) -> Self {
+        Self {
             queue,
-            thread: Some(thread),
+            thread,
             gathered: Gathered::default(),
             mark: Mark::default(),
             last: Ticket(0),
             batch_bytes_max,
             is_behind: false,
-        })
+        }
     }
 
     /// Where the next operations go.

@@ -15,7 +15,23 @@ pub(super) struct Worker<S> {
     epoch: Epoch,
     last: CommitNo,
     queue: Arc<Queue>,
+    wait: Wait,
     wake: Box<dyn Fn() + Send>,
+}
+
+/// How time passes between two attempts while the store is away.
+pub(super) enum Wait {
+    /// The thread sleeps.
+    Asleep,
+    /// Nobody sleeps: it is only counted how many milliseconds that would have been.
+    Counted(u64),
+}
+
+/// What was done by hand.
+pub(super) enum Work {
+    Commit,
+    Housekeeping,
+    Nothing,
 }
 
 /// Says a last word even if the store panics: a dispatcher must not wait for ever.
@@ -44,9 +60,9 @@ enum Attempt {
 }
 
 impl<S: Store> Worker<S> {
-    pub(super) fn new(store: S, queue: Arc<Queue>, wake: Box<dyn Fn() + Send>) -> Self {
+    pub(super) fn new(store: S, queue: Arc<Queue>, wait: Wait, wake: Box<dyn Fn() + Send>) -> Self {
         let epoch = store.epoch();
-        Self { store, epoch, last: CommitNo(0), queue, wake }
+        Self { store, epoch, last: CommitNo(0), queue, wait, wake }
     }
 
     pub(super) fn run(mut self) {
@@ -59,13 +75,42 @@ impl<S: Store> Worker<S> {
 
     fn work(&mut self, wake: &dyn Fn()) -> Result<(), CommitError> {
         self.last = self.store.last_commit()?;
-        let mut done = Vec::new();
-        while let Some(mut gathered) = self.next()? {
-            self.settle(&mut gathered, &mut done)?;
-            self.read(&gathered, &mut done);
-            self.queue.answer(&mut done, gathered);
+        while let Some(gathered) = self.next()? {
+            self.carry_out(gathered)?;
             wake();
         }
+        Ok(())
+    }
+
+    /// One turn of what the thread does for ever.
+    pub(super) fn turn(&mut self) -> Result<Work, CommitError> {
+        if self.last == CommitNo(0) {
+            self.last = self.store.last_commit()?;
+        }
+        if let Some(gathered) = self.queue.next() {
+            self.carry_out(gathered)?;
+            return Ok(Work::Commit);
+        }
+        Ok(if self.tidy()? { Work::Housekeeping } else { Work::Nothing })
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The milliseconds that were only counted since the last call.
+    pub(super) fn take_waited_ms(&mut self) -> u64 {
+        match &mut self.wait {
+            Wait::Asleep => 0,
+            Wait::Counted(ms) => std::mem::take(ms),
+        }
+    }
+
+    fn carry_out(&mut self, mut gathered: Gathered) -> Result<(), CommitError> {
+        let mut done = Vec::new();
+        self.settle(&mut gathered, &mut done)?;
+        self.read(&gathered, &mut done);
+        self.queue.answer(&mut done, gathered);
         Ok(())
     }
 
@@ -75,11 +120,17 @@ impl<S: Store> Worker<S> {
             if let Some(next) = self.queue.next() {
                 return Ok(Some(next));
             }
-            match self.store.compact() {
-                Ok(true) => {}
-                Ok(false) | Err(CommitError::Unavailable { retry: Retry::Later, .. }) => return Ok(self.queue.wait()),
-                Err(error) => return Err(error),
+            if !self.tidy()? {
+                return Ok(self.queue.wait());
             }
+        }
+    }
+
+    /// A piece of housekeeping. Whether there is more.
+    fn tidy(&mut self) -> Result<bool, CommitError> {
+        match self.store.compact() {
+            Err(CommitError::Unavailable { retry: Retry::Later, .. }) => Ok(false),
+            tidied => tidied,
         }
     }
 
@@ -132,7 +183,7 @@ impl<S: Store> Worker<S> {
                 Attempt::Found => is_found = true,
                 Attempt::Again { pause: false } => {}
                 Attempt::Again { pause: true } => {
-                    if !self.queue.pause(Duration::from_millis(ATTEMPT_MS)) {
+                    if !self.pause() {
                         break;
                     }
                 }
@@ -140,6 +191,17 @@ impl<S: Store> Worker<S> {
         }
         let why = "it was away for too long".to_owned();
         Err(CommitError::Unavailable { retry: Retry::Never, why })
+    }
+
+    /// Lets time pass. Whether there is any use in going on.
+    fn pause(&mut self) -> bool {
+        match &mut self.wait {
+            Wait::Asleep => self.queue.pause(Duration::from_millis(ATTEMPT_MS)),
+            Wait::Counted(ms) => {
+                *ms += ATTEMPT_MS;
+                true
+            }
+        }
     }
 
     fn attempt(&mut self, batch: &mut Batch) -> Result<Attempt, CommitError> {

@@ -102,6 +102,20 @@ impl SimDisk {
         lock(&self.0).faults.push_back((call, fault));
     }
 
+    /// Nothing goes wrong any more: no fault is left, and there is room.
+    pub fn heal(&self) {
+        let mut state = lock(&self.0);
+        state.faults.clear();
+        state.syncs_fail = false;
+        state.bytes_max = None;
+    }
+
+    /// Bytes of all files together.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        lock(&self.0).used()
+    }
+
     /// Lets every sync fail from now on, or no longer.
     pub fn fail_syncs(&self, fail: bool) {
         lock(&self.0).syncs_fail = fail;

@@ -3,10 +3,10 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use turno_store::limits::WAITING_BYTES_MAX;
+use turno_store::limits::{ATTEMPT_MS, WAITING_BYTES_MAX};
 use turno_store::{
     Batch, Capacity, CommitError, CommitNo, Committer, Done, Epoch, Item, Mem, MemFault, MemMedium, ReadError,
-    RecordNo, Retry, Space, Store, Stored, Ticket, Usage,
+    RecordNo, Retry, Space, Store, Stored, Ticket, Turn, Usage,
 };
 
 use crate::backends::{Backend, Simulated};
@@ -145,6 +145,30 @@ fn a_store_that_is_away_is_asked_again() {
     rig.committer.submit();
     rig.wait(ticket);
     assert_eq!(numbers(&mut Mem::open(&medium)), [1]);
+}
+
+/// Without a thread nothing is done before it is asked for, and waiting for a store that is away costs no time.
+#[test]
+fn by_hand_a_batch_is_committed_when_it_is_asked_for() {
+    let medium = MemMedium::new();
+    let (mut committer, mut hand) = Committer::by_hand(Mem::open(&medium));
+    let mut done = Vec::new();
+    assert_eq!(hand.turn(), Turn::Idle);
+    medium.fail_next(MemFault::Unavailable);
+    committer.batch().put(Space(1), RecordNo(7), b"message");
+    committer.submit();
+    committer.take_done(&mut done);
+    assert_eq!(done, []);
+    assert_eq!(hand.turn(), Turn::Said { waited_ms: ATTEMPT_MS });
+    committer.take_done(&mut done);
+    assert_eq!(done, [Done::Durable(Ticket(1))]);
+    medium.fail_next(MemFault::Fenced);
+    committer.batch().delete(RecordNo(7));
+    committer.submit();
+    assert_eq!(hand.turn(), Turn::Said { waited_ms: 0 });
+    done.clear();
+    committer.take_done(&mut done);
+    assert!(matches!(done[..], [Done::Fatal(CommitError::Fenced { .. })]), "{done:?}");
 }
 
 #[test]
