@@ -1,7 +1,7 @@
 //! The keeper of what outlives the broker: it writes down what the engine wants stored, and says when it is.
 //!
-//! The engine speaks of messages, the store knows bytes; `record` and [`ledger`] are between them. The simulator has
-//! a keeper of its own, with disks that fail.
+//! The engine speaks of messages, the store knows bytes; `record` and [`ledger`] are between them. The simulator lets the
+//! same keeper write to disks that fail.
 
 pub mod ledger;
 mod record;
@@ -73,11 +73,16 @@ impl Keeper {
         let news = Arc::new(Notify::new());
         let told = Arc::clone(&news);
         let committer = Committer::start(store, move || told.notify_one())?;
-        Ok(Self { committer, group: None, done: Vec::new(), news })
+        Ok(Self { news, ..Self::by_hand(committer) })
+    }
+
+    /// A keeper that nobody wakes: whoever lets the committer work looks for its answers as well.
+    pub fn by_hand(committer: Committer) -> Self {
+        Self { committer, group: None, done: Vec::new(), news: Arc::default() }
     }
 
     /// What the engine is to hear, in order; or why the broker must stop.
-    pub(super) fn take(&mut self) -> Result<Vec<Input>, StoreError> {
+    pub fn take(&mut self) -> Result<Vec<Input>, StoreError> {
         self.committer.take_done(&mut self.done);
         self.done.drain(..).filter_map(|done| input_of(done).transpose()).collect()
     }
