@@ -23,8 +23,9 @@ impl World {
         self.stormy = false;
         self.trace.note(self.now, "calm", self.steps, 0);
         for broker in 0..self.brokers.len() {
+            self.disk_heals(broker);
             if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
-                self.stop_broker(broker);
+                self.end_broker(broker);
             }
             self.start_broker(broker);
         }
@@ -62,7 +63,11 @@ impl World {
             let Some(board) = &broker.board else { panic!("I21: a broker did not come back") };
             let status = board.engine().status();
             let run = board.engine().run();
-            self.oracle.judge_sends(run, status.dead);
+            self.oracle.judge_sends(self.now, run, status.dead);
+            if let Some(shelf) = &broker.shelf {
+                let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
+                self.oracle.letters.judge(self.now, broker.run, &truth, status.dead);
+            }
         }
     }
 
@@ -70,7 +75,8 @@ impl World {
         let brokers_quiet = self.brokers.iter().all(|broker| {
             broker.board.as_ref().is_some_and(|board| {
                 let status = board.engine().status();
-                status.ready == 0 && status.in_flight == 0
+                let kept = broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy);
+                status.ready == 0 && status.in_flight == 0 && kept
             })
         });
         brokers_quiet

@@ -56,12 +56,14 @@ impl Client {
         ask.dedup_id = DedupId::new(&number.to_be_bytes()).ok().filter(|_| named);
         ask.cost = rng.once_in(6).then(|| u16::try_from(rng.range(1, 5)).expect("small"));
         let ticket = Ticket(*number);
-        // A send without a deadline of its own: its caller waits for STORED as long as for a reply.
+        // A caller waits for STORED as long as for a reply. How long the message is worth delivering is another time.
         let waits_ms = if send { 30_000 } else { timeout_ms };
-        let question = Question { client: me, send, timeout_ms: waits_ms, retries, resend, named, priority };
+        let worth_ms = (send && rng.once_in(5)).then_some(timeout_ms);
+        let question = Question { client: me, send, timeout_ms: waits_ms, worth_ms, retries, resend, named, priority };
         oracle.asks(now, *number, question);
         self.open.push(*number);
         if send {
+            ask.timeout_ms = worth_ms.map(|ms| u32::try_from(ms).expect("small"));
             core.send(now, ticket, ask);
         } else {
             ask.timeout_ms = Some(u32::try_from(timeout_ms).expect("small"));
@@ -118,9 +120,9 @@ impl Client {
             Event::Reply { ticket, more: true, payload } | Event::Progress { ticket, payload } => {
                 assert_eq!(body::number(&payload.bytes), Some(ticket.0), "I12: a piece of another's answer");
             }
-            Event::Stored { ticket, id, .. } => {
+            Event::Stored { ticket, id, durability, .. } => {
                 self.ended(*ticket);
-                oracle.stored(now, me, ticket.0, *id);
+                oracle.stored(now, me, ticket.0, *id, *durability);
             }
             Event::Delivered { ticket } => {
                 self.ended(*ticket);

@@ -1,13 +1,16 @@
 //! Many clients, workers and brokers on one seeded clock, in bad weather.
 //!
 //! Everything that decides is the real thing: the engine, the switchboard with its codec and sessions, the core of
-//! the client. Only sockets, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
+//! the client, the store with its committer. Only sockets, disks, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
 //! calm in which everything must come to its end. An oracle beside the system knows what was asked and complains
 //! at the first thing that cannot be. The same seed always gives the same run.
 
 mod body;
 mod calm;
 mod client;
+mod disk;
+mod keeping;
+mod letters;
 mod net;
 mod oracle;
 mod pump;

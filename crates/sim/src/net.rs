@@ -37,6 +37,8 @@ struct Lane {
 pub(crate) struct Wire {
     pub(crate) peer: usize,
     pub(crate) broker: usize,
+    /// Which of the broker's lives it belongs to.
+    pub(crate) life: u64,
     /// The broker's name for it, once accepted.
     pub(crate) conn: Option<ConnId>,
     to_broker: Lane,
@@ -47,9 +49,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(peer: usize, broker: usize, rng: &mut Rng) -> Self {
+    pub(crate) fn new(peer: usize, broker: usize, life: u64, rng: &mut Rng) -> Self {
         let window = usize::try_from(rng.range(WINDOW_MIN, WINDOW_MAX)).expect("small");
-        Self { peer, broker, conn: None, to_broker: Lane::default(), to_peer: Lane::default(), window, cut: false }
+        let (to_broker, to_peer) = (Lane::default(), Lane::default());
+        Self { peer, broker, life, conn: None, to_broker, to_peer, window, cut: false }
     }
 
     const fn lane(&mut self, way: Way) -> &mut Lane {

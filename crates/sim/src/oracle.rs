@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::{Code, Delivery, MessageId, Mono};
+use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
+
+use crate::letters::{Handing, Letters, is_durable};
 
 /// Deadlines travel in whole milliseconds.
 const CLOCK_GRAIN_MS: u64 = 1;
@@ -17,6 +19,7 @@ struct Asked {
     client: usize,
     at: Mono,
     timeout_ms: u64,
+    worth_ms: Option<u64>,
     send: bool,
     retries: u64,
     resend: bool,
@@ -25,12 +28,8 @@ struct Asked {
     ended: bool,
     /// Who asked it has crashed since.
     forgotten: bool,
-    /// Times it was handed to a worker.
-    handed: u64,
-    /// The numbers they came with.
-    attempts: BTreeSet<u16>,
-    /// A worker did it and said so.
-    done: bool,
+    /// The ids under which workers got it.
+    ids: BTreeSet<MessageId>,
     /// Where it was stored, for a send.
     stored: Option<MessageId>,
     /// The message that it is, by the run of the broker that has it.
@@ -54,6 +53,9 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct First {
     run: u64,
+    life: u64,
+    /// What is stored first takes its place later than what is not.
+    durable: bool,
     queue: usize,
     priority: u8,
     stamp: u32,
@@ -66,6 +68,8 @@ pub(crate) struct Question {
     pub(crate) client: usize,
     pub(crate) send: bool,
     pub(crate) timeout_ms: u64,
+    /// How long a send is worth delivering.
+    pub(crate) worth_ms: Option<u64>,
     pub(crate) retries: u64,
     pub(crate) resend: bool,
     /// It has a dedup id.
@@ -73,9 +77,21 @@ pub(crate) struct Question {
     pub(crate) priority: u8,
 }
 
+/// A delivery, as the worker saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) queue: usize,
+    pub(crate) id: MessageId,
+    /// The life of the broker that it came from.
+    pub(crate) life: u64,
+    pub(crate) delivery: Delivery,
+    pub(crate) attempt: u16,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     asked: BTreeMap<u64, Asked>,
+    pub(crate) letters: Letters,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
@@ -83,11 +99,12 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
-        let Question { client, send, timeout_ms, retries, resend, named, priority } = question;
+        let Question { client, send, timeout_ms, worth_ms, retries, resend, named, priority } = question;
         let asked = Asked {
             client,
             at: now,
             timeout_ms,
+            worth_ms,
             send,
             retries,
             resend,
@@ -95,9 +112,7 @@ impl Oracle {
             priority,
             ended: false,
             forgotten: false,
-            handed: 0,
-            attempts: BTreeSet::new(),
-            done: false,
+            ids: BTreeSet::new(),
             stored: None,
             known_as: BTreeMap::new(),
         };
@@ -105,35 +120,20 @@ impl Oracle {
     }
 
     /// A worker got a message (I4, I6, I15).
-    pub(crate) fn handed(
-        &mut self,
-        number: Option<u64>,
-        queue: usize,
-        id: MessageId,
-        delivery: Delivery,
-        attempt: u16,
-    ) {
+    pub(crate) fn handed(&mut self, number: Option<u64>, seen: Seen) {
+        let Seen { queue, id, life, delivery, attempt } = seen;
         let number = number.expect("I4: a worker got a body that nobody sent");
         let asked = self.asked.get_mut(&number).expect("I4: a worker got a message that nobody sent");
-        asked.handed += 1;
+        let Asked { retries, priority, .. } = *asked;
+        assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
+        self.letters.handed(number, Handing { id, life, attempt, retries });
         asked.is(number, id);
-        assert!(u64::from(attempt) <= asked.retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
-        if !asked.may_come_again() {
-            let most = asked.retries + 1;
-            assert!(asked.handed <= most, "I15: {number} was handed out {} times, {most} allowed", asked.handed);
-            // In any order: an attempt may be on its way when the next one arrives.
-            assert!(asked.attempts.insert(attempt), "I2: {number} comes as attempt {attempt} twice");
-        }
-        if attempt == 1 && !asked.may_come_again() {
-            let priority = asked.priority;
-            self.firsts.push(First { run: id.run(), queue, priority, stamp: delivery.stamp, serial: id.serial() });
-        }
-    }
-
-    /// A worker did it and told the broker.
-    pub(crate) fn done(&mut self, number: u64) {
-        if let Some(asked) = self.asked.get_mut(&number) {
-            asked.done = true;
+        asked.ids.insert(id);
+        let once = !asked.may_come_again();
+        assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
+        if attempt == 1 && once {
+            let (run, serial, durable) = (id.run(), id.serial(), is_durable(id));
+            self.firsts.push(First { run, life, durable, queue, priority, stamp: delivery.stamp, serial });
         }
     }
 
@@ -141,7 +141,7 @@ impl Oracle {
     pub(crate) fn replied(&mut self, now: Mono, client: usize, number: u64, right: bool) {
         assert!(right, "I12: {number} got an answer that is not its own");
         let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
-        assert!(asked.handed > 0, "I12: {number} was answered though no worker had it");
+        assert!(!asked.ids.is_empty(), "I12: {number} was answered though no worker had it");
         assert!(!asked.send, "I12: a send was answered");
         self.answered += 1;
         self.ends(now, client, number);
@@ -154,10 +154,13 @@ impl Oracle {
         assert!(own, "I12: the answer to {number} goes to another than asked it");
     }
 
-    pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId) {
+    pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId, durability: Durability) {
         let asked = self.asked.get_mut(&number).expect("only what was sent is stored");
         asked.stored = Some(id);
         asked.is(number, id);
+        if durability == Durability::Disk {
+            self.letters.told(number, id, asked.worth_ms.map(|ms| asked.at.plus_millis(ms)));
+        }
         self.answered += 1;
         self.ends(now, client, number);
     }
@@ -167,7 +170,8 @@ impl Oracle {
         if code == Some(Code::TimedOut)
             && let Some(asked) = self.asked.get(&number)
         {
-            let left_ms = asked.at.plus_millis(asked.timeout_ms).millis_left(now);
+            let timeout_ms = asked.worth_ms.unwrap_or(asked.timeout_ms);
+            let left_ms = asked.at.plus_millis(timeout_ms).millis_left(now);
             // A request that has waited for half of its time and would be late is not handed out.
             let most_ms = if asked.send { 0 } else { asked.timeout_ms / 2 };
             assert!(left_ms <= most_ms + CLOCK_GRAIN_MS, "I13: {number} timed out {left_ms} ms before its deadline");
@@ -201,16 +205,19 @@ impl Oracle {
         self.firsts.sort_unstable();
         for pair in self.firsts.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            if (a.run, a.queue, a.priority) == (b.run, b.queue, b.priority) {
+            let turn = |first: First| (first.run, first.life, first.durable, first.queue, first.priority);
+            if turn(a) == turn(b) {
                 assert!(a.serial < b.serial, "I5: {b:?} went out after {a:?} though it came before");
             }
         }
     }
 
     /// A send that this run of a broker stored and still had time for was done, or is a dead letter (I3).
-    pub(crate) fn judge_sends(&self, run: u64, dead: u64) {
+    pub(crate) fn judge_sends(&self, now: Mono, run: u64, dead: u64) {
         let stored = self.asked.values().filter(|asked| asked.stored.is_some_and(|id| id.run() == run));
-        let undone = stored.filter(|asked| asked.send && !asked.done).count() as u64;
+        let in_time = |asked: &&Asked| asked.worth_ms.is_none_or(|ms| asked.at.plus_millis(ms) > now);
+        let done = |asked: &Asked| asked.stored.is_some_and(|id| self.letters.is_done(id));
+        let undone = stored.filter(in_time).filter(|asked| !done(asked)).count() as u64;
         assert!(undone <= dead, "I3: {undone} stored messages were never done, only {dead} are dead letters");
     }
 }

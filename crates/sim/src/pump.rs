@@ -30,7 +30,7 @@ impl World {
             }
             return self.pump_peer(index);
         };
-        self.wires.push(Wire::new(index, broker, &mut self.rng));
+        self.wires.push(Wire::new(index, broker, self.brokers[broker].run, &mut self.rng));
         self.wires[wire].conn = Some(conn);
         self.brokers[broker].wires.insert(conn, wire);
         let peer = &mut self.peers[index];
@@ -140,7 +140,8 @@ impl World {
             }
             (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
                 let bytes = self.wires[wire].read(Way::ToPeer);
-                rogue.hear(&bytes, &mut self.oracle, &mut self.rng);
+                let life = self.wires[wire].life;
+                rogue.hear(&bytes, life, &mut self.oracle, &mut self.rng);
             }
             _ => return,
         }
@@ -281,9 +282,10 @@ impl World {
             Event::Deliver(handed) => {
                 self.trace.note(now, "handed", index as u64, handed.id.serial());
                 let peer = &mut self.peers[index];
+                let wire = peer.wire.expect("I4: work comes over a connection");
                 if let Actor::Worker(worker) = &mut peer.actor {
-                    let queues = &self.queues;
-                    let done = worker.take(now, handed, queues, &mut self.oracle, &mut self.rng);
+                    let (queues, broker_life) = (&self.queues, self.wires[wire].life);
+                    let done = worker.take(now, handed, broker_life, queues, &mut self.oracle, &mut self.rng);
                     let held = handed.held;
                     if let Some(at) = done {
                         self.at(at, Happening::Finish { peer: index, life, held });
@@ -305,6 +307,7 @@ impl World {
     /// must agree.
     pub(crate) fn pump_broker(&mut self, index: usize) {
         let now = self.now;
+        self.keep(index);
         let Some(board) = &mut self.brokers[index].board else { return };
         let dirty = board.take_dirty();
         let mut unread = Vec::new();

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use turno_proto::model::{Delivery, Slots};
-use turno_proto::native::{Connect, Frame, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use crate::body;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, Seen};
 use crate::rng::Rng;
 
 /// What a rogue is up to.
@@ -79,14 +79,15 @@ impl Rogue {
     }
 
     /// Reads what came and answers in its own way.
-    pub(crate) fn hear(&mut self, bytes: &[u8], oracle: &mut Oracle, rng: &mut Rng) {
+    pub(crate) fn hear(&mut self, bytes: &[u8], life: u64, oracle: &mut Oracle, rng: &mut Rng) {
         self.inbox.extend_from_slice(bytes);
         let mut used = 0;
         while let Ok(Some(piece)) = split(&self.inbox[used..], usize::MAX) {
             used += piece.used;
             if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
                 let number = body::number(deliver.raw.bytes);
-                oracle.handed(number, self.queue, deliver.id, deliver.delivery, deliver.attempt);
+                let Deliver { id, delivery, attempt, .. } = deliver;
+                oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
                 let number = number.unwrap_or(0);
                 self.own.insert(deliver.delivery);
                 if rng.once_in(4) {
@@ -96,7 +97,7 @@ impl Rogue {
                     // Never: the broker must do without.
                     continue;
                 }
-                oracle.done(number);
+                oracle.letters.done(deliver.id);
                 let answer = body::answer(number);
                 settle(deliver.delivery, deliver.wants_reply, &answer, &mut self.out);
                 if rng.once_in(2) {

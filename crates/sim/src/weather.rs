@@ -13,13 +13,14 @@ impl World {
         }
         let next = self.now.plus_millis(self.rng.range(50, 900));
         self.at(next, Happening::Weather);
-        match self.rng.range(0, 12) {
+        match self.rng.range(0, 14) {
             0..=2 => self.cut_a_wire(),
             3 => self.open_a_hole(),
             4..=5 => self.crash_a_peer(),
             6 => self.put_a_peer_to_sleep(),
             7 => self.kill_a_broker(),
             8 => self.drain_a_broker(),
+            9..=10 => self.harm_a_disk(),
             _ => {}
         }
     }
@@ -99,20 +100,23 @@ impl World {
 
     fn kill_a_broker(&mut self) {
         let index = self.rng.index(self.brokers.len());
-        self.stop_broker(index);
+        self.kill_broker(index);
     }
 
-    pub(crate) fn stop_broker(&mut self, index: usize) {
-        let broker = &mut self.brokers[index];
-        if broker.board.take().is_none() {
-            return;
+    /// Something is about to go wrong with a broker's store; after a while nothing is.
+    fn harm_a_disk(&mut self) {
+        let (now, index) = (self.now, self.rng.index(self.brokers.len()));
+        let Some(shelf) = &mut self.brokers[index].shelf else { return };
+        let kind = shelf.fail_soon(&mut self.rng);
+        self.trace.note(now, "harm", index as u64, kind);
+        let until = now.plus_millis(self.rng.range(200, 3_000));
+        self.at(until, Happening::DiskHeals { broker: index });
+    }
+
+    pub(crate) fn disk_heals(&mut self, index: usize) {
+        if let Some(shelf) = &mut self.brokers[index].shelf {
+            shelf.heal();
         }
-        self.trace.note(self.now, "broker dies", index as u64, broker.run);
-        for wire in std::mem::take(&mut broker.wires).into_values() {
-            self.close(wire, Way::ToPeer);
-        }
-        let back = self.now.plus_millis(self.rng.range(1, 2_500));
-        self.at(back, Happening::BrokerStarts { broker: index });
     }
 
     /// An orderly end; the broker is restarted once a later turn of the weather finds it drained.
@@ -121,7 +125,7 @@ impl World {
         let within_ms = self.rng.range(100, 3_000);
         let Some(board) = &mut self.brokers[index].board else { return };
         if board.drained().is_some() {
-            return self.stop_broker(index);
+            return self.end_broker(index);
         }
         self.trace.note(now, "drain", index as u64, within_ms);
         board.handle(now, Input::Drain { within_ms });

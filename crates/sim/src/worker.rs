@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use turno_client::core::{Core, Event, Handed, Held, Settlement};
-use turno_proto::model::{Mono, Payload, QueueName};
+use turno_proto::model::{MessageId, Mono, Payload, QueueName};
 
 use crate::body;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, Seen};
 use crate::rng::Rng;
 
 /// What a worker will do with a delivery.
@@ -24,6 +24,7 @@ enum Manner {
 
 #[derive(Clone, Copy, Debug)]
 struct Job {
+    id: MessageId,
     number: u64,
     cost: u32,
     manner: Manner,
@@ -51,6 +52,7 @@ impl Worker {
         &mut self,
         now: Mono,
         handed: &Handed,
+        life: u64,
         queues: &[QueueName],
         oracle: &mut Oracle,
         rng: &mut Rng,
@@ -58,7 +60,10 @@ impl Worker {
         self.taken += 1;
         let number = body::number(&handed.payload.bytes);
         let queue = queues.iter().position(|queue| *queue == handed.queue).expect("I4: work from a queue it consumes");
-        oracle.handed(number, queue, handed.id, handed.held.delivery(), handed.attempt);
+        oracle.handed(
+            number,
+            Seen { queue, id: handed.id, life, delivery: handed.held.delivery(), attempt: handed.attempt },
+        );
         assert!(handed.deadline_ms != Some(0), "I4: handed out after its deadline");
         let manner = match rng.range(0, if self.good { 6 } else { 12 }) {
             0 => Manner::Stream,
@@ -67,8 +72,8 @@ impl Worker {
             8 if rng.once_in(3) => Manner::Never,
             _ => Manner::Answer,
         };
-        let job =
-            Job { number: number.unwrap_or(0), cost: u32::from(handed.cost), manner, wants_reply: handed.wants_reply };
+        let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost));
+        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply };
         assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");
         let held: u32 = self.jobs.values().map(|job| job.cost).sum();
         assert!(held <= self.slots || self.overdue, "I9: {held} of {} slots in use", self.slots);
@@ -98,7 +103,7 @@ impl Worker {
         };
         let done = !matches!(settlement, Settlement::Fail { .. });
         if core.settle(held, settlement) && done {
-            oracle.done(job.number);
+            oracle.letters.done(job.id);
         }
     }
 

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use turno::broker::Switchboard;
 use turno_client::Address;
 use turno_client::core::{Core, Held, Registration, Settings};
-use turno_engine::Settings as EngineSettings;
-use turno_proto::model::{ConnId, Limits, Mono, QueueName, Slots, limits};
-use turno_proto::native::{Config, VERSION};
+use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::client::Client;
+use crate::disk::Shelf;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
@@ -21,17 +20,60 @@ use crate::worker::Worker;
 /// Something that will happen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
-    Arrive { wire: usize, way: Way, piece: Vec<u8> },
-    Closed { wire: usize, way: Way },
-    Dialled { peer: usize, life: u64, broker: usize },
-    PeerWakes { peer: usize },
-    BrokerWakes { broker: usize, run: u64 },
-    Sweep { broker: usize, run: u64 },
-    Act { peer: usize, life: u64 },
-    Finish { peer: usize, life: u64, held: Held },
+    Arrive {
+        wire: usize,
+        way: Way,
+        piece: Vec<u8>,
+    },
+    Closed {
+        wire: usize,
+        way: Way,
+    },
+    Dialled {
+        peer: usize,
+        life: u64,
+        broker: usize,
+    },
+    PeerWakes {
+        peer: usize,
+    },
+    BrokerWakes {
+        broker: usize,
+        run: u64,
+    },
+    Sweep {
+        broker: usize,
+        run: u64,
+    },
+    Act {
+        peer: usize,
+        life: u64,
+    },
+    Finish {
+        peer: usize,
+        life: u64,
+        held: Held,
+    },
     Weather,
-    BrokerStarts { broker: usize },
-    PeerStarts { peer: usize, life: u64 },
+    BrokerStarts {
+        broker: usize,
+    },
+    BrokerDies {
+        broker: usize,
+        run: u64,
+    },
+    /// The committer is done with what it was given.
+    Kept {
+        broker: usize,
+        run: u64,
+    },
+    DiskHeals {
+        broker: usize,
+    },
+    PeerStarts {
+        peer: usize,
+        life: u64,
+    },
 }
 
 /// What a peer is.
@@ -65,6 +107,8 @@ pub(crate) struct Broker {
     /// `None` while it is down.
     pub(crate) board: Option<Switchboard>,
     pub(crate) run: u64,
+    /// What outlives it; `None` if nothing does.
+    pub(crate) shelf: Option<Shelf>,
     pub(crate) wires: BTreeMap<ConnId, usize>,
     pub(crate) wakes: Option<Mono>,
     /// When a drain under way must be over.
@@ -117,7 +161,9 @@ impl World {
             blind: false,
         };
         for broker in 0..world.rng.index(2) + 1 {
-            world.brokers.push(Broker { board: None, run: 0, wires: BTreeMap::new(), wakes: None, drains_until: None });
+            let shelf = Shelf::some(&mut world.rng);
+            let wires = BTreeMap::new();
+            world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
             world.start_broker(broker);
         }
         for _ in 0..world.rng.range(1, 4) {
@@ -163,6 +209,9 @@ impl World {
             Happening::Finish { peer, life, held } => self.finish(peer, life, held),
             Happening::Weather => self.weather(),
             Happening::BrokerStarts { broker } => self.start_broker(broker),
+            Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),
+            Happening::Kept { broker, run } => self.kept(broker, run),
+            Happening::DiskHeals { broker } => self.disk_heals(broker),
             Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
             Happening::PeerStarts { .. } => {}
         }
@@ -236,35 +285,6 @@ impl World {
             let life = self.peers[index].life;
             self.at(at, Happening::Act { peer: index, life });
         }
-    }
-
-    pub(crate) fn start_broker(&mut self, index: usize) {
-        let broker = &mut self.brokers[index];
-        if broker.board.is_some() {
-            return;
-        }
-        broker.run += 1;
-        let run = broker.run;
-        let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
-        // Odd brokers have crews from two queues on, even ones only beyond eight.
-        let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
-        let ids = (index as u64) << 32 | run;
-        let settings = EngineSettings { run: ids, limits, own_rotas_max, ..EngineSettings::default() };
-        let config = Config {
-            version: VERSION,
-            broker: format!("broker-{index}"),
-            program: String::new(),
-            heartbeat_ms: 1_000,
-            liveness: limits::LIVENESS,
-            frame_bytes_max: settings.limits.frame_bytes_max as u64,
-            request_deadline_ms: settings.limits.request_deadline_ms,
-            brokers: Vec::new(),
-        };
-        broker.board = Some(Switchboard::new(self.now, settings, config));
-        broker.wakes = None;
-        broker.drains_until = None;
-        self.trace.note(self.now, "broker starts", index as u64, run);
-        self.at(self.now.plus_millis(100), Happening::Sweep { broker: index, run });
     }
 }
 

@@ -4,7 +4,7 @@ use turno_sim::{How, run};
 
 const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
 
-/// Proves I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21 for these seeds: the oracle complains about none of them.
+/// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21 for these seeds: the oracle complains about none of them.
 #[test]
 fn some_seeds_in_bad_weather() {
     let mut answered = 0;

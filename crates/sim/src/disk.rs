@@ -1,0 +1,206 @@
+//! What outlives a broker: a disk of its own, or a store elsewhere, with everything that can go wrong with either.
+//!
+//! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
+//! synced, and of the rest what chance wants.
+
+use turno::broker::keeper::Keeper;
+use turno::broker::keeper::ledger::{Estate, StoreError, recover};
+use turno_engine::{Engine, Settings as EngineSettings, StoreSettings};
+use turno_proto::model::Mono;
+use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
+use turno_store::{Committer, Embedded, Hand, Item, Mem, MemFault, MemMedium, Settings, Space, Store, Turn};
+
+use crate::letters::Truth;
+use crate::rng::Rng;
+
+/// Where messages and marks are, as `docs/storage.md` says. Read here without the broker's help.
+const MARKS: Space = Space(2);
+const MESSAGES: Space = Space(3);
+/// A mark is two bytes of attempts; that of a dead letter goes on.
+const ATTEMPTS_BYTES: usize = 2;
+
+#[derive(Debug)]
+enum Medium {
+    Disk(SimDisk),
+    Elsewhere(MemMedium),
+}
+
+/// Does the committer's work, turn by turn.
+#[derive(Debug)]
+enum Worker {
+    Disk(Box<Hand<Embedded<SimDisk>>>),
+    Elsewhere(Hand<Mem>),
+}
+
+/// One broker's store.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    medium: Medium,
+    settings: Settings,
+    worker: Option<Worker>,
+    /// A turn of the worker is under way: nobody has heard what came of it.
+    pub(crate) busy: bool,
+    /// Changes of the disk when that turn began.
+    before: usize,
+    /// Something was told to go wrong.
+    pub(crate) is_faulty: bool,
+}
+
+impl Shelf {
+    /// Most brokers have a disk, some a store elsewhere, some nothing.
+    pub(crate) fn some(rng: &mut Rng) -> Option<Self> {
+        let medium = match rng.range(0, 8) {
+            0..=1 => return None,
+            2..=3 => Medium::Elsewhere(MemMedium::new()),
+            _ => Medium::Disk(SimDisk::new()),
+        };
+        // Small ones, so that segments end and are cleaned; into the smallest not every message fits.
+        let segment_bytes = [4 * 1024, 16 * 1024, 16 * 1024, 64 * 1024][rng.index(4)];
+        let settings = Settings { segment_bytes, prewrite_bytes: segment_bytes / 4, salt: rng.next() };
+        Some(Self { medium, settings, worker: None, busy: false, before: 0, is_faulty: false })
+    }
+
+    /// Opens the store and gives the broker what it had.
+    pub(crate) fn open(&mut self, now: Mono, settings: EngineSettings) -> Result<(Engine, Keeper, Truth), StoreError> {
+        self.before = self.changes();
+        let (engine, committer, truth);
+        match &self.medium {
+            Medium::Disk(disk) => {
+                let (store, _) = Embedded::open(disk.clone(), self.settings)?;
+                let hand;
+                (engine, committer, hand, truth) = begin(store, now, settings)?;
+                self.worker = Some(Worker::Disk(Box::new(hand)));
+            }
+            Medium::Elsewhere(medium) => {
+                let hand;
+                (engine, committer, hand, truth) = begin(Mem::open(medium), now, settings)?;
+                self.worker = Some(Worker::Elsewhere(hand));
+            }
+        }
+        Ok((engine, Keeper::by_hand(committer), truth))
+    }
+
+    fn changes(&self) -> usize {
+        match &self.medium {
+            Medium::Disk(disk) => disk.changes(),
+            Medium::Elsewhere(_) => 0,
+        }
+    }
+
+    /// The committer commits what gathered, or tidies up.
+    pub(crate) fn turn(&mut self) -> Turn {
+        self.before = self.changes();
+        let turn = match &mut self.worker {
+            Some(Worker::Disk(hand)) => hand.turn(),
+            Some(Worker::Elsewhere(hand)) => hand.turn(),
+            None => Turn::Idle,
+        };
+        self.busy = turn != Turn::Idle;
+        turn
+    }
+
+    /// The broker dies, alone or with its machine. In the second case the end came anywhere in what was under way.
+    pub(crate) fn crash(&mut self, rng: &mut Rng) {
+        self.worker = None;
+        let was_busy = std::mem::take(&mut self.busy);
+        if let Medium::Disk(disk) = &mut self.medium
+            && rng.once_in(2)
+        {
+            let journal = disk.journal();
+            let undecided = if was_busy { journal.len() - self.before } else { 0 };
+            let changes = journal.len() - rng.index(undecided + 1);
+            let crash = [Crash::Dropped, Crash::Kept, Crash::Subset, Crash::Torn][rng.index(4)];
+            *disk = journal.after_crash(changes, crash, &mut DiskRng::new(rng.next()));
+            self.is_faulty = false;
+        }
+    }
+
+    /// As [`Self::crash`], in the middle of a start.
+    pub(crate) fn crash_while_opening(&mut self, rng: &mut Rng) {
+        self.busy = true;
+        self.crash(rng);
+    }
+
+    /// The broker ended in order: its committer has done everything.
+    pub(crate) fn close(&mut self) {
+        self.worker = None;
+        self.busy = false;
+    }
+
+    /// Nothing is wrong with it any more.
+    pub(crate) fn heal(&mut self) {
+        match &self.medium {
+            Medium::Disk(disk) => disk.heal(),
+            Medium::Elsewhere(medium) => medium.heal(),
+        }
+        self.is_faulty = false;
+    }
+
+    /// One of the next calls goes wrong; returns a number for the trace.
+    pub(crate) fn fail_soon(&mut self, rng: &mut Rng) -> u64 {
+        self.is_faulty = true;
+        let kind = rng.range(0, 8);
+        match &self.medium {
+            Medium::Disk(disk) => {
+                let call = disk.calls() + rng.range(0, 12);
+                match kind {
+                    0..=3 => disk.fail_at(call, Fault::Eio),
+                    4 => disk.fail_at(call, Fault::Short),
+                    _ => disk.set_bytes_max(Some(disk.used() + rng.range(0, 3_000))),
+                }
+            }
+            Medium::Elsewhere(medium) => medium.fail_next(match kind {
+                0..=1 => MemFault::UnknownApplied,
+                2..=3 => MemFault::UnknownLost,
+                4..=5 => MemFault::Full,
+                6 => MemFault::Unavailable,
+                _ => MemFault::Fenced,
+            }),
+        }
+        kind
+    }
+
+    /// What would be there if the power went now, with nothing under way.
+    pub(crate) fn truth(&self) -> Result<Truth, StoreError> {
+        match &self.medium {
+            Medium::Disk(disk) => {
+                let left = disk.after_crash(Crash::Dropped, &mut DiskRng::new(0));
+                truth_of(&mut Embedded::open(left, self.settings)?.0)
+            }
+            Medium::Elsewhere(medium) => truth_of(&mut Mem::open(medium)),
+        }
+    }
+}
+
+/// From a store to an engine that goes on where the last one ended.
+fn begin<S: Store>(
+    mut store: S,
+    now: Mono,
+    mut settings: EngineSettings,
+) -> Result<(Engine, Committer, Hand<S>, Truth), StoreError> {
+    let Estate { run, last_serial } = Estate::of(&mut store, settings.run)?;
+    settings.run = run;
+    settings.store = Some(StoreSettings { unix_ms: 0, last_serial });
+    let mut engine = Engine::new(settings, now);
+    recover(&mut store, &mut engine)?;
+    let truth = truth_of(&mut store)?;
+    let (committer, hand) = Committer::by_hand(store);
+    Ok((engine, committer, hand, truth))
+}
+
+fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
+    // A store that has its run keeps it.
+    let mut truth = Truth { run: Estate::of(store, 0)?.run, ..Truth::default() };
+    store.scan(&mut |item| match item {
+        Item::Keyed { space: MARKS, key, value } => {
+            let serial = u64::from_be_bytes(key.try_into().expect("a mark's key is a serial"));
+            truth.marked.insert(serial);
+            if value.len() > ATTEMPTS_BYTES {
+                truth.dead.insert(serial);
+            }
+        }
+        Item::Numbered { space: MESSAGES, record, .. } => drop(truth.messages.insert(record.0)),
+        _ => {}
+    })?;
+    Ok(truth)
+}

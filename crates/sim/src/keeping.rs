@@ -1,0 +1,198 @@
+//! The life of a broker with its store: it starts with what is there, writes while the world goes on, and dies at the
+//! worst moment.
+
+use turno::broker::keeper::{Keep as _, Keeper};
+use turno::broker::{EngineDesk, Switchboard};
+use turno_engine::{Engine, Input, Settings as EngineSettings};
+use turno_proto::model::{Limits, Mono, limits};
+use turno_proto::native::{Config, VERSION};
+use turno_store::Turn;
+
+use crate::disk::Shelf;
+use crate::net::Way;
+use crate::world::{Happening, World};
+
+impl World {
+    pub(crate) fn start_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if broker.board.is_some() {
+            return;
+        }
+        broker.run += 1;
+        let (now, run) = (self.now, broker.run);
+        let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
+        // Odd brokers have crews from two queues on, even ones only beyond eight.
+        let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
+        let ids = (index as u64) << 32 | run;
+        let settings = EngineSettings { run: ids, limits: limits.clone(), own_rotas_max, ..EngineSettings::default() };
+        let config = Config {
+            version: VERSION,
+            broker: format!("broker-{index}"),
+            program: String::new(),
+            heartbeat_ms: 1_000,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: limits.frame_bytes_max as u64,
+            request_deadline_ms: limits.request_deadline_ms,
+            brokers: Vec::new(),
+        };
+        let Some(desk) = self.open_store(index, settings) else { return self.restart_later(index) };
+        let broker = &mut self.brokers[index];
+        broker.board = Some(Switchboard::with_engine(desk, limits, config));
+        broker.wakes = None;
+        broker.drains_until = None;
+        self.trace.note(now, "broker starts", index as u64, run);
+        self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
+        self.pump_broker(index);
+    }
+
+    /// The engine with what it had before; `None` if the broker did not get that far.
+    fn open_store(&mut self, index: usize, settings: EngineSettings) -> Option<EngineDesk> {
+        let (now, stormy) = (self.now, self.stormy);
+        let broker = &mut self.brokers[index];
+        let Some(shelf) = &mut broker.shelf else {
+            return Some(EngineDesk { engine: Engine::new(settings, now), keeper: None });
+        };
+        shelf.heal();
+        if stormy && self.rng.once_in(10) {
+            shelf.fail_soon(&mut self.rng);
+        }
+        match shelf.open(now, settings) {
+            Err(why) => {
+                assert!(shelf.is_faulty, "I1: the store cannot be opened after a crash: {why}");
+                self.trace.note(now, "no start", index as u64, broker.run);
+                shelf.crash_while_opening(&mut self.rng);
+                None
+            }
+            Ok(_) if stormy && self.rng.once_in(8) => {
+                self.trace.note(now, "dies while it starts", index as u64, broker.run);
+                shelf.crash_while_opening(&mut self.rng);
+                None
+            }
+            Ok((engine, keeper, truth)) => {
+                self.oracle.letters.reopened(now, broker.run, &truth);
+                let run = broker.run;
+                if stormy && self.rng.once_in(6) {
+                    let at = Mono::from_micros(now.as_micros() + self.rng.range(0, 60_000));
+                    self.at(at, Happening::BrokerDies { broker: index, run });
+                }
+                Some(EngineDesk { engine, keeper: Some(keeper) })
+            }
+        }
+    }
+
+    fn restart_later(&mut self, index: usize) {
+        let back = self.now.plus_millis(self.rng.range(1, 2_500));
+        self.at(back, Happening::BrokerStarts { broker: index });
+    }
+
+    /// What the engine wants stored goes to the committer, which takes it when it is done with the last batch.
+    pub(crate) fn keep(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        let (Some(board), Some(shelf)) = (&mut broker.board, &broker.shelf) else { return };
+        if board.keeper_mut().has_mail() {
+            board.keeper_mut().post();
+            if !shelf.busy {
+                self.commit(index);
+            }
+        }
+    }
+
+    /// A turn of the committer. The disk has it at once, but until it is told, the power may go as if it had not.
+    fn commit(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        let (run, Some(shelf)) = (broker.run, &mut broker.shelf) else { return };
+        let slow = if self.rng.once_in(30) { self.rng.range(0, 500_000) } else { 0 };
+        let micros = match shelf.turn() {
+            Turn::Idle => return,
+            Turn::Kept => self.rng.range(10, 1_000),
+            Turn::Said { waited_ms } => self.rng.range(50, 8_000) + slow + waited_ms * 1_000,
+        };
+        self.at(Mono::from_micros(self.now.as_micros() + micros), Happening::Kept { broker: index, run });
+    }
+
+    /// A turn of the committer is over: the engine hears what became of it. The broker ends if the store does.
+    pub(crate) fn kept(&mut self, index: usize, run: u64) {
+        let now = self.now;
+        let broker = &mut self.brokers[index];
+        let (Some(board), Some(shelf)) = (&mut broker.board, &mut broker.shelf) else { return };
+        if broker.run != run {
+            return;
+        }
+        shelf.busy = false;
+        match board.keeper_mut().as_mut().map_or(Ok(Vec::new()), Keeper::take) {
+            Ok(inputs) => {
+                for input in inputs {
+                    self.tell(index, input);
+                }
+                self.commit(index);
+                self.pump_broker(index);
+            }
+            Err(_) => {
+                self.trace.note(now, "store fails", index as u64, run);
+                self.kill_broker(index);
+            }
+        }
+    }
+
+    /// The engine hears what became of a group. A full disk refuses new messages, whose senders are told so, and it
+    /// refuses failures, which only this life of the broker knows then.
+    fn tell(&mut self, index: usize, input: Input) {
+        let (now, broker) = (self.now, &mut self.brokers[index]);
+        let Some(board) = &mut broker.board else { return };
+        let refused = |board: &Switchboard| board.engine().status().counters.refused;
+        let (what, group) = match input {
+            Input::Refused { group, .. } => ("refused", group),
+            Input::Persisted { group } => ("kept", group),
+            _ => ("the store answers", 0),
+        };
+        self.trace.note(now, what, index as u64, group);
+        let before = refused(board);
+        board.handle(now, input);
+        if what == "refused" && refused(board) == before {
+            self.oracle.letters.forgets_failures(board.engine().run(), broker.run);
+        }
+    }
+
+    pub(crate) fn broker_dies(&mut self, index: usize, run: u64) {
+        if self.stormy && self.brokers[index].run == run {
+            self.kill_broker(index);
+        }
+    }
+
+    /// A broker dies: its process alone, or its machine.
+    pub(crate) fn kill_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if let (Some(_), Some(shelf)) = (&broker.board, &mut broker.shelf) {
+            shelf.crash(&mut self.rng);
+        }
+        self.stop_broker(index);
+    }
+
+    /// A broker ends in order: what it has to write down is written down.
+    pub(crate) fn end_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if let (Some(board), Some(shelf)) = (&mut broker.board, &mut broker.shelf) {
+            write_the_rest(board, shelf);
+            shelf.close();
+        }
+        self.stop_broker(index);
+    }
+
+    fn stop_broker(&mut self, index: usize) {
+        let broker = &mut self.brokers[index];
+        if broker.board.take().is_none() {
+            return;
+        }
+        self.trace.note(self.now, "broker dies", index as u64, broker.run);
+        for wire in std::mem::take(&mut broker.wires).into_values() {
+            self.close(wire, Way::ToPeer);
+        }
+        self.restart_later(index);
+    }
+}
+
+fn write_the_rest(board: &mut Switchboard, shelf: &mut Shelf) {
+    let Some(keeper) = board.keeper_mut() else { return };
+    keeper.post();
+    while shelf.turn() != Turn::Idle && keeper.take().is_ok() {}
+}

@@ -1,0 +1,127 @@
+//! What is known of each message by its id: who was told that it is stored, when it was handed out, how it ended.
+//!
+//! A broker with a store has several lives, and its messages outlive them. What they may and may not do is judged here:
+//! nothing that was confirmed as stored on disk is lost (I1), and nothing is handed out more often than allowed (I2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::{MessageId, Mono};
+
+/// What a store really holds, read without the broker's help.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Truth {
+    /// The number that the ids of its messages share.
+    pub(crate) run: u64,
+    /// The serials of its messages.
+    pub(crate) messages: BTreeSet<u64>,
+    /// Those whose attempts are written down.
+    pub(crate) marked: BTreeSet<u64>,
+    /// Those that are dead letters.
+    pub(crate) dead: BTreeSet<u64>,
+}
+
+/// One way through a broker: what was handed out, in which of its lives, as which attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handing {
+    pub(crate) id: MessageId,
+    /// The life of the broker that wrote it.
+    pub(crate) life: u64,
+    pub(crate) attempt: u16,
+    pub(crate) retries: u64,
+}
+
+/// A message that its sender knows to be on disk.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    number: u64,
+    /// Its own deadline, if it has one, is over by then.
+    expires: Option<Mono>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Letters {
+    told: BTreeMap<MessageId, Told>,
+    /// Deliveries, by message, life and attempt. Ids of requests may come again in another life.
+    handed: BTreeMap<(u64, MessageId), BTreeSet<(u64, u16)>>,
+    /// A worker did it and said so.
+    done: BTreeSet<MessageId>,
+    /// Dead letters that a broker found on its disk, and the first life that did.
+    dead: BTreeMap<(u64, u64), u64>,
+    /// Lives, by store, in which a full disk refused to remember a failure.
+    forgetful: BTreeSet<(u64, u64)>,
+}
+
+impl Letters {
+    /// A sender heard that its message is on disk.
+    pub(crate) fn told(&mut self, number: u64, id: MessageId, expires: Option<Mono>) {
+        let before = self.told.insert(id, Told { number, expires });
+        assert!(before.is_none(), "I1: two messages were stored under one id");
+    }
+
+    /// A worker got a message (I2): once for each of its attempts, and once more for each life of the broker that
+    /// ended before the outcome was on disk.
+    pub(crate) fn handed(&mut self, number: u64, handing: Handing) {
+        let Handing { id, life, attempt, retries } = handing;
+        let all = self.handed.entry((number, id)).or_default();
+        // In any order: an attempt may be on its way when the next one arrives.
+        assert!(all.insert((life, attempt)), "I2: {number} comes as attempt {attempt} twice");
+        let lives: BTreeSet<u64> = all.iter().map(|(life, _)| *life).collect();
+        let forgotten = all.iter().filter(|(life, _)| self.forgetful.contains(&(id.run(), *life))).count() as u64;
+        let (count, most) = (all.len() as u64, retries + lives.len() as u64 + forgotten);
+        assert!(count <= most, "I2: {number} was handed out {count} times in {} lives, {most} allowed", lives.len());
+        let died = self.dead.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
+        assert!(died.is_none_or(|found| life < *found), "I2: {number} was a dead letter, and is handed out again");
+    }
+
+    /// The disk was full, and a failure is not written down.
+    pub(crate) fn forgets_failures(&mut self, run: u64, life: u64) {
+        self.forgetful.insert((run, life));
+    }
+
+    pub(crate) fn done(&mut self, id: MessageId) {
+        self.done.insert(id);
+    }
+
+    pub(crate) fn is_done(&self, id: MessageId) -> bool {
+        self.done.contains(&id)
+    }
+
+    /// A broker came back to its disk. What it does not find there is lost: nobody's promise may be among it.
+    pub(crate) fn reopened(&mut self, now: Mono, life: u64, truth: &Truth) {
+        let Truth { run, messages, marked, dead } = truth;
+        for (id, told) in self.told.iter().filter(|(id, _)| id.run() == *run) {
+            let over = self.done.contains(id) || told.expires.is_some_and(|expires| expires <= now);
+            let there = messages.contains(&id.serial());
+            assert!(
+                there || over,
+                "I1: {} was confirmed, nobody has done it, and the disk does not have it",
+                told.number
+            );
+        }
+        for (_, serial) in self.dead.range((*run, 0)..=(*run, u64::MAX)).map(|(key, _)| key) {
+            assert!(dead.contains(serial), "I2: {serial} was a dead letter on disk, and is none any more");
+        }
+        let stray = marked.difference(messages).next();
+        assert!(stray.is_none(), "I2: the disk counts attempts of {stray:?}, which is gone");
+        for serial in dead {
+            self.dead.entry((*run, *serial)).or_insert(life);
+        }
+    }
+
+    /// All is quiet: a message that is still on the disk is a dead letter, and every dead letter is on the disk.
+    pub(crate) fn judge(&mut self, now: Mono, life: u64, truth: &Truth, dead: u64) {
+        self.reopened(now, life, truth);
+        if self.forgetful.contains(&(truth.run, life)) {
+            return;
+        }
+        let left = truth.messages.difference(&truth.dead).next();
+        assert!(left.is_none(), "I1: {left:?} is on the disk, and the broker knows nothing of it");
+        let written = truth.dead.len() as u64;
+        assert_eq!(written, dead, "I2: {dead} dead letters, {written} of them on the disk");
+    }
+}
+
+/// Ids that hold in every life of a broker name no index.
+pub(crate) fn is_durable(id: MessageId) -> bool {
+    id.index() == u32::MAX
+}
