@@ -123,7 +123,7 @@ impl Engine {
 
     fn find_message(&self, id: &str) -> Result<u32, Code> {
         let id: MessageId = id.parse().map_err(|_| Code::NotFound)?;
-        self.messages.find(id, self.settings.run).ok_or(Code::NotFound)
+        self.messages.find(id, &self.settings).ok_or(Code::NotFound)
     }
 
     pub(crate) fn broker_view(&self) -> BrokerView {

@@ -220,7 +220,7 @@ impl Engine {
     pub(crate) fn find_cold(&self, id: &str) -> Option<u64> {
         let id: MessageId = id.parse().ok()?;
         let serial = id.serial();
-        let known = id == MessageId::new(self.settings.run, serial, NIL) && self.place_of_cold(serial).is_some();
+        let known = id == self.settings.id(serial, NIL) && self.place_of_cold(serial).is_some();
         known.then_some(serial)
     }
 
@@ -248,8 +248,8 @@ impl Engine {
         record: Option<Record>,
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
-        let id = MessageId::new(self.settings.run, serial, NIL);
-        let explanation = if let Some(index) = self.messages.find(id, self.settings.run) {
+        let id = self.settings.id(serial, NIL);
+        let explanation = if let Some(index) = self.messages.find(id, &self.settings) {
             let explanation = self.explain(index);
             if question.cancel {
                 self.cancel(index, out);

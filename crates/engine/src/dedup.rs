@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
-use turno_proto::model::{Code, ConnId, DedupKey, Durability, MessageId, Mono, limits};
+use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, limits};
 
 use crate::chain::NIL;
 use crate::effect::{Effect, Sink};
@@ -180,7 +180,7 @@ impl Engine {
     }
 
     fn stored_again(&self, conn: ConnId, seq: u32, known: &Known) -> Effect {
-        let id = MessageId::new(self.settings.run, known.serial.get(), known.place);
+        let id = self.settings.id(known.serial.get(), known.place);
         let durability = if known.is_durable() { Durability::Disk } else { Durability::Memory };
         Effect::Stored { conn, seq, id, durability, duplicate: true }
     }

@@ -142,9 +142,9 @@ impl Engine {
         self.timers.next_deadline().into_iter().chain(checker).chain(drain).chain(sweep).min()
     }
 
-    /// The run that its message ids name.
-    pub const fn run(&self) -> u64 {
-        self.settings.run
+    /// The run that the ids of sends name, unless they are in memory beside a store.
+    pub fn run(&self) -> u64 {
+        self.settings.store_run()
     }
 
     /// The broker as a whole, as an admin sees it.
@@ -170,7 +170,7 @@ impl Engine {
     }
 
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
-        self.messages.id_of(index, self.settings.run)
+        self.messages.id_of(index, &self.settings)
     }
 
     pub(crate) fn delivery_of(&self, index: u32) -> Delivery {

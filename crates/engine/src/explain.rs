@@ -20,7 +20,7 @@ impl Engine {
     pub(crate) fn explain_cold(&self, message: &Message) -> Explanation {
         let backlog = &self.queues.at(message.queue).backlog;
         let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, AHEAD_MAX);
-        let id = MessageId::new(self.settings.run, message.serial, NIL);
+        let id = self.settings.id(message.serial, NIL);
         Explanation { message: self.view_of(message, id), reason: self.why_waiting(message, ahead) }
     }
 

@@ -11,6 +11,7 @@ use turno_proto::model::view::MessageKind;
 use turno_proto::model::{ConnId, Delivery, MessageId, Mono};
 
 use crate::chain::{Lane, Links, NIL};
+use crate::settings::Settings;
 use crate::timers::TimerId;
 
 /// Where a message is. Each state carries only what is true in it.
@@ -257,19 +258,19 @@ impl Messages {
     }
 
     /// The message with that id, if it is still here.
-    pub(crate) fn find(&self, id: MessageId, run: u64) -> Option<u32> {
+    pub(crate) fn find(&self, id: MessageId, settings: &Settings) -> Option<u32> {
         if id.index() == NIL {
             // Only people ask by such an id, so it may take a look at all of them.
-            return self.iter().map(|(index, _)| index).find(|index| self.id_of(*index, run) == id);
+            return self.iter().map(|(index, _)| index).find(|index| self.id_of(*index, settings) == id);
         }
-        self.get(id.index()).filter(|_| self.id_of(id.index(), run) == id).map(|_| id.index())
+        self.get(id.index()).filter(|_| self.id_of(id.index(), settings) == id).map(|_| id.index())
     }
 
     /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
-    pub(crate) fn id_of(&self, index: u32, run: u64) -> MessageId {
+    pub(crate) fn id_of(&self, index: u32, settings: &Settings) -> MessageId {
         let message = &self[index];
         let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
-        MessageId::new(run, message.serial, place)
+        settings.id(message.serial, place)
     }
 
     /// Why `conn` cannot settle that delivery.

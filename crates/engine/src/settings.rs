@@ -1,7 +1,8 @@
 //! What the engine is told once, at its start.
 
-use turno_proto::model::{Limits, Mono, limits};
+use turno_proto::model::{Limits, MessageId, Mono, limits};
 
+use crate::chain::NIL;
 use crate::policy::Policy;
 
 /// Where telling every rota begins to cost more than looking at another one.
@@ -10,6 +11,8 @@ const OWN_ROTAS_MAX: usize = 8;
 /// What the engine knows of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
+    /// 48 random bits that the ids of its messages share, in every run.
+    pub run: u64,
     /// Unix milliseconds at [`Mono::ZERO`]: deadlines outlive the run, and its clock does not.
     pub unix_ms: u64,
     /// The highest serial any message of the store ever had.
@@ -23,7 +26,7 @@ pub struct Settings {
     pub name: String,
     /// The broker's version, for people.
     pub version: String,
-    /// 48 random bits that tell this run's message ids from every other run's.
+    /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
     /// Every limit.
     pub limits: Limits,
@@ -43,6 +46,17 @@ impl Settings {
     /// A moment as it is stored.
     pub(crate) fn unix_ms(&self, at: Mono) -> u64 {
         self.store.map_or(0, |store| store.unix_ms) + at.as_millis()
+    }
+
+    /// The id of a message. That of a durable one names no place, and holds in every run of its store.
+    pub(crate) fn id(&self, serial: u64, place: u32) -> MessageId {
+        let run = if place == NIL { self.store_run() } else { self.run };
+        MessageId::new(run, serial, place)
+    }
+
+    /// The run that ids of durable messages name.
+    pub(crate) fn store_run(&self) -> u64 {
+        self.store.map_or(self.run, |store| store.run)
     }
 
     /// A stored moment; what was before this run's clock began is when it began.

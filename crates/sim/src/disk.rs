@@ -179,8 +179,7 @@ fn begin<S: Store>(
     mut settings: EngineSettings,
 ) -> Result<(Engine, Committer, Hand<S>, Truth), StoreError> {
     let Estate { run, last_serial } = Estate::of(&mut store, settings.run)?;
-    settings.run = run;
-    settings.store = Some(StoreSettings { unix_ms: 0, last_serial });
+    settings.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(settings, now);
     recover(&mut store, &mut engine)?;
     let truth = truth_of(&mut store)?;

@@ -57,7 +57,7 @@ enum Heard {
 impl Heard {
     fn of(frame: Frame<'_>) -> Self {
         match frame {
-            Frame::Stored { seq, durability, id } => Self::Stored(seq, durability, id),
+            Frame::Stored { seq, durability, id, .. } => Self::Stored(seq, durability, id),
             Frame::Undelivered { seq, code: Code::Closing, .. } => Self::Refused(seq),
             Frame::Deliver(Deliver { delivery, id, attempt, raw, .. }) => {
                 Self::Work { delivery, id, attempt, body: raw.bytes.to_vec() }

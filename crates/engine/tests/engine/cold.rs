@@ -15,7 +15,7 @@ use crate::seen::{Seen, drained, sent, turn, undelivered};
 const ADMIN: ConnId = ConnId { index: u32::MAX - 1, generation: 1 };
 
 fn settings() -> Settings {
-    let store = Some(StoreSettings { unix_ms: ZERO_UNIX_MS, last_serial: 0 });
+    let store = Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 0 });
     Settings { store, hot_bytes: 260, ..Settings::default() }
 }
 

@@ -197,7 +197,7 @@ fn a_drain_hands_out_no_retried_letter() {
 const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn durable_desk(letters: &[(u64, &str, Option<u64>)]) -> Desk {
-    let store = Some(StoreSettings { unix_ms: ZERO_UNIX_MS, last_serial: 40 });
+    let store = Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 40 });
     let mut desk = Desk::with(Settings { store, ..Settings::default() });
     for (serial, text, deadline) in letters {
         let (record, failure) = (record(text, *deadline), Some(Bytes::from("no")));

@@ -12,7 +12,7 @@ const HOUR_MS: u64 = 3_600_000;
 const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn durable() -> Settings {
-    Settings { store: Some(StoreSettings { unix_ms: ZERO_UNIX_MS, last_serial: 40 }), ..Settings::default() }
+    Settings { store: Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 40 }), ..Settings::default() }
 }
 
 fn on_disk(serial: u64) -> (MessageId, Durability) {
@@ -276,7 +276,7 @@ fn ids_outlive_the_broker() {
     }
     disk.reverse();
     // The next run begins an hour after the first: its clock is at 5,000 again. The early one is just over.
-    let store = StoreSettings { unix_ms: ZERO_UNIX_MS + HOUR_MS, last_serial: 0 };
+    let store = StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS + HOUR_MS, last_serial: 0 };
     let mut second = Desk::with(Settings { store: Some(store), ..Settings::default() });
     second.engine.recover_dedup(disk.clone());
     let client = second.client();

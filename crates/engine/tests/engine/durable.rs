@@ -14,7 +14,7 @@ pub(crate) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn desk() -> Desk {
     Desk::with(Settings {
-        store: Some(StoreSettings { unix_ms: ZERO_UNIX_MS, last_serial: 40 }),
+        store: Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 40 }),
         ..Settings::default()
     })
 }

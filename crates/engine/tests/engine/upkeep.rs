@@ -31,7 +31,7 @@ fn view(answer: Result<AdminAnswer, Code>) -> QueueView {
 }
 
 fn desk_with_store() -> Desk {
-    Desk::with(Settings { store: Some(StoreSettings { unix_ms: 0, last_serial: 0 }), ..Settings::default() })
+    Desk::with(Settings { store: Some(StoreSettings { run: 1, unix_ms: 0, last_serial: 0 }), ..Settings::default() })
 }
 
 fn persist(group: u64, op: Persist) -> Seen {

@@ -123,9 +123,8 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
     let Estate { run, last_serial } = Estate::of(&mut store, engine.run).map_err(failed)?;
-    engine.run = run;
     // The clock starts at Unix time.
-    engine.store = Some(StoreSettings { unix_ms: 0, last_serial });
+    engine.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(engine, clock.now());
     recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;

@@ -175,7 +175,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     // With few rotas of their own, workers of two or three queues belong to crews.
     let own_rotas_max = prop_oneof![Just(0usize), Just(1), Just(8)];
     let lease_ms = prop::option::weighted(0.3, 500u64..5_000);
-    let store = prop::option::of(Just(StoreSettings { unix_ms: 1_000_000, last_serial: 0 }));
+    let store = prop::option::of(Just(StoreSettings { run: 1, unix_ms: 1_000_000, last_serial: 0 }));
     // With a small window, stored messages wait on disk.
     let hot_bytes = prop_oneof![1 => Just(1u64), 2 => Just(300), 1 => Just(1_000), 1 => Just(limits::HOT_BYTES)];
     let all = (policy, lease_ms, own_rotas_max, store, hot_bytes);

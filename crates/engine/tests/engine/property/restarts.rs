@@ -239,7 +239,7 @@ impl World {
 }
 
 fn engine(unix_ms: u64, last_serial: u64) -> Engine {
-    let store = Some(StoreSettings { unix_ms, last_serial });
+    let store = Some(StoreSettings { run: 1, unix_ms, last_serial });
     Engine::new(Settings { store, ..Settings::default() }, START)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, Persist, Survivor};
+use turno_engine::{Engine, Persist, Record, Survivor};
 use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
@@ -99,6 +99,11 @@ fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, Mark>) -> Optio
 fn take_settings(key: &[u8], value: &[u8], engine: &mut Engine) -> Option<()> {
     engine.recover_queue(QueueName::from_bytes(key).ok()?, record::read_settings(value)?);
     Some(())
+}
+
+/// A message that was read by its serial.
+pub(super) fn read(serial: u64, value: &[u8]) -> Result<Record, StoreError> {
+    record::read(value).ok_or_else(|| StoreError::Unreadable(serial.to_string()))
 }
 
 /// One operation, as the store takes it.

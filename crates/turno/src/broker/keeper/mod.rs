@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use turno_engine::{Input, Persist};
 use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
-use turno_store::{CommitError, Committer, Done, Embedded, Settings, Ticket};
+use turno_store::{CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
 
 use self::ledger::StoreError;
 
@@ -22,7 +22,10 @@ pub trait Keep {
     /// One operation of a group. Operations of a group come one after the other, and groups in order.
     fn keep(&mut self, group: u64, op: &Persist);
 
-    /// Whether something was kept that is not on its way yet.
+    /// The message with that serial is wanted back; answered once, in the order of asking.
+    fn load(&mut self, serial: u64);
+
+    /// Whether something is to be stored or read that is not on its way yet.
     fn has_mail(&self) -> bool;
 
     /// Sends it on its way.
@@ -34,6 +37,12 @@ impl<K: Keep> Keep for Option<K> {
     fn keep(&mut self, group: u64, op: &Persist) {
         if let Some(keeper) = self {
             keeper.keep(group, op);
+        }
+    }
+
+    fn load(&mut self, serial: u64) {
+        if let Some(keeper) = self {
+            keeper.load(serial);
         }
     }
 
@@ -54,6 +63,8 @@ pub struct Keeper {
     committer: Committer,
     /// The group that is being written.
     group: Option<u64>,
+    /// Something is to be read.
+    loads: bool,
     done: Vec<Done>,
     /// The committer has something to say.
     pub(super) news: Arc<Notify>,
@@ -78,7 +89,7 @@ impl Keeper {
 
     /// A keeper that nobody wakes: whoever lets the committer work looks for its answers as well.
     pub fn by_hand(committer: Committer) -> Self {
-        Self { committer, group: None, done: Vec::new(), news: Arc::default() }
+        Self { committer, group: None, loads: false, done: Vec::new(), news: Arc::default() }
     }
 
     /// What the engine is to hear, in order; or why the broker must stop.
@@ -104,6 +115,10 @@ fn input_of(done: Done) -> Result<Option<Input>, StoreError> {
             let code = if why == CommitError::TooLarge { Code::FrameTooLarge } else { Code::OverDisk };
             Input::Refused { group, code }
         }
+        Done::Loaded(Loaded { record: RecordNo(serial), found }) => {
+            let record = found?.map(|(_, value)| ledger::read(serial, &value)).transpose()?;
+            Input::Loaded { serial, record }
+        }
         Done::Fatal(why) => return Err(why.into()),
         _ => return Ok(None),
     }))
@@ -118,14 +133,22 @@ impl Keep for Keeper {
         ledger::write(op, self.committer.batch());
     }
 
+    fn load(&mut self, serial: u64) {
+        self.committer.load(RecordNo(serial));
+        self.loads = true;
+    }
+
     fn has_mail(&self) -> bool {
-        self.group.is_some()
+        self.group.is_some() || self.loads
     }
 
     fn post(&mut self) {
         if self.group.take().is_some() {
             self.committer.end_group();
-            self.committer.submit();
+        } else if !self.loads {
+            return;
         }
+        self.loads = false;
+        self.committer.submit();
     }
 }

@@ -1,5 +1,6 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
+use tracing::error;
 use turno_engine::{Deliver, Effect, Engine, Input, Sink};
 use turno_proto::model::Mono;
 
@@ -41,6 +42,8 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Persist { group, op } => self.keeper.keep(group, &op),
+            Effect::Load { serial } => self.keeper.load(serial),
+            Effect::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
             effect => self.sink.effect(effect),
         }
     }
