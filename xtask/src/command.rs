@@ -146,7 +146,7 @@ Commands:
   sim      many brokers, clients and workers in bad weather
   bench    Turno beside the limit, as ratios in one run
   steps    instructions of the hot path beside the committed figures
-  planted  whether the simulator finds bugs planted on purpose
+  planted  whether simulator and tests find bugs planted on purpose
   fuzz     any bytes into codec, session, engine, configuration and names
 
 `cargo xtask <command> --help` says more.";
@@ -257,9 +257,10 @@ const PLANTED_USAGE: &str = "\
 Usage: cargo xtask planted [<name>...]
 
 Applies each patch of planted/ to a copy of the tree in target/planted, builds
-the simulator there and runs 2000 seeds. Says which check caught the bug, and
-what shows without the broker's own checks (blind). Fails when a bug survives,
-or when a patch does not apply or does not build.
+the simulator there and runs 2000 seeds, or runs the tests that the patch names
+(`Check: nextest run …`). Says which check caught the bug, and what shows
+without the broker's own checks (blind). Fails when a bug survives, or when a
+patch does not apply or does not build.
 
 Arguments:
   <name>      only these, by file name without extension, or by number

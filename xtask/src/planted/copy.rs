@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::finding::Finding;
+use super::check::Check;
+use super::finding::{Failure, Finding};
 use super::first_line_with;
 use crate::machine::Machine;
 use crate::tree;
@@ -20,6 +21,9 @@ pub(super) const SEEDS: &str = "2000";
 /// `turno` is large, and every bug has it built again: that costs more than the seeds until a bug shows.
 const QUICKER: &[&str] = &["--config", "profile.release.package.turno.opt-level=1"];
 const BUILD: &[&str] = &["cargo", "build", "--release", "--package", "turno-sim", "--locked", "--quiet"];
+
+/// How nextest ends when tests ran and some failed.
+const TESTS_FAILED: i32 = 100;
 
 pub(super) struct Copy {
     root: PathBuf,
@@ -41,13 +45,28 @@ impl Copy {
 
     /// Builds the simulator, or says why it cannot be.
     pub(super) fn build(&self) -> Result<Result<(), String>> {
-        let mut command = Machine::new(&self.tree).command(&[BUILD, QUICKER].concat());
+        let (status, report) = self.cargo(&[BUILD, QUICKER].concat())?;
+        Ok(if status.success() { Ok(()) } else { Err(first_line_with("error", &report)) })
+    }
+
+    /// Runs tests: the first that failed, if one did, or why they cannot be run.
+    pub(super) fn test(&self, check: &Check) -> Result<Result<Option<Failure>, String>> {
+        let words: Vec<&str> = check.words().collect();
+        let (status, report) = self.cargo(&words)?;
+        Ok(match status.code() {
+            Some(0) => Ok(None),
+            Some(TESTS_FAILED) => Ok(Some(Failure::parse(&report))),
+            _ => Err(first_line_with("error", &report)),
+        })
+    }
+
+    /// How cargo ended, and what it said.
+    fn cargo(&self, words: &[&str]) -> Result<(ExitStatus, String)> {
+        let mut command = Machine::new(&self.tree).command(words);
         // One bug after the other changes a few lines of a few crates: incremental, also optimised.
         command.env("CARGO_TARGET_DIR", &self.build).env("CARGO_INCREMENTAL", "1");
-        let output = command.stdin(Stdio::null()).output();
-        let output = output.context("cargo does not start")?;
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(if output.status.success() { Ok(()) } else { Err(first_line_with("error", &error)) })
+        let output = command.stdin(Stdio::null()).output().context("cargo does not start")?;
+        Ok((output.status, String::from_utf8_lossy(&output.stderr).into_owned()))
     }
 
     /// Runs the seeds, with the broker's own checks or blind to them.

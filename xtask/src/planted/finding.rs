@@ -1,4 +1,4 @@
-//! What the simulator says when it finds something.
+//! What the simulator and the tests say when they find something.
 
 use std::fmt;
 
@@ -15,9 +15,7 @@ impl Finding {
     pub(super) fn parse(report: &str) -> Option<Self> {
         let (_, report) = report.split_once("violation: ")?;
         let what = report.lines().next()?;
-        // An assertion of two values begins with words of the compiler; its own stand behind them.
-        let own = what.strip_prefix("assertion `").and_then(|rest| rest.split_once("` failed: "));
-        let what = own.map_or(what, |(_, own)| own);
+        let what = own_words(what);
         let seed = report.lines().find_map(|line| line.strip_prefix("seed ")?.split(' ').next()?.parse().ok())?;
         Some(Self { seed, what: what.to_owned() })
     }
@@ -33,6 +31,41 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}: {}", self.seed, self.what)
     }
+}
+
+/// A test that failed, as nextest reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    test: String,
+    what: String,
+}
+
+impl Failure {
+    /// Reads the report of a run in which a test failed.
+    pub(super) fn parse(report: &str) -> Self {
+        let mut lines = report.lines().map(str::trim);
+        let panicked = lines.find_map(|line| {
+            let (test, rest) = line.strip_prefix("thread '")?.split_once('\'')?;
+            rest.contains(" panicked at ").then_some(test)
+        });
+        let (test, what) = match panicked {
+            Some(test) => (test, lines.next().map_or("", own_words)),
+            None => ("a test", "failed without a word"),
+        };
+        Self { test: test.to_owned(), what: what.to_owned() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.test, self.what)
+    }
+}
+
+/// An assertion of two values begins with words of the compiler; its own stand behind them.
+fn own_words(what: &str) -> &str {
+    let own = what.strip_prefix("assertion `").and_then(|rest| rest.split_once("` failed: "));
+    own.map_or(what, |(_, own)| own)
 }
 
 #[cfg(test)]
@@ -73,5 +106,13 @@ mod tests {
         ] {
             assert_eq!(Finding { seed: 1, what: what.to_owned() }.is_from_outside(), outside, "{what}");
         }
+    }
+
+    #[test]
+    fn the_first_failed_test_is_named_with_its_words() {
+        let report = "  FAIL [ 0.1s] (1/5) turno-store::store crash::cut\n  stderr ───\n\n    thread 'crash::cut' (25) \
+                      panicked at crates/x.rs:1:2:\n    assertion `left == right` failed: it must open\n      left: 1\n";
+        assert_eq!(Failure::parse(report).to_string(), "crash::cut: it must open");
+        assert_eq!(Failure::parse("  TIMEOUT [ 9s] x\n").to_string(), "a test: failed without a word");
     }
 }

@@ -1,8 +1,10 @@
-//! Bugs that are planted on purpose, one by one, into a copy of the tree: the simulator must find each of them.
+//! Bugs that are planted on purpose, one by one, into a copy of the tree: the simulator must find each of them, or the
+//! tests that its patch names.
 //!
 //! A bug is a patch file in `planted/`, with words on top that say what is wrong and which invariant should see it.
-//! The project's own files are never touched. One that survives is a hole in the oracle or in the weather.
+//! The project's own files are never touched. One that survives is a hole in the oracle, in the weather or in a test.
 
+mod check;
 mod copy;
 mod finding;
 
@@ -13,8 +15,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use self::check::Check;
 use self::copy::Copy;
-use self::finding::Finding;
+use self::finding::{Failure, Finding};
 
 /// Where the patches lie, from the root.
 const FOLDER: &str = "planted";
@@ -25,6 +28,7 @@ struct Bug {
     /// The name of its file, without the extension.
     name: String,
     patch: PathBuf,
+    check: Check,
 }
 
 /// What became of it.
@@ -35,7 +39,8 @@ enum Verdict {
         by: Finding,
         blind: Option<Option<Finding>>,
     },
-    Survived,
+    CaughtByTest(Failure),
+    Survived(Check),
     DoesNotApply(String),
     DoesNotBuild(String),
 }
@@ -45,22 +50,28 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<bool> {
     let bugs = select(bugs(root)?, names)?;
     let copy = Copy::new(root);
     copy.refresh()?;
-    if let Err(why) = copy.build()? {
-        bail!("the tree does not build as it is: {why}");
+    let mut checks: Vec<&Check> = Vec::new();
+    for bug in &bugs {
+        if !checks.contains(&&bug.check) {
+            checks.push(&bug.check);
+        }
     }
-    // Otherwise every bug would be caught, by what is wrong anyway.
-    if let Some(finding) = copy.simulate(false)? {
-        bail!("the simulator complains without any planted bug: {finding}");
+    for check in checks {
+        // Otherwise every bug would be caught, by what is wrong anyway.
+        match examine(&copy, check)? {
+            Verdict::Survived(_) => {}
+            verdict => bail!("without any planted bug: {}", line("the tree", 0, &verdict)),
+        }
     }
     let width = bugs.iter().map(|bug| bug.name.len()).max().unwrap_or_default();
     let mut caught = 0;
     for bug in &bugs {
         let verdict = plant(&copy, bug)?;
-        caught += usize::from(matches!(verdict, Verdict::Caught { .. }));
+        caught += usize::from(matches!(verdict, Verdict::Caught { .. } | Verdict::CaughtByTest(_)));
         println!("{}", line(&bug.name, width, &verdict));
     }
     copy.refresh()?;
-    println!("\n{caught} of {} planted bugs caught within {} seeds", bugs.len(), copy::SEEDS);
+    println!("\n{caught} of {} planted bugs caught", bugs.len());
     Ok(caught == bugs.len())
 }
 
@@ -69,10 +80,22 @@ fn plant(copy: &Copy, bug: &Bug) -> Result<Verdict> {
     if let Err(why) = apply(&copy.tree, &bug.patch, &[])? {
         return Ok(Verdict::DoesNotApply(why));
     }
+    examine(copy, &bug.check)
+}
+
+/// Builds what is in the copy and looks whether the check sees anything.
+fn examine(copy: &Copy, check: &Check) -> Result<Verdict> {
+    if matches!(check, Check::Tests(_)) {
+        return Ok(match copy.test(check)? {
+            Ok(Some(failure)) => Verdict::CaughtByTest(failure),
+            Ok(None) => Verdict::Survived(check.clone()),
+            Err(why) => Verdict::DoesNotBuild(why),
+        });
+    }
     if let Err(why) = copy.build()? {
         return Ok(Verdict::DoesNotBuild(why));
     }
-    let Some(by) = copy.simulate(false)? else { return Ok(Verdict::Survived) };
+    let Some(by) = copy.simulate(false)? else { return Ok(Verdict::Survived(check.clone())) };
     let blind = if by.is_from_outside() { None } else { Some(copy.simulate(true)?) };
     Ok(Verdict::Caught { by, blind })
 }
@@ -84,7 +107,9 @@ fn bugs(root: &Path) -> Result<Vec<Bug>> {
     for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
         let patch = entry.with_context(|| format!("reading {}", folder.display()))?.path();
         if let (Some(name), Some("patch")) = (patch.file_stem(), patch.extension().and_then(|found| found.to_str())) {
-            bugs.push(Bug { name: name.to_string_lossy().into_owned(), patch });
+            let name = name.to_string_lossy().into_owned();
+            let text = fs::read_to_string(&patch).with_context(|| format!("reading {}", patch.display()))?;
+            bugs.push(Bug { name, check: Check::parse(&text), patch });
         }
     }
     bugs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -126,7 +151,8 @@ fn line(name: &str, width: usize, verdict: &Verdict) -> String {
         Verdict::Caught { by, blind: None } => ("caught", by),
         Verdict::Caught { by, blind: Some(None) } => ("caught", &format!("{by}; blind: not seen")),
         Verdict::Caught { by, blind: Some(Some(blind)) } => ("caught", &format!("{by}; blind: {blind}")),
-        Verdict::Survived => ("SURVIVED", &format!("{} seeds without a violation", copy::SEEDS)),
+        Verdict::CaughtByTest(failure) => ("caught", failure),
+        Verdict::Survived(check) => ("SURVIVED", &format!("{check} without a violation")),
         Verdict::DoesNotApply(why) => ("DOES NOT APPLY", why),
         Verdict::DoesNotBuild(why) => ("DOES NOT BUILD", why),
     };
@@ -174,7 +200,7 @@ mod tests {
 
     #[test]
     fn bugs_are_chosen_by_name_or_number() {
-        let bug = |name: &str| Bug { name: name.to_owned(), patch: PathBuf::new() };
+        let bug = |name: &str| Bug { name: name.to_owned(), patch: PathBuf::new(), check: Check::Simulator };
         let all = || vec![bug("01-one"), bug("02-two"), bug("03-three")];
         let choose = |words: &[&str]| select(all(), &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&choose(&[]).unwrap()), ["01-one", "02-two", "03-three"]);
@@ -192,7 +218,7 @@ mod tests {
             (caught(None), "caught   01-x   seed 3: slots agree"),
             (caught(Some(None)), "caught   01-x   seed 3: slots agree; blind: not seen"),
             (caught(Some(Some(finding(9, "I9: y")))), "caught   01-x   seed 3: slots agree; blind: seed 9: I9: y"),
-            (Verdict::Survived, "SURVIVED 01-x   2000 seeds without a violation"),
+            (Verdict::Survived(Check::Simulator), "SURVIVED 01-x   2000 seeds without a violation"),
             (Verdict::DoesNotApply("error: z".to_owned()), "DOES NOT APPLY 01-x   error: z"),
             (Verdict::DoesNotBuild("error[E1]".to_owned()), "DOES NOT BUILD 01-x   error[E1]"),
         ] {

@@ -50,7 +50,9 @@ fn workload(seed: u64) -> Workload {
                 (2, _) => batch.set(Space(1), &[rng.below(4) as u8], &vec![5; rng.below(200) as usize]),
                 (3, _) if rng.once_in(2) => batch.unset(Space(1), &[rng.below(4) as u8]),
                 _ => {
-                    batch.put(Space(2), RecordNo(next), &vec![next as u8; rng.below(360) as usize]);
+                    // Now and then one so long that a power cut can lose a sector from its middle and nothing else.
+                    let bytes_max = if batch.is_empty() && rng.once_in(3) { 1_200 } else { 360 };
+                    batch.put(Space(2), RecordNo(next), &vec![next as u8; rng.below(bytes_max) as usize]);
                     next += 1;
                 }
             }
