@@ -1,19 +1,23 @@
 //! Any bytes as a directory that somebody left behind.
 
 use turno_store::disk::SimDisk;
-use turno_store::{Batch, Embedded, Item, RecordNo, Settings, Space, Store};
+use turno_store::{Batch, Embedded, Item, RecordNo, Settings, Space, Store, inspect};
 
 use crate::bytes::Bytes;
 
 const SETTINGS: Settings = Settings { segment_bytes: 4096, prewrite_bytes: 1024, salt: 1 };
 
-/// A good directory, changed here and there by the bytes, or files of nothing but the bytes. It opens or is refused;
-/// a refused one is left as it was; one that opens works, and opens again with what it held.
+/// A good directory, changed here and there by the bytes, or files of nothing but the bytes. It opens or is refused, as
+/// a look at it said; a refused one is left as it was; one that opens works, and opens again with what it held.
 pub fn store_recovery(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let disk = if bytes.byte() & 1 == 0 { changed(&mut bytes) } else { invented(bytes) };
     let before = disk.files();
-    let Ok((mut store, _)) = Embedded::open(disk.clone(), SETTINGS) else {
+    let seen = inspect(&mut disk.clone());
+    assert_eq!(disk.files(), before, "a look changes nothing");
+    let opened = Embedded::open(disk.clone(), SETTINGS);
+    assert_eq!(seen.log.is_ok(), opened.is_ok(), "a look and an opening agree");
+    let Ok((mut store, _)) = opened else {
         assert_eq!(disk.files(), before, "a refused directory is left as it was");
         return;
     };

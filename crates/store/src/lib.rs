@@ -13,7 +13,7 @@
 //! | [`Store`], `error` | what a backend promises, and how it says no |
 //! | `batch`, `record` | operations, encoded where they are written from |
 //! | `mem` | the backend without a disk |
-//! | `embedded` | the backend on a disk: segments, recovery, compaction |
+//! | `embedded` | the backend on a disk: segments, recovery, compaction, and looking at a directory without opening it |
 //! | `disk` | the few file operations it needs: real, and simulated with faults |
 //! | `committer` | group commit |
 #![warn(missing_docs)]
@@ -31,7 +31,10 @@ mod store;
 
 pub use batch::{Batch, Op, Ops};
 pub use committer::{Committer, Done, Hand, Loaded, Ticket, Turn};
-pub use embedded::{Embedded, FORMAT, OpenError, Recovered, Settings, Wrong, check_record};
+pub use embedded::{
+    Damage, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings, Spoilt, Wrong, check_record, inspect,
+    inspect_headers,
+};
 pub use error::{CommitError, ReadError, Retry};
 pub use mem::{Mem, MemFault, MemMedium};
 pub use store::{Capacity, CommitNo, Epoch, Item, RecordNo, Space, Store, Stored, Usage};

@@ -18,6 +18,7 @@ const LOCK: &str = "turno.lock";
 #[derive(Debug)]
 pub struct FsDisk {
     directory: PathBuf,
+    is_read_only: bool,
     _lock: Option<File>,
 }
 
@@ -44,7 +45,17 @@ impl FsDisk {
     /// enough.
     #[must_use]
     pub const fn new(directory: PathBuf) -> Self {
-        Self { directory, _lock: None }
+        Self { directory, is_read_only: false, _lock: None }
+    }
+
+    /// A directory to look at, whoever has it: nothing of it can be changed by this.
+    #[must_use]
+    pub const fn to_read(directory: PathBuf) -> Self {
+        Self { directory, is_read_only: true, _lock: None }
+    }
+
+    fn check_writable(&self) -> io::Result<()> {
+        if self.is_read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 
     /// Makes the directory if need be (mode 0700) and takes it: until this is dropped no other process can.
@@ -57,7 +68,7 @@ impl FsDisk {
         let path = directory.join(LOCK);
         let lock = File::create(&path).map_err(failed("open", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { directory: directory.to_owned(), _lock: Some(lock) }),
+            Ok(()) => Ok(Self { _lock: Some(lock), ..Self::new(directory.to_owned()) }),
             Err(TryLockError::WouldBlock) => Err(TakeError::InUse(directory.to_owned())),
             Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source)),
         }
@@ -77,20 +88,23 @@ impl Disk for FsDisk {
     }
 
     fn open(&mut self, name: &str) -> io::Result<FsFile> {
-        Ok(FsFile(OpenOptions::new().read(true).write(true).open(self.directory.join(name))?))
+        Ok(FsFile(OpenOptions::new().read(true).write(!self.is_read_only).open(self.directory.join(name))?))
     }
 
     fn create(&mut self, name: &str) -> io::Result<FsFile> {
+        self.check_writable()?;
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(self.directory.join(name))?;
         Ok(FsFile(file))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.check_writable()?;
         fs::remove_file(self.directory.join(name))
     }
 
     fn sync_directory(&mut self) -> io::Result<()> {
+        self.check_writable()?;
         File::open(&self.directory)?.sync_all()
     }
 }

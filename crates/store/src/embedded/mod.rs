@@ -12,6 +12,7 @@ mod compact;
 mod error;
 mod format;
 mod index;
+mod inspect;
 mod place;
 mod reading;
 mod recovery;
@@ -38,6 +39,7 @@ use window::Window;
 
 pub use error::{OpenError, Wrong};
 pub use format::FORMAT;
+pub use inspect::{Damage, Inspection, Log, Spoilt, inspect, inspect_headers};
 pub use recovery::Recovered;
 
 /// How a log is laid out.

@@ -20,7 +20,7 @@ use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::store::Epoch;
 
 /// This file says that there was a store here: without it an empty directory would pass for a new one.
-const SIGN: &str = "turno-store";
+pub(super) const SIGN: &str = "turno-store";
 const SIGN_TEXT: &[u8] = b"A store of Turno; docs/storage.md says how to read it.\n";
 
 /// What was found at the opening.
@@ -37,15 +37,14 @@ impl<D: Disk> Embedded<D> {
     /// Opens the store in a directory, or makes one in an empty directory.
     pub fn open(mut disk: D, mut settings: Settings) -> Result<(Self, Recovered), OpenError> {
         settings.segment_bytes = settings.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX) / 8 * 8;
-        let mut found = Found::look(&mut disk)?;
         let mut window = Window::default();
-        let mut recovered = Recovered::default();
-        let replayed = found.replay(&mut window, &mut recovered)?;
+        let replayed = read_log(&mut disk, &mut window)?;
+        let mut recovered = Recovered { is_new: false, end: replayed.end };
         let mut store = Self {
             disk,
             settings,
             log: VecDeque::new(),
-            free: found.free.into(),
+            free: replayed.free.into(),
             generations: Vec::new(),
             tables: replayed.tables,
             point: replayed.point,
@@ -58,10 +57,7 @@ impl<D: Disk> Embedded<D> {
             store.set_generation(segment.slot, segment.generation());
             store.log.push_back(segment);
         }
-        if found.has_sign && replayed.last.is_none() {
-            return Err(OpenError::damaged(SIGN, 0, Wrong::Missing(store.point.tail.max(1))));
-        }
-        for spare in store.free.iter().filter(|spare| Some(spare.slot) == found.unused) {
+        for spare in store.free.iter().filter(|spare| Some(spare.slot) == replayed.unused) {
             blank_header(spare).map_err(AppendError::into_failed)?;
         }
         if store.log.is_empty() {
@@ -73,7 +69,7 @@ impl<D: Disk> Embedded<D> {
         store.point.epoch = Epoch(store.point.epoch.0 + 1);
         let opened = store.append(&mut Batch::new(), store.point, Fate::Frees);
         opened.map_err(AppendError::into_failed)?;
-        if !found.has_sign {
+        if !replayed.has_sign {
             store.put_up_sign()?;
         }
         store.trim_free()?;
@@ -124,6 +120,15 @@ impl<D: Disk> Embedded<D> {
     }
 }
 
+/// Finds the log and reads it from its oldest segment to its end. Changes nothing.
+pub(super) fn read_log<D: Disk>(disk: &mut D, window: &mut Window) -> Result<Replayed<D::File>, OpenError> {
+    let replayed = Found::look(disk)?.replay(window)?;
+    if replayed.has_sign && replayed.last.is_none() {
+        return Err(OpenError::damaged(SIGN, 0, Wrong::Missing(replayed.point.tail.max(1))));
+    }
+    Ok(replayed)
+}
+
 /// The files of a directory.
 struct Found<F> {
     /// Files with a header, by generation.
@@ -141,11 +146,21 @@ struct Last {
 }
 
 /// A log that was read from its oldest segment to its end.
-struct Replayed<F> {
-    log: Vec<Segment<F>>,
-    tables: Tables,
-    point: Point,
+pub(super) struct Replayed<F> {
+    pub(super) log: Vec<Segment<F>>,
+    pub(super) free: Vec<Spare<F>>,
+    /// A free file whose header says that it comes next.
+    unused: Option<u32>,
+    has_sign: bool,
+    pub(super) tables: Tables,
+    /// The last batch.
+    pub(super) point: Point,
     last: Option<Last>,
+    /// The file and the byte where the log ends.
+    pub(super) end: (String, u64),
+    pub(super) batches: u64,
+    /// Records of those batches, dead ones included.
+    pub(super) records: u64,
 }
 
 /// How a segment ends.
@@ -170,12 +185,8 @@ impl<F: DiskFile> Found<F> {
         let mut found = Self { segments: BTreeMap::new(), free: Vec::new(), unused: None, has_sign };
         for name in names {
             let Some(slot) = slot_of(&name) else { continue };
-            let file = disk.open(&name).map_err(OpenError::io("open", &name))?;
-            let len = file.len().map_err(OpenError::io("measure", &name))?;
-            let mut sector = [0; HEADER_BYTES];
-            let there = read_up_to(&file, 0, &mut sector).map_err(OpenError::io("read", &name))?;
-            let spare = Spare { slot, file, len };
-            match Header::decode(sector.get(..there).unwrap_or_default()) {
+            let (spare, first) = read_first(disk, &name, slot)?;
+            match first {
                 First::Blank => found.free.push(spare),
                 First::Newer(found) => return Err(OpenError::Newer { file: name, found, known: super::FORMAT }),
                 First::Damaged => return Err(OpenError::damaged(&name, 0, Wrong::Header)),
@@ -190,18 +201,30 @@ impl<F: DiskFile> Found<F> {
         Ok(found)
     }
 
-    fn replay(&mut self, window: &mut Window, recovered: &mut Recovered) -> Result<Replayed<F>, OpenError> {
-        let mut replayed = Replayed { log: Vec::new(), tables: Tables::default(), point: Point::default(), last: None };
-        let Some(head) = self.find_head(window)? else { return Ok(replayed) };
-        let old = self.segments.split_off(&head.tail);
+    fn replay(mut self, window: &mut Window) -> Result<Replayed<F>, OpenError> {
+        let head = self.find_head(window)?;
+        let tail = head.map_or(0, |head| head.tail);
+        let counting = self.segments.split_off(&tail);
         // What no longer counts is free, whatever is in it.
-        self.free.extend(std::mem::replace(&mut self.segments, old).into_values().map(Segment::into_spare));
-        for (expected, (generation, mut segment)) in (head.tail..).zip(std::mem::take(&mut self.segments)) {
+        self.free.extend(self.segments.into_values().map(Segment::into_spare));
+        let mut replayed = Replayed {
+            log: Vec::new(),
+            free: self.free,
+            unused: self.unused,
+            has_sign: self.has_sign,
+            tables: Tables::default(),
+            point: Point::default(),
+            last: None,
+            end: (String::new(), 0),
+            batches: 0,
+            records: 0,
+        };
+        for (expected, (generation, mut segment)) in (tail..).zip(counting) {
             if generation != expected {
                 return Err(OpenError::damaged(&segment.name(), 0, Wrong::Missing(expected)));
             }
-            let is_head = generation == head.generation;
-            replay_segment(&mut segment, is_head, window, recovered, &mut replayed)?;
+            let is_head = head.is_some_and(|head| head.generation == generation);
+            replay_segment(&mut segment, is_head, window, &mut replayed)?;
             replayed.log.push(segment);
         }
         Ok(replayed)
@@ -242,6 +265,16 @@ impl<F: DiskFile> Found<F> {
     }
 }
 
+/// Opens a file of the log and reads its first sector.
+pub(super) fn read_first<D: Disk>(disk: &mut D, name: &str, slot: u32) -> Result<(Spare<D::File>, First), OpenError> {
+    let file = disk.open(name).map_err(OpenError::io("open", name))?;
+    let len = file.len().map_err(OpenError::io("measure", name))?;
+    let mut sector = [0; HEADER_BYTES];
+    let there = read_up_to(&file, 0, &mut sector).map_err(OpenError::io("read", name))?;
+    let first = Header::decode(sector.get(..there).unwrap_or_default());
+    Ok((Spare { slot, file, len }, first))
+}
+
 /// Reads a segment to its last whole batch.
 fn read_end<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<End, OpenError> {
     let failed = |error: io::Error| OpenError::io("read", &segment.name())(error);
@@ -260,7 +293,6 @@ fn replay_segment<F: DiskFile>(
     segment: &mut Segment<F>,
     is_head: bool,
     window: &mut Window,
-    recovered: &mut Recovered,
     replayed: &mut Replayed<F>,
 ) -> Result<(), OpenError> {
     let name = segment.name();
@@ -288,6 +320,8 @@ fn replay_segment<F: DiskFile>(
         }
         is_sealed = whole.marker.is_seal;
         file_bytes = whole.marker.file_bytes;
+        replayed.batches += 1;
+        replayed.records += u64::from(whole.marker.count);
         point = next;
         replayed.point = next;
         replayed.last = Some(Last { slot: segment.slot, whole });
@@ -305,7 +339,7 @@ fn replay_segment<F: DiskFile>(
         }
     }
     replayed.point = point;
-    recovered.end = (name, at);
+    replayed.end = (name, at);
     segment.end = at;
     Ok(())
 }

@@ -59,6 +59,11 @@ impl<F> Segment<F> {
         self.header.point.generation
     }
 
+    /// Whether a marker was written in this life of the file.
+    fn owns(&self, marker: &Marker) -> bool {
+        marker.point.generation == self.generation() && marker.point.salt == self.header.point.salt
+    }
+
     /// How far records may reach.
     pub(super) fn bytes_max(&self) -> u64 {
         self.len.min(u64::from(self.header.segment_bytes))
@@ -100,6 +105,11 @@ impl<'a, F: DiskFile> Batches<'a, F> {
         Self { segment, window, at: HEADER_BYTES as u64, expected, changes: Vec::new() }
     }
 
+    /// From the end of its last whole batch on.
+    pub(super) fn behind(segment: &'a Segment<F>, window: &'a mut Window, last: u64) -> Self {
+        Self { at: segment.end, expected: last + 1, ..Self::new(segment, window) }
+    }
+
     /// Where the next batch would begin.
     pub(super) const fn at(&self) -> u64 {
         self.at
@@ -126,8 +136,7 @@ impl<'a, F: DiskFile> Batches<'a, F> {
             if raw.kind == record::COMMIT {
                 let marker = Marker::read(&raw);
                 let is_mine = |marker: &Marker| {
-                    marker.point.generation == self.segment.generation()
-                        && marker.point.salt == self.segment.header.point.salt
+                    self.segment.owns(marker)
                         && marker.point.batch == self.expected
                         && marker.point.tail > 0
                         && marker.point.tail <= self.segment.generation()
@@ -153,6 +162,39 @@ impl<'a, F: DiskFile> Batches<'a, F> {
     /// Whether a batch later than the one that should be here follows anywhere. A batch is written only when the one
     /// before it is synced: so this one was whole once, and is damaged now; it is not the torn end of the log.
     pub(super) fn is_followed(&mut self) -> io::Result<bool> {
+        let expected = self.expected;
+        Ok(self.find(|segment, marker| segment.owns(marker) && marker.point.batch > expected)?.is_some())
+    }
+
+    /// Goes on behind damage, where a later batch seems to begin. `None` if there is none.
+    pub(super) fn skip_damage(&mut self) -> io::Result<Option<()>> {
+        let expected = self.expected;
+        let found = self.find(|segment, marker| segment.owns(marker) && marker.point.batch > expected)?;
+        Ok(found.map(|(at, marker)| {
+            self.at = self.at.max(at.saturating_sub(u64::from(marker.bytes)));
+            self.expected = marker.point.batch;
+        }))
+    }
+
+    /// Whether a batch was begun here and not completed, as far as that can be told from what a former life of the file
+    /// left behind.
+    pub(super) fn is_torn(&mut self) -> io::Result<bool> {
+        if let Some((_, marker)) = self.find(|_, _| true)? {
+            return Ok(self.segment.owns(&marker));
+        }
+        let (mut at, end) = (self.at, self.segment.bytes_max());
+        while at < end {
+            let bytes = self.window.bytes(&self.segment.file, at, 1, end)?;
+            if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
+                return Ok(!bytes.is_empty());
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(false)
+    }
+
+    /// The next marker from here on that is wanted, and where it begins.
+    fn find(&mut self, wanted: impl Fn(&Segment<F>, &Marker) -> bool) -> io::Result<Option<(u64, Marker)>> {
         let (mut at, end) = (self.at, self.segment.bytes_max());
         while at + MARKER_BYTES as u64 <= end {
             let bytes = self.window.bytes(&self.segment.file, at, MARKER_BYTES, end)?;
@@ -160,15 +202,13 @@ impl<'a, F: DiskFile> Batches<'a, F> {
                 .filter(|bytes| Raw::claimed_len(bytes) == Some(MARKER_BYTES))
                 .and_then(Raw::checked)
                 .and_then(|raw| Marker::read(&raw));
-            if let Some(Marker { point, .. }) = marker
-                && point.generation == self.segment.generation()
-                && point.salt == self.segment.header.point.salt
-                && point.batch > self.expected
+            if let Some(marker) = marker
+                && wanted(self.segment, &marker)
             {
-                return Ok(true);
+                return Ok(Some((at, marker)));
             }
             at += record::ALIGN as u64;
         }
-        Ok(false)
+        Ok(None)
     }
 }

@@ -3,16 +3,25 @@
 use std::collections::BTreeMap;
 
 use turno_store::disk::{FsDisk, Rng, SimDisk, TakeError};
-use turno_store::{Batch, Embedded, OpenError, RecordNo, Recovered, Settings, Space, Store, Wrong};
+use turno_store::{Batch, Embedded, OpenError, RecordNo, Recovered, Settings, Space, Store, Wrong, inspect};
 
 use crate::backends::{Backend, SMALL, Simulated};
 use crate::model::{Contents, commit, numbers, puts};
 
-type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 fn open(files: &Files) -> Result<(Embedded<SimDisk>, Recovered), OpenError> {
     let disk = SimDisk::with_files(files.clone());
+    let seen = inspect(&mut disk.clone());
     let opened = Embedded::open(disk.clone(), SMALL);
+    match (&seen.log, &opened) {
+        (Ok(log), Ok((store, recovered))) => {
+            assert_eq!((&log.end, log.epoch.0 + 1), (&recovered.end, store.epoch().0));
+            assert_eq!(log.usage.numbered, store.usage().numbered);
+        }
+        (Err(seen), Err(found)) => assert_eq!(seen.to_string(), found.to_string()),
+        (seen, found) => panic!("inspection and opening differ: {seen:?} and {found:?}"),
+    }
     if opened.is_err() {
         assert_eq!(disk.files(), *files, "nothing is changed when a directory is refused");
     }
@@ -35,7 +44,7 @@ fn bytes_of(number: u64) -> Vec<u8> {
 }
 
 /// A store of several segments with 200 records.
-fn several() -> Files {
+pub(crate) fn several() -> Files {
     let mut backend = Simulated::new();
     let mut store = backend.open();
     for number in 0..200 {
@@ -49,11 +58,11 @@ fn generation(bytes: &[u8]) -> u64 {
 }
 
 /// The file of the n-th segment of the log.
-fn segment(files: &Files, number: u64) -> String {
+pub(crate) fn segment(files: &Files, number: u64) -> String {
     files.iter().find(|(name, bytes)| name.starts_with("segment-") && generation(bytes) == number).unwrap().0.clone()
 }
 
-fn newest(files: &Files) -> u64 {
+pub(crate) fn newest(files: &Files) -> u64 {
     files.iter().filter(|(name, _)| name.starts_with("segment-")).map(|(_, bytes)| generation(bytes)).max().unwrap()
 }
 
@@ -164,14 +173,19 @@ fn a_copy_of_a_segment_is_refused() {
     assert!(refused(&files).contains("two files are segment 2 of the log"));
 }
 
+/// Makes a segment one of a format to come.
+pub(crate) fn make_newer(files: &mut Files, name: &str) {
+    let sector = &mut files.get_mut(name).unwrap()[..512];
+    sector[8..12].copy_from_slice(&7_u32.to_le_bytes());
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&sector[..12]), &sector[16..]);
+    sector[12..16].copy_from_slice(&sum.to_le_bytes());
+}
+
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let mut files = several();
     let name = segment(&files, 1);
-    let sector = &mut files.get_mut(&name).unwrap()[..512];
-    sector[8..12].copy_from_slice(&7_u32.to_le_bytes());
-    let sum = crc32c::crc32c_append(crc32c::crc32c(&sector[..12]), &sector[16..]);
-    sector[12..16].copy_from_slice(&sum.to_le_bytes());
+    make_newer(&mut files, &name);
     assert_eq!(refused(&files), format!("{name} has format 7; this program knows formats up to 1"));
 }
 

@@ -10,5 +10,6 @@ mod damage;
 mod document;
 mod faults;
 mod fixture;
+mod inspect;
 mod model;
 mod properties;
