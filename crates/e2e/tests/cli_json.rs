@@ -31,7 +31,7 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 25] = [
+    let table: [(&[&str], &str); 26] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
@@ -52,6 +52,7 @@ fn every_leaf_prints_one_document_of_its_schema() {
         (&["message", "explain", id], "turno.explanation/1"),
         (&["config", "show"], "turno.config/1"),
         (&["config", "check"], "turno.config_check/1"),
+        (&["doctor"], "turno.doctor/1"),
         (&["explain"], "turno.code_list/1"),
         (&["explain", "failed"], "turno.code/1"),
         (&["bench", "request", "--count", "20"], "turno.bench/1"),
@@ -219,7 +220,7 @@ fn every_published_schema_is_printed_by_some_command() {
         see(broker.run(&[words, &["-o", format]].concat()).expect(0));
     }
     let pages = broker.place.path().display().to_string();
-    let ones: [&[&str]; 10] = [
+    let ones: [&[&str]; 11] = [
         &["request", "q", "x"],
         &["request", "q", "x", "--stream"],
         &["request", "q", "x", "--count", "2"],
@@ -228,6 +229,7 @@ fn every_published_schema_is_printed_by_some_command() {
         &["status"],
         &["explain", "io"],
         &["config", "check"],
+        &["doctor"],
         &["bench", "request", "q", "--count", "3"],
         &["version"],
     ];

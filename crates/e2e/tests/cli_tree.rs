@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 30] = [
+const LEAVES: [(&str, &[&str], bool); 31] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -35,6 +35,7 @@ const LEAVES: [(&str, &[&str], bool); 30] = [
     ("message cancel", &[ID, "--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),
+    ("doctor", &[], false),
     ("explain", &[], false),
     ("bench request", &["--count", "1"], true),
     ("bench send", &["--count", "1"], true),

@@ -7,6 +7,7 @@ mod compose;
 mod config;
 mod confirm;
 mod connect;
+mod doctor;
 mod error;
 mod explain;
 mod global;
@@ -86,6 +87,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Worker(args) => worker::run(args, invocation),
         Command::Message(args) => message::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
+        Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),
         Command::Bench(args) => bench::run(args, invocation),
         Command::Completions(args) => completions::run(args, invocation),

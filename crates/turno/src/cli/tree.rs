@@ -7,6 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use super::bench::BenchArgs;
 use super::completions::CompletionsArgs;
 use super::config::ConfigArgs;
+use super::doctor::DoctorArgs;
 use super::explain::ExplainArgs;
 use super::global::Global;
 use super::man::ManArgs;
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     Message(MessageArgs),
     Config(ConfigArgs),
+    Doctor(DoctorArgs),
     Explain(ExplainArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
@@ -122,6 +124,7 @@ mod tests {
             "message cancel",
             "config show",
             "config check",
+            "doctor",
             "explain",
             "bench request",
             "bench send",

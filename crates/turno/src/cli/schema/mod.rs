@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod broker;
 pub(crate) mod config;
 pub(crate) mod dead;
+pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod message;
 pub(crate) mod meta;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<dead::DeadRow>(),
         of::<dead::PurgedDocument>(),
         of::<dead::RetriedDocument>(),
+        of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),

@@ -1,0 +1,90 @@
+//! The directory itself: there, writable, taken, and with room.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use rustix::fs::Access;
+use turno_proto::model::Code;
+
+use super::Report;
+use crate::cli::size;
+
+/// The store may take this much beyond twice what it holds.
+const ROOM_WANTED: u64 = 256 << 20;
+
+/// Looks at the directory; whether there is any use in going on.
+pub(super) fn look(data: &Path, report: &mut Report) -> bool {
+    let shown = data.display();
+    match fs::metadata(data) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            let what = format!("{shown} is not a directory");
+            report.error("directory", Code::Io, what).advise("name the broker's own directory with --data");
+            return false;
+        }
+        Err(error) => {
+            let what = format!("cannot look at {shown}: {error}");
+            let advice = match error.kind() {
+                ErrorKind::NotFound => "if no broker ever ran here, that is right: turno serve makes it",
+                _ => "ask as the user that runs the broker",
+            };
+            report.error("directory", Code::Io, what).advise(advice);
+            return false;
+        }
+    }
+    match rustix::fs::access(data, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => report.ok("directory", format!("{shown} is there and can be written to")),
+        Err(error) => {
+            let what = format!("{shown} is there, but this user cannot write to it: {error}");
+            report
+                .error("directory", Code::Io, what)
+                .advise("run the broker as the owner of the directory, or give it away")
+        }
+    };
+    match is_taken(data) {
+        Ok(false) => report.ok("lock", "no broker runs here".to_owned()),
+        Ok(true) => {
+            let advice = "stop it to have everything read, or look at a copy of the directory";
+            report.ok("lock", "a broker runs here: its segments are not read".to_owned()).advise(advice)
+        }
+        Err(error) => {
+            let what = format!("cannot tell whether a broker runs here: {error}");
+            report.warn("lock", what, "ask as the user that runs the broker")
+        }
+    };
+    disk(data, report);
+    true
+}
+
+/// Whether a running broker has the directory. The lock is shared for a moment and given back: it is not taken.
+pub(super) fn is_taken(data: &Path) -> std::io::Result<bool> {
+    let lock = match File::open(data.join("turno.lock")) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn disk(data: &Path, report: &mut Report) {
+    match rustix::fs::statvfs(data) {
+        Ok(found) => {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            let what = format!("{} free", size::short(free));
+            if free < ROOM_WANTED {
+                let advice = "on a full disk sends are refused, nothing is lost; make room, or let workers catch up";
+                report.warn("disk", what, advice);
+            } else {
+                report.ok("disk", what);
+            }
+        }
+        Err(error) => {
+            report.warn("disk", format!("cannot tell how much room there is: {error}"), "look with df");
+        }
+    }
+}

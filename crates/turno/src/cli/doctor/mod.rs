@@ -1,0 +1,138 @@
+//! `turno doctor`: a look at a broker's data directory. It needs no broker, and changes nothing.
+
+mod directory;
+mod store;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use turno_proto::model::Code;
+
+use super::Invocation;
+use super::error::Failure;
+use super::help;
+use super::schema::doctor::{DoctorDocument, Finding, Level};
+use crate::config::{Flag, Raw};
+
+/// Look at a data directory and say what is wrong with it
+///
+/// Needs no broker and changes nothing. While a broker runs on the directory, only what can be read safely is looked
+/// at. Warnings are worth knowing but do not fail.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno doctor", "turno doctor --data /var/lib/turno", "turno doctor --json"],
+    &[1, 78],
+))]
+pub(crate) struct DoctorArgs {
+    /// The directory to look at [default: what `turno serve` would use]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &DoctorArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let raw = |path: &PathBuf| Raw::Text(path.display().to_string());
+    let flag = args.data.as_ref().map(|path| Flag { flag: "--data", key: "data", raw: raw(path) });
+    let data = invocation.config(flag.as_slice())?.typed().data;
+    let document = examine(&data);
+    invocation.output.one(&document, &document.data, || text(&document.findings))?;
+    Ok(u8::from(!document.healthy))
+}
+
+fn examine(data: &Path) -> DoctorDocument {
+    let mut report = Report::default();
+    if directory::look(data, &mut report) {
+        store::look(data, &mut report);
+    }
+    let Report { findings, store, damage } = report;
+    let healthy = findings.iter().all(|finding| finding.level != Level::Error);
+    DoctorDocument { data: data.display().to_string(), healthy, findings, store, damage }
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Report {
+    findings: Vec<Finding>,
+    store: Option<super::schema::doctor::StoreBody>,
+    damage: Option<super::schema::doctor::DamageBody>,
+}
+
+impl Report {
+    fn ok(&mut self, check: &'static str, what: String) -> &mut Finding {
+        self.add(check, Level::Ok, what)
+    }
+
+    fn warn(&mut self, check: &'static str, what: String, advice: &str) -> &mut Finding {
+        self.add(check, Level::Warn, what).advise(advice)
+    }
+
+    fn error(&mut self, check: &'static str, code: Code, what: String) -> &mut Finding {
+        let finding = self.add(check, Level::Error, what);
+        finding.code = Some(code.name());
+        finding
+    }
+
+    fn add(&mut self, check: &'static str, level: Level, what: String) -> &mut Finding {
+        let finding = Finding { check, level, what, advice: None, code: None, file: None, offset: None };
+        self.findings.push_mut(finding)
+    }
+}
+
+impl Finding {
+    fn advise(&mut self, advice: impl Into<String>) -> &mut Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    fn at(&mut self, file: &str, offset: u64) -> &mut Self {
+        (self.file, self.offset) = (Some(file.to_owned()), Some(offset));
+        self
+    }
+}
+
+/// A line for each finding, and one below it that says what to do.
+fn text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for Finding { level, check, what, advice, .. } in findings {
+        let _ = writeln!(text, "{:<7}{check:<11}{what}", level.word());
+        if let Some(advice) = advice {
+            let _ = writeln!(text, "{:<18}{advice}", "");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_stands_below_what_it_is_for() {
+        let mut report = Report::default();
+        report.ok("lock", "no broker runs here".to_owned());
+        report.error("format", Code::DataNewer, "it is newer".to_owned()).at("x", 7).advise("use the newer version");
+        assert_eq!(
+            text(&report.findings),
+            "ok     lock       no broker runs here\n\
+             error  format     it is newer\n                  use the newer version\n"
+        );
+        assert_eq!((report.findings[1].code, report.findings[1].offset), (Some("data_newer"), Some(7)));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error_and_nothing_else_is_looked_at() {
+        let place = tempfile::TempDir::new().unwrap();
+        let document = examine(&place.path().join("missing"));
+        assert!(!document.healthy && document.findings.len() == 1, "{document:?}");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
+    }
+
+    #[test]
+    fn a_directory_without_a_store_is_well() {
+        let place = tempfile::TempDir::new().unwrap();
+        let document = examine(place.path());
+        let checks: Vec<&str> = document.findings.iter().map(|finding| finding.check).collect();
+        assert_eq!((document.healthy, checks), (true, vec!["directory", "lock", "disk", "store"]));
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
+    }
+}
