@@ -57,7 +57,7 @@ impl<D: Disk> Embedded<D> {
     fn write_batch(&mut self, batch: &mut Batch, point: Point, is_seal: bool) -> Result<u64, AppendError> {
         let batch_number = self.point.batch + 1;
         let head = self.log.back_mut().expect("a log has a segment");
-        let generation = head.generation();
+        let (slot, generation) = (head.slot, head.generation());
         let point = Point { generation, salt: head.header.point.salt, batch: batch_number, ..point };
         let bytes = batch.bytes_mut();
         let len = bytes.len();
@@ -70,8 +70,10 @@ impl<D: Disk> Embedded<D> {
         let end = start + bytes.len() as u64;
         bytes.truncate(len);
         // Without its sync a batch does not count: if only the room was missing, the same bytes may be written again.
-        written.map_err(Failed::to("write", &name(head.slot))).map_err(AppendError::of)?;
-        head.file.sync().map_err(Failed::to("sync", &name(head.slot))).map_err(AppendError::Unsynced)?;
+        // The name is made when it is needed: this is done for every batch.
+        let failed = |doing| move |error: io::Error| Failed::to(doing, &name(slot))(error);
+        written.map_err(failed("write")).map_err(AppendError::of)?;
+        head.file.sync().map_err(failed("sync")).map_err(AppendError::Unsynced)?;
         head.end = end;
         head.len = head.len.max(end);
         self.point = point;

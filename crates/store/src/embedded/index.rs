@@ -48,24 +48,14 @@ impl Index {
     /// Sets a record's place; gives the one it had.
     pub(super) fn insert(&mut self, record: RecordNo, place: Place) -> Option<Place> {
         let (high, low) = split(record);
-        if !self.chunks.contains_key(&high) {
-            // The last chunk is full now, or was left behind with gaps.
-            if let Some(mut last) = self.chunks.last_entry() {
-                last.get_mut().shrink();
-            }
-        }
-        let chunk = self.chunks.entry(high).or_default();
-        let old = match chunk.find(low) {
-            Ok(at) => {
-                let old = chunk.places.get_mut(at).map(|there| std::mem::replace(there, place));
-                let old = old.filter(|old| *old != Place::NOWHERE);
-                chunk.holes -= usize::from(old.is_none());
-                old
-            }
-            Err(at) => {
-                chunk.lows.insert(at, low);
-                chunk.places.insert(at, place);
-                None
+        let old = match self.chunks.get_mut(&high) {
+            Some(chunk) => chunk.insert(low, place),
+            None => {
+                // The last chunk is full now, or was left behind with gaps.
+                if let Some(mut last) = self.chunks.last_entry() {
+                    last.get_mut().shrink();
+                }
+                self.chunks.entry(high).or_default().insert(low, place)
             }
         };
         self.len += u64::from(old.is_none());
@@ -102,6 +92,22 @@ impl Index {
 }
 
 impl Chunk {
+    fn insert(&mut self, low: u16, place: Place) -> Option<Place> {
+        match self.find(low) {
+            Ok(at) => {
+                let old = self.places.get_mut(at).map(|there| std::mem::replace(there, place));
+                let old = old.filter(|old| *old != Place::NOWHERE);
+                self.holes -= usize::from(old.is_none());
+                old
+            }
+            Err(at) => {
+                self.lows.insert(at, low);
+                self.places.insert(at, place);
+                None
+            }
+        }
+    }
+
     fn find(&self, low: u16) -> Result<usize, usize> {
         // Mostly numbers follow each other without a gap, and often the newest is meant.
         if self.lows.last().is_none_or(|last| *last < low) {
