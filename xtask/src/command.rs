@@ -147,7 +147,7 @@ Commands:
   bench    Turno beside the limit, as ratios in one run
   steps    instructions of the hot path beside the committed figures
   planted  whether simulator and tests find bugs planted on purpose
-  fuzz     any bytes into codec, session, engine, configuration and names
+  fuzz     any bytes into codec, session, engine, store, configuration and names
 
 `cargo xtask <command> --help` says more.";
 
@@ -204,6 +204,7 @@ const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench log [--rounds <n>] [--seed <n>] [--folder <dir>]
        cargo xtask bench chart --from <file>... [--docs <dir>]
 
 Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our
@@ -226,6 +227,8 @@ relay right beside it. Timings belong here and never into tests.
             become many times more; fails if one grows by more than a quarter
   overload  three times the sustainable rate, and peers that stop reading;
             fails at a missed bar
+  log       the store and its group committer beside a plain loop of write and
+            fdatasync with the same bytes; --folder says on which disk
   chart     writes drawings and tables of docs/performance.md from reports
 
 Options:
@@ -233,11 +236,12 @@ Options:
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
   --pending <n>  durable messages of W6 (1000000); each takes about 300 bytes of disk
-  --rounds <n>   rounds of each curve of growth (5)
+  --rounds <n>   rounds of each curve of growth (5), of each size of log (7)
   --seconds <n>  how long an overload lasts (60)
   --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)
   --json <file>  write the report there too
+  --folder <dir> somewhere on the disk to measure (target)
   --from <file>  a report to draw; repeat for more
   --docs <dir>   where performance.md is (docs)
   -h, --help     show this";
@@ -276,7 +280,8 @@ and says how many inputs it tried and what they reached that was new. Fails at
 a crash and says how to see it again. `cargo xtask test` needs none of this: it
 replays the committed corpora in fuzz/corpus.
 
-Targets: config_file, engine_ops, names, native_frame, session (all)
+Targets: config_file, engine_ops, names, native_frame, session, store_ops,
+store_record, store_recovery (all)
 
 Options:
   --seconds <n>  for each target (30)

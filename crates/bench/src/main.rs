@@ -9,6 +9,7 @@ mod growth;
 mod line;
 mod link;
 mod load;
+mod log;
 mod machine;
 mod memory;
 mod native;
@@ -72,6 +73,7 @@ fn run(words: &[String]) -> Result<()> {
         }
         ["chart", ref words @ ..] => return chart::run(&chart::Options::parse(words).map_err(misuse)?),
         ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
+        ["log", ref words @ ..] => return log::run(&log::Options::parse(words).map_err(misuse)?),
         ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),
         _ => return bench(&words),
     };
