@@ -18,6 +18,7 @@ use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
+use crate::owed::Owed;
 use crate::persist::{Persist, Record, Survivor};
 use crate::stats::bytes_of;
 
@@ -30,6 +31,7 @@ pub(crate) struct Durable {
     ops: Vec<Persist>,
     /// What goes on once a group is stored, in the order of the groups.
     waiting: VecDeque<(u64, Then)>,
+    pub(crate) owed: Owed,
     /// Durable messages there are.
     pub(crate) len: u64,
 }
@@ -51,7 +53,7 @@ enum Then {
 
 impl Durable {
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.owed.is_empty()
     }
 
     /// Adds to the group that is being made.
@@ -80,10 +82,11 @@ impl Durable {
 
     /// The messages that wait for the disk.
     pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
-        self.waiting.iter().filter_map(|(_, then)| match then {
+        let waiting = self.waiting.iter().filter_map(|(_, then)| match then {
             Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
             Then::Tell { .. } | Then::Set { .. } => None,
-        })
+        });
+        waiting.chain(self.owed.indexes())
     }
 }
 
@@ -120,6 +123,13 @@ impl Engine {
         self.wait_for_disk(index, Then::Again { index });
     }
 
+    /// The same once more, because the disk refused it.
+    pub(crate) fn store_attempts_again(&mut self, index: u32) {
+        if self.stored(index) {
+            self.store_attempts(index);
+        }
+    }
+
     /// A dead letter is written down with what its last failure said.
     pub(crate) fn store_death(&mut self, index: u32, failure: &Bytes) {
         let message = &mut self.messages[index];
@@ -127,6 +137,7 @@ impl Engine {
             message.flags.set(Flags::MARKED);
             let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
             self.durable.ops.push(Persist::Dead { serial, attempts, failure });
+            self.durable.owed.death(self.durable.group + 1, index, serial);
         }
     }
 
@@ -177,6 +188,9 @@ impl Engine {
     pub(crate) fn persist(&mut self, out: &mut impl Sink) {
         self.durable.group += 1;
         let group = self.durable.group;
+        if self.durable.ops.len() > 1 {
+            self.durable.owed.note_ends(group, &self.durable.ops);
+        }
         for op in self.durable.ops.drain(..) {
             out.effect(Effect::Persist { group, op });
         }
@@ -185,6 +199,7 @@ impl Engine {
     /// Everything up to that group is on disk.
     #[inline(never)]
     pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) {
+        self.durable.owed.stored(group);
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
                 Then::Begin { index, conn, seq } => {
@@ -223,6 +238,7 @@ impl Engine {
     /// A group was not stored, and will not be: the disk has no room for it, or it is too large.
     #[inline(never)]
     pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
+        self.owe(group);
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {
                 Some(Then::Begin { index, conn, seq }) => {
@@ -236,12 +252,7 @@ impl Engine {
                     self.refuse(conn, seq, code, out);
                     self.refuse_again(serial, code, out);
                 }
-                // Its failure is known to this run only; better one attempt more after a crash than none now.
-                Some(Then::Again { index }) => {
-                    if self.stored(index) {
-                        self.place_again(index);
-                    }
-                }
+                Some(Then::Again { index }) => self.durable.owed.attempt(index, self.messages[index].serial),
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
                     out.effect(Effect::Error { conn, seq, code });

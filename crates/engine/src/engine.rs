@@ -136,7 +136,7 @@ impl Engine {
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let checker = (self.stats.ready > 0).then_some(self.check_at);
+        let checker = (self.stats.ready > 0 || !self.durable.owed.is_empty()).then_some(self.check_at);
         let drain = self.drain.as_ref().and_then(Drain::until);
         let sweep = self.dedup.next_sweep();
         self.timers.next_deadline().into_iter().chain(checker).chain(drain).chain(sweep).min()

@@ -21,6 +21,7 @@
 //! | `upkeep` | a queue is emptied, or gets settings of its own |
 //! | `timers`, `expiry` | deadlines, leases, grace |
 //! | `durable`, `persist` | what must be on disk before anyone is told, and as which values |
+//! | `owed` | what the disk refused and must have all the same |
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `drain` | ending in order |
@@ -47,6 +48,7 @@ mod input;
 mod intake;
 mod line;
 mod message;
+mod owed;
 mod peer;
 mod pending;
 mod persist;

@@ -134,23 +134,18 @@ impl World {
         }
     }
 
-    /// The engine hears what became of a group. A full disk refuses new messages, whose senders are told so, and it
-    /// refuses failures, which only this life of the broker knows then.
+    /// The engine hears what became of a group. A full disk refuses new messages, whose senders are told so, and
+    /// failures, which are written down later.
     fn tell(&mut self, index: usize, input: Input) {
         let (now, broker) = (self.now, &mut self.brokers[index]);
         let Some(board) = &mut broker.board else { return };
-        let refused = |board: &Switchboard| board.engine().status().counters.refused;
         let (what, group) = match input {
             Input::Refused { group, .. } => ("refused", group),
             Input::Persisted { group } => ("kept", group),
             _ => ("the store answers", 0),
         };
         self.trace.note(now, what, index as u64, group);
-        let before = refused(board);
         board.handle(now, input);
-        if what == "refused" && refused(board) == before {
-            self.oracle.letters.forgets_failures(board.engine().run(), broker.run);
-        }
     }
 
     pub(crate) fn broker_dies(&mut self, index: usize, run: u64) {

@@ -47,8 +47,6 @@ pub(crate) struct Letters {
     done: BTreeSet<MessageId>,
     /// Dead letters that a broker found on its disk, and the first life that did.
     dead: BTreeMap<(u64, u64), u64>,
-    /// Lives, by store, in which a full disk refused to remember a failure.
-    forgetful: BTreeSet<(u64, u64)>,
 }
 
 impl Letters {
@@ -66,16 +64,10 @@ impl Letters {
         // In any order: an attempt may be on its way when the next one arrives.
         assert!(all.insert((life, attempt)), "I2: {number} comes as attempt {attempt} twice");
         let lives: BTreeSet<u64> = all.iter().map(|(life, _)| *life).collect();
-        let forgotten = all.iter().filter(|(life, _)| self.forgetful.contains(&(id.run(), *life))).count() as u64;
-        let (count, most) = (all.len() as u64, retries + lives.len() as u64 + forgotten);
+        let (count, most) = (all.len() as u64, retries + lives.len() as u64);
         assert!(count <= most, "I2: {number} was handed out {count} times in {} lives, {most} allowed", lives.len());
         let died = self.dead.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
         assert!(died.is_none_or(|found| life < *found), "I2: {number} was a dead letter, and is handed out again");
-    }
-
-    /// The disk was full, and a failure is not written down.
-    pub(crate) fn forgets_failures(&mut self, run: u64, life: u64) {
-        self.forgetful.insert((run, life));
     }
 
     pub(crate) fn done(&mut self, id: MessageId) {
@@ -111,9 +103,6 @@ impl Letters {
     /// All is quiet: a message that is still on the disk is a dead letter, and every dead letter is on the disk.
     pub(crate) fn judge(&mut self, now: Mono, life: u64, truth: &Truth, dead: u64) {
         self.reopened(now, life, truth);
-        if self.forgetful.contains(&(truth.run, life)) {
-            return;
-        }
         let left = truth.messages.difference(&truth.dead).next();
         assert!(left.is_none(), "I1: {left:?} is on the disk, and the broker knows nothing of it");
         let written = truth.dead.len() as u64;

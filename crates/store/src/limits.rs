@@ -11,7 +11,7 @@ pub const SEGMENTS_MAX: u32 = 1 << 18;
 /// Bytes written ahead of the log in one go.
 pub const PREWRITE_BYTES: u32 = 4 * 1024 * 1024;
 /// Free segment files kept for the next turn. More: removed.
-pub const FREE_SEGMENTS_MAX: usize = 1;
+pub const FREE_SEGMENTS_MAX: usize = 2;
 /// Bytes of a key. Longer: `TooLarge`.
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Bytes that one batch of the committer gathers. What comes then waits in the next batch.

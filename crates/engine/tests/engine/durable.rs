@@ -4,7 +4,7 @@ use bytes::Bytes;
 use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{MessageState, Reason};
-use turno_proto::model::{Code, ConnId, Durability, MessageId, Payload, Slots};
+use turno_proto::model::{Code, ConnId, Durability, Limits, MessageId, Payload, Slots};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, sent, turn, undelivered};
@@ -12,11 +12,13 @@ use crate::seen::{Seen, body, sent, turn, undelivered};
 /// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
 pub(crate) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
+fn settings() -> Settings {
+    let store = Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 40 });
+    Settings { store, ..Settings::default() }
+}
+
 fn desk() -> Desk {
-    Desk::with(Settings {
-        store: Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 40 }),
-        ..Settings::default()
-    })
+    Desk::with(settings())
 }
 
 pub(crate) fn record(text: &str) -> Record {
@@ -137,15 +139,53 @@ fn a_full_disk_refuses_the_sender() {
     assert_eq!((desk.status().ready, desk.counters().refused), (1, 1));
 }
 
-/// A failure that the disk has no room for is known to this run, and the message is tried again.
+/// Proves I2: a failure that the disk has no room for is written down as soon as it can be; there is no other attempt
+/// before that. Cancelled meanwhile, the message is over.
 #[test]
-fn a_full_disk_costs_no_message_its_attempt() {
+fn a_failed_attempt_waits_for_room_on_the_disk() {
     let mut desk = desk();
-    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
     desk.try_send(client, ask(1, "q", "a"));
-    desk.say(Input::Persisted { group: 1 });
+    desk.try_send(client, ask(2, "q", "b"));
+    desk.say(Input::Persisted { group: 2 });
     desk.fail(worker, "a", "oh");
-    assert_eq!(desk.say(Input::Refused { group: 2, code: Code::OverDisk }), [sent(worker, "a").attempt(2)]);
+    desk.fail(worker, "b", "oh");
+    let attempts = |group, serial| persist(group, Persist::Attempts { serial, attempts: 1 });
+    for group in [3, 4] {
+        assert_eq!(desk.say(Input::Refused { group, code: Code::OverDisk }), []);
+    }
+    assert_eq!(desk.pass(1_000), [attempts(5, 41), attempts(5, 42)]);
+    assert_eq!(desk.say(Input::Refused { group: 5, code: Code::OverDisk }), []);
+    assert_eq!(cancel(&mut desk, MessageId::new(1, 42, u32::MAX)), []);
+    assert_eq!(desk.pass(1_000), [attempts(6, 41), remove(6, 42, true)]);
+    assert_eq!(desk.say(Input::Persisted { group: 6 }), [sent(worker, "a").attempt(2)]);
+    assert_eq!(desk.pass(5_000), []);
+}
+
+/// Proves I2: a death that the disk has no room for is written down as soon as it can be, unless the letter is gone by
+/// then; and the end of another message in the same group goes out at once.
+#[test]
+fn a_death_waits_for_room_on_the_disk() {
+    let mut desk = Desk::with(Settings { limits: Limits { dead_max: 2, ..Limits::default() }, ..settings() });
+    let (worker, client) = (desk.worker(3, &["q"]), desk.client());
+    for (seq, text) in (1..).zip(["a", "b", "c"]) {
+        desk.try_send(client, ask(seq, "q", text).retries(0));
+    }
+    desk.say(Input::Persisted { group: 3 });
+    let dead = |group, serial| {
+        persist(group, Persist::Dead { serial, attempts: 1, failure: Bytes::from(Code::WorkerLost.text().what) })
+    };
+    let died = desk.say(Input::Disconnected { conn: worker });
+    assert_eq!(died.len(), 4, "three died, and the oldest letter made room: {died:?}");
+    let Some(Seen::Said(Effect::Persist { op: Persist::Remove { serial: oldest, .. }, .. })) = died.last() else {
+        panic!("{died:?}")
+    };
+    assert_eq!(desk.say(Input::Refused { group: 4, code: Code::OverDisk }), [remove(5, *oldest, true)]);
+    let left: Vec<u64> = [43, 42, 41].into_iter().filter(|serial| serial != oldest).collect();
+    assert_eq!(cancel(&mut desk, MessageId::new(1, left[0], u32::MAX)), [remove(6, left[0], true)]);
+    assert_eq!(desk.pass(1_000), [dead(7, left[1])]);
+    assert_eq!(desk.say(Input::Persisted { group: 7 }), []);
+    assert_eq!(desk.pass(5_000), []);
 }
 
 /// What is cancelled on its way to the disk is stored, answered, and gone.

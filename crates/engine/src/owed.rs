@@ -1,0 +1,101 @@
+//! What the disk had no room for and must have all the same. A send that is refused is its sender's to repeat; a failed
+//! attempt, a death or an end has happened, and is written down as soon as there is room again. Otherwise a message
+//! could have more attempts than its limit, or a dead letter could live again after a restart.
+
+use std::collections::VecDeque;
+
+use crate::engine::Engine;
+use crate::message::State;
+use crate::persist::Persist;
+
+/// What is owed to the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// What is on its way in a group that may be refused, in the order of the groups.
+    sent: VecDeque<(u64, Debt)>,
+    /// What was refused.
+    refused: Vec<Debt>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Debt {
+    /// A failed attempt: the message has no other before it is written down.
+    Attempt { index: u32, serial: u64 },
+    /// A dead letter.
+    Death { index: u32, serial: u64 },
+    /// A message is over. Only beside what may be refused: ends alone never are.
+    End { serial: u64, marked: bool },
+}
+
+impl Owed {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    /// A death goes out with that group.
+    pub(crate) fn death(&mut self, group: u64, index: u32, serial: u64) {
+        self.sent.push_back((group, Debt::Death { index, serial }));
+    }
+
+    /// The group goes out with these operations.
+    pub(crate) fn note_ends(&mut self, group: u64, ops: &[Persist]) {
+        if ops.iter().all(|op| matches!(op, Persist::Remove { .. })) {
+            return;
+        }
+        let ends = ops.iter().filter_map(|op| match *op {
+            Persist::Remove { serial, marked } => Some((group, Debt::End { serial, marked })),
+            _ => None,
+        });
+        self.sent.extend(ends);
+    }
+
+    /// Everything up to that group is on disk.
+    pub(crate) fn stored(&mut self, group: u64) {
+        while self.sent.pop_front_if(|(of, _)| *of <= group).is_some() {}
+    }
+
+    /// The failed attempt of that message was refused.
+    pub(crate) fn attempt(&mut self, index: u32, serial: u64) {
+        self.refused.push(Debt::Attempt { index, serial });
+    }
+
+    /// Messages that wait until their failed attempt is written down.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
+        self.refused.iter().filter_map(|debt| match debt {
+            Debt::Attempt { index, .. } => Some(*index),
+            Debt::Death { .. } | Debt::End { .. } => None,
+        })
+    }
+}
+
+impl Engine {
+    /// A group was refused: what it held of ends goes out at once, in a group that no full disk refuses.
+    pub(crate) fn owe(&mut self, group: u64) {
+        for (of, debt) in std::mem::take(&mut self.durable.owed.sent) {
+            match debt {
+                _ if of != group => self.durable.owed.sent.push_back((of, debt)),
+                Debt::End { serial, marked } => self.durable.note(Persist::Remove { serial, marked }),
+                _ => self.durable.owed.refused.push(debt),
+            }
+        }
+    }
+
+    /// Tries again, once a second.
+    pub(crate) fn pay(&mut self) {
+        for debt in std::mem::take(&mut self.durable.owed.refused) {
+            let (Debt::Attempt { index, serial } | Debt::Death { index, serial }) = debt else { continue };
+            // It may have been removed meanwhile, and that is on disk, or on its way.
+            let Some(message) = self.messages.get(index).filter(|message| message.serial == serial) else { continue };
+            match (debt, message.state) {
+                (Debt::Attempt { .. }, _) => self.store_attempts_again(index),
+                (Debt::Death { .. }, State::Dead) => {
+                    let failure = self.failures.get(&index).map(|failure| failure.bytes.clone()).unwrap_or_default();
+                    self.store_death(index, &failure);
+                }
+                // Somebody puts it back: if the disk refuses that too, it is a dead letter still.
+                (Debt::Death { .. }, State::Storing { .. }) => self.durable.owed.refused.push(debt),
+                _ => {}
+            }
+        }
+    }
+}
