@@ -183,14 +183,17 @@ impl<'a, F: DiskFile> Batches<'a, F> {
             return Ok(self.segment.owns(&marker));
         }
         let (mut at, end) = (self.at, self.segment.bytes_max());
+        let mut dirty_until = at;
         while at < end {
             let bytes = self.window.bytes(&self.segment.file, at, 1, end)?;
-            if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
-                return Ok(!bytes.is_empty());
+            if bytes.is_empty() {
+                break;
             }
+            dirty_until = bytes.iter().rposition(|byte| *byte != 0).map_or(dirty_until, |last| at + last as u64 + 1);
             at += bytes.len() as u64;
         }
-        Ok(false)
+        // A file in its first life has zeros to its end; one that was full before has something there.
+        Ok(dirty_until > self.at && dirty_until + HEADER_BYTES as u64 <= end)
     }
 
     /// The next marker from here on that is wanted, and where it begins.

@@ -141,6 +141,7 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
 fn lost(damage: &Damage) -> String {
     let Damage { missing, lost_batches, whole_batches, whole_records, .. } = damage;
     let lost = match lost_batches {
+        0 if missing.is_empty() => "how many batches are lost, if any, cannot be told".to_owned(),
         0 => "what the missing segments held is lost".to_owned(),
         // Of segments before the first and after the last that are there, nobody knows how many they had.
         1 if missing.is_empty() => "1 batch is lost for certain".to_owned(),
@@ -175,6 +176,7 @@ mod tests {
         assert_eq!(told(1, &[]), "1 batch is lost for certain");
         assert_eq!(told(7, &[]), "7 batches are lost for certain");
         assert_eq!(told(7, &[3]), "at least 7 batches are lost for certain");
+        assert_eq!(told(0, &[]), "how many batches are lost");
         assert_eq!(told(0, &[1]), "what the missing segments held is lost");
     }
 }
