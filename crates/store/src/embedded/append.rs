@@ -191,13 +191,17 @@ impl<D: Disk> Embedded<D> {
             self.set_generation(segment.slot, 0);
             self.free.push_back(segment.into_spare());
         }
-        // Those that are long already save the most work later.
-        self.free.make_contiguous().sort_by_key(|spare| std::cmp::Reverse(spare.len));
         self.trim_free()
+    }
+
+    /// The longest first: they save the most work later, and on a full disk they hold the reserve.
+    pub(super) fn sort_free(&mut self) {
+        self.free.make_contiguous().sort_by_key(|spare| std::cmp::Reverse(spare.len));
     }
 
     /// Removes free files beyond what is kept.
     pub(super) fn trim_free(&mut self) -> Result<(), Failed> {
+        self.sort_free();
         while self.free.len() > FREE_SEGMENTS_MAX {
             let Some(spare) = self.free.pop_back() else { break };
             let name = name(spare.slot);
@@ -224,8 +228,18 @@ impl<D: Disk> Embedded<D> {
 /// Writes a segment's header and syncs it. A file whose header cannot be synced is not to be trusted again.
 pub(super) fn write_header<F: DiskFile>(spare: &Spare<F>, header: &Header) -> Result<(), AppendError> {
     let name = name(spare.slot);
-    write_all_at(&spare.file, 0, &header.encode()).map_err(Failed::to("write", &name)).map_err(AppendError::of)?;
+    let mut written = write_all_at(&spare.file, 0, &header.encode());
+    if spare.len > HEADER_BYTES as u64 {
+        written = written.and_then(|()| hold_length(&spare.file, spare.len));
+    }
+    written.map_err(Failed::to("write", &name)).map_err(AppendError::of)?;
     spare.file.sync().map_err(Failed::to("sync", &name)).map_err(AppendError::Broken)
+}
+
+/// Makes the next sync one of the file's whole length. A file found longer than the disk knows it, because the sync of its
+/// growth failed in another process, would be taken for one that was cut, should the power go.
+pub(super) fn hold_length(file: &impl DiskFile, len: u64) -> io::Result<()> {
+    write_all_at(file, len - 1, &[0])
 }
 
 /// Takes a file's header away.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use super::append::{Fate, blank_header, mix, write_header};
+use super::append::{Fate, blank_header, hold_length, mix, write_header};
 use super::compact::Cleaner;
 use super::error::{AppendError, Failed, OpenError, Wrong};
 use super::format::{First, HEADER_BYTES, Header, Point};
@@ -60,6 +60,7 @@ impl<D: Disk> Embedded<D> {
         for spare in store.free.iter().filter(|spare| Some(spare.slot) == replayed.unused) {
             blank_header(spare).map_err(AppendError::into_failed)?;
         }
+        store.sort_free();
         if store.log.is_empty() {
             recovered.is_new = true;
             store.begin().map_err(AppendError::into_failed)?;
@@ -115,6 +116,9 @@ impl<D: Disk> Embedded<D> {
         let head = self.head();
         let name = head.name();
         write_all_at(&head.file, 0, &head.header.encode()).map_err(Failed::to("write", &name))?;
+        if head.len > head.end {
+            hold_length(&head.file, head.len).map_err(Failed::to("write", &name))?;
+        }
         head.file.sync().map_err(Failed::to("sync", &name))?;
         self.disk.sync_directory().map_err(Failed::to("sync the directory of", &name))
     }

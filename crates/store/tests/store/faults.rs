@@ -48,6 +48,27 @@ fn what_a_failed_sync_left_in_the_cache_is_made_durable_by_the_next_owner() {
     assert_eq!(numbers(&mut Simulated(disk).open()), [1, 2]);
 }
 
+/// A file may be longer than the disk knows: the sync of its growth failed, and the cache forgot that. The next owner does
+/// not build on that length, or its own words would tell of a file that was cut.
+#[test]
+fn a_growth_that_was_never_synced_is_no_cut() {
+    for confirmed in 0..60 {
+        let mut backend = Simulated::new();
+        let mut store = backend.open();
+        (0..confirmed).for_each(|number| put(&mut store, number).unwrap());
+        backend.0.fail_syncs(true);
+        put(&mut store, 1_000).unwrap_err();
+        backend.0.fail_syncs(false);
+        drop(store);
+        let mut store = backend.open();
+        let before = numbers(&mut store);
+        put(&mut store, 2_000).unwrap();
+        let disk = backend.0.after_crash(Crash::Dropped, &mut Rng::new(1));
+        let expected: Vec<u64> = before.into_iter().chain([2_000]).collect();
+        assert_eq!(numbers(&mut Simulated(disk).open()), expected, "after {confirmed}");
+    }
+}
+
 #[test]
 fn a_failed_sync_and_a_power_cut_lose_only_what_was_not_confirmed() {
     let mut backend = Simulated::new();
