@@ -162,6 +162,11 @@ impl Engine {
         self.stats.in_flight
     }
 
+    /// Whether something is on its way to the disk, or will be as soon as there is room.
+    pub fn waits_for_disk(&self) -> bool {
+        !self.durable.is_idle()
+    }
+
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub fn held_in_memory(&self) -> u64 {
         let here = |message: &&Message| matches!(message.state, State::Waiting | State::Dead);

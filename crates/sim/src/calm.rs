@@ -75,7 +75,7 @@ impl World {
         let brokers_quiet = self.brokers.iter().all(|broker| {
             broker.board.as_ref().is_some_and(|board| {
                 let status = board.engine().status();
-                let kept = broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy);
+                let kept = broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy) && !board.engine().waits_for_disk();
                 status.ready == 0 && status.in_flight == 0 && kept
             })
         });
@@ -94,7 +94,9 @@ impl World {
             .map(|broker| match &broker.board {
                 Some(board) => {
                     let status = board.engine().status();
-                    format!("{} ready, {} in flight, {} workers", status.ready, status.in_flight, status.workers)
+                    let disk = if board.engine().waits_for_disk() { ", waits for its disk" } else { "" };
+                    let (ready, running, workers) = (status.ready, status.in_flight, status.workers);
+                    format!("{ready} ready, {running} in flight, {workers} workers{disk}")
                 }
                 None => "down".to_owned(),
             })
