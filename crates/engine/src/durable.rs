@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::owed::Owed;
-use crate::persist::{Persist, Record, Survivor};
+use crate::persist::{Persist, Put, Record, Survivor};
 use crate::stats::bytes_of;
 
 /// What waits for the disk.
@@ -28,12 +28,20 @@ pub(crate) struct Durable {
     /// The number of the latest group.
     group: u64,
     /// Operations of the group that is being made.
-    ops: Vec<Persist>,
+    ops: Vec<Change>,
     /// What goes on once a group is stored, in the order of the groups.
     waiting: VecDeque<(u64, Then)>,
     pub(crate) owed: Owed,
     /// Durable messages there are.
     pub(crate) len: u64,
+}
+
+/// An operation on its way out.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// The message at that place as it is, which stays there until it is stored.
+    Put(u32),
+    Note(Persist),
 }
 
 /// What goes on.
@@ -58,7 +66,7 @@ impl Durable {
 
     /// Adds to the group that is being made.
     pub(crate) fn note(&mut self, op: Persist) {
-        self.ops.push(op);
+        self.ops.push(Change::Note(op));
     }
 
     /// Whether the input that is being handled changes anything on disk.
@@ -70,14 +78,14 @@ impl Durable {
     pub(crate) fn end(&mut self, message: &Message) {
         if message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED) {
             self.len -= 1;
-            self.ops.push(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
+            self.note(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
         }
     }
 
     /// The same of one that only the store holds.
     pub(crate) fn end_cold(&mut self, serial: u64) {
         self.len -= 1;
-        self.ops.push(Persist::Remove { serial, marked: false });
+        self.note(Persist::Remove { serial, marked: false });
     }
 
     /// The messages that wait for the disk.
@@ -95,23 +103,8 @@ impl Engine {
     pub(crate) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
         self.messages[index].flags.set(Flags::DURABLE);
         self.durable.len += 1;
-        self.store_record(index);
+        self.durable.ops.push(Change::Put(index));
         self.wait_for_disk(index, Then::Begin { index, conn, seq });
-    }
-
-    fn store_record(&mut self, index: u32) {
-        let message = &self.messages[index];
-        let unix_ms = |at| self.settings.unix_ms(at);
-        let record = Record {
-            queue: self.queues.at(message.queue).name.clone(),
-            priority: message.priority,
-            cost: message.cost,
-            retries: message.retries,
-            born_unix_ms: unix_ms(message.born),
-            deadline_unix_ms: message.deadline.map(unix_ms),
-            payload: Payload { headers: message.flags.has(Flags::HEADERS), bytes: message.bytes.clone() },
-        };
-        self.durable.ops.push(Persist::Put { serial: message.serial, record });
     }
 
     /// The failed attempt of a message that has others left is written down before the next one.
@@ -119,7 +112,7 @@ impl Engine {
         let message = &mut self.messages[index];
         message.flags.set(Flags::MARKED);
         let (serial, attempts) = (message.serial, message.attempts);
-        self.durable.ops.push(Persist::Attempts { serial, attempts });
+        self.durable.note(Persist::Attempts { serial, attempts });
         self.wait_for_disk(index, Then::Again { index });
     }
 
@@ -136,7 +129,7 @@ impl Engine {
         if message.flags.has(Flags::DURABLE) {
             message.flags.set(Flags::MARKED);
             let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
-            self.durable.ops.push(Persist::Dead { serial, attempts, failure });
+            self.durable.note(Persist::Dead { serial, attempts, failure });
             self.durable.owed.death(self.durable.group + 1, index, serial);
         }
     }
@@ -149,9 +142,9 @@ impl Engine {
         let (serial, anew) = (message.serial, message.deadline != before.deadline);
         let rewritten = if anew { message.bytes.len() } else { 0 };
         if anew {
-            self.store_record(index);
+            self.durable.ops.push(Change::Put(index));
         }
-        self.durable.ops.push(Persist::Retry { serial });
+        self.durable.note(Persist::Retry { serial });
         self.wait_for_disk(index, Then::Retry { index, before: Box::new(before) });
         rewritten
     }
@@ -168,7 +161,7 @@ impl Engine {
 
     /// A queue's settings hold once they are stored.
     pub(crate) fn store_settings(&mut self, conn: ConnId, seq: u32, queue: QueueName, settings: Option<QueueSettings>) {
-        self.durable.ops.push(match settings {
+        self.durable.note(match settings {
             Some(settings) => Persist::SetQueue { queue: queue.clone(), settings },
             None => Persist::UnsetQueue { queue: queue.clone() },
         });
@@ -191,8 +184,26 @@ impl Engine {
         if self.durable.ops.len() > 1 {
             self.durable.owed.note_ends(group, &self.durable.ops);
         }
-        for op in self.durable.ops.drain(..) {
-            out.effect(Effect::Persist { group, op });
+        for change in self.durable.ops.drain(..) {
+            match change {
+                Change::Put(index) => {
+                    let message = &self.messages[index];
+                    let unix_ms = |at| self.settings.unix_ms(at);
+                    out.put(Put {
+                        group,
+                        serial: message.serial,
+                        queue: &self.queues.at(message.queue).name,
+                        priority: message.priority,
+                        cost: message.cost,
+                        retries: message.retries,
+                        born_unix_ms: unix_ms(message.born),
+                        deadline_unix_ms: message.deadline.map(unix_ms),
+                        headers: message.flags.has(Flags::HEADERS),
+                        bytes: &message.bytes,
+                    });
+                }
+                Change::Note(op) => out.effect(Effect::Persist { group, op }),
+            }
         }
     }
 

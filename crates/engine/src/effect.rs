@@ -1,6 +1,6 @@
 //! What the engine wants done. Plain values, so that a test can compare the exact list.
 
-use crate::persist::Persist;
+use crate::persist::{Persist, Put};
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
@@ -161,10 +161,20 @@ impl From<Deliver<'_>> for Effect {
     }
 }
 
+impl From<Put<'_>> for Effect {
+    fn from(put: Put<'_>) -> Self {
+        Self::Persist { group: put.group, op: Persist::Put { serial: put.serial, record: put.to_record() } }
+    }
+}
+
 /// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
 pub trait Sink {
     /// A delivery.
     fn deliver(&mut self, deliver: Deliver<'_>);
+    /// A new message to be stored.
+    fn put(&mut self, put: Put<'_>) {
+        self.effect(Effect::from(put));
+    }
     /// Everything else.
     fn effect(&mut self, effect: Effect);
 }

@@ -67,6 +67,6 @@ mod worker;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Input, Outgoing};
-pub use persist::{Persist, Record, Remembered, Survivor};
+pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use crate::durable::Change;
 use crate::engine::Engine;
 use crate::message::State;
 use crate::persist::Persist;
@@ -37,13 +38,13 @@ impl Owed {
         self.sent.push_back((group, Debt::Death { index, serial }));
     }
 
-    /// The group goes out with these operations.
-    pub(crate) fn note_ends(&mut self, group: u64, ops: &[Persist]) {
-        if ops.iter().all(|op| matches!(op, Persist::Remove { .. })) {
+    /// The group goes out with these changes.
+    pub(crate) fn note_ends(&mut self, group: u64, changes: &[Change]) {
+        if changes.iter().all(|change| matches!(change, Change::Note(Persist::Remove { .. }))) {
             return;
         }
-        let ends = ops.iter().filter_map(|op| match *op {
-            Persist::Remove { serial, marked } => Some((group, Debt::End { serial, marked })),
+        let ends = changes.iter().filter_map(|change| match *change {
+            Change::Note(Persist::Remove { serial, marked }) => Some((group, Debt::End { serial, marked })),
             _ => None,
         });
         self.sent.extend(ends);

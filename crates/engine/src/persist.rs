@@ -23,6 +23,63 @@ pub struct Record {
     pub payload: Payload,
 }
 
+/// A new message on its way to the store, lent: whoever writes it down on the spot needs no copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Put<'a> {
+    /// What it belongs to.
+    pub group: u64,
+    /// Its number, which no other message of this store ever has.
+    pub serial: u64,
+    /// Its queue.
+    pub queue: &'a QueueName,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    /// Slots a delivery of it takes.
+    pub cost: u16,
+    /// Redeliveries it may have.
+    pub retries: u8,
+    /// When it came, in Unix milliseconds.
+    pub born_unix_ms: u64,
+    /// When its time is over, in Unix milliseconds.
+    pub deadline_unix_ms: Option<u64>,
+    /// Its payload begins with headers.
+    pub headers: bool,
+    /// Its payload.
+    pub bytes: &'a Bytes,
+}
+
+impl<'a> Put<'a> {
+    /// The same of a record.
+    pub const fn of(group: u64, serial: u64, record: &'a Record) -> Self {
+        let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        Self {
+            group,
+            serial,
+            queue,
+            priority: *priority,
+            cost: *cost,
+            retries: *retries,
+            born_unix_ms: *born_unix_ms,
+            deadline_unix_ms: *deadline_unix_ms,
+            headers: payload.headers,
+            bytes: &payload.bytes,
+        }
+    }
+
+    /// A copy that can be kept.
+    pub fn to_record(&self) -> Record {
+        Record {
+            queue: self.queue.clone(),
+            priority: self.priority,
+            cost: self.cost,
+            retries: self.retries,
+            born_unix_ms: self.born_unix_ms,
+            deadline_unix_ms: self.deadline_unix_ms,
+            payload: Payload { headers: self.headers, bytes: self.bytes.clone() },
+        }
+    }
+}
+
 /// A dedup id as it is stored, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {

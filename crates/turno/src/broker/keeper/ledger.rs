@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, Persist, Record, Survivor};
+use turno_engine::{Engine, Persist, Put, Record, Survivor};
 use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
@@ -109,9 +109,7 @@ pub(super) fn read(serial: u64, value: &[u8]) -> Result<Record, StoreError> {
 /// One operation, as the store takes it.
 pub fn write(op: &Persist, batch: &mut Batch) {
     match op {
-        Persist::Put { serial, record } => {
-            batch.put_with(MESSAGES, RecordNo(*serial), |out| record::write(record, out));
-        }
+        Persist::Put { serial, record } => put(&Put::of(0, *serial, record), batch),
         Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),
         Persist::Forget { key } => batch.unset(DEDUP, &key.0),
         Persist::Attempts { serial, attempts } => {
@@ -132,6 +130,11 @@ pub fn write(op: &Persist, batch: &mut Batch) {
             }
         }
     }
+}
+
+/// A new message, as the store takes it.
+pub(super) fn put(put: &Put<'_>, batch: &mut Batch) {
+    batch.put_with(MESSAGES, RecordNo(put.serial), |out| record::write(put, out));
 }
 
 fn set_mark(batch: &mut Batch, serial: u64, mark: &Mark) {

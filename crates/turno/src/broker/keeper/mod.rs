@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use turno_engine::{Input, Persist};
+use turno_engine::{Input, Persist, Put};
 use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
-use turno_store::{CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
+use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
 
 use self::ledger::StoreError;
 
@@ -21,6 +21,9 @@ use self::ledger::StoreError;
 pub trait Keep {
     /// One operation of a group. Operations of a group come one after the other, and groups in order.
     fn keep(&mut self, group: u64, op: &Persist);
+
+    /// A new message, in the same way.
+    fn put(&mut self, put: &Put<'_>);
 
     /// The message with that serial is wanted back; answered once, in the order of asking.
     fn load(&mut self, serial: u64);
@@ -37,6 +40,12 @@ impl<K: Keep> Keep for Option<K> {
     fn keep(&mut self, group: u64, op: &Persist) {
         if let Some(keeper) = self {
             keeper.keep(group, op);
+        }
+    }
+
+    fn put(&mut self, put: &Put<'_>) {
+        if let Some(keeper) = self {
+            keeper.put(put);
         }
     }
 
@@ -92,6 +101,13 @@ impl Keeper {
         Self { committer, group: None, loads: false, done: Vec::new(), news: Arc::default() }
     }
 
+    fn batch_of(&mut self, group: u64) -> &mut Batch {
+        if self.group.replace(group).is_some_and(|open| open != group) {
+            self.committer.end_group();
+        }
+        self.committer.batch()
+    }
+
     /// What the engine is to hear, in order; or why the broker must stop.
     pub fn take(&mut self) -> Result<Vec<Input>, StoreError> {
         self.committer.take_done(&mut self.done);
@@ -126,11 +142,11 @@ fn input_of(done: Done) -> Result<Option<Input>, StoreError> {
 
 impl Keep for Keeper {
     fn keep(&mut self, group: u64, op: &Persist) {
-        if self.group.is_some_and(|open| open != group) {
-            self.committer.end_group();
-        }
-        self.group = Some(group);
-        ledger::write(op, self.committer.batch());
+        ledger::write(op, self.batch_of(group));
+    }
+
+    fn put(&mut self, put: &Put<'_>) {
+        ledger::put(put, self.batch_of(put.group));
     }
 
     fn load(&mut self, serial: u64) {

@@ -4,7 +4,7 @@
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.
 
 use bytes::Bytes;
-use turno_engine::{Record, Remembered};
+use turno_engine::{Put, Record, Remembered};
 use turno_proto::model::limits::PRIORITY_MAX;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
@@ -34,11 +34,11 @@ pub(super) struct Mark {
 }
 
 /// flags u8, priority u8, cost u16, retries u8, name length u8, born u64, deadline u64 if flagged, name, payload.
-pub(super) fn write(record: &Record, out: &mut Vec<u8>) {
-    let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+pub(super) fn write(put: &Put<'_>, out: &mut Vec<u8>) {
+    let Put { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, headers, bytes, .. } = put;
     let name = queue.as_str().as_bytes();
     let mut flags = 0;
-    flags |= if payload.headers { HEADERS } else { 0 };
+    flags |= if *headers { HEADERS } else { 0 };
     flags |= if deadline_unix_ms.is_some() { DEADLINE } else { 0 };
     out.extend([flags, *priority]);
     out.extend(cost.to_le_bytes());
@@ -46,7 +46,7 @@ pub(super) fn write(record: &Record, out: &mut Vec<u8>) {
     out.extend(born_unix_ms.to_le_bytes());
     out.extend(deadline_unix_ms.iter().flat_map(|at| at.to_le_bytes()));
     out.extend_from_slice(name);
-    out.extend_from_slice(&payload.bytes);
+    out.extend_from_slice(bytes);
 }
 
 /// `None` if no version of ours wrote that.
@@ -143,7 +143,7 @@ mod tests {
 
     fn bytes(record: &Record) -> Vec<u8> {
         let mut out = Vec::new();
-        write(record, &mut out);
+        write(&Put::of(1, 1, record), &mut out);
         out
     }
 

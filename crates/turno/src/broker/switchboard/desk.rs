@@ -1,7 +1,7 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
 use tracing::error;
-use turno_engine::{Deliver, Effect, Engine, Input, Sink};
+use turno_engine::{Deliver, Effect, Engine, Input, Put, Sink};
 use turno_proto::model::Mono;
 
 use crate::broker::keeper::{Keep, Keeper};
@@ -37,6 +37,10 @@ struct Parted<'a, S, K> {
 impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
     fn deliver(&mut self, deliver: Deliver<'_>) {
         self.sink.deliver(deliver);
+    }
+
+    fn put(&mut self, put: Put<'_>) {
+        self.keeper.put(&put);
     }
 
     fn effect(&mut self, effect: Effect) {
