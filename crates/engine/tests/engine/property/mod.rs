@@ -4,6 +4,7 @@
 mod disk;
 mod oracle;
 mod restarts;
+mod upkeep;
 mod world;
 
 use proptest::prelude::*;

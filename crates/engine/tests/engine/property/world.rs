@@ -2,28 +2,28 @@
 
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::{MessageState, QueueSettings, Reason};
-use turno_proto::model::{Code, ConnId, DedupId, Durability, MessageId, Mono, Payload, Slots};
+use turno_proto::model::view::Reason;
+use turno_proto::model::{Code, ConnId, DedupId, Durability, Mono, Payload, Slots};
 
 use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer};
 use super::{Op, Options, PLACES, QUEUES, Word};
 
-const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
-const NAMES: [&str; QUEUES] = ["a", "b", "c"];
+pub(super) const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
+pub(super) const NAMES: [&str; QUEUES] = ["a", "b", "c"];
 /// The deadline of a request that names none.
 const USUAL_MS: u32 = 30_000;
 
 pub(super) struct World {
-    settings: Settings,
-    engine: Engine,
-    disk: Disk,
-    oracle: Oracle,
-    clock: Mono,
+    pub(super) settings: Settings,
+    pub(super) engine: Engine,
+    pub(super) disk: Disk,
+    pub(super) oracle: Oracle,
+    pub(super) clock: Mono,
     /// The latest time the engine was told.
-    now: Mono,
-    places: [Option<ConnId>; PLACES],
-    volatile: [bool; QUEUES],
+    pub(super) now: Mono,
+    pub(super) places: [Option<ConnId>; PLACES],
+    pub(super) volatile: [bool; QUEUES],
     generations: u32,
     seqs: u32,
 }
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    fn admin(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
+    pub(super) fn admin(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
         let mut effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
         loop {
             if let Some(answer) = admin_answer(effects) {
@@ -361,97 +361,6 @@ impl World {
 
     fn cancelled(&mut self, seq: u32, cancelled: bool) {
         self.oracle.messages.get_mut(&seq).expect("still there").cancelled = cancelled;
-    }
-}
-
-/// An admin and a queue as a whole.
-impl World {
-    /// The sends of a queue that are in that state.
-    fn sends_in(&mut self, queue: usize, state: MessageState) -> Vec<u32> {
-        let known: Vec<(u32, MessageId)> = self
-            .oracle
-            .messages
-            .values()
-            .filter(|message| message.queue == queue && message.kind == Kind::Send && message.is_added())
-            .filter_map(|message| Some((message.seq, message.id?)))
-            .collect();
-        known.into_iter().filter(|(_, id)| self.state_of(*id) == Some(state)).map(|(seq, _)| seq).collect()
-    }
-
-    /// Only a look, so that nothing has to be checked behind it.
-    fn state_of(&mut self, id: MessageId) -> Option<MessageState> {
-        let mut effects = Vec::new();
-        let call = AdminCall::MessageExplain { id: id.to_string() };
-        self.engine.handle(self.now, Input::Admin { conn: ADMIN, seq: 0, call }, &mut effects);
-        match effects.pop() {
-            Some(Effect::Answer { answer, .. }) => match *answer {
-                AdminAnswer::Message { explanation } => Some(explanation.message.state),
-                other => panic!("{other:?} explains nothing"),
-            },
-            // Only the store has it, and so it waits. The answer comes some time.
-            Some(Effect::Load { serial }) => {
-                self.disk.loads.push_back(serial);
-                Some(MessageState::Ready)
-            }
-            _ => None,
-        }
-    }
-
-    fn purge(&mut self, queue: usize) {
-        let mut waiting = self.sends_in(queue, MessageState::Ready);
-        let asked = self.oracle.unanswered().filter(|(_, request)| request.queue == queue);
-        waiting.extend(asked.map(|(seq, _)| seq).filter(|seq| !self.oracle.held.contains_key(seq)));
-        self.gone(&waiting);
-        let call = AdminCall::QueuePurge { queue: NAMES[queue].to_owned(), limit: u32::MAX };
-        self.portion(call, waiting.len());
-    }
-
-    fn retry_dead(&mut self, queue: usize) {
-        let dead = self.sends_in(queue, MessageState::Dead);
-        let now = self.now.max(self.clock);
-        for seq in &dead {
-            let letter = self.oracle.messages.get_mut(seq).expect("found a moment ago");
-            letter.deadline = letter.deadline.filter(|deadline| *deadline > now);
-        }
-        let call = AdminCall::DeadRetry { queue: NAMES[queue].to_owned(), ids: Vec::new(), oldest: u32::MAX };
-        self.portion(call, dead.len());
-    }
-
-    fn purge_dead(&mut self, queue: usize) {
-        let dead = self.sends_in(queue, MessageState::Dead);
-        self.gone(&dead);
-        let call = AdminCall::DeadPurge { queue: NAMES[queue].to_owned(), ids: Vec::new(), oldest: u32::MAX };
-        self.portion(call, dead.len());
-    }
-
-    fn gone(&mut self, seqs: &[u32]) {
-        for seq in seqs {
-            self.oracle.messages.get_mut(seq).expect("found a moment ago").cancelled = true;
-        }
-    }
-
-    fn portion(&mut self, call: AdminCall, expected: usize) {
-        match self.admin(call) {
-            Ok(AdminAnswer::Portion { done, left }) => assert_eq!((done, left), (expected as u64, 0)),
-            Err(Code::NotFound) => assert_eq!(expected, 0, "a queue with messages is there"),
-            other => panic!("{other:?} is no portion"),
-        }
-    }
-
-    fn set_queue(&mut self, queue: usize, durable: Option<bool>) {
-        let settings = durable.map(|durable| QueueSettings { durable });
-        match self.admin(AdminCall::QueueSet { queue: NAMES[queue].to_owned(), settings }) {
-            Ok(AdminAnswer::Queue { queue: view }) => {
-                self.volatile[queue] = durable == Some(false);
-                assert_eq!(
-                    (view.settings, view.durable),
-                    (settings, self.settings.store.is_some() && !self.volatile[queue])
-                );
-            }
-            Err(Code::NoStore) => assert!(self.settings.store.is_none() && durable == Some(true)),
-            Err(Code::NotFound) => assert_eq!((durable, self.volatile[queue]), (None, false)),
-            other => panic!("{other:?} is no queue"),
-        }
     }
 }
 
