@@ -56,6 +56,25 @@ fn a_message_that_is_done_stays_done() {
     assert_eq!(worker.delivery().1, b"next");
 }
 
+/// Proves I6: the broker is killed, and still knows what was sent before; a message that is done stays done.
+#[test]
+fn a_message_sent_before_a_crash_is_one() {
+    let mut broker = Broker::start();
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
+    let send = |broker: &Broker, id: &str| answer(&broker.run(&["send", "q", id, "--dedup-id", id]).expect(0));
+    let done = send(&broker, "done").0;
+    let (delivery, ..) = worker.delivery();
+    worker.say(&Frame::Ack { delivery });
+    drop(worker);
+    let waiting = send(&broker, "waiting").0;
+    broker.kill();
+    let broker = Broker::start_in(broker.into_place(), &[]);
+    for (id, first) in [("done", done), ("waiting", waiting)] {
+        assert_eq!(send(&broker, id), (first, "disk duplicate".to_owned()));
+    }
+    assert_eq!(bodies(&broker, "q"), ["waiting"]);
+}
+
 /// Proves I6: the connection is cut when the broker has the message and the sender does not know. With a dedup id it is
 /// sent again and stored once; without one the sender is told that the outcome is unknown.
 #[test]
