@@ -65,6 +65,7 @@ fn a_message_sent_before_a_crash_is_one() {
     let done = send(&broker, "done").0;
     let (delivery, ..) = worker.delivery();
     worker.say(&Frame::Ack { delivery });
+    worker.sync();
     drop(worker);
     let waiting = send(&broker, "waiting").0;
     broker.kill();
