@@ -117,7 +117,13 @@ impl Seed {
     }
 
     fn closing(&self) -> Closing {
-        let reasons = [ClosingReason::Shutdown, ClosingReason::Stop, ClosingReason::Now];
+        let reasons = [
+            ClosingReason::Shutdown,
+            ClosingReason::Stop,
+            ClosingReason::Now,
+            ClosingReason::Maintenance,
+            ClosingReason::Resumed,
+        ];
         Closing { reason: reasons[usize::from(self.choice) % reasons.len()], within_ms: self.long }
     }
 
@@ -137,6 +143,7 @@ impl Seed {
             dedup_id: Some(self.bytes.as_slice()).filter(|id| self.kind == Kind::Send && DedupId::check(id).is_ok()),
             no_reply,
             fail_fast,
+            cancel_on_disconnect: no_reply != fail_fast && self.kind == Kind::Request,
             raw: Raw::from(&self.payload),
         }
     }

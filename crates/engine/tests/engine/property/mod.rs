@@ -88,6 +88,8 @@ struct Options {
     within_ms: Option<u32>,
     /// Of a send.
     dedup_id: Option<u8>,
+    /// Of a request.
+    ends_with_caller: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,14 +113,15 @@ fn options() -> impl Strategy<Value = Options> {
     let priority = prop_oneof![4 => Just(4), 1 => Just(0), 1 => Just(9)];
     let within = prop_oneof![2 => Just(None), 4 => (1u32..20_000).prop_map(Some), 1 => (0u32..50).prop_map(Some)];
     let dedup = prop::option::weighted(0.4, 0u8..4);
-    let parts = (0..QUEUES, cost, priority, 0u8..3, within, dedup);
-    parts.prop_map(|(queue, cost, priority, retries, within_ms, dedup_id)| Options {
+    let parts = (0..QUEUES, cost, priority, 0u8..3, within, dedup, any::<bool>());
+    parts.prop_map(|(queue, cost, priority, retries, within_ms, dedup_id, ends_with_caller)| Options {
         queue,
         cost,
         priority,
         retries,
         within_ms,
         dedup_id,
+        ends_with_caller,
     })
 }
 

@@ -168,6 +168,7 @@ impl World {
             self.oracle.free_all(conn);
             self.oracle.peers.remove(&conn);
             self.step(Input::Disconnected { conn });
+            self.oracle.check_nobody_works_for(conn);
         }
     }
 
@@ -269,10 +270,12 @@ impl World {
     fn word(&mut self, conn: ConnId, kind: Kind, options: &Options, within_ms: Option<u32>) -> Outgoing {
         self.seqs += 1;
         let (seq, now) = (self.seqs, self.now.max(self.clock));
-        let &Options { queue, cost, priority, retries, within_ms: asked_ms, dedup_id } = options;
+        let &Options { queue, cost, priority, retries, within_ms: asked_ms, dedup_id, ends_with_caller } = options;
         let dedup_id = dedup_id.filter(|_| kind == Kind::Send);
         let deadline = within_ms.map(|ms| now.plus_millis(u64::from(ms)));
-        let entry = Message { priority, cost, deadline, dedup_id, ..Message::new(conn, seq, kind, queue, now) };
+        let ends_with_caller = ends_with_caller && kind == Kind::Request;
+        let own = Message::new(conn, seq, kind, queue, now);
+        let entry = Message { priority, cost, deadline, dedup_id, ends_with_caller, ..own };
         let retries_max = if kind == Kind::NoReply { 0 } else { retries };
         self.oracle.messages.insert(seq, Message { retries: retries_max, ..entry });
         let payload = Payload::body(seq.to_string());
@@ -282,6 +285,7 @@ impl World {
             priority: Some(priority),
             cost: Some(cost),
             dedup_id: dedup_id.and_then(|number| DedupId::new(&[number]).ok()),
+            cancel_on_disconnect: ends_with_caller,
             ..Outgoing::new(seq, queue as u32, payload)
         }
     }
