@@ -166,7 +166,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 18 {
+        match self.choice % 20 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -183,6 +183,8 @@ impl Seed {
             13 => AdminCall::QueuePurge { queue: self.text(), limit },
             14 => AdminCall::DeadLs { queue: self.text(), after: some.then(|| self.text()), limit },
             15 => AdminCall::DeadShow { queue: self.text(), id: self.text(), from: self.long },
+            17 => AdminCall::Drain,
+            18 => AdminCall::Resume,
             16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
             _ => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
         }
@@ -231,6 +233,7 @@ impl Seed {
             version: self.text(),
             up_ms: self.long,
             draining: self.bits[1],
+            maintenance: self.bits[2],
             connections: self.number.into(),
             workers: self.word.into(),
             slots: self.long,

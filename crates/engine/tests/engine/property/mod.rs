@@ -67,6 +67,10 @@ enum Op {
     PurgeDead(usize),
     /// An admin makes a queue durable or volatile, or leaves that to the broker.
     SetQueue(usize, Option<bool>),
+    /// An admin drains the broker for maintenance.
+    Maintain,
+    /// An admin lets it go on.
+    GoOn,
     /// Time passes and the shell ticks as told.
     Pass(u64),
     /// Time passes and nobody ticks.
@@ -164,6 +168,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (0..QUEUES).prop_map(Op::RetryDead),
         1 => (0..QUEUES).prop_map(Op::PurgeDead),
         1 => (0..QUEUES, any::<Option<bool>>()).prop_map(|(queue, durable)| Op::SetQueue(queue, durable)),
+        1 => Just(Op::Maintain),
+        3 => Just(Op::GoOn),
         8 => (0u64..3_000).prop_map(Op::Pass),
         1 => (3_000u64..40_000).prop_map(Op::Pass),
         2 => (0u64..3_000).prop_map(Op::Jump),

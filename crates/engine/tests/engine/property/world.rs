@@ -130,6 +130,8 @@ impl World {
             Op::Restart => self.restart(),
             Op::Send { place, options } => self.send(place, &options),
             Op::Leave(place) => self.leave(place),
+            Op::Maintain => drop(self.admin(AdminCall::Drain).expect("it may always be drained")),
+            Op::GoOn => drop(self.admin(AdminCall::Resume).expect("it may always go on")),
             Op::Ready(place)
             | Op::Register(place, _)
             | Op::Resize(place, _)
@@ -385,6 +387,7 @@ impl World {
 
     /// The faults stop: somebody with room consumes everything and everybody settles what they have.
     pub(super) fn settle_everything(&mut self) {
+        self.apply(Op::GoOn);
         self.leave(0);
         self.apply(Op::Connect(0));
         self.apply(Op::Ready(0));
