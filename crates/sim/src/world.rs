@@ -271,6 +271,7 @@ impl World {
                 heartbeat_ms: 500,
                 connect_timeout_ms: 2_000,
                 keep_trying: true,
+                stay: false,
             },
         );
         if matches!(peer.actor, Actor::Worker(_)) {

@@ -186,7 +186,11 @@ fn of_two_ends_the_first_counts() {
             assert_eq!(outcomes, usize::from(first != "caller"), "{first}, then {second}: {seen:?}");
             // Whoever was told to stop and says nothing more has its slots back after the grace time.
             let after = desk.pass(60_000);
-            assert_eq!(after.iter().filter(|seen| seen.ends(client, 1)).count(), 0, "{first}, then {second}: {after:?}");
+            assert_eq!(
+                after.iter().filter(|seen| seen.ends(client, 1)).count(),
+                0,
+                "{first}, then {second}: {after:?}"
+            );
             let status = desk.status();
             assert_eq!((status.in_flight, status.slots_used), (0, 0), "{first}, then {second}");
             assert_eq!(status.bytes, 0, "{first}, then {second}");

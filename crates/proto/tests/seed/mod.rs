@@ -183,9 +183,9 @@ impl Seed {
             13 => AdminCall::QueuePurge { queue: self.text(), limit },
             14 => AdminCall::DeadLs { queue: self.text(), after: some.then(|| self.text()), limit },
             15 => AdminCall::DeadShow { queue: self.text(), id: self.text(), from: self.long },
+            16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
             17 => AdminCall::Drain,
             18 => AdminCall::Resume,
-            16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
             _ => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
         }
     }
