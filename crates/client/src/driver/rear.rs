@@ -8,15 +8,15 @@ use tokio::task::JoinHandle;
 
 use super::{Connection, Driver};
 use crate::command::{Cancels, Command, Sink};
-use crate::core::{Returned, Ticket};
+use crate::core::{CALLS_MAX, Returned, Ticket};
 
 /// The drivers that wait for brokers that close, as the one that went on sees them.
 pub(super) struct Rears {
     drivers: Vec<Rear>,
-    back: mpsc::UnboundedSender<(Returned, Sink)>,
-    returned: mpsc::UnboundedReceiver<(Returned, Sink)>,
+    back: mpsc::Sender<(Returned, Sink)>,
+    returned: mpsc::Receiver<(Returned, Sink)>,
     /// Of a driver left behind: the way to the one that went on.
-    front: Option<mpsc::UnboundedSender<(Returned, Sink)>>,
+    front: Option<mpsc::Sender<(Returned, Sink)>>,
 }
 
 struct Rear {
@@ -28,13 +28,13 @@ struct Rear {
 
 impl Default for Rears {
     fn default() -> Self {
-        let (back, returned) = mpsc::unbounded_channel();
+        let (back, returned) = mpsc::channel(CALLS_MAX);
         Self { drivers: Vec::new(), back, returned, front: None }
     }
 }
 
 impl Rears {
-    /// A call that a closing broker gave back. There are never more than there are calls, which are bounded.
+    /// A call that a closing broker gave back.
     pub(super) async fn returned(&mut self) -> (Returned, Sink) {
         match self.returned.recv().await {
             Some(returned) => returned,
@@ -65,8 +65,8 @@ impl Driver {
         if let Some(front) = &self.rears.front {
             for returned in self.core.take_returned() {
                 if let Some(sink) = self.sinks.remove(&returned.ticket) {
-                    // Nobody is there any more only when all is closed, and then the caller learns that.
-                    let _ = front.send((returned, sink));
+                    // There is room for all calls; nobody takes them only when all is closed, and the caller learns that.
+                    let _ = front.try_send((returned, sink));
                 }
             }
         }

@@ -94,6 +94,13 @@ fn an_admin_ends_any_message() {
     let told = vec![desk.stopped(worker, "c", Code::Cancelled)];
     assert_eq!(cancel(&mut desk, sent_id), (Ok(at_worker), told), "a send has nobody to tell");
     assert_eq!(desk.ack(worker, "c"), []);
+    let got = [turn(worker, "no reply").one_way(), delivered(client, 9)];
+    assert_eq!(desk.request(client, ask(9, "q", "no reply").no_reply()), got);
+    let running = desk.id(worker, "no reply");
+    let told = vec![desk.stopped(worker, "no reply", Code::Cancelled)];
+    let since_now = Reason::AtWorker { worker: 1, name: "w1".to_owned(), since_ms: 0 };
+    assert_eq!(cancel(&mut desk, running), (Ok(since_now), told), "its caller has had its outcome");
+    assert_eq!(desk.ack(worker, "no reply"), []);
     let (dead, _) = desk.send(client, ask(4, "q", "d"));
     assert_eq!(desk.fail_for_good(worker, "d", "no"), []);
     assert_eq!(cancel(&mut desk, dead), (Ok(Reason::Dead { failure: "no".to_owned() }), vec![]));
