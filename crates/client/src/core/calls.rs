@@ -66,6 +66,14 @@ impl Call {
         }
     }
 
+    /// The broker is to end it when its caller is gone.
+    pub(super) const fn ends_with_connection(&self) -> bool {
+        match &self.what {
+            What::Request(ask) => ask.cancel_on_disconnect,
+            What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+        }
+    }
+
     /// May it go to another broker although this one may have worked on it?
     pub(super) fn may_resend(&self) -> bool {
         let flagged = match &self.what {

@@ -202,9 +202,11 @@ impl Core {
         }
         if self.open() {
             self.deregister();
-            // Work whose caller is gone would run on: the broker drops replies, it does not stop workers.
+            // Said before the connection's end says it; work that may go on without its caller does.
             for ticket in self.calls.all_written() {
-                self.cancel(ticket);
+                if self.calls.find(ticket).is_some_and(|call| call.ends_with_connection()) {
+                    self.cancel(ticket);
+                }
             }
             self.link.write(&Frame::Closing { closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
         }

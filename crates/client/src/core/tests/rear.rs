@@ -183,3 +183,25 @@ fn the_callers_time_and_the_works() {
         assert_eq!(rig.events(), []);
     }
 }
+
+/// Proves S1.35: a client that closes cancels its requests, but not those that may go on without it; the callers of both
+/// are told.
+#[test]
+fn closing_leaves_what_may_go_on() {
+    let mut rig = Rig::open(&["a"]);
+    rig.request(1, ask("q", "ends"));
+    rig.request(2, Ask { cancel_on_disconnect: false, ..ask("q", "goes on") });
+    let sent = rig.sent();
+    let written = frames(&sent);
+    let flags = written.iter().filter_map(|frame| match frame {
+        Frame::Request(request) => Some(request.cancel_on_disconnect),
+        _ => None,
+    });
+    assert_eq!(flags.collect::<Vec<bool>>(), [true, false]);
+    rig.core.close(rig.now);
+    let sent = rig.sent();
+    let [Frame::Cancel { seq: 4, .. }, Frame::Closing { .. }] = &frames(&sent)[..] else {
+        panic!("{:?}", frames(&sent))
+    };
+    assert_eq!(rig.events(), [failed(1, Code::Cancelled), failed(2, Code::Cancelled)]);
+}
