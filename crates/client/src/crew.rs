@@ -189,7 +189,7 @@ impl Crew {
     pub(crate) fn closing(&mut self, reason: ClosingReason) -> Wish {
         self.tell(WorkerEvent::Closing { reason });
         let now = match reason {
-            ClosingReason::Shutdown => return Wish::Nothing,
+            ClosingReason::Shutdown | ClosingReason::Maintenance | ClosingReason::Resumed => return Wish::Nothing,
             ClosingReason::Stop => false,
             ClosingReason::Now => true,
         };

@@ -4,6 +4,7 @@
 //! since the last wake-up goes out in one write.
 
 mod events;
+mod rear;
 
 use std::collections::HashMap;
 use std::io;
@@ -20,10 +21,12 @@ use turno_proto::model::{Mono, Payload, limits};
 use turno_proto::native::Config;
 
 use crate::command::{Cancels, Command, Sink};
-use crate::core::{Core, Registration, Ticket};
+use crate::core::{Core, Registration, Returned, Ticket};
 use crate::crew::{Control, Crew, Wish};
 use crate::stream::Stream;
 use crate::{Address, Error, Options};
+
+use self::rear::Rears;
 
 /// Commands taken before the socket gets its turn again.
 const COMMANDS_PER_TURN: usize = 256;
@@ -54,6 +57,7 @@ enum Wake {
     Dialled(io::Result<Stream>),
     Ready(io::Result<Ready>),
     Timer,
+    Returned(Returned, Sink),
 }
 
 pub(crate) struct Driver {
@@ -79,6 +83,8 @@ pub(crate) struct Driver {
     /// There are no callers any more.
     orphaned: bool,
     farewell: Option<JoinHandle<()>>,
+    /// Connections to brokers that close and still have calls of ours.
+    rears: Rears,
 }
 
 impl Driver {
@@ -111,6 +117,7 @@ impl Driver {
             closers: Vec::new(),
             orphaned: false,
             farewell: None,
+            rears: Rears::default(),
         };
         Ok((driver, configured))
     }
@@ -136,6 +143,7 @@ impl Driver {
                 () = self.cancels.some.notified() => Wake::Cancels,
                 control = await_control(self.crew.as_mut()) => Wake::Control(control),
                 () = timer.as_mut() => Wake::Timer,
+                (returned, sink) = self.rears.returned() => Wake::Returned(returned, sink),
             };
             self.handle(wake, &mut inbox);
         }
@@ -153,6 +161,7 @@ impl Driver {
             Wake::Cancels => {
                 for ticket in self.cancels.take() {
                     self.core.cancel(ticket);
+                    self.rears.cancel(ticket);
                 }
             }
             Wake::Control(control) => {
@@ -168,6 +177,11 @@ impl Driver {
                 self.core.handle_disconnected(now, error.to_string());
             }
             Wake::Ready(Ok(ready)) => self.read(now, ready, inbox),
+            Wake::Returned(returned, sink) => {
+                if self.accept(returned.ticket, sink) {
+                    self.core.adopt(returned);
+                }
+            }
             Wake::Timer => {
                 self.core.handle_timeout(now);
                 let wish = self.crew.as_mut().map_or(Wish::Nothing, Crew::check);
@@ -277,6 +291,7 @@ impl Driver {
             while let Some(event) = self.core.poll_event() {
                 self.handle_event(event);
             }
+            self.part_ways();
             if !self.write() {
                 return;
             }
@@ -346,8 +361,9 @@ impl Driver {
 
     async fn end(self) {
         // Callers that are still here learn of the end from their dropped channels.
-        let Self { farewell, crew, closers, sinks, commands, .. } = self;
+        let Self { farewell, crew, closers, sinks, commands, rears, .. } = self;
         drop((commands, sinks));
+        rears.end().await;
         if let Some(farewell) = farewell {
             let _ = farewell.await;
         }

@@ -15,6 +15,9 @@ pub struct Message {
     headers: Headers,
     body: Bytes,
     timeout: Option<Duration>,
+    deadline: Option<Duration>,
+    cancel_on_timeout: bool,
+    outlives_caller: bool,
     retries: Option<u8>,
     priority: Option<u8>,
     cost: Option<u16>,
@@ -41,6 +44,31 @@ impl Message {
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// A request: how long the work itself may take, if that is not how long the caller waits. If the caller's
+    /// [time-out](Self::timeout) is over first, the call ends with `timed_out` and the work goes on, unless
+    /// [`cancel_on_timeout`](Self::cancel_on_timeout) says otherwise.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// A request with a [deadline](Self::deadline) of its own: cancelled when the caller's time is over. Without such a
+    /// deadline it always is, because both end at the same time.
+    #[must_use]
+    pub const fn cancel_on_timeout(mut self, cancel: bool) -> Self {
+        self.cancel_on_timeout = cancel;
+        self
+    }
+
+    /// A request: whether its worker is told to stop when the connection of its caller ends. It is, unless this says
+    /// otherwise: nobody would take the reply.
+    #[must_use]
+    pub const fn cancel_on_disconnect(mut self, cancel: bool) -> Self {
+        self.outlives_caller = !cancel;
         self
     }
 
@@ -107,6 +135,9 @@ impl Message {
             queue: queue.parse()?,
             payload: payload(&self.headers, self.body)?,
             timeout_ms: self.timeout.map(millis),
+            deadline_ms: self.deadline.map(millis),
+            cancel_on_timeout: self.cancel_on_timeout,
+            cancel_on_disconnect: !self.outlives_caller,
             retries: self.retries,
             priority: self.priority,
             cost: self.cost,

@@ -18,6 +18,7 @@ pub struct Options {
     connect_timeout: Duration,
     cache: Option<PathBuf>,
     keep_trying: bool,
+    stay: bool,
 }
 
 impl Options {
@@ -31,6 +32,7 @@ impl Options {
             connect_timeout: Duration::from_millis(limits::GREETING_MS_MAX),
             cache: None,
             keep_trying: false,
+            stay: false,
         }
     }
 
@@ -76,6 +78,14 @@ impl Options {
         self
     }
 
+    /// Stay with a broker that closes or is drained until it ends the connection, instead of moving to the next. For
+    /// programs that only ask about that broker.
+    #[must_use]
+    pub const fn stay(mut self, stay: bool) -> Self {
+        self.stay = stay;
+        self
+    }
+
     /// The brokers given, in order.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
@@ -98,6 +108,7 @@ impl Options {
             heartbeat_ms: self.heartbeat.map_or(0, crate::message::millis),
             connect_timeout_ms: u64::from(crate::message::millis(self.connect_timeout)),
             keep_trying: self.keep_trying,
+            stay: self.stay,
         })
     }
 }

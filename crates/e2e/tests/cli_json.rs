@@ -31,12 +31,14 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 26] = [
+    let table: [(&[&str], &str); 28] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
         (&["send", "waiting", "--lines"], "turno.stored_list/1"),
         (&["status"], "turno.status/1"),
+        (&["drain"], "turno.status/1"),
+        (&["resume"], "turno.status/1"),
         (&["queue", "ls"], "turno.queue_list/1"),
         (&["queue", "show", "waiting"], "turno.queue/1"),
         (&["queue", "consumers", "q"], "turno.consumer_list/1"),

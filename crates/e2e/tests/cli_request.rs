@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use turno_e2e::{Broker, Peer, wait};
-use turno_proto::model::Slots;
+use turno_proto::model::{Code, Slots};
 use turno_proto::native::{Frame, Raw};
 
 /// Every byte there is, a few times over, with what ends lines and texts in between.
@@ -194,7 +194,8 @@ fn a_cost_takes_as_many_slots() {
     assert_eq!(explained["because"]["reason"], "too_costly", "{explained}");
 }
 
-/// Proves S1.35: the answer to a caller that has gone is discarded quietly, and nothing of the request is left.
+/// Proves S1.35: the worker is told that the caller has gone; the answer it gives all the same is discarded quietly, and
+/// nothing of the request is left.
 #[test]
 fn the_answer_to_a_caller_that_is_gone_is_dropped() {
     let broker = Broker::start();
@@ -205,8 +206,11 @@ fn the_answer_to_a_caller_that_is_gone_is_dropped() {
     assert_eq!(asked.end(Duration::from_secs(20)), 130);
     // The worker and this command.
     wait::until("the broker has seen the caller go", || broker.status()["connections"] == 2);
+    // Interrupted, it says so before it ends; killed, its connection does.
+    let (told, why) = worker.cancelled();
+    assert!(told == delivery && matches!(why, Code::Cancelled | Code::CallerGone), "{why}");
     worker.reply(delivery, b"late");
-    wait::until("the reply is dropped", || broker.status()["counters"]["unclaimed"] == 1);
+    wait::until("the reply is dropped", || broker.status()["counters"]["late"] == 1);
     let status = broker.status();
     assert_eq!((&status["in_flight"], &status["slots_used"]), (&0.into(), &0.into()), "{status}");
 }

@@ -30,6 +30,14 @@ impl Engine {
     fn answer_to(&mut self, call: AdminCall, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
         Ok(match call {
             AdminCall::Status => AdminAnswer::Status { broker: Box::new(self.broker_view()) },
+            AdminCall::Drain => {
+                self.begin_maintenance(out)?;
+                AdminAnswer::Status { broker: Box::new(self.broker_view()) }
+            }
+            AdminCall::Resume => {
+                self.end_maintenance(out)?;
+                AdminAnswer::Status { broker: Box::new(self.broker_view()) }
+            }
             AdminCall::QueueLs { after, limit } => self.queue_page(after.as_deref(), limit),
             AdminCall::QueueShow { queue } => {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
@@ -140,6 +148,7 @@ impl Engine {
             version: self.settings.version.clone(),
             up_ms: self.now.millis_since(self.started),
             draining: self.drain.is_some(),
+            maintenance: self.is_in_maintenance(),
             connections: self.peers.len() as u64,
             workers: self.workers.len() as u64,
             slots,

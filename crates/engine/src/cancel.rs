@@ -2,22 +2,38 @@
 
 use turno_proto::model::{Code, ConnId, Payload, limits};
 
-use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{End, Flags, State};
+use crate::message::{End, Flags, Message, State};
 use crate::stats::bytes_of;
 
 impl Engine {
     /// The caller gives up its own request. One that is answered already has nothing left to cancel.
     pub(crate) fn cancel_own(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
-        let Some(peer) = self.peers.get(conn) else { return };
-        let own = peer
-            .owned
-            .iter(&self.messages, Lane::Owned)
-            .find(|index| self.messages[*index].origin.is_some_and(|origin| origin.seq == seq));
-        if let Some(index) = own {
+        let Some(peer) = self.peers.get_mut(conn) else { return };
+        if let Some(index) = peer.owned.find(&self.messages, seq) {
             self.cancel(index, out);
+        }
+    }
+
+    /// The caller is gone. Its waiting requests end. Of those at a worker nobody takes the reply (S1.35): the worker is
+    /// told to stop if the caller wanted that, else it goes on.
+    pub(crate) fn abandon_requests(&mut self, conn: ConnId, out: &mut impl Sink) {
+        while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
+            self.disown(index);
+            let Message { queue, state, flags, .. } = self.messages[index];
+            match state {
+                State::Waiting => {
+                    self.unplace(index);
+                    self.finish(index, End::Otherwise);
+                }
+                // One that asked itself is gone as a worker too, and there is nobody to tell.
+                State::Held { worker, .. } if flags.has(Flags::ENDS_WITH_CALLER) && worker != conn => {
+                    self.count(queue, |counters| &mut counters.cancelled);
+                    self.stop(index, worker, Code::CallerGone, out);
+                }
+                _ => {}
+            }
         }
     }
 

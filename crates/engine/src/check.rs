@@ -23,8 +23,9 @@ impl Engine {
             self.check_queue(number);
         }
         for peer in self.peers.iter() {
-            let owned: Vec<u32> = peer.owned.iter(&self.messages, Lane::Owned).collect();
+            let owned: Vec<u32> = peer.owned.iter(&self.messages).collect();
             assert_eq!(owned.len(), peer.owned.len() as usize, "a caller's list is as long as it says");
+            peer.owned.check(&self.messages);
             for index in owned {
                 let origin = self.messages[index].origin;
                 assert_eq!(origin.map(|origin| origin.conn()), Some(peer.id), "a caller's list holds its own");

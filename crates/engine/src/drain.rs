@@ -1,15 +1,19 @@
-//! Ending in order: everyone is told, what waits is given back, what runs may finish until the deadline.
+//! Ending in order: everyone is told, what waits is given back, what runs may finish until the deadline. And the same
+//! without the end, for maintenance: until somebody says that work is welcome again.
 
 use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
 
+use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{Origin, State, Wants};
 
-/// The broker is on its way out.
+/// The broker takes and hands out nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
-    /// Waiting for what runs.
+    /// For maintenance, until it is told to go on.
+    Maintenance,
+    /// On its way out: waiting for what runs.
     Running { until: Mono, returned: u64 },
     /// All is said.
     Over,
@@ -19,7 +23,7 @@ impl Drain {
     pub(crate) const fn until(&self) -> Option<Mono> {
         match self {
             Self::Running { until, .. } => Some(*until),
-            Self::Over => None,
+            Self::Maintenance | Self::Over => None,
         }
     }
 }
@@ -27,14 +31,64 @@ impl Drain {
 impl Engine {
     /// Tells everyone, and gives waiting requests back so that their callers can go elsewhere (S2.16, S2.17).
     pub(crate) fn begin_drain(&mut self, within_ms: u64, out: &mut impl Sink) {
-        if self.drain.is_some() {
+        if self.is_ending() {
             return;
         }
-        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned: 0 });
-        let closing = self.closing().expect("the drain has just begun");
+        let until = self.now.plus_millis(within_ms);
+        self.drain = Some(Drain::Running { until, returned: 0 });
+        let returned = self.turn_away(out);
+        self.drain = Some(Drain::Running { until, returned });
+    }
+
+    /// The same for maintenance: the broker stays, answers questions and keeps what is stored. Again: nothing more.
+    pub(crate) fn begin_maintenance(&mut self, out: &mut impl Sink) -> Result<(), Code> {
+        match self.drain {
+            None => {
+                self.drain = Some(Drain::Maintenance);
+                self.turn_away(out);
+                Ok(())
+            }
+            Some(Drain::Maintenance) => Ok(()),
+            Some(Drain::Running { .. } | Drain::Over) => Err(Code::Closing),
+        }
+    }
+
+    /// The maintenance is over: everyone is told, and what waited goes on. If there was none: nothing.
+    pub(crate) fn end_maintenance(&mut self, out: &mut impl Sink) -> Result<(), Code> {
+        match self.drain {
+            None => return Ok(()),
+            Some(Drain::Maintenance) => self.drain = None,
+            Some(Drain::Running { .. } | Drain::Over) => return Err(Code::Closing),
+        }
+        self.tell_all(Closing { reason: ClosingReason::Resumed, within_ms: 0 }, out);
+        let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
+        for number in waiting.map(|(number, _)| number).collect::<Vec<u32>>() {
+            // It may be short of messages at hand: none were loaded meanwhile.
+            self.note_waiting(number);
+            self.agenda.push_back(Item::Queue(number));
+        }
+        Ok(())
+    }
+
+    /// It will not come back from this.
+    const fn is_ending(&self) -> bool {
+        matches!(self.drain, Some(Drain::Running { .. } | Drain::Over))
+    }
+
+    pub(crate) fn is_in_maintenance(&self) -> bool {
+        self.drain == Some(Drain::Maintenance)
+    }
+
+    fn tell_all(&self, closing: Closing, out: &mut impl Sink) {
         for peer in self.peers.iter() {
             out.effect(Effect::Closing { conn: peer.id, closing });
         }
+    }
+
+    /// Tells everyone of the drain that has just begun. Returns how many waiting requests were given back.
+    fn turn_away(&mut self, out: &mut impl Sink) -> u64 {
+        let closing = self.closing().expect("the drain has just begun");
+        self.tell_all(closing, out);
         let kept = self.queues.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
         for number in kept.collect::<Vec<u32>>() {
             self.release_reservation(number);
@@ -52,16 +106,17 @@ impl Engine {
             self.unplace(index);
             self.end_without_reply(index, if begun { Code::CutShort } else { Code::Closing }, out);
         }
-        self.drain = Some(Drain::Running { until: self.now.plus_millis(within_ms), returned });
+        returned
     }
 
     /// What everyone is told while the broker drains.
     pub(crate) fn closing(&self) -> Option<Closing> {
-        let until = match self.drain? {
-            Drain::Running { until, .. } => until,
-            Drain::Over => self.now,
+        let (reason, until) = match self.drain? {
+            Drain::Maintenance => (ClosingReason::Maintenance, self.now),
+            Drain::Running { until, .. } => (ClosingReason::Shutdown, until),
+            Drain::Over => (ClosingReason::Shutdown, self.now),
         };
-        Some(Closing { reason: ClosingReason::Shutdown, within_ms: until.millis_left(self.now) })
+        Some(Closing { reason, within_ms: until.millis_left(self.now) })
     }
 
     /// Nothing is handed out during a drain: a request that would go to another worker goes back to its caller.
@@ -72,7 +127,7 @@ impl Engine {
         match &mut self.drain {
             None => return false,
             Some(Drain::Running { returned, .. }) => *returned += 1,
-            Some(Drain::Over) => {}
+            Some(Drain::Maintenance | Drain::Over) => {}
         }
         self.end_without_reply(index, Code::Closing, out);
         true

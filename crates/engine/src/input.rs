@@ -21,6 +21,8 @@ pub struct Outgoing {
     pub cost: Option<u16>,
     /// A send: what it is known by, should it come again.
     pub dedup_id: Option<DedupId>,
+    /// A request: its worker is told to stop when the caller is gone.
+    pub cancel_on_disconnect: bool,
     /// What it carries.
     pub payload: Payload,
 }
@@ -28,7 +30,17 @@ pub struct Outgoing {
 impl Outgoing {
     /// A message with no options.
     pub fn new(seq: u32, handle: u32, payload: Payload) -> Self {
-        Self { seq, handle, deadline_ms: None, retries: None, priority: None, cost: None, dedup_id: None, payload }
+        Self {
+            seq,
+            handle,
+            deadline_ms: None,
+            retries: None,
+            priority: None,
+            cost: None,
+            dedup_id: None,
+            cancel_on_disconnect: false,
+            payload,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use turno_proto::model::{Code, ConnId, Durability, Mono, Payload, QueueName, limits};
 
-use crate::chain::{Lane, Links};
+use crate::chain::Links;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::input::Outgoing;
@@ -119,18 +119,22 @@ impl Engine {
     }
 
     fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {
-        let Outgoing { deadline_ms, retries, priority, cost, payload, .. } = message;
+        let Outgoing { deadline_ms, retries, priority, cost, cancel_on_disconnect, payload, .. } = message;
         let deadline = self.deadline(wants, deadline_ms);
         let retries = match wants {
             Wants::Reply => retries.unwrap_or(0),
             Wants::Nothing => 0,
             Wants::Settling => retries.unwrap_or(limits::SEND_RETRIES),
         };
+        let mut flags = Flags::with_headers(payload.headers);
+        if cancel_on_disconnect && wants == Wants::Reply {
+            flags.set(Flags::ENDS_WITH_CALLER);
+        }
         self.add_bytes(queue, bytes_of(payload.len()));
         let index = self.messages.insert(Message {
             serial: 0,
             bytes: payload.bytes,
-            flags: Flags::with_headers(payload.headers),
+            flags,
             origin,
             state: State::Waiting,
             wants,
@@ -150,7 +154,7 @@ impl Engine {
             self.messages[index].timer = Some(self.timers.insert(deadline, index));
         }
         if let Some(peer) = origin.and_then(|origin| self.peers.get_mut(origin.conn())) {
-            peer.owned.push_back(&mut self.messages, Lane::Owned, index);
+            peer.owned.add(&mut self.messages, index);
         }
         index
     }

@@ -49,6 +49,7 @@ mod intake;
 mod line;
 mod message;
 mod owed;
+mod owned;
 mod peer;
 mod pending;
 mod persist;

@@ -50,6 +50,8 @@ impl Flags {
     pub(crate) const ENDED: u8 = 16;
     /// It is counted in the hot window of its line; see `line`.
     pub(crate) const COUNTED: u8 = 8;
+    /// A request whose worker is told to stop when the caller is gone.
+    pub(crate) const ENDS_WITH_CALLER: u8 = 32;
 
     pub(crate) const fn with_headers(headers: bool) -> Self {
         Self(if headers { Self::HEADERS } else { 0 })

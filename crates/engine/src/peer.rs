@@ -4,6 +4,7 @@ use turno_proto::model::{ConnId, Mono, Slots};
 
 use crate::chain::{Chain, NIL};
 use crate::crew::Seat;
+use crate::owned::Owned;
 
 /// One connection.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub(crate) struct Peer {
     pub(crate) ready: bool,
     handles: Vec<u32>,
     /// Its unanswered requests.
-    pub(crate) owned: Chain,
+    pub(crate) owned: Owned,
     pub(crate) worker: Option<Box<Worker>>,
 }
 
@@ -168,7 +169,7 @@ impl Peers {
             self.by_index.resize_with(at + 1, || None);
         }
         assert!(self.by_index[at].is_none(), "the shell tells of a connection's end before it reuses the index");
-        let owned = Chain::default();
+        let owned = Owned::default();
         self.by_index[at] = Some(Peer { id, name, address, ready: false, handles: Vec::new(), owned, worker: None });
         self.len += 1;
     }

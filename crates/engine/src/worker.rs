@@ -2,11 +2,9 @@
 
 use turno_proto::model::{Code, ConnId, Slots};
 
-use crate::chain::Lane;
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
-use crate::message::{End, State};
 use crate::peer::{Consuming, Worker};
 use crate::retry::Cause;
 
@@ -99,7 +97,7 @@ impl Engine {
 
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
-        self.abandon_requests(conn);
+        self.abandon_requests(conn, out);
         self.leave_all(conn);
         // A worker that said goodbye in order gives back what it could not finish; one that is lost has failed.
         let said_goodbye = self.peers.worker(conn).is_some_and(|worker| worker.leaving);
@@ -120,24 +118,11 @@ impl Engine {
         }
     }
 
-    /// Waiting requests of a caller that is gone end; those at a worker go on, but nobody takes the reply
-    /// (S1.35).
-    fn abandon_requests(&mut self, conn: ConnId) {
-        while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
-            self.disown(index);
-            self.messages[index].origin = None;
-            if self.messages[index].state == State::Waiting {
-                self.unplace(index);
-                self.finish(index, End::Otherwise);
-            }
-        }
-    }
-
-    /// A message leaves the list of its caller's unanswered requests. It keeps its origin.
+    /// A message leaves the list of its caller's unanswered requests.
     pub(crate) fn disown(&mut self, index: u32) {
-        let owner = self.messages[index].origin.and_then(|origin| self.peers.get_mut(origin.conn()));
-        if let Some(peer) = owner {
-            peer.owned.remove(&mut self.messages, Lane::Owned, index);
+        let Some(origin) = self.messages[index].origin else { return };
+        if let Some(peer) = self.peers.get_mut(origin.conn()) {
+            peer.owned.remove(&mut self.messages, index);
             self.messages[index].origin = None;
         }
     }

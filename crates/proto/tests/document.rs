@@ -43,6 +43,7 @@ fn every_flag_is_in_its_table() {
         (flags::HEADERS, "HEADERS | every frame with a payload"),
         (flags::NO_REPLY, "NO_REPLY | REQUEST"),
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
+        (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
         (flags::DEDUP, "DEDUP | SEND"),
         (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
         (flags::MORE, "MORE | REPLY"),

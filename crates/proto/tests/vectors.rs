@@ -62,6 +62,8 @@ fn every_variant_inside_a_map_has_a_vector() {
                     ClosingReason::Shutdown => 0,
                     ClosingReason::Stop => 1,
                     ClosingReason::Now => 2,
+                    ClosingReason::Maintenance => 3,
+                    ClosingReason::Resumed => 4,
                 });
             }
             Frame::AdminCall { call, .. } => {
@@ -84,7 +86,7 @@ fn every_variant_inside_a_map_has_a_vector() {
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (3, 18, 10));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 20, 10));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -107,6 +109,8 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::DeadShow { .. } => 15,
         AdminCall::DeadRetry { .. } => 16,
         AdminCall::DeadPurge { .. } => 17,
+        AdminCall::Drain => 18,
+        AdminCall::Resume => 19,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Bad weather: cuts, holes, crashes, pauses, restarts.
 
 use turno_engine::Input;
+use turno_proto::model::ConnId;
+use turno_proto::model::admin::AdminCall;
 
 use crate::net::Way;
 use crate::world::{Actor, Happening, World};
@@ -21,6 +23,7 @@ impl World {
             7 => self.kill_a_broker(),
             8 => self.drain_a_broker(),
             9..=10 => self.harm_a_disk(),
+            11 => self.maintain_a_broker(),
             _ => {}
         }
     }
@@ -116,6 +119,29 @@ impl World {
     pub(crate) fn disk_heals(&mut self, index: usize) {
         if let Some(shelf) = &mut self.brokers[index].shelf {
             shelf.heal();
+        }
+    }
+
+    /// Somebody drains a broker and lets it go on a while later, whatever became of it meanwhile.
+    fn maintain_a_broker(&mut self) {
+        let index = self.rng.index(self.brokers.len());
+        let until = self.now.plus_millis(self.rng.range(50, 4_000));
+        self.trace.note(self.now, "maintain", index as u64, until.as_millis());
+        self.administer(index, AdminCall::Drain);
+        self.at(until, Happening::Resumes { broker: index });
+    }
+
+    pub(crate) fn resume_a_broker(&mut self, index: usize) {
+        self.trace.note(self.now, "resume", index as u64, 0);
+        self.administer(index, AdminCall::Resume);
+    }
+
+    /// By an admin whose connection is gone before the answer.
+    fn administer(&mut self, index: usize, call: AdminCall) {
+        let (now, conn) = (self.now, ConnId { index: u32::MAX, generation: 0 });
+        if let Some(board) = &mut self.brokers[index].board {
+            board.handle(now, Input::Admin { conn, seq: 0, call });
+            self.pump_broker(index);
         }
     }
 

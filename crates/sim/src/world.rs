@@ -70,6 +70,9 @@ pub(crate) enum Happening {
     DiskHeals {
         broker: usize,
     },
+    Resumes {
+        broker: usize,
+    },
     PeerStarts {
         peer: usize,
         life: u64,
@@ -212,6 +215,7 @@ impl World {
             Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),
             Happening::Kept { broker, run } => self.kept(broker, run),
             Happening::DiskHeals { broker } => self.disk_heals(broker),
+            Happening::Resumes { broker } => self.resume_a_broker(broker),
             Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
             Happening::PeerStarts { .. } => {}
         }
@@ -271,6 +275,7 @@ impl World {
                 heartbeat_ms: 500,
                 connect_timeout_ms: 2_000,
                 keep_trying: true,
+                stay: false,
             },
         );
         if matches!(peer.actor, Actor::Worker(_)) {

@@ -5,7 +5,7 @@ use crate::Address;
 /// Brokers a client knows. More: those told last are not kept.
 pub const BROKERS_MAX: usize = 64;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Brokers {
     list: Vec<Address>,
     at: usize,

@@ -53,6 +53,27 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The work may take longer than its caller waits.
+    pub(super) fn outlasts_its_caller(&self) -> bool {
+        matches!(self.what, What::Request(_)) && self.expires.is_some_and(|at| at > self.deadline)
+    }
+
+    /// The broker is to end it when its caller's time is over.
+    pub(super) fn ends_with_time(&self) -> bool {
+        match &self.what {
+            What::Request(ask) => ask.cancel_on_timeout || !self.outlasts_its_caller(),
+            What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+        }
+    }
+
+    /// The broker is to end it when its caller is gone.
+    pub(super) const fn ends_with_connection(&self) -> bool {
+        match &self.what {
+            What::Request(ask) => ask.cancel_on_disconnect,
+            What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+        }
+    }
+
     /// May it go to another broker although this one may have worked on it?
     pub(super) fn may_resend(&self) -> bool {
         let flagged = match &self.what {
@@ -160,6 +181,31 @@ impl Calls {
         call.alarm = call.deadline;
         self.alarms.insert((call.alarm, ticket));
         true
+    }
+
+    /// Takes out the calls that are written, with all that belongs to them.
+    pub(super) fn split_written(&mut self) -> Self {
+        let mut split = Self::default();
+        for ticket in self.all_written() {
+            if let Some(call) = self.end(ticket) {
+                split.written += 1;
+                split.alarms.insert((call.alarm, ticket));
+                split.by_ticket.insert(ticket, call);
+            }
+        }
+        split
+    }
+
+    /// Takes in a message that another connection gave back, at the place of its ticket.
+    pub(super) fn adopt(&mut self, ticket: Ticket, mut call: Call) {
+        call.place = Place::Waiting;
+        call.alarm = call.deadline;
+        self.waiting_bytes += call.what.len();
+        self.alarms.insert((call.alarm, ticket));
+        let at = self.waiting.partition_point(|other| *other < ticket);
+        self.waiting.insert(at, ticket);
+        let double = self.by_ticket.insert(ticket, call);
+        assert!(double.is_none(), "a ticket names one call only");
     }
 
     /// The call has ended.

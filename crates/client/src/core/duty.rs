@@ -37,6 +37,10 @@ impl Duty {
         }
     }
 
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.wanted.is_some()
+    }
+
     pub(super) const fn connection_gone(&mut self) {
         self.phase = Phase::Idle;
     }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub connect_timeout_ms: u64,
     /// Go round the brokers for ever instead of giving up after the first fruitless round.
     pub keep_trying: bool,
+    /// Stay with a broker that closes until it ends the connection: for those who only ask about it.
+    pub stay: bool,
 }
 
 /// Names one call from its start to its one end. The caller chooses it; it is never used twice.
@@ -36,6 +38,12 @@ pub struct Ask {
     pub payload: Payload,
     /// Request: time for the reply. Send: how long the message is worth delivering.
     pub timeout_ms: Option<u32>,
+    /// Request: time for the work itself, if that is not the caller's.
+    pub deadline_ms: Option<u32>,
+    /// Request: cancelled when the caller's time is over, although its own is not.
+    pub cancel_on_timeout: bool,
+    /// Request: stopped at its worker too when the connection ends.
+    pub cancel_on_disconnect: bool,
     /// Redeliveries.
     pub retries: Option<u8>,
     /// 0 to 9.
@@ -59,6 +67,9 @@ impl Ask {
             queue,
             payload,
             timeout_ms: None,
+            deadline_ms: None,
+            cancel_on_timeout: false,
+            cancel_on_disconnect: true,
             retries: None,
             priority: None,
             cost: None,

@@ -80,7 +80,7 @@ impl Core {
             (State::ExpectConfig { by }, Frame::Config { config, .. }) => self.handle_config(now, by, *config),
             (State::ExpectPong { .. }, Frame::Pong { .. }) => self.handle_open(now),
             // A broker that drains takes no work but answers questions.
-            (State::ExpectPong { .. }, Frame::Closing { closing }) if !self.registering() => {
+            (State::ExpectPong { .. }, Frame::Closing { closing }) if self.may_open(closing.reason) => {
                 self.link.closing = Some(closing);
             }
             (State::ExpectConfig { .. } | State::ExpectPong { .. }, Frame::Closing { .. }) => {
@@ -238,6 +238,7 @@ impl Core {
             Some(call) if call.begun || matches!(call.what, What::Admin(_) | What::Resize(_)) => {
                 self.fail(ticket, Code::Closing, Payload::default());
             }
+            Some(_) if self.left_behind => self.returned.extend(self.calls.end(ticket).map(|call| (ticket, call))),
             Some(_) => self.calls.unwrite(ticket),
             None => {}
         }
@@ -250,10 +251,25 @@ impl Core {
     fn handle_closing(&mut self, now: Mono, closing: Closing) {
         let Closing { reason, within_ms } = closing;
         self.events.push_back(Event::Closing { reason, within_ms });
-        // Stop and Now are for the worker's owner to act on.
-        if reason == ClosingReason::Shutdown {
-            self.start_leaving(now, within_ms);
+        match reason {
+            ClosingReason::Shutdown | ClosingReason::Maintenance => self.start_leaving(now, within_ms),
+            // What it was asked before goes on in any case; the rest has gone to the next broker.
+            ClosingReason::Resumed if !self.left_behind && matches!(self.state, State::Leave { .. }) => {
+                self.state = State::Open;
+            }
+            // Stop and Now are for the worker's owner to act on.
+            ClosingReason::Resumed | ClosingReason::Stop | ClosingReason::Now => {}
         }
+    }
+
+    /// A broker that takes no work is of no use to a worker, unless it is the only one and stays.
+    fn may_open(&self, reason: ClosingReason) -> bool {
+        let comes_back = match reason {
+            ClosingReason::Resumed => true,
+            ClosingReason::Maintenance => !self.brokers.several(),
+            ClosingReason::Shutdown | ClosingReason::Stop | ClosingReason::Now => false,
+        };
+        comes_back || !self.registering()
     }
 
     /// Nothing new goes to this broker; the move is made in `poll_transmit` once nothing is left here.

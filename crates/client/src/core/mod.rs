@@ -8,6 +8,8 @@
 //!   connection goes, unless its caller said that doing it twice does no harm, or it is a send with a dedup id, which
 //!   the broker stores once; what the broker gave back with
 //!   `closing` was never worked on and goes to the next broker.
+//! - A broker that closes is left at once: the calls it has stay with a second core ([`Core::leave_behind`]) until they
+//!   end, everything else goes to the next broker.
 //! - A worker is registered again on every new connection. What settles a delivery of an old connection is
 //!   dropped.
 //! - No byte from a broker makes it panic or keep more than has really arrived.
@@ -20,6 +22,7 @@ mod handles;
 mod inbound;
 mod link;
 mod outbound;
+mod rear;
 #[cfg(test)]
 mod tests;
 
@@ -29,13 +32,14 @@ use turno_proto::model::{Code, Limits, Mono, Payload, limits};
 use turno_proto::native::{Closing, ClosingReason, Config, Connect, Frame, HEADER_LEN, VERSION};
 
 use self::brokers::Brokers;
-use self::calls::Calls;
+use self::calls::{Call, Calls};
 use self::duty::Duty;
 use self::link::Link;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
 pub use self::event::{Ask, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
+pub use self::rear::Returned;
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.
 const REST_MS: u64 = 1_000;
@@ -79,6 +83,10 @@ pub struct Core {
     duty: Duty,
     /// Some connection did all that was wanted of it, so later losses are never final.
     ready_once: bool,
+    /// This core only waits for the calls that a closing broker has; another one goes on.
+    left_behind: bool,
+    /// Calls for that other one.
+    returned: Vec<(Ticket, Call)>,
     events: VecDeque<Event>,
 }
 
@@ -98,6 +106,8 @@ impl Core {
             calls: Calls::default(),
             duty: Duty::default(),
             ready_once: false,
+            left_behind: false,
+            returned: Vec::new(),
             events: VecDeque::new(),
         };
         core.dial(now);
@@ -174,7 +184,7 @@ impl Core {
             }
         }
         // Without another broker there is nowhere to go: this one hangs up when it ends.
-        if matches!(self.state, State::Leave { .. }) && self.link_idle() && self.brokers.several() {
+        if matches!(self.state, State::Leave { .. }) && self.link_idle() && self.may_leave() {
             self.leave(now);
         }
     }
@@ -192,9 +202,11 @@ impl Core {
         }
         if self.open() {
             self.deregister();
-            // Work whose caller is gone would run on: the broker drops replies, it does not stop workers.
+            // Said before the connection's end says it; work that may go on without its caller does.
             for ticket in self.calls.all_written() {
-                self.cancel(ticket);
+                if self.calls.find(ticket).is_some_and(|call| call.ends_with_connection()) {
+                    self.cancel(ticket);
+                }
             }
             self.link.write(&Frame::Closing { closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
         }
@@ -302,8 +314,15 @@ impl Core {
             }
             may
         });
+        if self.left_behind {
+            return self.end_rear(now, &again);
+        }
         self.calls.unwrite_all(&again);
         self.new_link(now);
+        self.next_broker(now, reason);
+    }
+
+    fn next_broker(&mut self, now: Mono, reason: String) {
         if !self.brokers.pass(reason) {
             return self.dial(now);
         }

@@ -18,8 +18,9 @@ impl Core {
     /// Makes a request.
     pub fn request(&mut self, now: Mono, ticket: Ticket, ask: Ask) {
         let usual = self.config.request_deadline_ms;
-        let deadline = now.plus_millis(u64::from(ask.timeout_ms.unwrap_or(usual)));
-        let expires = ask.timeout_ms.map(|_| deadline);
+        let own = ask.deadline_ms.or(ask.timeout_ms);
+        let deadline = now.plus_millis(u64::from(ask.timeout_ms.or(own).unwrap_or(usual)));
+        let expires = own.map(|ms| now.plus_millis(u64::from(ms)));
         self.add(ticket, What::Request(ask), expires, deadline);
     }
 
@@ -71,7 +72,9 @@ impl Core {
     fn write_call(&mut self, now: Mono, ticket: Ticket) {
         let bytes_max = self.message_bytes_max();
         let Some(call) = self.calls.find(ticket) else { return };
-        let alarm = call.deadline.plus_millis(GUARD_MS);
+        // The broker ends it in time itself, unless the caller waits for less than the work may take.
+        let guard_ms = if call.outlasts_its_caller() { 0 } else { GUARD_MS };
+        let alarm = call.deadline.plus_millis(guard_ms);
         let left_ms = call.expires.map(|at| u32::try_from(at.millis_left(now)).unwrap_or(u32::MAX));
         let seq = match &call.what {
             What::Request(ask) | What::Send(ask) => {
@@ -95,6 +98,7 @@ impl Core {
                     dedup_id: ask.dedup_id.as_ref().map(DedupId::as_bytes),
                     no_reply: ask.no_reply,
                     fail_fast: ask.fail_fast,
+                    cancel_on_disconnect: ask.cancel_on_disconnect,
                     ..Outgoing::new(seq, handle, (&ask.payload).into())
                 };
                 let request = matches!(call.what, What::Request(_));
@@ -117,7 +121,7 @@ impl Core {
 
     /// The broker did not end the call in time, or there was none to do it.
     pub(super) fn expire(&mut self, ticket: Ticket) {
-        if self.calls.find(ticket).is_some_and(|call| call.place != Place::Waiting) {
+        if self.calls.find(ticket).is_some_and(|call| call.place != Place::Waiting && call.ends_with_time()) {
             // CANCEL, so that the broker frees what it keeps; its answer frees the number.
             self.cancel(ticket);
         }

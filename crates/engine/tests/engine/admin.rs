@@ -40,6 +40,7 @@ fn the_broker_as_it_is_shown() {
             version: "9.9".to_owned(),
             up_ms: 1_234,
             draining: false,
+            maintenance: false,
             connections: 3,
             workers: 2,
             slots: 4,

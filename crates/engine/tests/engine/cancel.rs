@@ -5,7 +5,7 @@ use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, MessageId, Slots};
 
 use crate::desk::{Desk, ask};
-use crate::seen::{Seen, reply, sent, turn, undelivered};
+use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
 
 /// A message ended by an admin: why it was where it was, and what follows.
 fn cancel(desk: &mut Desk, id: MessageId) -> (Result<Reason, Code>, Vec<Seen>) {
@@ -94,6 +94,13 @@ fn an_admin_ends_any_message() {
     let told = vec![desk.stopped(worker, "c", Code::Cancelled)];
     assert_eq!(cancel(&mut desk, sent_id), (Ok(at_worker), told), "a send has nobody to tell");
     assert_eq!(desk.ack(worker, "c"), []);
+    let got = [turn(worker, "no reply").one_way(), delivered(client, 9)];
+    assert_eq!(desk.request(client, ask(9, "q", "no reply").no_reply()), got);
+    let running = desk.id(worker, "no reply");
+    let told = vec![desk.stopped(worker, "no reply", Code::Cancelled)];
+    let since_now = Reason::AtWorker { worker: 1, name: "w1".to_owned(), since_ms: 0 };
+    assert_eq!(cancel(&mut desk, running), (Ok(since_now), told), "its caller has had its outcome");
+    assert_eq!(desk.ack(worker, "no reply"), []);
     let (dead, _) = desk.send(client, ask(4, "q", "d"));
     assert_eq!(desk.fail_for_good(worker, "d", "no"), []);
     assert_eq!(cancel(&mut desk, dead), (Ok(Reason::Dead { failure: "no".to_owned() }), vec![]));
@@ -126,4 +133,136 @@ fn cancelling_the_head_lets_the_next_out() {
     assert_eq!(desk.request(client, ask(2, "q", "dear").cost(2)), []);
     assert_eq!(desk.request(client, ask(3, "q", "b")), []);
     assert_eq!(desk.cancel(client, 2), [undelivered(client, 2, Code::Cancelled), turn(worker, "b")]);
+}
+
+/// Proves S1.35 and I12: when a caller is gone, its waiting requests end. Those at a worker are stopped if it wanted that,
+/// and go on if it did not; nobody is told, nothing is tried again, and the slots come back once.
+#[test]
+fn requests_of_a_caller_that_is_gone() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(4, &["q"]), desk.client());
+    let other = desk.client();
+    assert_eq!(desk.request(client, ask(1, "q", "a").ends_with_caller().retries(3)), [turn(worker, "a")]);
+    assert_eq!(desk.request(client, ask(2, "q", "b").retries(3)), [turn(worker, "b")]);
+    let no_reply = ask(3, "q", "c").ends_with_caller().no_reply();
+    assert_eq!(desk.request(client, no_reply), [turn(worker, "c").one_way(), delivered(client, 3)]);
+    assert_eq!(desk.send(client, ask(4, "q", "d").ends_with_caller()).1, [sent(worker, "d")]);
+    assert_eq!(desk.request(client, ask(5, "q", "waits").ends_with_caller()), []);
+    assert_eq!(desk.request(other, ask(5, "q", "of another").ends_with_caller()), []);
+    let told = [desk.stopped(worker, "a", Code::CallerGone)];
+    assert_eq!(desk.leave(client), told, "not the no-reply request, which is done, nor the send, which is its own");
+    assert_eq!(desk.counters().cancelled, 1);
+    assert_eq!(desk.status().slots_used, 4, "it has been told, but has not stopped yet");
+    assert_eq!(desk.reply(worker, "a", "A"), [turn(worker, "of another")]);
+    assert_eq!(desk.reply(worker, "a", "again"), []);
+    assert_eq!(desk.reply(worker, "b", "B"), []);
+    assert_eq!((desk.counters().late, desk.counters().doubled, desk.counters().unclaimed), (1, 1, 1));
+    assert_eq!(desk.status().slots_used, 3);
+}
+
+/// Proves I12 and I13: whatever ends a running request first is its only outcome, its slots come back once, and what
+/// comes second finds nothing: cancel, reply, time, the caller's end, the worker's end, in every order of two.
+#[test]
+fn of_two_ends_the_first_counts() {
+    type End = (&'static str, fn(&mut Desk, Peers) -> Vec<Seen>);
+    #[derive(Clone, Copy)]
+    struct Peers {
+        worker: turno_proto::model::ConnId,
+        client: turno_proto::model::ConnId,
+    }
+    let ends: [End; 5] = [
+        ("cancel", |desk, peers| desk.cancel(peers.client, 1)),
+        ("reply", |desk, peers| desk.reply(peers.worker, "a", "A")),
+        ("time", |desk, _| desk.pass(5_000)),
+        ("caller", |desk, peers| desk.leave(peers.client)),
+        ("worker", |desk, peers| desk.leave(peers.worker)),
+    ];
+    for (first, one) in ends {
+        for (second, two) in ends {
+            let mut desk = Desk::new();
+            let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+            let peers = Peers { worker, client };
+            let question = ask(1, "q", "a").within(5_000).cost(2).ends_with_caller();
+            assert_eq!(desk.request(client, question), [turn(worker, "a").left(Some(5_000)).cost(2)]);
+            let gone_twice = first == second && matches!(first, "caller" | "worker");
+            let mut seen = one(&mut desk, peers);
+            if !gone_twice {
+                seen.extend(two(&mut desk, peers));
+            }
+            let outcomes = seen.iter().filter(|seen| seen.ends(client, 1)).count();
+            assert_eq!(outcomes, usize::from(first != "caller"), "{first}, then {second}: {seen:?}");
+            // Whoever was told to stop and says nothing more has its slots back after the grace time.
+            let after = desk.pass(60_000);
+            assert_eq!(
+                after.iter().filter(|seen| seen.ends(client, 1)).count(),
+                0,
+                "{first}, then {second}: {after:?}"
+            );
+            let status = desk.status();
+            assert_eq!((status.in_flight, status.slots_used), (0, 0), "{first}, then {second}");
+            assert_eq!(status.bytes, 0, "{first}, then {second}");
+        }
+    }
+}
+
+/// Proves S1.35: who asks itself and goes is gone as a caller and as a worker; nobody else gets what it asked.
+#[test]
+fn a_caller_that_is_its_own_worker() {
+    let mut desk = Desk::new();
+    let both = desk.worker(1, &["q"]);
+    assert_eq!(desk.request(both, ask(1, "q", "a").ends_with_caller().retries(3)), [turn(both, "a")]);
+    assert_eq!(desk.leave(both), []);
+    assert_eq!((desk.status().in_flight, desk.status().bytes), (0, 0));
+}
+
+/// Proves I12: a caller that uses a number twice cancels the older request first, before and after the first CANCEL
+/// has made its list of numbers; numbers of other callers are their own.
+#[test]
+fn numbers_used_twice() {
+    let mut desk = Desk::new();
+    let (client, other) = (desk.client(), desk.client());
+    for (seq, text) in [(1, "a"), (7, "b"), (7, "c"), (2, "d")] {
+        desk.request(client, ask(seq, "q", text));
+    }
+    desk.request(other, ask(7, "q", "theirs"));
+    let cancelled = [undelivered(client, 7, Code::Cancelled)];
+    assert_eq!(desk.cancel(client, 7), cancelled);
+    desk.request(client, ask(7, "q", "e"));
+    assert_eq!(desk.cancel(client, 7), cancelled);
+    let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
+    let left = ["a", "d", "theirs", "e"].map(|text| turn(worker, text));
+    assert_eq!(got, left);
+    assert_eq!(desk.cancel(client, 7)[0], cancelled[0]);
+    assert_eq!(desk.cancel(client, 7), []);
+}
+
+/// Proves I13: a caller that takes back a hundred thousand requests one by one, newest first, is served in steps that do
+/// not grow with what it has: looking through the list each time would take minutes.
+#[test]
+fn many_requests_are_taken_back_one_by_one() {
+    use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
+    use turno_proto::model::{ConnId, Limits, Mono, Payload};
+
+    const COUNT: u32 = 100_000;
+    let limits = Limits { in_flight_max: COUNT, ..Limits::default() };
+    let mut engine = Engine::new(Settings { limits, ..Settings::default() }, Mono::ZERO);
+    let conn = ConnId { index: 0, generation: 1 };
+    let mut out: Vec<Effect> = Vec::new();
+    let queue = "q".parse().expect("a good name");
+    let hello = Input::Connected { conn, name: String::new(), address: String::new() };
+    for input in [hello, Input::Open { conn, seq: 0, handle: 0, queue }] {
+        engine.handle(Mono::ZERO, input, &mut out);
+    }
+    for seq in 0..COUNT {
+        let message = Outgoing::new(seq, 0, Payload::default());
+        engine.handle(Mono::ZERO, Input::Request { conn, message, no_reply: false, fail_fast: false }, &mut out);
+    }
+    out.clear();
+    for seq in (0..COUNT).rev() {
+        engine.handle(Mono::ZERO, Input::Cancel { conn, seq }, &mut out);
+    }
+    engine.sanity_check();
+    let expected = |seq| Effect::Undelivered { conn, seq, code: Code::Cancelled, payload: Payload::default() };
+    assert!(out.into_iter().eq((0..COUNT).rev().map(expected)), "each is told once");
+    assert_eq!(engine.status().ready, 0);
 }

@@ -59,6 +59,11 @@ impl Ask {
         self
     }
 
+    pub(crate) fn ends_with_caller(mut self) -> Self {
+        self.message.cancel_on_disconnect = true;
+        self
+    }
+
     pub(crate) fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
         self

@@ -1,7 +1,7 @@
 //! Ending in order.
 
 use turno_engine::Input;
-use turno_proto::model::admin::AdminCall;
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{ClosingReason, Code, ConnId, Slots};
 
@@ -179,4 +179,111 @@ fn what_was_begun_is_not_given_back_as_untouched() {
     let begun = undelivered(client, 1, Code::CutShort);
     let untouched = undelivered(client, 2, Code::Closing);
     assert_eq!(told[1..], [begun, untouched, drained(2, 0, 0)]);
+}
+
+/// What an admin is answered to a call that changes the broker as a whole: draining, for maintenance, and what follows.
+fn change(desk: &mut Desk, call: AdminCall) -> (Result<(bool, bool), Code>, Vec<Seen>) {
+    let (answer, seen) = desk.admin(call);
+    let state = answer.map(|answer| match answer {
+        AdminAnswer::Status { broker } => (broker.draining, broker.maintenance),
+        other => panic!("{other:?} is no status"),
+    });
+    (state, seen)
+}
+
+fn maintenance(conn: ConnId) -> Seen {
+    closing(conn, ClosingReason::Maintenance, 0)
+}
+
+fn resumed(conn: ConnId) -> Seen {
+    closing(conn, ClosingReason::Resumed, 0)
+}
+
+/// Proves S2.16, S2.17 and I15: for maintenance everyone is told, what was never delivered goes back to its caller, what
+/// runs may finish without a limit, nothing is taken or handed out, and questions are answered. Then all of it goes on:
+/// sends in their order, and nothing twice.
+#[test]
+fn maintenance_and_back() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "runs").within(900_000)), [turn(worker, "runs").left(Some(900_000))]);
+    assert_eq!(desk.request(client, ask(2, "q", "waits")), []);
+    let (kept, _) = desk.send(client, ask(3, "q", "kept"));
+    desk.send(client, ask(4, "q", "kept too"));
+    let told = vec![maintenance(worker), maintenance(client), undelivered(client, 2, Code::Closing)];
+    assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), told));
+    assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), vec![]), "once");
+    assert_eq!(desk.explain(kept).reason, Reason::Draining);
+    let refused = [undelivered(client, 5, Code::Closing)];
+    assert_eq!(desk.request(client, ask(5, "q", "new")), refused);
+    assert_eq!(desk.try_send(client, ask(5, "q", "new")), refused);
+    let late = ConnId { index: 9, generation: 1 };
+    let connected = Input::Connected { conn: late, name: "late".to_owned(), address: String::new() };
+    assert_eq!(desk.say(connected), [maintenance(late)]);
+    assert_eq!(desk.pass(800_000), []);
+    assert_eq!(desk.reply(worker, "runs", "done"), [reply(client, 1, "done")], "and the drain is not over with it");
+    assert_eq!(desk.status().ready, 2);
+
+    let told = vec![resumed(worker), resumed(client), resumed(late), sent(worker, "kept")];
+    assert_eq!(change(&mut desk, AdminCall::Resume), (Ok((false, false)), told));
+    assert_eq!(change(&mut desk, AdminCall::Resume), (Ok((false, false)), vec![]), "once");
+    assert_eq!(desk.ack(worker, "kept"), [sent(worker, "kept too")]);
+    assert_eq!(desk.ack(worker, "kept too"), []);
+    assert_eq!(desk.request(client, ask(6, "q", "new")), [turn(worker, "new")]);
+}
+
+/// Proves S2.16 and S2.17: a broker that is drained for maintenance still ends in order, and one that ends can be neither
+/// drained for maintenance nor told to go on.
+#[test]
+fn the_end_of_a_drained_broker() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "runs")), [turn(worker, "runs")]);
+    let told = vec![maintenance(worker), maintenance(client)];
+    assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), told));
+    assert_eq!(drain(&mut desk, 30_000), [shutdown(worker, 30_000), shutdown(client, 30_000)]);
+    for call in [AdminCall::Drain, AdminCall::Resume] {
+        assert_eq!(change(&mut desk, call), (Err(Code::Closing), vec![]));
+    }
+    assert!(!desk.status().maintenance);
+    assert_eq!(desk.reply(worker, "runs", "done"), [reply(client, 1, "done"), drained(0, 0, 0)]);
+    assert_eq!(change(&mut desk, AdminCall::Resume), (Err(Code::Closing), vec![]));
+
+    let mut desk = Desk::new();
+    assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), vec![]), "nobody to tell, nothing is over");
+    assert_eq!(drain(&mut desk, 30_000), [drained(0, 0, 0)]);
+}
+
+/// Proves S2.17, I13 and I15: nothing is tried again during maintenance: a request whose attempt fails ends with that
+/// failure; a send whose worker is lost waits, counted, and goes to another once work is welcome again.
+#[test]
+fn failures_during_maintenance() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+    assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(worker, "b")]);
+    let other = desk.worker(2, &["q"]);
+    assert_eq!(change(&mut desk, AdminCall::Drain).1.len(), 3);
+    assert_eq!(desk.fail(worker, "a", "no"), [failed(client, 1, "no")]);
+    assert_eq!(desk.leave(worker), []);
+    let told = vec![resumed(client), resumed(other), sent(other, "b").attempt(2)];
+    assert_eq!(change(&mut desk, AdminCall::Resume).1, told);
+}
+
+/// Proves S2.18: a worker that says CLOSING gets nothing new; what it holds it finishes, and its reply counts; what waits
+/// goes to others; a costly head that kept it free finds another.
+#[test]
+fn a_worker_that_closes() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(desk.request(client, ask(2, "q", "dear").cost(2)), []);
+    assert_eq!(desk.say(Input::PeerClosing { conn: worker }), []);
+    assert_eq!(desk.request(client, ask(3, "q", "b")), [], "behind the costly one");
+    let (other, got) = desk.joining(Slots::Limited(3), &["q"]);
+    assert_eq!(got, [turn(other, "dear").cost(2), turn(other, "b")]);
+    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(desk.request(client, ask(4, "q", "c")), [], "there is room, but not for new work");
+    assert_eq!(desk.leave(worker), []);
+    assert_eq!(desk.reply(other, "b", "B"), [reply(client, 3, "B"), turn(other, "c")]);
 }

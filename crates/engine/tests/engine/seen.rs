@@ -80,6 +80,16 @@ impl Seen {
         self.with(|turn| turn.wants_reply = false)
     }
 
+    /// It is the outcome of that caller's request.
+    pub(crate) fn ends(&self, caller: ConnId, number: u32) -> bool {
+        match self {
+            Self::Said(Effect::Reply { conn, seq, more: false, .. } | Effect::Undelivered { conn, seq, .. }) => {
+                (*conn, *seq) == (caller, number)
+            }
+            _ => false,
+        }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Turn)) -> Self {
         if let Self::Turn(turn) = &mut self {
             change(turn);

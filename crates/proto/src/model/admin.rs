@@ -13,6 +13,12 @@ pub enum AdminCall {
     /// The broker as a whole.
     #[serde(rename = "status")]
     Status,
+    /// For maintenance: no work is taken or handed out until `resume`. What runs may finish; what is stored stays.
+    #[serde(rename = "drain")]
+    Drain,
+    /// The maintenance is over.
+    #[serde(rename = "resume")]
+    Resume,
     /// Queues in order of name, those after `after`.
     #[serde(rename = "queue.ls")]
     QueueLs {
@@ -160,7 +166,7 @@ pub enum AdminCall {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op")]
 pub enum AdminAnswer {
-    /// To `status`.
+    /// To `status`, and to `drain` and `resume`: the broker after the change.
     #[serde(rename = "status")]
     Status {
         /// The broker.

@@ -158,9 +158,9 @@ codes! {
         "somebody asked for that: the caller, or `turno message cancel`",
         "nothing; send it again if it is still wanted";
     Closing = 45, "closing", exit 5,
-        "the broker is shutting down and takes no new work",
+        "the broker is drained or shutting down and takes no new work",
         "it drains: what runs may finish, what waits is given back",
-        "use the next broker of the list, or wait for this one to be back";
+        "use the next broker of the list, or wait for this one to be back (`turno resume` if it is drained)";
     OverMemory = 46, "over_memory", exit 1,
         "the broker holds as many bytes of messages as it may",
         "work comes in faster than workers take it; refused before anything is lost",

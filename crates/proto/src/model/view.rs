@@ -57,8 +57,11 @@ pub struct BrokerView {
     pub version: String,
     /// Milliseconds since it started.
     pub up_ms: u64,
-    /// True while it drains.
+    /// True while it takes and hands out no work.
     pub draining: bool,
+    /// True if that is for maintenance, and ends with `resume`.
+    #[serde(default)]
+    pub maintenance: bool,
     /// Open connections.
     pub connections: u64,
     /// Registered workers.

@@ -137,10 +137,12 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
     let retries = if flags & flags::RETRIES != 0 { Some(reader.u8()?) } else { None };
     let priority = if flags & flags::PRIORITY != 0 { Some(reader.u8()?) } else { None };
     let cost = if flags & flags::COST != 0 { Some(reader.u16()?) } else { None };
-    let dedup_id = if flags & flags::DEDUP != 0 { Some(dedup_id(&mut reader)?) } else { None };
+    // One bit, two meanings: a request has no dedup id, and a send outlives its sender's connection.
+    let request = header.kind == Kind::Request.number();
+    let dedup_id = if !request && flags & flags::DEDUP != 0 { Some(dedup_id(&mut reader)?) } else { None };
     let raw = raw(flags, reader)?;
     // Told last: a frame whose fields run past its end is no frame, whatever they say.
-    if dedup_id.is_some_and(|id| header.kind == Kind::Request.number() || DedupId::check(id).is_err()) {
+    if dedup_id.is_some_and(|id| DedupId::check(id).is_err()) {
         return Err(Code::BadOption);
     }
     Ok(Outgoing {
@@ -153,6 +155,7 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
         dedup_id,
         no_reply: flags & flags::NO_REPLY != 0,
         fail_fast: flags & flags::FAIL_FAST != 0,
+        cancel_on_disconnect: request && flags & flags::CANCEL_ON_DISCONNECT != 0,
         raw,
     })
 }

@@ -93,6 +93,10 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
     if message.fail_fast {
         flags |= flags::FAIL_FAST;
     }
+    // The bit means another thing in SEND.
+    if message.cancel_on_disconnect && kind == Kind::Request {
+        flags |= flags::CANCEL_ON_DISCONNECT;
+    }
     let start = begin(out);
     if let Some(deadline_ms) = message.deadline_ms {
         flags |= flags::DEADLINE;
@@ -110,7 +114,7 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
         flags |= flags::COST;
         out.extend_from_slice(&cost.to_le_bytes());
     }
-    if let Some(dedup_id) = message.dedup_id {
+    if let Some(dedup_id) = message.dedup_id.filter(|_| kind == Kind::Send) {
         flags |= flags::DEDUP;
         out.push(u8::try_from(dedup_id.len()).expect("a dedup id has at most 64 bytes"));
         out.extend_from_slice(dedup_id);

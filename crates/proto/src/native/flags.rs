@@ -14,6 +14,8 @@ pub const HEADERS: u8 = 0x10;
 pub const NO_REPLY: u8 = 0x20;
 /// REQUEST: fail at once if nobody consumes the queue.
 pub const FAIL_FAST: u8 = 0x40;
+/// REQUEST: a worker that has it is told to stop when its caller's connection ends.
+pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 

@@ -49,6 +49,8 @@ pub struct Outgoing<'a> {
     pub no_reply: bool,
     /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
     pub fail_fast: bool,
+    /// REQUEST only: cancelled at its worker too when the caller's connection ends.
+    pub cancel_on_disconnect: bool,
     /// What it carries.
     pub raw: Raw<'a>,
 }
@@ -66,6 +68,7 @@ impl<'a> Outgoing<'a> {
             dedup_id: None,
             no_reply: false,
             fail_fast: false,
+            cancel_on_disconnect: false,
             raw,
         }
     }

@@ -117,7 +117,13 @@ impl Seed {
     }
 
     fn closing(&self) -> Closing {
-        let reasons = [ClosingReason::Shutdown, ClosingReason::Stop, ClosingReason::Now];
+        let reasons = [
+            ClosingReason::Shutdown,
+            ClosingReason::Stop,
+            ClosingReason::Now,
+            ClosingReason::Maintenance,
+            ClosingReason::Resumed,
+        ];
         Closing { reason: reasons[usize::from(self.choice) % reasons.len()], within_ms: self.long }
     }
 
@@ -137,6 +143,7 @@ impl Seed {
             dedup_id: Some(self.bytes.as_slice()).filter(|id| self.kind == Kind::Send && DedupId::check(id).is_ok()),
             no_reply,
             fail_fast,
+            cancel_on_disconnect: no_reply != fail_fast && self.kind == Kind::Request,
             raw: Raw::from(&self.payload),
         }
     }
@@ -159,7 +166,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 18 {
+        match self.choice % 20 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -177,6 +184,8 @@ impl Seed {
             14 => AdminCall::DeadLs { queue: self.text(), after: some.then(|| self.text()), limit },
             15 => AdminCall::DeadShow { queue: self.text(), id: self.text(), from: self.long },
             16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
+            17 => AdminCall::Drain,
+            18 => AdminCall::Resume,
             _ => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
         }
     }
@@ -224,6 +233,7 @@ impl Seed {
             version: self.text(),
             up_ms: self.long,
             draining: self.bits[1],
+            maintenance: self.bits[2],
             connections: self.number.into(),
             workers: self.word.into(),
             slots: self.long,

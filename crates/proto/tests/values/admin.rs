@@ -19,6 +19,8 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
     let id = || FIRST_ID.to_owned();
     let table = vec![
         ("call_status", AdminCall::Status),
+        ("call_drain", AdminCall::Drain),
+        ("call_resume", AdminCall::Resume),
         ("call_queue_ls", AdminCall::QueueLs { after: None, limit: 100 }),
         ("call_queue_ls_after", AdminCall::QueueLs { after: Some(queue()), limit: 1_000 }),
         ("call_queue_show", AdminCall::QueueShow { queue: queue() }),
@@ -130,7 +132,8 @@ fn broker() -> BrokerView {
         name: "b1".to_owned(),
         version: "0.1.0".to_owned(),
         up_ms: 90_000,
-        draining: false,
+        draining: true,
+        maintenance: true,
         connections: 3,
         workers: 2,
         slots: 10,

@@ -78,6 +78,7 @@ fn requests() -> Vec<(&'static str, Frame<'static>)> {
         ("request_cost", Outgoing { cost: Some(300), ..plain }),
         ("request_no_reply", Outgoing { no_reply: true, ..plain }),
         ("request_fail_fast", Outgoing { fail_fast: true, ..plain }),
+        ("request_cancel_on_disconnect", Outgoing { cancel_on_disconnect: true, ..plain }),
         ("request_all_options", all_options),
     ];
     table.into_iter().map(|(name, message)| (name, Frame::Request(message))).collect()

@@ -41,9 +41,17 @@ pub(crate) fn options(invocation: &Invocation) -> Result<Options, Failure> {
         .connect_timeout(invocation.global.timeout()))
 }
 
-/// A connection for one command.
+/// A connection for a command about a broker: that one, even if it closes or is drained.
 pub(crate) async fn client(invocation: &Invocation) -> Result<Client, Failure> {
-    let options = options(invocation)?;
+    connect(options(invocation)?.stay(true)).await
+}
+
+/// A connection for messages: should the broker close, the next one gets them.
+pub(crate) async fn caller(invocation: &Invocation) -> Result<Client, Failure> {
+    connect(options(invocation)?).await
+}
+
+async fn connect(options: Options) -> Result<Client, Failure> {
     let names = options.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     info!(brokers = names, "connecting");
     let client = Client::connect(options).await?;

@@ -8,6 +8,7 @@ mod config;
 mod confirm;
 mod connect;
 mod doctor;
+mod drain;
 mod error;
 mod explain;
 mod global;
@@ -83,6 +84,8 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Send(args) => send::run(args, invocation),
         Command::Work(args) => work::run(args, invocation),
         Command::Status(_) => status::run(invocation),
+        Command::Drain(_) => drain::drain(invocation),
+        Command::Resume(_) => drain::resume(invocation),
         Command::Queue(args) => queue::run(args, invocation),
         Command::Worker(args) => worker::run(args, invocation),
         Command::Message(args) => message::run(args, invocation),

@@ -1,11 +1,11 @@
 //! `turno request`: ask and print the reply.
 
 use std::io::IsTerminal as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use turno_client::{Client, Message, Reply};
-use turno_proto::model::Code;
+use turno_proto::model::{Code, units};
 
 use super::Invocation;
 use super::compose::{self, MessageFlags, check_queue, parse_count};
@@ -20,13 +20,15 @@ use super::window::Window;
 
 /// Ask a queue's workers and print the reply
 ///
-/// The request waits for a worker until the time-out, unless --fail-fast is given. --timeout is its deadline.
+/// The request waits for a worker until the time-out, unless --fail-fast is given. --timeout is its deadline, and a worker
+/// that has it is told to stop when this program is gone; --deadline lets the work go on without a caller.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
         "turno request hello hi",
         "turno request resize - --timeout 30s < photo.jpg > small.jpg",
         "turno request hello hi --fail-fast",
+        "turno request report now --timeout 2s --deadline 10m",
         "turno request hello hi --count 1000 --parallel 50",
         "turno request hello hi -H content-type=text/plain --json",
     ],
@@ -50,6 +52,14 @@ pub(crate) struct RequestArgs {
     #[arg(long, overrides_with = "fail_fast")]
     wait: bool,
 
+    /// Time for the work itself, also after --timeout and when this program is gone [default: --timeout]
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    deadline: Option<Duration>,
+
+    /// With --deadline: cancel the request when --timeout is over or this program is gone
+    #[arg(long)]
+    cancel_on_timeout: bool,
+
     /// Print the pieces of the reply as they come
     #[arg(long, conflicts_with = "count")]
     stream: bool,
@@ -66,15 +76,20 @@ pub(crate) struct RequestArgs {
 pub(crate) fn run(args: &RequestArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
     connect::block_on(async {
-        let client = connect::client(invocation).await?;
+        let client = connect::caller(invocation).await?;
         let body = compose::body(args.body.as_deref(), &client.config()).await?;
-        let message = args
+        let mut message = args
             .flags
             .message(body)
             .timeout(invocation.global.timeout())
             .fail_fast(args.fail_fast)
+            .cancel_on_timeout(args.cancel_on_timeout)
+            .cancel_on_disconnect(args.deadline.is_none() || args.cancel_on_timeout)
             // Whoever lets a worker try again does not mind a broker trying again.
             .resend(args.flags.retries.is_some_and(|retries| retries > 0));
+        if let Some(deadline) = args.deadline {
+            message = message.deadline(deadline);
+        }
         match (args.stream, args.count) {
             (true, _) => stream(&client, args, message, invocation).await,
             (false, 1) => one(&client, args, message, invocation).await,

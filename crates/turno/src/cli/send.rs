@@ -91,7 +91,7 @@ fn line_id(prefix: &str, line: u64) -> String {
 pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
     connect::block_on(async {
-        let client = connect::client(invocation).await?;
+        let client = connect::caller(invocation).await?;
         if args.lines { many(&client, args, invocation).await } else { one(&client, args, invocation).await }
     })
 }

@@ -32,11 +32,22 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
         let name = view.name.clone();
         let document = StatusDocument { broker: BrokerBody::new(&view, invocation.output.clock()) };
         invocation.output.one(&document, &name, || text(&document.broker, invocation))?;
-        if view.workers == 0 && view.ready > 0 {
+        if view.maintenance {
+            invocation.output.hint("it takes no work until `turno resume`");
+        } else if view.workers == 0 && view.ready > 0 {
             invocation.output.hint("messages wait and no worker is there: turno queue ls");
         }
         Ok(0)
     })
+}
+
+fn state(broker: &BrokerBody) -> &'static str {
+    match (broker.maintenance, broker.draining, broker.in_flight) {
+        (true, _, 0) => "drained for maintenance",
+        (true, ..) => "draining for maintenance",
+        (false, true, _) => "draining",
+        (false, false, _) => "running",
+    }
 }
 
 fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
@@ -46,7 +57,7 @@ fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
         ("broker", format!("{} (turno {})", broker.name, broker.version)),
         ("started", started),
         ("up", short(Duration::from_secs_f64(broker.up_seconds))),
-        ("state", if broker.draining { "draining" } else { "running" }.to_owned()),
+        ("state", state(broker).to_owned()),
         ("connections", broker.connections.to_string()),
         ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
         ("queues", broker.queues.to_string()),

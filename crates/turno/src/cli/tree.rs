@@ -8,6 +8,7 @@ use super::bench::BenchArgs;
 use super::completions::CompletionsArgs;
 use super::config::ConfigArgs;
 use super::doctor::DoctorArgs;
+use super::drain::{DrainArgs, ResumeArgs};
 use super::explain::ExplainArgs;
 use super::global::Global;
 use super::man::ManArgs;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Send(SendArgs),
     Work(WorkArgs),
     Status(StatusArgs),
+    Drain(DrainArgs),
+    Resume(ResumeArgs),
     Queue(QueueArgs),
     Worker(WorkerArgs),
     Message(MessageArgs),
@@ -105,6 +108,8 @@ mod tests {
             "send",
             "work",
             "status",
+            "drain",
+            "resume",
             "queue ls",
             "queue show",
             "queue consumers",

@@ -29,6 +29,7 @@ fn options_become_fields_and_a_queue_is_opened_once() {
         priority: Some(9),
         cost: Some(2),
         fail_fast: true,
+        cancel_on_disconnect: true,
         no_reply: true,
         ..Outgoing::new(4, 0, raw("x"))
     };

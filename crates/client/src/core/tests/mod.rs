@@ -5,6 +5,7 @@ mod dedup;
 mod failover;
 mod greeting;
 mod hostile;
+mod rear;
 mod worker;
 
 use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
@@ -110,6 +111,7 @@ fn settings(brokers: &[&str]) -> Settings {
         heartbeat_ms: 0,
         connect_timeout_ms: 5_000,
         keep_trying: false,
+        stay: false,
     }
 }
 

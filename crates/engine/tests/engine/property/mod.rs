@@ -67,6 +67,10 @@ enum Op {
     PurgeDead(usize),
     /// An admin makes a queue durable or volatile, or leaves that to the broker.
     SetQueue(usize, Option<bool>),
+    /// An admin drains the broker for maintenance.
+    Maintain,
+    /// An admin lets it go on.
+    GoOn,
     /// Time passes and the shell ticks as told.
     Pass(u64),
     /// Time passes and nobody ticks.
@@ -88,6 +92,8 @@ struct Options {
     within_ms: Option<u32>,
     /// Of a send.
     dedup_id: Option<u8>,
+    /// Of a request.
+    ends_with_caller: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,14 +117,15 @@ fn options() -> impl Strategy<Value = Options> {
     let priority = prop_oneof![4 => Just(4), 1 => Just(0), 1 => Just(9)];
     let within = prop_oneof![2 => Just(None), 4 => (1u32..20_000).prop_map(Some), 1 => (0u32..50).prop_map(Some)];
     let dedup = prop::option::weighted(0.4, 0u8..4);
-    let parts = (0..QUEUES, cost, priority, 0u8..3, within, dedup);
-    parts.prop_map(|(queue, cost, priority, retries, within_ms, dedup_id)| Options {
+    let parts = (0..QUEUES, cost, priority, 0u8..3, within, dedup, any::<bool>());
+    parts.prop_map(|(queue, cost, priority, retries, within_ms, dedup_id, ends_with_caller)| Options {
         queue,
         cost,
         priority,
         retries,
         within_ms,
         dedup_id,
+        ends_with_caller,
     })
 }
 
@@ -161,6 +168,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (0..QUEUES).prop_map(Op::RetryDead),
         1 => (0..QUEUES).prop_map(Op::PurgeDead),
         1 => (0..QUEUES, any::<Option<bool>>()).prop_map(|(queue, durable)| Op::SetQueue(queue, durable)),
+        1 => Just(Op::Maintain),
+        3 => Just(Op::GoOn),
         8 => (0u64..3_000).prop_map(Op::Pass),
         1 => (3_000u64..40_000).prop_map(Op::Pass),
         2 => (0u64..3_000).prop_map(Op::Jump),

@@ -42,6 +42,8 @@ pub(super) struct Message {
     /// It was not added: one with its dedup id came before.
     pub(super) duplicate: bool,
     pub(super) dedup_id: Option<u8>,
+    /// A request whose worker is told to stop when the caller is gone.
+    pub(super) ends_with_caller: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,7 @@ impl Message {
             delivered_before: false,
             duplicate: false,
             dedup_id: None,
+            ends_with_caller: false,
         }
     }
 
@@ -289,6 +292,15 @@ impl Oracle {
     pub(super) fn unanswered(&self) -> impl Iterator<Item = (u32, &Message)> {
         let requests = self.messages.iter().filter(|(_, message)| message.kind != Kind::Send && !message.ended);
         requests.filter(|(_, message)| self.peers.contains_key(&message.caller)).map(|(seq, message)| (*seq, message))
+    }
+
+    /// Workers were told to stop what only a caller who is gone had waited for.
+    pub(super) fn check_nobody_works_for(&self, caller: ConnId) {
+        for (seq, held) in &self.held {
+            let message = &self.messages[seq];
+            let over = message.caller == caller && message.ends_with_caller;
+            assert!(!over || held.stops.is_some(), "{seq}: nobody waits for it any more");
+        }
     }
 
     /// After a tick nobody waits past a deadline.

@@ -130,6 +130,8 @@ impl World {
             Op::Restart => self.restart(),
             Op::Send { place, options } => self.send(place, &options),
             Op::Leave(place) => self.leave(place),
+            Op::Maintain => drop(self.admin(AdminCall::Drain).expect("it may always be drained")),
+            Op::GoOn => drop(self.admin(AdminCall::Resume).expect("it may always go on")),
             Op::Ready(place)
             | Op::Register(place, _)
             | Op::Resize(place, _)
@@ -168,6 +170,7 @@ impl World {
             self.oracle.free_all(conn);
             self.oracle.peers.remove(&conn);
             self.step(Input::Disconnected { conn });
+            self.oracle.check_nobody_works_for(conn);
         }
     }
 
@@ -269,10 +272,12 @@ impl World {
     fn word(&mut self, conn: ConnId, kind: Kind, options: &Options, within_ms: Option<u32>) -> Outgoing {
         self.seqs += 1;
         let (seq, now) = (self.seqs, self.now.max(self.clock));
-        let &Options { queue, cost, priority, retries, within_ms: asked_ms, dedup_id } = options;
+        let &Options { queue, cost, priority, retries, within_ms: asked_ms, dedup_id, ends_with_caller } = options;
         let dedup_id = dedup_id.filter(|_| kind == Kind::Send);
         let deadline = within_ms.map(|ms| now.plus_millis(u64::from(ms)));
-        let entry = Message { priority, cost, deadline, dedup_id, ..Message::new(conn, seq, kind, queue, now) };
+        let ends_with_caller = ends_with_caller && kind == Kind::Request;
+        let own = Message::new(conn, seq, kind, queue, now);
+        let entry = Message { priority, cost, deadline, dedup_id, ends_with_caller, ..own };
         let retries_max = if kind == Kind::NoReply { 0 } else { retries };
         self.oracle.messages.insert(seq, Message { retries: retries_max, ..entry });
         let payload = Payload::body(seq.to_string());
@@ -282,6 +287,7 @@ impl World {
             priority: Some(priority),
             cost: Some(cost),
             dedup_id: dedup_id.and_then(|number| DedupId::new(&[number]).ok()),
+            cancel_on_disconnect: ends_with_caller,
             ..Outgoing::new(seq, queue as u32, payload)
         }
     }
@@ -381,6 +387,7 @@ impl World {
 
     /// The faults stop: somebody with room consumes everything and everybody settles what they have.
     pub(super) fn settle_everything(&mut self) {
+        self.apply(Op::GoOn);
         self.leave(0);
         self.apply(Op::Connect(0));
         self.apply(Op::Ready(0));

@@ -56,7 +56,10 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
 }
 
 fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {
-    let OutgoingFrame { seq, handle, deadline_ms, retries, priority, cost, dedup_id, raw, .. } = *frame;
+    let OutgoingFrame {
+        seq, handle, deadline_ms, retries, priority, cost, dedup_id, cancel_on_disconnect, raw, ..
+    } = *frame;
     let dedup_id = dedup_id.map(DedupId::new).transpose().map_err(|_| Fault::refusal(Code::BadOption, seq))?;
-    Ok(Outgoing { seq, handle, deadline_ms, retries, priority, cost, dedup_id, payload: raw.to_payload() })
+    let payload = raw.to_payload();
+    Ok(Outgoing { seq, handle, deadline_ms, retries, priority, cost, dedup_id, cancel_on_disconnect, payload })
 }

@@ -117,8 +117,10 @@ pub(crate) struct BrokerBody {
     pub(crate) started_at: String,
     /// Seconds since it started.
     pub(crate) up_seconds: f64,
-    /// True while it shuts down.
+    /// True while it takes and hands out no work.
     pub(crate) draining: bool,
+    /// True if that is for maintenance, until `turno resume`.
+    pub(crate) maintenance: bool,
     /// Open connections.
     pub(crate) connections: u64,
     /// Registered workers.
@@ -151,6 +153,7 @@ impl BrokerBody {
             started_at: rfc3339(clock.ago(view.up_ms)),
             up_seconds: seconds(view.up_ms),
             draining: view.draining,
+            maintenance: view.maintenance,
             connections: view.connections,
             workers: view.workers,
             slots: view.slots,
@@ -166,7 +169,7 @@ impl BrokerBody {
     }
 }
 
-/// The answer of `turno status`.
+/// The answer of `turno status`, `turno drain` and `turno resume`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StatusDocument {
     pub(crate) broker: BrokerBody,

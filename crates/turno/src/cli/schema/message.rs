@@ -143,7 +143,7 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
         Reason::Dead { failure } => {
             ("dead", format!("it used up its attempts; the last one said: {failure}"), json!({ "failure": failure }))
         }
-        Reason::Draining => ("draining", "the broker is shutting down".to_owned(), json!({})),
+        Reason::Draining => ("draining", "the broker is drained, or shutting down".to_owned(), json!({})),
     }
 }
 

@@ -98,7 +98,11 @@ impl Observer {
             WorkerEvent::Closing { reason: ClosingReason::Shutdown } => {
                 "the broker is shutting down; moving to the next".to_owned()
             }
-            WorkerEvent::Closing { .. } => return None,
+            WorkerEvent::Closing { reason: ClosingReason::Maintenance } => {
+                "the broker is drained for maintenance; waiting, or moving to the next".to_owned()
+            }
+            WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker takes work again".to_owned(),
+            WorkerEvent::Closing { reason: ClosingReason::Stop | ClosingReason::Now } => return None,
             WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
         })
     }

@@ -1,0 +1,93 @@
+//! `turno drain` and `turno resume`: maintenance without stopping the broker.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use turno_client::{AdminAnswer, AdminCall, Client};
+use turno_proto::model::Code;
+use turno_proto::model::view::BrokerView;
+
+use super::Invocation;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::broker::{BrokerBody, StatusDocument};
+
+/// How long to wait for what runs.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often the broker is asked whether something runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Drain the broker for maintenance
+///
+/// Everyone is told to use another broker, waiting requests go back to their callers, and no work is taken or handed
+/// out until `turno resume`. What runs may finish, what is stored stays, questions are answered. The command waits until
+/// nothing runs, for at most --timeout (30s if not set); the broker is drained all the same when that is over.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno drain", "turno drain --timeout 5m", "turno drain --url turno://10.0.0.7:7460 --json"],
+    &[1, 5, 78, 124],
+))]
+pub(crate) struct DrainArgs {}
+
+/// Take work again after `turno drain`
+///
+/// Everyone who is connected is told, and what is stored goes to workers. A broker that is not drained stays as it is.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno resume", "turno resume --url turno://10.0.0.7:7460"],
+    &[1, 5, 78, 124],
+))]
+pub(crate) struct ResumeArgs {}
+
+pub(crate) fn drain(invocation: &Invocation) -> Result<u8, Failure> {
+    connect::block_on(async {
+        let patience = invocation.global.timeout.unwrap_or(TIMEOUT);
+        let since = Instant::now();
+        let client = connect::client(invocation).await?;
+        let mut view = ask(&client, AdminCall::Drain, invocation).await?;
+        while view.in_flight > 0 {
+            let Some(left) = patience.checked_sub(since.elapsed()) else { return Err(still_running(&view)) };
+            tokio::time::sleep(left.min(LOOK)).await;
+            view = ask(&client, AdminCall::Status, invocation).await?;
+            if !view.maintenance {
+                return Err(Failure::new(Code::Cancelled, format!("broker {} is not drained any more", view.name))
+                    .why("somebody resumed it, or it is shutting down")
+                    .fix("`turno status` tells"));
+            }
+        }
+        let waiting = view.ready;
+        let text =
+            format!("broker {} is drained: nothing runs, {waiting} messages wait for `turno resume`\n", view.name);
+        tell(&view, text, invocation)
+    })
+}
+
+pub(crate) fn resume(invocation: &Invocation) -> Result<u8, Failure> {
+    connect::block_on(async {
+        let client = connect::client(invocation).await?;
+        let view = ask(&client, AdminCall::Resume, invocation).await?;
+        let text = format!("broker {} takes work\n", view.name);
+        tell(&view, text, invocation)
+    })
+}
+
+async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Result<BrokerView, Failure> {
+    match connect::admin(client, call, invocation.global.timeout()).await? {
+        AdminAnswer::Status { broker } => Ok(*broker),
+        other => Err(connect::unexpected(&other)),
+    }
+}
+
+fn tell(view: &BrokerView, text: String, invocation: &Invocation) -> Result<u8, Failure> {
+    let document = StatusDocument { broker: BrokerBody::new(view, invocation.output.clock()) };
+    invocation.output.one(&document, &view.name, || text)?;
+    Ok(0)
+}
+
+fn still_running(view: &BrokerView) -> Failure {
+    let what = format!("broker {} is drained, but {} deliveries still run", view.name, view.in_flight);
+    Failure::new(Code::TimedOut, what)
+        .why("workers have not settled them")
+        .fix("wait with `turno drain --timeout 5m`, or take work again with `turno resume`")
+}
