@@ -191,6 +191,8 @@ pub enum MessageKind {
     Request,
     /// To be settled.
     Send,
+    /// The replies of all consumers.
+    Broadcast,
 }
 
 /// Where a message is.
