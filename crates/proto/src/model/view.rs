@@ -304,6 +304,13 @@ pub enum Reason {
         /// For how long.
         since_ms: u64,
     },
+    /// A broadcast that went to its consumers.
+    AtConsumers {
+        /// How many it went to.
+        consumers: u64,
+        /// Those that have not ended.
+        open: u64,
+    },
     /// It is over for its caller, and its worker was told to stop.
     Stopping {
         /// That worker.

@@ -177,6 +177,7 @@ impl Oracle {
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
                 // For the disk, which has an account of its own.
                 Effect::Persist { .. } | Effect::Load { .. } => {}
+                Effect::BroadcastAnswer { .. } | Effect::BroadcastEnd { .. } => {}
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
             }
         }
