@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::bench::BenchArgs;
+use super::broadcast::BroadcastArgs;
 use super::completions::CompletionsArgs;
 use super::config::ConfigArgs;
 use super::doctor::DoctorArgs;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     #[command(visible_aliases = ["req", "call"])]
     Request(RequestArgs),
     Send(SendArgs),
+    Broadcast(BroadcastArgs),
     Work(WorkArgs),
     Status(StatusArgs),
     Queue(QueueArgs),
@@ -103,6 +105,7 @@ mod tests {
             "serve",
             "request",
             "send",
+            "broadcast",
             "work",
             "status",
             "queue ls",
