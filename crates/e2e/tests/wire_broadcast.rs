@@ -103,7 +103,7 @@ fn a_hundred_consumers_end_as_they_end() {
     assert_eq!((client.status().in_flight, client.status().bytes, client.status().counters.forged), (0, 0, 1));
 }
 
-/// Proves S2.12 and I8: a worker that does not read is given up, however many broadcasts there are; the broker keeps to its
+/// Proves S2.12: a worker that does not read is given up, however many broadcasts there are; the broker keeps to its
 /// bound of what waits for one peer, and others go on.
 #[test]
 fn a_consumer_that_does_not_read_is_given_up() {
