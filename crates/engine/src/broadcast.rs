@@ -48,8 +48,10 @@ impl Engine {
             Err(code) => return self.refuse(conn, seq, code, out),
         };
         let consumers = self.audience(queue, skip_self.then_some(conn));
-        let records = if no_reply { 0 } else { consumers.len() as u64 * bytes_of(0) };
-        let bytes = self.stats.bytes + bytes_of(message.payload.len()) + records;
+        // Every consumer has the body in its out-buffer for a moment, and a record for as long as it is silent.
+        let kept = if no_reply { 0 } else { bytes_of(0) };
+        let records = consumers.len() as u64 * (kept + message.payload.len() as u64);
+        let bytes = self.stats.bytes + bytes_of(0) + records;
         if bytes > self.settings.limits.memory_bytes_max {
             return self.refuse(conn, seq, Code::OverMemory, out);
         }

@@ -120,10 +120,9 @@ impl Engine {
     fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
         let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
         match message.state {
-            State::Held { worker, .. } | State::Asked { worker, .. } if worker == conn => {
-                Some(Claim::Live(delivery.index))
-            }
+            State::Held { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
             State::Stopping { worker } if worker == conn => Some(Claim::Stopping(delivery.index)),
+            State::Asked { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
             _ => None,
         }
     }

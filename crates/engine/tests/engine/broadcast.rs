@@ -319,6 +319,20 @@ fn what_is_refused_goes_to_nobody() {
     assert_eq!(desk.counters().refused, 4);
 }
 
+/// What is written to many at a time takes room in each of their out-buffers.
+#[test]
+fn a_body_counts_once_for_each_consumer() {
+    let limits = Limits { memory_bytes_max: 1_000, ..Limits::default() };
+    let mut desk = Desk::with(Settings { limits, ..Settings::default() });
+    let client = desk.client();
+    let large = Broadcast { no_reply: true, ..call(1, &"x".repeat(400)) };
+    desk.worker(1, &["q"]);
+    desk.worker(1, &["q"]);
+    assert_eq!(broadcast(&mut desk, client, large.clone()).len(), 3);
+    desk.worker(1, &["q"]);
+    assert_eq!(broadcast(&mut desk, client, large), [undelivered(client, 1, Code::OverMemory)]);
+}
+
 /// What many consumers take while they are silent is counted, and refused beyond the limit.
 #[test]
 fn the_records_of_consumers_count_as_memory() {
