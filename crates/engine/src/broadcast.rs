@@ -14,6 +14,9 @@ use crate::message::{End, Flags, Message, Origin, State, Wants};
 use crate::queue::Consumer;
 use crate::stats::bytes_of;
 
+/// The place that deliveries name of which nothing is kept. No message is ever there.
+pub(crate) const NOWHERE: u32 = NIL - 1;
+
 /// How far a broadcast is.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -89,11 +92,10 @@ impl Engine {
         deadline: Mono,
         out: &mut impl Sink,
     ) {
-        // The id names a place that no message has: nobody can ask about it any more.
-        let id = self.settings.id(self.messages.next_serial(), NIL - 1);
+        let id = self.settings.id(self.messages.next_serial(), NOWHERE);
         for consumer in consumers {
             self.stamps = self.stamps.wrapping_add(1);
-            let delivery = Delivery { index: NIL, stamp: self.stamps };
+            let delivery = Delivery { index: NOWHERE, stamp: self.stamps };
             self.hand_part(queue, consumer, delivery, id, deadline, false, payload, out);
         }
     }

@@ -137,7 +137,8 @@ impl Message {
 
     pub(crate) fn kind(&self) -> MessageKind {
         match self.wants {
-            _ if matches!(self.state, State::Broadcast | State::Asked { .. }) => MessageKind::Broadcast,
+            // Every other message takes a slot.
+            _ if self.cost == 0 => MessageKind::Broadcast,
             Wants::Reply | Wants::Nothing => MessageKind::Request,
             Wants::Settling => MessageKind::Send,
         }

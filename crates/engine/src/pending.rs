@@ -3,7 +3,8 @@
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
-use crate::chain::{Lane, NIL};
+use crate::broadcast::NOWHERE;
+use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{End, Message, State, Wants};
@@ -108,7 +109,7 @@ impl Engine {
                 None
             }
             // Of a broadcast that wanted no reply nothing was kept, and nothing need be said.
-            None if delivery.index == NIL => None,
+            None if delivery.index == NOWHERE => None,
             None => {
                 let stray = self.messages.stray(conn, delivery);
                 self.count_stray(stray);
