@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use turno_proto::native::Config;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
-use crate::{Error, Message, Options, Reply, Stored};
+use crate::{Answer, BroadcastEnd, Error, Message, Options, Reply, Stored};
 
 /// A [`Client`](crate::Client) whose calls block. It runs on a thread of its own, may be shared by threads, and
 /// is closed when it is dropped.
@@ -60,6 +60,12 @@ impl Client {
     pub fn send(&self, queue: &str, message: impl Into<Message>) -> Result<Stored, Error> {
         let (client, queue, message) = (self.client.clone(), queue.to_owned(), message.into());
         wait(&self.runtime, async move { client.send(&queue, message).await })
+    }
+
+    /// Says something to every consumer of a queue; waits for all answers and the end.
+    pub fn broadcast(&self, queue: &str, message: impl Into<Message>) -> Result<(Vec<Answer>, BroadcastEnd), Error> {
+        let (client, queue, message) = (self.client.clone(), queue.to_owned(), message.into());
+        wait(&self.runtime, async move { client.broadcast(&queue, message).await?.finish().await })
     }
 
     /// Asks about, or changes, something of the broker.

@@ -7,11 +7,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use turno_proto::native::Config;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
+use crate::broadcast::ANSWERS_MAX;
 use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
 use crate::core::Ticket;
 use crate::driver::{Driver, Wiring};
 use crate::replies::PIECES_MAX;
-use crate::{Error, Message, Options, Replies, Reply, Stored};
+use crate::{Broadcast, Error, Message, Options, Replies, Reply, Stored};
 
 /// A connection to a broker, and to the next one should it be lost. Cheap to clone: all clones share the
 /// connection, and it is closed when the last one is dropped.
@@ -62,6 +63,19 @@ impl Client {
     pub async fn send(&self, queue: &str, message: impl Into<Message>) -> Result<Stored, Error> {
         let ask = message.into().into_ask(queue)?;
         self.call(|ticket, answer| Command::Send { ticket, ask, sink: Sink::Stored(answer) }).await
+    }
+
+    /// Says something to every consumer of a queue, busy ones too. Their answers come as they arrive, then one end.
+    /// Dropping what is returned gives it up.
+    ///
+    /// With [`Message::no_reply`] it ends as soon as it is written to all of them.
+    pub async fn broadcast(&self, queue: &str, message: impl Into<Message>) -> Result<Broadcast, Error> {
+        let ask = message.into().into_broadcast(queue)?;
+        let (sender, parts) = mpsc::channel(ANSWERS_MAX + 1);
+        let ticket = self.next_ticket();
+        let command = Command::Broadcast { ticket, ask, sink: Sink::Broadcast(sender) };
+        self.commands.send(command).await.map_err(|_| Error::Closed)?;
+        Ok(Broadcast::new(parts, ticket, Arc::clone(&self.cancels)))
     }
 
     /// Asks about, or changes, something of the broker.

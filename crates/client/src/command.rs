@@ -4,12 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, mpsc, oneshot};
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{BroadcastEnd, Code, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
+use crate::broadcast::Part;
 use crate::core::{Ask, Held, Ticket};
 use crate::replies::ReplyPart;
-use crate::{Error, Outcome, Reply, Stored};
+use crate::{Answer, Error, Outcome, Reply, Stored};
 
 /// Commands that wait for the driver. More: the caller waits.
 pub(crate) const COMMANDS_MAX: usize = 1_024;
@@ -19,6 +20,7 @@ const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) enum Command {
     Request { ticket: Ticket, ask: Ask, sink: Sink },
     Send { ticket: Ticket, ask: Ask, sink: Sink },
+    Broadcast { ticket: Ticket, ask: Ask, sink: Sink },
     Admin { ticket: Ticket, call: AdminCall, sink: Sink },
     Resize { ticket: Ticket, slots: Slots, sink: Sink },
     Settle { held: Held, wants_reply: bool, outcome: Outcome },
@@ -33,6 +35,7 @@ pub(crate) enum Sink {
     Reply { answer: oneshot::Sender<Result<Reply, Error>>, pieces: Option<(BytesMut, Reply)> },
     Stream(mpsc::Sender<Result<ReplyPart, Error>>),
     Stored(oneshot::Sender<Result<Stored, Error>>),
+    Broadcast(mpsc::Sender<Result<Part, Error>>),
     Admin(oneshot::Sender<Result<AdminAnswer, Error>>),
     Resized(oneshot::Sender<Result<(), Error>>),
 }
@@ -44,6 +47,7 @@ impl Sink {
             Self::Reply { answer, .. } => answer.is_closed(),
             Self::Stream(parts) => parts.is_closed(),
             Self::Stored(answer) => answer.is_closed(),
+            Self::Broadcast(parts) => parts.is_closed(),
             Self::Admin(answer) => answer.is_closed(),
             Self::Resized(answer) => answer.is_closed(),
         }
@@ -55,6 +59,7 @@ impl Sink {
             Self::Reply { answer, .. } => drop(answer.send(Err(error))),
             Self::Stream(parts) => drop(parts.try_send(Err(error))),
             Self::Stored(answer) => drop(answer.send(Err(error))),
+            Self::Broadcast(parts) => drop(parts.try_send(Err(error))),
             Self::Admin(answer) => drop(answer.send(Err(error))),
             Self::Resized(answer) => drop(answer.send(Err(error))),
         }
@@ -85,6 +90,22 @@ impl Sink {
         }
     }
 
+    /// Takes one consumer's word on a broadcast.
+    pub(crate) fn answer(&mut self, answer: Answer) -> Result<(), Error> {
+        match self {
+            Self::Broadcast(parts) => pass_on(parts, Part::Answer(answer)),
+            _ => Err(refused(Code::BadBody)),
+        }
+    }
+
+    /// Takes the end of a broadcast.
+    pub(crate) fn end(self, end: BroadcastEnd) {
+        match self {
+            Self::Broadcast(parts) => drop(parts.try_send(Ok(Part::End(end)))),
+            other => other.fail(refused(Code::BadBody)),
+        }
+    }
+
     /// Takes the last piece, or the only one.
     pub(crate) fn finish(mut self, reply: Reply) {
         if let Self::Reply { pieces: Some(_), .. } = &self {
@@ -105,7 +126,7 @@ impl Sink {
 }
 
 /// The last place of the channel is for the end, so that there is always room for it.
-fn pass_on(parts: &mpsc::Sender<Result<ReplyPart, Error>>, part: ReplyPart) -> Result<(), Error> {
+fn pass_on<T>(parts: &mpsc::Sender<Result<T, Error>>, part: T) -> Result<(), Error> {
     if parts.capacity() <= 1 {
         return Err(refused(Code::SlowReader));
     }

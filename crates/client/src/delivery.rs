@@ -22,7 +22,7 @@ pub struct Delivery {
     pub queue: String,
     /// 1 for the first attempt.
     pub attempt: u16,
-    /// Slots it takes.
+    /// Slots it takes; 0 for a broadcast, which comes beside them.
     pub cost: u16,
     /// How long its caller still waited when it came.
     pub deadline: Option<Duration>,

@@ -210,6 +210,11 @@ impl Driver {
                     self.core.send(now, ticket, ask);
                 }
             }
+            Command::Broadcast { ticket, ask, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.broadcast(now, ticket, ask);
+                }
+            }
             Command::Admin { ticket, call, sink } => {
                 if self.accept(ticket, sink) {
                     self.core.admin(now, ticket, call);

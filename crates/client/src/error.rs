@@ -43,6 +43,9 @@ pub enum Error {
     /// A request with a dedup id: only sends have one.
     #[error("a dedup id is for sends only: a request is answered by whoever did it")]
     DedupRequest,
+    /// A broadcast with an option that only other messages have.
+    #[error("a broadcast has no retries, priority, cost, dedup id or fail-fast: it goes to everyone once, at once")]
+    BroadcastOption,
     /// The headers cannot be written or read.
     #[error(transparent)]
     Headers(#[from] HeadersError),
@@ -69,7 +72,7 @@ impl Error {
             Self::ConnectionLost | Self::Closed => Code::ConnectionLost,
             Self::TimedOut => Code::TimedOut,
             Self::BadName(_) => Code::BadName,
-            Self::Headers(_) | Self::BadDedupId(_) | Self::DedupRequest => Code::BadOption,
+            Self::Headers(_) | Self::BadDedupId(_) | Self::DedupRequest | Self::BroadcastOption => Code::BadOption,
             Self::BadAddress(_) | Self::NoBroker | Self::NoQueue => Code::BadUsage,
             Self::Io(_) => Code::Io,
         }

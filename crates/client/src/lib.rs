@@ -56,6 +56,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # A broadcast
+//!
+//! ```
+//! # let broker = turno::embedded::Broker::start_loopback()?;
+//! # let url = broker.url();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let worker = turno_client::Worker::new(turno_client::Options::try_from(&url)?).queue("reload").name("w1");
+//! # let running = worker.start(|_| async move { turno_client::Outcome::reply("reloaded") }).await?;
+//! use turno_client::{AnswerPart, Client};
+//!
+//! let client = Client::connect(&url).await?;
+//! let mut broadcast = client.broadcast("reload", "now").await?; // every worker of "reload", busy ones too
+//! while let Some(answer) = broadcast.next().await {
+//!     let answer = answer?;
+//!     match answer.part {
+//!         AnswerPart::Piece(reply) | AnswerPart::Last(reply) => println!("{}: {:?}", answer.name, reply.body),
+//!         AnswerPart::Failed(why) => println!("{} failed: {why}", answer.name),
+//!     }
+//! }
+//! let end = broadcast.end().expect("it is over");
+//! assert_eq!((end.answered, end.consumers), (1, 1));
+//! # running.stop(std::time::Duration::from_secs(1)).await;
+//! # Ok::<(), turno_client::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Without async
 //!
 //! ```
@@ -73,6 +100,7 @@
 
 mod address;
 pub mod blocking;
+mod broadcast;
 mod cache;
 mod client;
 mod command;
@@ -89,11 +117,14 @@ mod stream;
 mod worker;
 
 pub use turno_proto::headers::{Headers, HeadersError};
-pub use turno_proto::model::{Code, DedupIdError, Durability, MessageId, NameError, QueueName, Slots, view};
+pub use turno_proto::model::{
+    BroadcastEnd, Code, DedupIdError, Durability, MessageId, NameError, Party, QueueName, Slots, view,
+};
 pub use turno_proto::native::Config;
 pub use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 pub use self::address::{Address, PORT};
+pub use self::broadcast::{Answer, AnswerPart, Broadcast};
 pub use self::client::Client;
 pub use self::delivery::{Cancellation, Delivery};
 pub use self::error::Error;

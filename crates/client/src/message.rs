@@ -23,6 +23,7 @@ pub struct Message {
     cost: Option<u16>,
     fail_fast: bool,
     no_reply: bool,
+    skip_self: bool,
     resend: bool,
     dedup_id: Option<Bytes>,
 }
@@ -100,10 +101,17 @@ impl Message {
         self
     }
 
-    /// A request: done as soon as it is written to a worker.
+    /// A request or broadcast: done as soon as it is written to its worker or workers.
     #[must_use]
     pub const fn no_reply(mut self, no_reply: bool) -> Self {
         self.no_reply = no_reply;
+        self
+    }
+
+    /// A broadcast: not to the connection it goes out on, should that consume the queue.
+    #[must_use]
+    pub const fn skip_self(mut self, skip_self: bool) -> Self {
+        self.skip_self = skip_self;
         self
     }
 
@@ -130,6 +138,13 @@ impl Message {
         if self.dedup_id.is_some() { Err(Error::DedupRequest) } else { self.into_ask(queue) }
     }
 
+    /// As [`Self::into_ask`], for a broadcast, which goes out once, at once and to all.
+    pub(crate) fn into_broadcast(self, queue: &str) -> Result<Ask, Error> {
+        let Self { retries, priority, cost, fail_fast, dedup_id, .. } = &self;
+        let numbers = retries.is_some() || priority.is_some() || cost.is_some();
+        if numbers || *fail_fast || dedup_id.is_some() { Err(Error::BroadcastOption) } else { self.into_ask(queue) }
+    }
+
     pub(crate) fn into_ask(self, queue: &str) -> Result<Ask, Error> {
         Ok(Ask {
             queue: queue.parse()?,
@@ -143,6 +158,7 @@ impl Message {
             cost: self.cost,
             fail_fast: self.fail_fast,
             no_reply: self.no_reply,
+            skip_self: self.skip_self,
             resend: self.resend,
             dedup_id: self.dedup_id.as_deref().map(DedupId::new).transpose()?,
         })
@@ -255,6 +271,18 @@ mod tests {
         assert_eq!(id_of("x"), Ok(DedupId::new(b"x").ok()));
         assert_eq!(id_of(""), Err(Error::BadDedupId(DedupIdError::Empty)));
         assert_eq!(Message::from("hi").dedup_id("x").into_request("q"), Err(Error::DedupRequest));
+    }
+
+    /// S2.15: what is never retried has no retry limit.
+    #[test]
+    fn a_broadcast_has_no_options_of_other_messages() {
+        let plain = || Message::from("hi").skip_self(true).no_reply(true).timeout(Duration::from_secs(1));
+        let ask = plain().into_broadcast("q").expect("a good name");
+        assert!(ask.skip_self && ask.no_reply && ask.timeout_ms == Some(1_000));
+        for message in [plain().retries(0), plain().priority(4), plain().cost(1), plain().fail_fast(true)] {
+            assert_eq!(message.into_broadcast("q"), Err(Error::BroadcastOption));
+        }
+        assert_eq!(plain().dedup_id("x").into_broadcast("q"), Err(Error::BroadcastOption));
     }
 
     #[test]

@@ -31,11 +31,12 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 28] = [
+    let table: [(&[&str], &str); 29] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
         (&["send", "waiting", "--lines"], "turno.stored_list/1"),
+        (&["broadcast", "q", "x"], "turno.broadcast/1"),
         (&["status"], "turno.status/1"),
         (&["drain"], "turno.status/1"),
         (&["resume"], "turno.status/1"),
@@ -222,10 +223,11 @@ fn every_published_schema_is_printed_by_some_command() {
         see(broker.run(&[words, &["-o", format]].concat()).expect(0));
     }
     let pages = broker.place.path().display().to_string();
-    let ones: [&[&str]; 11] = [
+    let ones: [&[&str]; 12] = [
         &["request", "q", "x"],
         &["request", "q", "x", "--stream"],
         &["request", "q", "x", "--count", "2"],
+        &["broadcast", "q", "x"],
         &["queue", "show", "q"],
         &["worker", "show", "w"],
         &["status"],
@@ -240,6 +242,7 @@ fn every_published_schema_is_printed_by_some_command() {
     }
     see(broker.run(&["request", "q", "x", "--stream", "-o", "jsonl"]).expect(0));
     see(broker.run(&["request", "q", "x", "--count", "2", "-o", "jsonl"]).expect(0));
+    see(broker.run(&["broadcast", "q", "x", "-o", "jsonl"]).expect(0));
     see(broker.run(&["completions", "fish", "--json"]).expect(0));
     see(broker.run(&["man", &pages, "--json"]).expect(0));
     see(broker.run(&["queue", "show", "none", "--json"]).expect(4));

@@ -10,10 +10,11 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 33] = [
+const LEAVES: [(&str, &[&str], bool); 34] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
+    ("broadcast", &["q", "x"], true),
     ("work", &["q", "--echo"], true),
     ("status", &[], true),
     ("drain", &[], true),

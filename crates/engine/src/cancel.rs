@@ -55,6 +55,8 @@ impl Engine {
                 self.messages[index].state = State::Storing { dropped: true };
             }
             State::Stopping { .. } | State::Storing { dropped: true } => {}
+            State::Broadcast => self.cancel_broadcast(index, out),
+            State::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, out),
             State::Dead => self.unbury(index),
         }
     }

@@ -17,6 +17,7 @@ impl Engine {
         assert!(self.agenda.is_empty(), "what follows from an input is done before the next one");
         self.timers.check();
         self.check_messages();
+        self.check_broadcasts();
         self.check_crews();
         self.loads.check();
         for (number, _) in self.queues.after(None) {
@@ -40,11 +41,12 @@ impl Engine {
 
     fn check_messages(&self) {
         let (mut ready, mut in_flight, mut dead, mut bytes, mut timers, mut owned) = (0, 0, 0, 0, 0, 0);
-        let (mut storing, mut durable) = (0, 0);
+        let (mut storing, mut durable, mut broadcasts) = (0, 0, 0);
         for (index, message) in self.messages.iter() {
             match message.state {
                 State::Waiting => ready += 1,
-                State::Held { .. } | State::Stopping { .. } => in_flight += 1,
+                State::Held { .. } | State::Asked { .. } | State::Stopping { .. } => in_flight += 1,
+                State::Broadcast => broadcasts += 1,
                 State::Storing { .. } => storing += 1,
                 State::Dead => {
                     dead += 1;
@@ -56,7 +58,8 @@ impl Engine {
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
             assert!(message.attempts <= message.attempts_max(), "attempts stay within the limit");
-            assert!(message.cost > 0, "every delivery takes a slot");
+            let beside = matches!(message.state, State::Broadcast | State::Asked { .. } | State::Stopping { .. });
+            assert!(message.cost > 0 || beside, "every delivery takes a slot, but those of broadcasts");
         }
         assert_eq!(
             storing,
@@ -75,7 +78,8 @@ impl Engine {
         }
         let cold: u64 = self.queues.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
         assert_eq!(durable + cold, self.durable.len, "the count of durable messages");
-        assert_eq!(ready + in_flight + dead + storing, self.messages.len() as u64, "every message is in one place");
+        let all = ready + in_flight + dead + storing + broadcasts;
+        assert_eq!(all, self.messages.len() as u64, "every message is in one place");
         assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
@@ -84,6 +88,28 @@ impl Engine {
         assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
         let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
         assert_eq!(owned, listed, "every request with a caller is in its caller's list");
+    }
+
+    fn check_broadcasts(&self) {
+        let (mut parts, mut listed) = (0, 0);
+        for (index, message) in self.messages.iter() {
+            assert_eq!(
+                message.state == State::Broadcast,
+                self.broadcasts.contains_key(&index),
+                "a broadcast has its tally, and nothing else has"
+            );
+            parts += usize::from(matches!(message.state, State::Asked { .. }));
+        }
+        for (number, tally) in &self.broadcasts {
+            assert!(tally.adds_up(), "every consumer of a broadcast counts once");
+            assert!(!tally.parts.is_empty(), "a broadcast that nobody has any more is over");
+            for index in tally.parts.iter(&self.messages, Lane::Owned) {
+                let State::Asked { broadcast, .. } = self.messages[index].state else { panic!("a part is asked") };
+                assert_eq!(broadcast, *number, "a part belongs to its broadcast");
+                listed += 1;
+            }
+        }
+        assert_eq!(parts, listed, "every part is in the list of its broadcast");
     }
 
     fn check_crews(&self) {

@@ -151,7 +151,7 @@ impl Engine {
         let running: Vec<(u32, Origin)> = self
             .messages
             .iter()
-            .filter(|(_, message)| matches!(message.state, State::Held { .. }))
+            .filter(|(_, message)| matches!(message.state, State::Held { .. } | State::Broadcast))
             .filter_map(|(index, message)| Some((index, message.origin?)))
             .collect();
         for (index, origin) in running {

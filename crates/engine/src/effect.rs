@@ -3,7 +3,7 @@
 use crate::persist::{Persist, Put};
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::{Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
+use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
 
 /// A delivery, borrowed from the engine: the body is not copied until it reaches the out-buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,21 @@ pub enum Effect {
         seq: u32,
         code: Code,
         payload: Payload,
+    },
+    /// What one consumer says to a broadcast.
+    BroadcastAnswer {
+        conn: ConnId,
+        seq: u32,
+        worker: u64,
+        name: Box<str>,
+        more: bool,
+        failed: bool,
+        payload: Payload,
+    },
+    BroadcastEnd {
+        conn: ConnId,
+        seq: u32,
+        end: Box<BroadcastEnd>,
     },
     Stored {
         conn: ConnId,
@@ -129,6 +144,8 @@ impl Effect {
             | Self::Progress { conn, .. }
             | Self::Delivered { conn, .. }
             | Self::Undelivered { conn, .. }
+            | Self::BroadcastAnswer { conn, .. }
+            | Self::BroadcastEnd { conn, .. }
             | Self::Stored { conn, .. }
             | Self::Ok { conn, .. }
             | Self::Error { conn, .. }
@@ -147,6 +164,7 @@ impl Effect {
             Self::Deliver { payload, .. }
             | Self::Reply { payload, .. }
             | Self::Progress { payload, .. }
+            | Self::BroadcastAnswer { payload, .. }
             | Self::Undelivered { payload, .. } => payload.len(),
             _ => 0,
         }

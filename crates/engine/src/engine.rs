@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
+use crate::broadcast::Tally;
 use crate::cold::Loads;
 use crate::crew::Crews;
 use crate::dedup::Dedup;
@@ -45,6 +46,8 @@ pub struct Engine {
     pub(crate) stamps: u32,
     /// What the last failure of a dead letter said, by message.
     pub(crate) failures: BTreeMap<u32, Payload>,
+    /// How far each broadcast is, by its message.
+    pub(crate) broadcasts: BTreeMap<u32, Tally>,
     pub(crate) drain: Option<Drain>,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
     /// no chain of consequences can grow the stack.
@@ -75,6 +78,7 @@ impl Engine {
             turns: 0,
             stamps: 0,
             failures: BTreeMap::new(),
+            broadcasts: BTreeMap::new(),
             drain: None,
             agenda: VecDeque::new(),
             check_at: now.plus_millis(limits::CHECKER_MS),
@@ -109,6 +113,7 @@ impl Engine {
             Input::Request { conn, message, no_reply, fail_fast } => {
                 self.request(conn, message, no_reply, fail_fast, out);
             }
+            Input::Broadcast { conn, broadcast } => self.broadcast(conn, broadcast, out),
             Input::Send { conn, message } => self.send(conn, message, out),
             Input::Reply { conn, delivery, more, payload } => self.reply(conn, delivery, more, payload, out),
             Input::Ack { conn, delivery } => self.ack(conn, delivery, out),

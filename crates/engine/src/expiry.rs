@@ -36,8 +36,9 @@ impl Engine {
                 }
             }
             State::Stopping { .. } => self.finish(index, End::Otherwise),
-            // It is looked at again when it has its place.
-            State::Storing { .. } | State::Dead => {}
+            State::Broadcast => self.expire_broadcast(index, out),
+            // The first ends with its broadcast; the second is looked at again when it has its place.
+            State::Asked { .. } | State::Storing { .. } | State::Dead => {}
         }
     }
 

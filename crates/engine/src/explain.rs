@@ -32,6 +32,12 @@ impl Engine {
                 let since_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
                 Reason::AtWorker { worker: record.id, name: record.name.clone(), since_ms }
             }
+            State::Broadcast => {
+                let tally = &self.broadcasts[&index];
+                let (consumers, open) = (tally.end.consumers.into(), tally.parts.len().into());
+                Reason::AtConsumers { consumers, open }
+            }
+            State::Asked { broadcast, .. } => self.reason(broadcast),
             State::Stopping { worker } => {
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::Stopping { worker: record.id }
@@ -107,7 +113,7 @@ impl Engine {
             kind: message.kind(),
             state: match message.state {
                 State::Waiting => MessageState::Ready,
-                State::Held { .. } => MessageState::InFlight,
+                State::Held { .. } | State::Broadcast | State::Asked { .. } => MessageState::InFlight,
                 State::Stopping { .. } => MessageState::Stopping,
                 State::Storing { .. } => MessageState::Storing,
                 State::Dead => MessageState::Dead,

@@ -44,6 +44,23 @@ impl Outgoing {
     }
 }
 
+/// A message on its way to every consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broadcast {
+    /// The sender's number for it.
+    pub seq: u32,
+    /// The queue, by the sender's handle.
+    pub handle: u32,
+    /// Time its consumers have.
+    pub deadline_ms: Option<u32>,
+    /// Over when written to all.
+    pub no_reply: bool,
+    /// Not to the sender itself.
+    pub skip_self: bool,
+    /// What it carries.
+    pub payload: Payload,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
@@ -103,6 +120,10 @@ pub enum Input {
     Send {
         conn: ConnId,
         message: Outgoing,
+    },
+    Broadcast {
+        conn: ConnId,
+        broadcast: Broadcast,
     },
     Reply {
         conn: ConnId,

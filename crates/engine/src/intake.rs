@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// As [`Self::admit`], and what is asked of requests only.
-    fn admit_request(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
+    pub(crate) fn admit_request(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
         let queue = self.admit(conn, message)?;
         let unanswered = self.peers.get(conn).map_or(0, |peer| peer.owned.len());
         if unanswered >= self.settings.limits.in_flight_max {
@@ -159,7 +159,7 @@ impl Engine {
         index
     }
 
-    fn deadline(&self, wants: Wants, asked_ms: Option<u32>) -> Option<Mono> {
+    pub(crate) fn deadline(&self, wants: Wants, asked_ms: Option<u32>) -> Option<Mono> {
         let within_ms = match wants {
             Wants::Reply | Wants::Nothing => {
                 let asked_ms = asked_ms.unwrap_or(self.settings.limits.request_deadline_ms);

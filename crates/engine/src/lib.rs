@@ -15,6 +15,7 @@
 //! | `service` | how long workers take, and which request would be late |
 //! | `worker` | register, resize, consume, leave |
 //! | `pending` | what a delivery's holder says about it |
+//! | `broadcast` | a message to every consumer, and its one end |
 //! | `retry` | what happens when an attempt failed |
 //! | `cancel` | ending a message before its time |
 //! | `dead` | dead letters: shown, put back, removed |
@@ -30,6 +31,7 @@
 
 mod admin;
 mod backlog;
+mod broadcast;
 mod cancel;
 mod chain;
 mod check;
@@ -67,7 +69,7 @@ mod worker;
 
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
-pub use input::{Input, Outgoing};
+pub use input::{Broadcast, Input, Outgoing};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};

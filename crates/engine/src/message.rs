@@ -29,6 +29,10 @@ pub(crate) enum State {
     },
     /// Over for its caller; the worker was told to stop and still holds the slots.
     Stopping { worker: ConnId },
+    /// A broadcast that has not ended; its deliveries have records of their own.
+    Broadcast,
+    /// One delivery of a broadcast, at a consumer that has not ended.
+    Asked { worker: ConnId, broadcast: u32 },
     /// On its way to the disk, and nowhere else. `dropped`: cancelled meanwhile.
     Storing { dropped: bool },
     /// Used up its attempts.
@@ -135,6 +139,8 @@ impl Message {
 
     pub(crate) fn kind(&self) -> MessageKind {
         match self.wants {
+            // Every other message takes a slot.
+            _ if self.cost == 0 => MessageKind::Broadcast,
             Wants::Reply | Wants::Nothing => MessageKind::Request,
             Wants::Settling => MessageKind::Send,
         }
@@ -143,8 +149,8 @@ impl Message {
     /// The worker whose slots it holds.
     pub(crate) const fn holder(&self) -> Option<ConnId> {
         match self.state {
-            State::Held { worker, .. } | State::Stopping { worker } => Some(worker),
-            State::Waiting | State::Storing { .. } | State::Dead => None,
+            State::Held { worker, .. } | State::Asked { worker, .. } | State::Stopping { worker } => Some(worker),
+            State::Waiting | State::Broadcast | State::Storing { .. } | State::Dead => None,
         }
     }
 
@@ -216,6 +222,12 @@ impl Messages {
         self.take(message)
     }
 
+    /// A serial for what leaves no record.
+    pub(crate) const fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
     /// Takes a message in that has its serial already.
     pub(crate) fn insert_again(&mut self, message: Message) -> u32 {
         self.go_on_after(message.serial);
@@ -271,6 +283,9 @@ impl Messages {
     /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
     pub(crate) fn id_of(&self, index: u32, settings: &Settings) -> MessageId {
         let message = &self[index];
+        if let State::Asked { broadcast, .. } = message.state {
+            return self.id_of(broadcast, settings);
+        }
         let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
         settings.id(message.serial, place)
     }

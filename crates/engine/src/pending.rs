@@ -3,6 +3,7 @@
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
+use crate::broadcast::NOWHERE;
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -30,6 +31,9 @@ impl Engine {
     ) {
         let Some(index) = self.claim(conn, delivery, !more) else { return };
         let message = &self.messages[index];
+        if let State::Asked { .. } = message.state {
+            return self.part_says(conn, index, more, false, payload, out);
+        }
         if message.wants == Wants::Reply {
             match message.origin {
                 Some(origin) => out.effect(Effect::Reply { conn: origin.conn(), seq: origin.seq, more, payload }),
@@ -67,6 +71,9 @@ impl Engine {
         out: &mut impl Sink,
     ) {
         let Some(index) = self.claim(conn, delivery, true) else { return };
+        if let State::Asked { .. } = self.messages[index].state {
+            return self.part_says(conn, index, false, true, payload, out);
+        }
         self.peers.worker_mut(conn).failed += 1;
         self.count_settled(index, |counters| &mut counters.failed);
         self.attempt_over(index, Cause::Failed { payload, permanent }, out);
@@ -83,6 +90,7 @@ impl Engine {
     pub(crate) fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
         if let Some(index) = self.claim(conn, delivery, false)
             && self.settings.lease_ms.is_some()
+            && matches!(self.messages[index].state, State::Held { .. })
         {
             self.arm_lease(index, u64::from(lease_ms));
         }
@@ -100,6 +108,8 @@ impl Engine {
                 }
                 None
             }
+            // Of a broadcast that wanted no reply nothing was kept, and nothing need be said.
+            None if delivery.index == NOWHERE => None,
             None => {
                 let stray = self.messages.stray(conn, delivery);
                 self.count_stray(stray);
@@ -113,6 +123,7 @@ impl Engine {
         match message.state {
             State::Held { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
             State::Stopping { worker } if worker == conn => Some(Claim::Stopping(delivery.index)),
+            State::Asked { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
             _ => None,
         }
     }

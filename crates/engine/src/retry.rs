@@ -47,6 +47,9 @@ impl Engine {
         if cause == Cause::WorkerLost {
             self.count(queue, |counters| &mut counters.lost);
         }
+        if matches!(self.messages[index].state, State::Asked { .. }) {
+            return self.part_left(index, out);
+        }
         if self.may_try_again(index, &cause) {
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
@@ -85,6 +88,9 @@ impl Engine {
     pub(crate) fn give_back(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
+        if matches!(message.state, State::Asked { .. }) {
+            return self.part_left(index, out);
+        }
         let over = match message.wants {
             Wants::Reply => message.origin.is_none(),
             Wants::Nothing => true,

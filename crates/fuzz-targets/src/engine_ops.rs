@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use turno_engine::{Effect, Engine, Input, Outgoing, Policy, Settings};
+use turno_engine::{Broadcast, Effect, Engine, Input, Outgoing, Policy, Settings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots};
@@ -110,7 +110,8 @@ impl Play {
                 self.ids.push(id);
                 (conn, Some(seq))
             }
-            Effect::Progress { conn, seq, .. } => {
+            Effect::BroadcastEnd { conn, seq, .. } => (conn, Some(seq)),
+            Effect::Progress { conn, seq, .. } | Effect::BroadcastAnswer { conn, seq, .. } => {
                 assert!(self.open.contains(&seq), "word about a request that goes on");
                 (conn, None)
             }
@@ -184,6 +185,12 @@ impl Play {
                 let mut message = self.message(how, bytes);
                 if how & 0x40 != 0 {
                     message.dedup_id = DedupId::new(&[bytes.byte() % 4]).ok();
+                }
+                if how & 0x80 != 0 {
+                    let Outgoing { seq, handle, deadline_ms, payload, .. } = message;
+                    let (no_reply, skip_self) = (how & 0x40 != 0, how & 0x10 != 0);
+                    let broadcast = Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload };
+                    return Input::Broadcast { conn, broadcast };
                 }
                 Input::Send { conn, message }
             }

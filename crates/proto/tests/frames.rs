@@ -215,8 +215,16 @@ fn a_header_block_longer_than_the_frame_closes_the_connection() {
     }
 }
 
-const MAPS: &[Kind] =
-    &[Kind::Connect, Kind::Config, Kind::Closing, Kind::Register, Kind::Resize, Kind::AdminCall, Kind::AdminAnswer];
+const MAPS: &[Kind] = &[
+    Kind::Connect,
+    Kind::Config,
+    Kind::Closing,
+    Kind::Register,
+    Kind::Resize,
+    Kind::AdminCall,
+    Kind::AdminAnswer,
+    Kind::BroadcastEnd,
+];
 
 /// Bytes that are no control map, whatever the frame.
 const NO_MAP: &[(&str, &[u8])] = &[
@@ -240,6 +248,37 @@ fn a_broken_control_map_refuses_the_frame_and_no_more() {
         for (what, rest) in NO_MAP {
             assert_eq!(read(*kind, 0, rest), Err(Fault::refusal(Code::BadBody, SEQ)), "{kind:?}: {what}");
         }
+    }
+}
+
+/// S2.15: a broadcast is never retried and takes no slots, so it has no such options. What it has is left alone.
+#[test]
+fn a_broadcast_with_options_of_other_messages_is_refused() {
+    let rest = b"\x01\0\0\0\x01\x01\x01\0\x01x";
+    for option in [flags::RETRIES, flags::PRIORITY, flags::COST, flags::DEDUP] {
+        for others in [0, flags::DEADLINE, flags::NO_REPLY, flags::SKIP_SELF] {
+            let refused = Err(Fault::refusal(Code::BadOption, SEQ));
+            assert_eq!(read(Kind::Broadcast, option | others, rest), refused, "{option:#04x} {others:#04x}");
+        }
+        assert_eq!(read(Kind::Broadcast, option, b""), Err(Fault::fatal(Code::BadFrame, SEQ)), "{option:#04x}");
+    }
+    let read = read(Kind::Broadcast, flags::DEADLINE | flags::SKIP_SELF, b"\x01\0\0\0hello");
+    let Ok(Frame::Broadcast(broadcast)) = read else { panic!("{read:?}") };
+    assert_eq!((broadcast.deadline_ms, broadcast.skip_self, broadcast.no_reply), (Some(1), true, false));
+    assert_eq!(broadcast.raw.bytes, b"hello");
+}
+
+/// The name of a consumer is text, and ends within its frame.
+#[test]
+fn an_answer_names_its_consumer_in_text() {
+    let table: &[(&[u8], Fault)] = &[
+        (b"", Fault::fatal(Code::BadFrame, SEQ)),
+        (b"\x2A\0\0\0\0\0\0\0", Fault::fatal(Code::BadFrame, SEQ)),
+        (b"\x2A\0\0\0\0\0\0\0\x02w", Fault::fatal(Code::BadFrame, SEQ)),
+        (b"\x2A\0\0\0\0\0\0\0\x01\xFF", Fault::refusal(Code::BadBody, SEQ)),
+    ];
+    for (rest, fault) in table {
+        assert_eq!(read(Kind::Answer, 0, rest), Err(*fault), "{rest:?}");
     }
 }
 
@@ -294,8 +333,8 @@ fn what_a_newer_peer_adds_is_ignored() {
         let head = Header::from_bytes(head).unwrap();
         let kind = Kind::from_number(head.kind).unwrap();
         let expected = decode(&head, rest);
-        // Every bit of these two has its meaning.
-        if !matches!(kind, Kind::Request | Kind::Send) {
+        // Every bit of these has its meaning.
+        if !matches!(kind, Kind::Request | Kind::Send | Kind::Broadcast) {
             assert_eq!(decode(&Header { flags: head.flags | 0x80, ..head }, rest), expected, "{}", vector.name);
         }
         if MAPS.contains(&kind) {

@@ -14,6 +14,7 @@ pub const CALLS_MAX: usize = 100_000;
 pub(super) enum What {
     Request(Ask),
     Send(Ask),
+    Broadcast(Ask),
     Admin(AdminCall),
     Resize(Slots),
 }
@@ -22,7 +23,7 @@ impl What {
     /// Bytes it holds while it waits, roughly.
     fn len(&self) -> usize {
         match self {
-            Self::Request(ask) | Self::Send(ask) => ask.payload.len(),
+            Self::Request(ask) | Self::Send(ask) | Self::Broadcast(ask) => ask.payload.len(),
             Self::Admin(_) | Self::Resize(_) => 0,
         }
     }
@@ -62,7 +63,7 @@ impl Call {
     pub(super) fn ends_with_time(&self) -> bool {
         match &self.what {
             What::Request(ask) => ask.cancel_on_timeout || !self.outlasts_its_caller(),
-            What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+            What::Broadcast(_) | What::Send(_) | What::Admin(_) | What::Resize(_) => true,
         }
     }
 
@@ -70,14 +71,14 @@ impl Call {
     pub(super) const fn ends_with_connection(&self) -> bool {
         match &self.what {
             What::Request(ask) => ask.cancel_on_disconnect,
-            What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+            What::Broadcast(_) | What::Send(_) | What::Admin(_) | What::Resize(_) => true,
         }
     }
 
     /// May it go to another broker although this one may have worked on it?
     pub(super) fn may_resend(&self) -> bool {
         let flagged = match &self.what {
-            What::Request(ask) => ask.resend,
+            What::Request(ask) | What::Broadcast(ask) => ask.resend,
             What::Send(ask) => ask.resend || ask.dedup_id.is_some(),
             What::Admin(_) | What::Resize(_) => false,
         };
@@ -114,7 +115,7 @@ impl Calls {
 
     pub(super) fn add(&mut self, ticket: Ticket, what: What, expires: Option<Mono>, deadline: Mono) {
         self.waiting_bytes += what.len();
-        let message = matches!(what, What::Request(_) | What::Send(_));
+        let message = matches!(what, What::Request(_) | What::Send(_) | What::Broadcast(_));
         let call =
             Call { what, place: Place::Waiting, expires, deadline, alarm: deadline, begun: false, cancelled: false };
         let double = self.by_ticket.insert(ticket, call);

@@ -184,7 +184,9 @@ impl Core {
         let Some(queue) = self.link.handles.consumed(deliver.handle).cloned() else {
             return self.lose(now, "it delivered from a queue that was never consumed".to_owned());
         };
-        if !self.link.held.insert(deliver.delivery) {
+        // Of a broadcast that wants no reply the broker keeps nothing: there is nothing to settle.
+        let over = deliver.cost == 0 && !deliver.wants_reply;
+        if !over && !self.link.held.insert(deliver.delivery) {
             return self.lose(now, "it made one delivery twice".to_owned());
         }
         self.events.push_back(Event::Deliver(Box::new(Handed {

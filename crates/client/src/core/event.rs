@@ -1,6 +1,6 @@
 //! What goes into the core beside bytes and time, and what comes out of it.
 
-use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots};
+use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots};
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{ClosingReason, Config};
 
@@ -29,7 +29,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A request or send.
+/// A request, send or broadcast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The queue.
@@ -54,6 +54,8 @@ pub struct Ask {
     pub fail_fast: bool,
     /// Done when written to a worker.
     pub no_reply: bool,
+    /// A broadcast: not to this connection itself.
+    pub skip_self: bool,
     /// May be written again to the next broker after a lost connection.
     pub resend: bool,
     /// A send: what the broker knows it by, so that it may be written again and is stored once.
@@ -75,6 +77,7 @@ impl Ask {
             cost: None,
             fail_fast: false,
             no_reply: false,
+            skip_self: false,
             resend: false,
             dedup_id: None,
         }
@@ -145,7 +148,7 @@ pub enum Settlement {
 }
 
 /// What the core wants, or has found out. Every call ends with exactly one of `Reply` without `more`,
-/// `Delivered`, `Stored`, `Admin`, `Resized` and `Failed`.
+/// `Delivered`, `Stored`, `BroadcastEnd`, `Admin`, `Resized` and `Failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Dial this broker; then call `handle_connected` or `handle_disconnected`.
@@ -232,6 +235,28 @@ pub enum Event {
         durability: Durability,
         /// The broker had it already, from this send or another with the same dedup id.
         duplicate: bool,
+    },
+    /// What one consumer says to a broadcast.
+    Answer {
+        /// The broadcast.
+        ticket: Ticket,
+        /// The consumer's id.
+        worker: u64,
+        /// The consumer's name.
+        name: String,
+        /// More pieces of its reply follow.
+        more: bool,
+        /// It failed; the payload says why.
+        failed: bool,
+        /// Headers and body.
+        payload: Payload,
+    },
+    /// A broadcast is over.
+    BroadcastEnd {
+        /// The broadcast.
+        ticket: Ticket,
+        /// How.
+        end: Box<BroadcastEnd>,
     },
     /// The answer to an admin call.
     Admin {

@@ -2,7 +2,9 @@
 
 use turno_proto::model::{Code, Delivery, Mono, Payload, limits};
 use turno_proto::native::admin::AdminAnswer;
-use turno_proto::native::{Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, decode, split};
+use turno_proto::native::{
+    Answer, Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, decode, split,
+};
 
 use super::calls::What;
 use super::event::{Event, Held, Ticket};
@@ -68,7 +70,7 @@ impl Core {
         if fault.fatal || !self.open() {
             return self.lose(now, fault.code.text().what.to_owned());
         }
-        let answers = [Kind::Error, Kind::Undelivered, Kind::Stored, Kind::AdminAnswer];
+        let answers = [Kind::Error, Kind::Undelivered, Kind::Stored, Kind::AdminAnswer, Kind::BroadcastEnd];
         if answers.iter().any(|answer| answer.number() == kind) {
             self.handle_refusal(now, fault.seq, fault.code, Payload::default());
         }
@@ -140,6 +142,12 @@ impl Core {
                     self.events.push_back(Event::Delivered { ticket });
                 }
             }
+            Frame::Answer(answer) => self.handle_consumer(now, &answer),
+            Frame::BroadcastEnd { seq, end } => {
+                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Broadcast(_))) {
+                    self.events.push_back(Event::BroadcastEnd { ticket, end });
+                }
+            }
             Frame::Progress { seq, raw, .. } => {
                 if let Some(Pending::Call(ticket)) = self.link.pending.get(&seq)
                     && self.calls.find(*ticket).is_some()
@@ -180,6 +188,20 @@ impl Core {
             call.begun = true;
             self.events.push_back(Event::Reply { ticket: *ticket, more, payload });
         }
+    }
+
+    /// A consumer's word on a broadcast.
+    fn handle_consumer(&mut self, now: Mono, answer: &Answer<'_>) {
+        let &Answer { seq, worker, name, more, failed, raw } = answer;
+        let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return };
+        let ticket = *ticket;
+        let Some(call) = self.calls.find(ticket) else { return };
+        if !matches!(call.what, What::Broadcast(_)) {
+            return self.lose(now, "it answered something that was not asked".to_owned());
+        }
+        call.begun = true;
+        let (name, payload) = (name.to_owned(), raw.to_payload());
+        self.events.push_back(Event::Answer { ticket, worker, name, more, failed, payload });
     }
 
     fn handle_ok(&mut self, now: Mono, seq: u32) {
@@ -226,7 +248,9 @@ impl Core {
     fn reason_behind(&mut self, ticket: Ticket, code: Code) -> Code {
         let call = self.calls.find(ticket).filter(|_| code == Code::UnknownHandle);
         match call.map(|call| &call.what) {
-            Some(What::Request(ask) | What::Send(ask)) => self.link.handles.refusal(&ask.queue).unwrap_or(code),
+            Some(What::Request(ask) | What::Send(ask) | What::Broadcast(ask)) => {
+                self.link.handles.refusal(&ask.queue).unwrap_or(code)
+            }
             _ => code,
         }
     }

@@ -48,7 +48,7 @@ const GUARD_MS: u64 = 1_000;
 /// Bytes of a frame a broker may send before its CONFIG. Longer: given up.
 const GREETING_BYTES_MAX: usize = 64 * 1024;
 /// What a frame from the broker may hold beyond the payload of the frame it was made from.
-const FRAME_SLACK_BYTES: usize = 64;
+const FRAME_SLACK_BYTES: usize = 256;
 /// Calls are written until so many bytes wait; the rest stays unwritten until these are taken.
 const WRITE_BYTES: usize = 256 * 1024;
 

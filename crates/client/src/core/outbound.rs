@@ -2,7 +2,7 @@
 
 use turno_proto::model::{Code, DedupId, Mono, Payload};
 use turno_proto::native::admin::AdminCall;
-use turno_proto::native::{Frame, HEADER_LEN, Outgoing};
+use turno_proto::native::{Broadcast, Frame, HEADER_LEN, Outgoing};
 
 use super::calls::{CALLS_MAX, Place, What};
 use super::event::{Ask, Event, Ticket};
@@ -32,6 +32,14 @@ impl Core {
         self.add(ticket, What::Send(ask), expires, deadline);
     }
 
+    /// Says something to every consumer of a queue.
+    pub fn broadcast(&mut self, now: Mono, ticket: Ticket, ask: Ask) {
+        let usual = self.config.request_deadline_ms;
+        let deadline = now.plus_millis(u64::from(ask.timeout_ms.unwrap_or(usual)));
+        let expires = ask.timeout_ms.map(|_| deadline);
+        self.add(ticket, What::Broadcast(ask), expires, deadline);
+    }
+
     /// Asks about, or changes, something of the broker.
     pub fn admin(&mut self, now: Mono, ticket: Ticket, call: AdminCall) {
         let deadline = now.plus_millis(u64::from(self.config.request_deadline_ms));
@@ -45,7 +53,7 @@ impl Core {
             return self.fail(ticket, Code::Cancelled, Payload::default());
         };
         let first = !std::mem::replace(&mut call.cancelled, true);
-        if first && matches!(call.what, What::Request(_)) {
+        if first && matches!(call.what, What::Request(_) | What::Broadcast(_)) {
             self.link.write(&Frame::Cancel { seq, word: 0, reason: None });
         }
     }
@@ -77,7 +85,7 @@ impl Core {
         let alarm = call.deadline.plus_millis(guard_ms);
         let left_ms = call.expires.map(|at| u32::try_from(at.millis_left(now)).unwrap_or(u32::MAX));
         let seq = match &call.what {
-            What::Request(ask) | What::Send(ask) => {
+            What::Request(ask) | What::Send(ask) | What::Broadcast(ask) => {
                 let code = if left_ms == Some(0) {
                     Some(Code::TimedOut)
                 } else if ask.payload.len() + HEADER_LEN + fixed_bytes_max(ask) > bytes_max {
@@ -90,6 +98,12 @@ impl Core {
                 }
                 let handle = self.link.open(&ask.queue);
                 let seq = self.link.expect(Pending::Call(ticket));
+                if let What::Broadcast(ask) = &call.what {
+                    let (no_reply, skip_self, raw) = (ask.no_reply, ask.skip_self, (&ask.payload).into());
+                    let broadcast = Broadcast { seq, handle, deadline_ms: left_ms, no_reply, skip_self, raw };
+                    self.link.write(&Frame::Broadcast(broadcast));
+                    return self.calls.wrote(ticket, seq, alarm);
+                }
                 let message = Outgoing {
                     deadline_ms: left_ms,
                     retries: ask.retries,

@@ -9,7 +9,7 @@ use super::{Connection, Driver};
 use crate::command::Sink;
 use crate::core::{Event, Ticket};
 use crate::stream::Stream;
-use crate::{Address, Error, Reply, Stored, WorkerEvent, cache};
+use crate::{Address, Answer, Error, Reply, Stored, WorkerEvent, cache};
 
 impl Driver {
     pub(super) fn handle_event(&mut self, event: Event) {
@@ -32,6 +32,16 @@ impl Driver {
             Event::Stored { ticket, id, durability, duplicate } => {
                 if let Some(Sink::Stored(answer)) = self.sinks.remove(&ticket) {
                     let _ = answer.send(Ok(Stored { id, durability, duplicate }));
+                }
+            }
+            Event::Answer { ticket, worker, name, more, failed, payload } => {
+                let Some(sink) = self.sinks.get_mut(&ticket) else { return };
+                let taken = Answer::new(worker, name, more, failed, &payload).and_then(|answer| sink.answer(answer));
+                self.end_on_error(ticket, taken);
+            }
+            Event::BroadcastEnd { ticket, end } => {
+                if let Some(sink) = self.sinks.remove(&ticket) {
+                    sink.end(*end);
                 }
             }
             Event::Admin { ticket, answer } => {

@@ -6,6 +6,7 @@ mod views;
 
 mod admin;
 mod backlog;
+mod broadcast;
 mod cancel;
 mod cold;
 mod dead;

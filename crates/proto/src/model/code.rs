@@ -133,7 +133,8 @@ codes! {
         "use fewer names (put ids into the body) or raise `limits.queues`";
     BadOption = 27, "bad_option", exit 2,
         "a message option is out of range",
-        "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only",
+        "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only; a broadcast has none of \
+         them, and no retries",
         "mend the option";
 
     // How messages end.

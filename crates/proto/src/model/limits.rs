@@ -84,6 +84,8 @@ pub const HOT_BYTES: u64 = 1024 * 1024;
 pub const LOADS_MAX: usize = 256;
 /// Questions about messages that are only on disk and not answered yet. More: refused, `too_many_in_flight`.
 pub const QUESTIONS_MAX: usize = 256;
+/// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
+pub const BROADCAST_NAMES_MAX: usize = 100;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of it that a listing shows. More: cut.

@@ -1,6 +1,7 @@
 //! The words that wire, engine, client and command line share. See the dictionary in ARCHITECTURE.md.
 
 pub mod admin;
+mod broadcast;
 mod closing;
 mod code;
 mod dedup;
@@ -12,6 +13,7 @@ mod payload;
 pub mod units;
 pub mod view;
 
+pub use broadcast::{BroadcastEnd, Party};
 pub use closing::{Closing, ClosingReason};
 pub use code::{Code, CodeText};
 pub use dedup::{DedupId, DedupIdError, DedupKey};

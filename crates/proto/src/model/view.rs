@@ -194,6 +194,8 @@ pub enum MessageKind {
     Request,
     /// To be settled.
     Send,
+    /// The replies of all consumers.
+    Broadcast,
 }
 
 /// Where a message is.
@@ -304,6 +306,13 @@ pub enum Reason {
         name: String,
         /// For how long.
         since_ms: u64,
+    },
+    /// A broadcast that went to its consumers.
+    AtConsumers {
+        /// How many it went to.
+        consumers: u64,
+        /// Those that have not ended.
+        open: u64,
     },
     /// It is over for its caller, and its worker was told to stop.
     Stopping {

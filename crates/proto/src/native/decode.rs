@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::frame::{Deliver, Frame, Outgoing, Raw};
+use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 use super::reader::Reader;
 use super::shape::check_map;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
@@ -100,6 +100,7 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         Kind::CancelQueue => nothing(rest).map(|()| Frame::CancelQueue { seq, handle: word })?,
         Kind::Request => Frame::Request(outgoing(header, rest)?),
         Kind::Send => Frame::Send(outgoing(header, rest)?),
+        Kind::Broadcast => Frame::Broadcast(broadcast(header, rest)?),
         Kind::Deliver => Frame::Deliver(deliver(header, rest)?),
         Kind::Reply => Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw(flags, Reader::new(rest))? },
         Kind::Ack => nothing(rest).map(|()| Frame::Ack { delivery })?,
@@ -122,6 +123,8 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         },
         Kind::Ok => nothing(rest).map(|()| Frame::Ok { seq })?,
         Kind::Stored => stored(header, rest)?,
+        Kind::Answer => Frame::Answer(answer(header, rest)?),
+        Kind::BroadcastEnd => Frame::BroadcastEnd { seq, end: map(kind, rest)? },
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX)?;
             Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? }
@@ -156,6 +159,33 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
         no_reply: flags & flags::NO_REPLY != 0,
         fail_fast: flags & flags::FAIL_FAST != 0,
         cancel_on_disconnect: request && flags & flags::CANCEL_ON_DISCONNECT != 0,
+        raw,
+    })
+}
+
+/// A broadcast goes to each consumer once, at once, beside its slots: what would say otherwise is refused.
+fn broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<Broadcast<'a>, Code> {
+    let Outgoing { seq, handle, deadline_ms, no_reply, raw, .. } = outgoing(header, rest)?;
+    if header.flags & (flags::RETRIES | flags::PRIORITY | flags::COST | flags::DEDUP) != 0 {
+        return Err(Code::BadOption);
+    }
+    let skip_self = header.flags & flags::SKIP_SELF != 0;
+    Ok(Broadcast { seq, handle, deadline_ms, no_reply, skip_self, raw })
+}
+
+fn answer<'a>(header: &Header, rest: &'a [u8]) -> Result<Answer<'a>, Code> {
+    let flags = header.flags;
+    let mut reader = Reader::new(rest);
+    let worker = u64::from_le_bytes(reader.array()?);
+    let length = reader.u8()?;
+    let name = reader.bytes(usize::from(length))?;
+    let raw = raw(flags, reader)?;
+    Ok(Answer {
+        seq: header.seq,
+        worker,
+        name: std::str::from_utf8(name).map_err(|_| Code::BadBody)?,
+        more: flags & flags::MORE != 0,
+        failed: flags & flags::FAILED != 0,
         raw,
     })
 }

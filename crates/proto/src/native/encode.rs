@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::frame::{Deliver, Frame, Outgoing, Raw};
+use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 use super::{HEADER_LEN, Header, Kind, flags};
 use crate::model::Delivery;
 
@@ -28,6 +28,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             plain(out, kind, 0, *seq, *handle, &[]);
         }
         Frame::Request(message) | Frame::Send(message) => encode_outgoing(out, kind, message),
+        Frame::Broadcast(broadcast) => encode_broadcast(out, broadcast),
         Frame::Deliver(deliver) => encode_deliver(deliver, out),
         Frame::Reply { seq, word, more, raw } => {
             let flags = if *more { flags::MORE } else { 0 };
@@ -53,6 +54,8 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             let flags = if *duplicate { flags::DUPLICATE } else { 0 };
             plain(out, kind, flags, *seq, durability.as_word(), &id.to_bytes());
         }
+        Frame::Answer(answer) => encode_answer(out, answer),
+        Frame::BroadcastEnd { seq, end } => map(out, kind, *seq, end),
         Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
     }
@@ -121,6 +124,41 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
     }
     out.extend_from_slice(message.raw.bytes);
     finish(out, start, kind, flags, message.seq, message.handle);
+}
+
+fn encode_broadcast(out: &mut Vec<u8>, broadcast: &Broadcast<'_>) {
+    let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, raw } = *broadcast;
+    let mut flags = if raw.headers { flags::HEADERS } else { 0 };
+    if no_reply {
+        flags |= flags::NO_REPLY;
+    }
+    if skip_self {
+        flags |= flags::SKIP_SELF;
+    }
+    let start = begin(out);
+    if let Some(deadline_ms) = deadline_ms {
+        flags |= flags::DEADLINE;
+        out.extend_from_slice(&deadline_ms.to_le_bytes());
+    }
+    out.extend_from_slice(raw.bytes);
+    finish(out, start, Kind::Broadcast, flags, seq, handle);
+}
+
+fn encode_answer(out: &mut Vec<u8>, answer: &Answer<'_>) {
+    let Answer { seq, worker, name, more, failed, raw } = *answer;
+    let mut flags = if raw.headers { flags::HEADERS } else { 0 };
+    if more {
+        flags |= flags::MORE;
+    }
+    if failed {
+        flags |= flags::FAILED;
+    }
+    let start = begin(out);
+    out.extend_from_slice(&worker.to_le_bytes());
+    out.push(u8::try_from(name.len()).expect("a name was cut to at most 128 bytes when it came"));
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(raw.bytes);
+    finish(out, start, Kind::Answer, flags, seq, 0);
 }
 
 /// A frame around a control map.

@@ -1,6 +1,6 @@
 //! The bits of the header's flag byte. One bit may mean two things in frames that never share it.
 
-/// REQUEST, SEND, DELIVER: a deadline (u32 ms) is the next field.
+/// REQUEST, SEND, BROADCAST, DELIVER: a deadline (u32 ms) is the next field.
 pub const DEADLINE: u8 = 0x01;
 /// REQUEST, SEND: the number of retries (u8) is the next field.
 pub const RETRIES: u8 = 0x02;
@@ -10,10 +10,12 @@ pub const PRIORITY: u8 = 0x04;
 pub const COST: u8 = 0x08;
 /// Every frame with a payload: it begins with a header block.
 pub const HEADERS: u8 = 0x10;
-/// REQUEST: no reply wanted; answered by DELIVERED, never retried.
+/// REQUEST, BROADCAST: no reply wanted; answered as soon as it is written, never retried.
 pub const NO_REPLY: u8 = 0x20;
 /// REQUEST: fail at once if nobody consumes the queue.
 pub const FAIL_FAST: u8 = 0x40;
+/// BROADCAST: not to the connection it comes from.
+pub const SKIP_SELF: u8 = 0x40;
 /// REQUEST: a worker that has it is told to stop when its caller's connection ends.
 pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
@@ -21,10 +23,12 @@ pub const DEDUP: u8 = 0x80;
 
 /// DELIVER: settled by REPLY, not by ACK.
 pub const WANTS_REPLY: u8 = 0x02;
-/// REPLY: more pieces follow.
+/// REPLY, ANSWER: more pieces follow.
 pub const MORE: u8 = 0x01;
 /// STORED: a send with the same dedup id came before; nothing was added.
 pub const DUPLICATE: u8 = 0x01;
+/// ANSWER: the consumer failed; the payload says why.
+pub const FAILED: u8 = 0x02;
 /// FAIL: no other attempt will do better.
 pub const PERMANENT: u8 = 0x01;
 /// ERROR: the connection ends after this frame.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
 use super::{Closing, Config, Connect, Kind, Register};
-use crate::model::{Code, Delivery, Durability, MessageId, Payload};
+use crate::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,40 @@ impl<'a> Outgoing<'a> {
             raw,
         }
     }
+}
+
+/// BROADCAST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broadcast<'a> {
+    /// The sender's number for it; free again once it is over.
+    pub seq: u32,
+    /// The queue, by the handle OPEN gave it.
+    pub handle: u32,
+    /// Time its consumers have, in milliseconds.
+    pub deadline_ms: Option<u32>,
+    /// No reply wanted; over when written to every consumer.
+    pub no_reply: bool,
+    /// Not to the connection it comes from.
+    pub skip_self: bool,
+    /// What it carries.
+    pub raw: Raw<'a>,
+}
+
+/// ANSWER: what one consumer says to a broadcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The broadcast.
+    pub seq: u32,
+    /// The consumer's id.
+    pub worker: u64,
+    /// The consumer's name; at most 255 bytes.
+    pub name: &'a str,
+    /// More pieces of its reply follow.
+    pub more: bool,
+    /// It failed; the payload says why.
+    pub failed: bool,
+    /// What it said.
+    pub raw: Raw<'a>,
 }
 
 /// DELIVER.
@@ -150,6 +184,7 @@ pub enum Frame<'a> {
     },
     Request(Outgoing<'a>),
     Send(Outgoing<'a>),
+    Broadcast(Broadcast<'a>),
     Deliver(Deliver<'a>),
     /// From a worker `seq` and `word` name the delivery; to a client `seq` names its request.
     Reply {
@@ -201,6 +236,11 @@ pub enum Frame<'a> {
         id: MessageId,
         duplicate: bool,
     },
+    Answer(Answer<'a>),
+    BroadcastEnd {
+        seq: u32,
+        end: Box<BroadcastEnd>,
+    },
 
     AdminCall {
         seq: u32,
@@ -230,6 +270,7 @@ impl Frame<'_> {
             Self::CancelQueue { .. } => Kind::CancelQueue,
             Self::Request(_) => Kind::Request,
             Self::Send(_) => Kind::Send,
+            Self::Broadcast(_) => Kind::Broadcast,
             Self::Deliver(_) => Kind::Deliver,
             Self::Reply { .. } => Kind::Reply,
             Self::Ack { .. } => Kind::Ack,
@@ -241,6 +282,8 @@ impl Frame<'_> {
             Self::Undelivered { .. } => Kind::Undelivered,
             Self::Ok { .. } => Kind::Ok,
             Self::Stored { .. } => Kind::Stored,
+            Self::Answer(_) => Kind::Answer,
+            Self::BroadcastEnd { .. } => Kind::BroadcastEnd,
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

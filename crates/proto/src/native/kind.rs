@@ -75,6 +75,7 @@ kinds! {
     CancelQueue = 36, "CANCEL_QUEUE", ToBroker, "The worker takes no more work from a queue.";
     Request = 40, "REQUEST", ToBroker, "A message that wants a reply.";
     Send = 41, "SEND", ToBroker, "A one-way message.";
+    Broadcast = 42, "BROADCAST", ToBroker, "A message to every consumer of a queue.";
     Deliver = 43, "DELIVER", ToPeer, "A message for a worker.";
     Reply = 44, "REPLY", Both, "The answer to a request, or one piece of it.";
     Ack = 45, "ACK", ToBroker, "The delivery is done.";
@@ -87,6 +88,8 @@ kinds! {
     Ok = 52, "OK", ToPeer, "What the peer asked for is done.";
     Stored = 53, "STORED", ToPeer, "A send was taken in.";
     Open = 54, "OPEN", ToBroker, "Gives a handle of the peer's choice to a queue.";
+    Answer = 56, "ANSWER", ToPeer, "One consumer's reply to a broadcast, a piece of it, or its failure.";
+    BroadcastEnd = 57, "BROADCAST_END", ToPeer, "A broadcast is over.";
 
     AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
     AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";

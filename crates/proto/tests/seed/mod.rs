@@ -6,9 +6,11 @@ use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
     QueueView, Reason, WorkerState, WorkerView,
 };
-use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, Slots};
+use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register};
+use turno_proto::native::{
+    Answer, Broadcast, Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register,
+};
 
 /// The parts of one frame.
 #[derive(Clone, Debug)]
@@ -66,6 +68,7 @@ impl Seed {
             Kind::CancelQueue => Frame::CancelQueue { seq, handle: word },
             Kind::Request => Frame::Request(self.outgoing()),
             Kind::Send => Frame::Send(self.outgoing()),
+            Kind::Broadcast => Frame::Broadcast(self.broadcast()),
             Kind::Deliver => Frame::Deliver(self.deliver()),
             Kind::Reply => Frame::Reply { seq, word, more: first, raw },
             Kind::Ack => Frame::Ack { delivery: self.delivery() },
@@ -77,6 +80,8 @@ impl Seed {
             Kind::Undelivered => Frame::Undelivered { seq, code, raw },
             Kind::Ok => Frame::Ok { seq },
             Kind::Stored => Frame::Stored { seq, durability: Durability::Memory, id: self.id(), duplicate: first },
+            Kind::Answer => Frame::Answer(self.one_answer()),
+            Kind::BroadcastEnd => Frame::BroadcastEnd { seq, end: Box::new(self.broadcast_end()) },
             Kind::Open => Frame::Open { seq, handle: word, name: &self.bytes },
             Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
             Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
@@ -145,6 +150,31 @@ impl Seed {
             fail_fast,
             cancel_on_disconnect: no_reply != fail_fast && self.kind == Kind::Request,
             raw: Raw::from(&self.payload),
+        }
+    }
+
+    fn broadcast(&self) -> Broadcast<'_> {
+        let [deadline, no_reply, skip_self, ..] = self.bits;
+        let deadline_ms = deadline.then_some(self.number);
+        Broadcast { seq: self.seq, handle: self.word, deadline_ms, no_reply, skip_self, raw: Raw::from(&self.payload) }
+    }
+
+    fn one_answer(&self) -> Answer<'_> {
+        let [more, failed, ..] = self.bits;
+        let name = self.text.as_str();
+        Answer { seq: self.seq, worker: self.long, name, more, failed, raw: Raw::from(&self.payload) }
+    }
+
+    fn broadcast_end(&self) -> BroadcastEnd {
+        let parties = vec![Party { worker: self.long, name: self.text() }; usize::from(self.choice % 5)];
+        BroadcastEnd {
+            consumers: self.number,
+            answered: self.word,
+            failed: self.number.rotate_left(7),
+            expired: self.word.rotate_left(7),
+            left: u32::from(self.small),
+            who_expired: parties.clone(),
+            who_left: parties,
         }
     }
 
@@ -300,7 +330,7 @@ impl Seed {
         MessageView {
             id: self.id().to_string(),
             queue: self.text(),
-            kind: if self.bits[3] { MessageKind::Request } else { MessageKind::Send },
+            kind: [MessageKind::Request, MessageKind::Send, MessageKind::Broadcast][usize::from(self.choice % 3)],
             state: states[usize::from(self.small) % states.len()],
             attempts: self.small,
             attempts_max: 256,

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use turno_proto::headers::{self, Headers};
-use turno_proto::model::{Code, Delivery, Durability, MessageId, Payload};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw};
+use turno_proto::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Party, Payload};
+use turno_proto::native::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 
 const BINARY: &[u8] = &[0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF, 0x47, 0xC0];
 const TRACE: &[(&str, &str)] =
@@ -21,6 +21,7 @@ static UNIT_PERCENT: LazyLock<Payload> = LazyLock::new(|| payload(&[("unit", "pe
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let mut table = requests();
     table.extend(sends());
+    table.extend(broadcasts());
     table.extend(deliveries());
     table.extend(settles());
     table.extend(answers());
@@ -100,6 +101,44 @@ fn sends() -> Vec<(&'static str, Frame<'static>)> {
             "send_dedup_options",
             Frame::Send(Outgoing { dedup_id: Some(b"7"), raw: with_headers(&KEY_EMPTY), ..options }),
         ),
+    ]
+}
+
+fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
+    let raw = body(b"hello");
+    let plain = Broadcast { seq: 7, handle: 3, deadline_ms: None, no_reply: false, skip_self: false, raw };
+    let options = Broadcast {
+        deadline_ms: Some(1_500),
+        no_reply: true,
+        skip_self: true,
+        raw: with_headers(&TRACE_BINARY),
+        ..plain
+    };
+    let answer = Answer { seq: 7, worker: 42, name: "w1", more: false, failed: false, raw: body(b"HELLO") };
+    let party = |worker, name: &str| Party { worker, name: name.to_owned() };
+    let end = BroadcastEnd {
+        consumers: 5,
+        answered: 2,
+        failed: 1,
+        expired: 1,
+        left: 1,
+        who_expired: vec![party(43, "w2")],
+        who_left: vec![party(44, "")],
+    };
+    let broadcast_end = |end| Frame::BroadcastEnd { seq: 7, end: Box::new(end) };
+    vec![
+        ("broadcast", Frame::Broadcast(plain)),
+        ("broadcast_options", Frame::Broadcast(options)),
+        ("broadcast_empty_body", Frame::Broadcast(Broadcast { raw: body(b""), ..plain })),
+        ("answer", Frame::Answer(answer)),
+        ("answer_more", Frame::Answer(Answer { more: true, raw: body(b"first piece"), ..answer })),
+        ("answer_failed", Frame::Answer(Answer { failed: true, raw: body(b"disk full"), ..answer })),
+        (
+            "answer_headers",
+            Frame::Answer(Answer { worker: u64::MAX, name: "", raw: with_headers(&KEY_EMPTY), ..answer }),
+        ),
+        ("broadcast_end", broadcast_end(end)),
+        ("broadcast_end_nobody", broadcast_end(BroadcastEnd::default())),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! fail has a code and an exit status. Nothing here knows how a broker works inside.
 
 mod bench;
+mod broadcast;
 mod completions;
 mod compose;
 mod config;
@@ -82,6 +83,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(args, invocation),
         Command::Request(args) => request::run(args, invocation),
         Command::Send(args) => send::run(args, invocation),
+        Command::Broadcast(args) => broadcast::run(args, invocation),
         Command::Work(args) => work::run(args, invocation),
         Command::Status(_) => status::run(invocation),
         Command::Drain(_) => drain::drain(invocation),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::bench::BenchArgs;
+use super::broadcast::BroadcastArgs;
 use super::completions::CompletionsArgs;
 use super::config::ConfigArgs;
 use super::doctor::DoctorArgs;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     #[command(visible_aliases = ["req", "call"])]
     Request(RequestArgs),
     Send(SendArgs),
+    Broadcast(BroadcastArgs),
     Work(WorkArgs),
     Status(StatusArgs),
     Drain(DrainArgs),
@@ -106,6 +108,7 @@ mod tests {
             "serve",
             "request",
             "send",
+            "broadcast",
             "work",
             "status",
             "drain",

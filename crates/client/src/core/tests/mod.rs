@@ -1,5 +1,6 @@
 //! The core driven by hand: inputs in, exact events and frames out, time by argument.
 
+mod broadcast;
 mod calls;
 mod dedup;
 mod failover;

@@ -1,6 +1,7 @@
 //! Anything may happen in any order: random peers, messages, words and times, watched by an oracle that keeps an
 //! account of its own.
 
+mod casts;
 mod disk;
 mod oracle;
 mod restarts;
@@ -42,6 +43,13 @@ enum Op {
     Send {
         place: usize,
         options: Options,
+    },
+    Broadcast {
+        place: usize,
+        queue: usize,
+        within_ms: Option<u32>,
+        no_reply: bool,
+        skip_self: bool,
     },
     /// The delivery that many deliveries ago, by its receiver or by whoever sits at that place.
     Settle {
@@ -141,6 +149,11 @@ fn word() -> impl Strategy<Value = Word> {
     ]
 }
 
+fn broadcast() -> impl Strategy<Value = (usize, usize, Option<u32>, bool, bool)> {
+    let within = prop_oneof![2 => Just(None), 4 => (1u32..20_000).prop_map(Some), 1 => (0u32..50).prop_map(Some)];
+    (place(), 0..QUEUES, within, prop::bool::weighted(0.2), any::<bool>())
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let settle = (0usize..10, word(), prop::option::weighted(0.1, place()));
     let request = (place(), options(), prop::bool::weighted(0.15), prop::bool::weighted(0.1));
@@ -158,7 +171,10 @@ fn op() -> impl Strategy<Value = Op> {
             Op::Request { place, options, no_reply, fail_fast }
         }),
         16 => (place(), options()).prop_map(|(place, options)| Op::Send { place, options }),
-        30 => settle.prop_map(|(ago, word, forger)| Op::Settle { ago, word, forger }),
+        6 => broadcast().prop_map(|(place, queue, within_ms, no_reply, skip_self)| {
+            Op::Broadcast { place, queue, within_ms, no_reply, skip_self }
+        }),
+        34 => settle.prop_map(|(ago, word, forger)| Op::Settle { ago, word, forger }),
         3 => (0usize..20).prop_map(Op::Cancel),
         2 => (0usize..20).prop_map(Op::CancelMessage),
         1 => place().prop_map(Op::DrainWorker),
@@ -205,11 +221,12 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Proves I1, I3, I4, I5, I6, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.35 and S2.37 for any order of events:
+    /// Proves I1, I3, I4, I5, I6, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.9, S2.12, S2.13, S2.14,
+    /// S2.15, S2.35 and S2.37 for any order of events:
     /// each request ends exactly once, in time, and never after its caller left; nothing goes out after its deadline
     /// or to a worker without room; first deliveries keep their order; no stored send is lost, whether it waits
-    /// in memory or on disk, and whether the broker dies; one dedup id is one message; and when the faults stop,
-    /// everything drains.
+    /// in memory or on disk, and whether the broker dies; one dedup id is one message; a broadcast goes to everyone once, and what its end
+    /// tells is what happened; and when the faults stop, everything drains.
     #[test]
     fn whatever_happens(
         settings in settings(),

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::casts::Cast;
 use turno_engine::Effect;
 use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots};
 
 /// How long a stopped delivery keeps its slots.
-const GRACE_MS: u64 = 10_000;
+pub(super) const GRACE_MS: u64 = 10_000;
 
 /// A connection.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +111,8 @@ pub(super) struct Oracle {
     /// By seq, which is also the body.
     pub(super) messages: BTreeMap<u32, Message>,
     pub(super) held: BTreeMap<u32, Held>,
+    /// Broadcasts, by seq, which is also the body.
+    pub(super) casts: BTreeMap<u32, Cast>,
     /// Every delivery ever made.
     pub(super) deliveries: Vec<(ConnId, Delivery, u32)>,
     /// The message whose holder speaks right now: only its caller may hear of a reply.
@@ -127,6 +130,7 @@ impl Oracle {
     pub(super) fn watch(&mut self, now: Mono, effects: &[Effect]) {
         for effect in effects {
             match effect {
+                Effect::Deliver { cost: 0, .. } => self.cast_delivered(now, effect),
                 Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, payload, handle } => {
                     let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
                     let seq = text.parse().expect("bodies are numbers");
@@ -156,6 +160,7 @@ impl Oracle {
                     assert_eq!(self.end(*conn, *seq), Kind::NoReply);
                     assert!(self.held.contains_key(seq), "{seq} was written to a worker");
                 }
+                Effect::Undelivered { conn, seq, code, .. } if self.cast_refused(now, *conn, *seq, *code) => {}
                 Effect::Undelivered { conn, seq, code, .. } => {
                     self.end(*conn, *seq);
                     let message = &self.messages[seq];
@@ -174,7 +179,13 @@ impl Oracle {
                     self.stored(now, *conn, *seq, *id, *duplicate);
                     self.messages.entry(*seq).and_modify(|message| message.on_disk = *durability == Durability::Disk);
                 }
-                Effect::CancelDelivery { conn, delivery, reason } => self.stop(now, *conn, *delivery, *reason),
+                Effect::BroadcastAnswer { conn, seq, .. } => self.cast_answered(*conn, *seq),
+                Effect::BroadcastEnd { conn, seq, end } => self.cast_ended(*conn, *seq, end),
+                Effect::CancelDelivery { conn, delivery, reason } => {
+                    if !self.cast_stopped(now, *conn, *delivery, *reason) {
+                        self.stop(now, *conn, *delivery, *reason);
+                    }
+                }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
@@ -201,7 +212,6 @@ impl Oracle {
     }
 
     fn hand_over(&mut self, now: Mono, seq: u32, worker: ConnId, delivery: Delivery) {
-        assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
         let message = &self.messages[&seq];
         assert!(!message.is_late(now), "{seq} goes out after its deadline");
         assert!(!message.settled && !message.cancelled && !message.duplicate, "{seq} is over");
@@ -225,6 +235,11 @@ impl Oracle {
         }
         self.messages.get_mut(&seq).expect("looked up above").delivered_before = true;
         self.held.insert(seq, Held { worker, delivery, stops: None });
+        self.note_delivery(worker, delivery, seq);
+    }
+
+    pub(super) fn note_delivery(&mut self, worker: ConnId, delivery: Delivery, seq: u32) {
+        assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
         self.deliveries.push((worker, delivery, seq));
     }
 
@@ -265,6 +280,7 @@ impl Oracle {
     pub(super) fn restart(&mut self) {
         self.peers.clear();
         self.held.clear();
+        self.casts.clear();
         self.deliveries.clear();
         self.stamps.clear();
         for message in self.messages.values_mut().filter(|message| !message.on_disk) {
@@ -281,11 +297,13 @@ impl Oracle {
 
     pub(super) fn free_all(&mut self, worker: ConnId) {
         self.held.retain(|_, held| held.worker != worker);
+        self.cast_left(worker);
     }
 
     /// A tick comes: grace that is over gives slots back.
     pub(super) fn end_grace(&mut self, now: Mono) {
         self.held.retain(|_, held| held.stops.is_none_or(|at| at > now));
+        self.cast_grace(now);
     }
 
     /// Requests whose caller still waits.
@@ -305,6 +323,7 @@ impl Oracle {
 
     /// After a tick nobody waits past a deadline.
     pub(super) fn check_deadlines(&self, now: Mono) {
+        self.check_casts(now);
         for (seq, message) in self.unanswered() {
             assert!(!message.is_late(now), "{seq} should have ended by {:?}, it is {now:?}", message.deadline);
         }

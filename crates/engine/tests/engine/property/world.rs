@@ -3,7 +3,7 @@
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, ConnId, DedupId, Durability, Mono, Payload, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payload, Slots};
 
 use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer};
@@ -12,7 +12,7 @@ use super::{Op, Options, PLACES, QUEUES, Word};
 pub(super) const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
 pub(super) const NAMES: [&str; QUEUES] = ["a", "b", "c"];
 /// The deadline of a request that names none.
-const USUAL_MS: u32 = 30_000;
+pub(super) const USUAL_MS: u32 = 30_000;
 
 pub(super) struct World {
     pub(super) settings: Settings,
@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) places: [Option<ConnId>; PLACES],
     pub(super) volatile: [bool; QUEUES],
     generations: u32,
-    seqs: u32,
+    pub(super) seqs: u32,
 }
 
 impl World {
@@ -81,7 +81,7 @@ impl World {
         self.gather();
     }
 
-    fn step(&mut self, input: Input) -> Vec<Effect> {
+    pub(super) fn step(&mut self, input: Input) -> Vec<Effect> {
         self.now = self.now.max(self.clock);
         let (mut effects, mut done) = (Vec::new(), 0);
         let mut next = Some(input);
@@ -129,6 +129,9 @@ impl World {
             Op::Read(times) => (0..times).for_each(|_| drop(self.read())),
             Op::Restart => self.restart(),
             Op::Send { place, options } => self.send(place, &options),
+            Op::Broadcast { place, queue, within_ms, no_reply, skip_self } => {
+                self.broadcast(place, queue, within_ms, no_reply, skip_self);
+            }
             Op::Leave(place) => self.leave(place),
             Op::Maintain => drop(self.admin(AdminCall::Drain).expect("it may always be drained")),
             Op::GoOn => drop(self.admin(AdminCall::Resume).expect("it may always go on")),
@@ -300,7 +303,10 @@ impl World {
     }
 
     /// A word about a delivery, from whomever.
-    fn say(&mut self, conn: ConnId, delivery: turno_proto::model::Delivery, seq: u32, word: Word) {
+    fn say(&mut self, conn: ConnId, delivery: Delivery, seq: u32, word: Word) {
+        if self.say_to_cast(conn, delivery, seq, word) {
+            return;
+        }
         let held = self.oracle.held.get(&seq).copied();
         let held = held.filter(|held| held.worker == conn && held.delivery == delivery);
         let live = held.is_some_and(|held| held.stops.is_none());
@@ -313,16 +319,7 @@ impl World {
         }
         let message = self.oracle.messages.get_mut(&seq).expect("only known messages are delivered");
         message.settled |= live && matches!(word, Word::Reply | Word::Ack);
-        let payload = Payload::body("answer");
-        let effects = self.step(match word {
-            Word::Reply | Word::Piece => Input::Reply { conn, delivery, more: word == Word::Piece, payload },
-            Word::Ack => Input::Ack { conn, delivery },
-            Word::Fail | Word::FailForGood => {
-                Input::Fail { conn, delivery, permanent: word == Word::FailForGood, payload }
-            }
-            Word::Progress => Input::Progress { conn, delivery, payload },
-            Word::Extend => Input::Extend { conn, delivery, lease_ms: 1_000 },
-        });
+        let effects = self.utter(conn, delivery, word);
         self.oracle.speaking = None;
         assert!(held.is_some() || effects.is_empty(), "a stray word does nothing: {effects:?}");
         let message = &self.oracle.messages[&seq];
@@ -330,9 +327,22 @@ impl World {
         assert!(!(live && message.settled && waits) || message.ended, "{seq} was answered");
     }
 
+    pub(super) fn utter(&mut self, conn: ConnId, delivery: Delivery, word: Word) -> Vec<Effect> {
+        let payload = Payload::body("answer");
+        self.step(match word {
+            Word::Reply | Word::Piece => Input::Reply { conn, delivery, more: word == Word::Piece, payload },
+            Word::Ack => Input::Ack { conn, delivery },
+            Word::Fail | Word::FailForGood => {
+                Input::Fail { conn, delivery, permanent: word == Word::FailForGood, payload }
+            }
+            Word::Progress => Input::Progress { conn, delivery, payload },
+            Word::Extend => Input::Extend { conn, delivery, lease_ms: 1_000 },
+        })
+    }
+
     fn cancel(&mut self, ago: usize) {
         let Some(seq) = self.seqs.checked_sub(ago as u32) else { return };
-        let Some(message) = self.oracle.messages.get_mut(&seq) else { return };
+        let Some(message) = self.oracle.messages.get_mut(&seq) else { return self.cancel_cast(seq) };
         if !self.oracle.peers.contains_key(&message.caller) {
             return;
         }
@@ -396,8 +406,11 @@ impl World {
             self.apply(Op::Consume(0, queue));
         }
         let mut rounds = 0;
-        while !self.oracle.held.is_empty() || !self.disk.loads.is_empty() {
+        while !self.oracle.held.is_empty() || !self.disk.loads.is_empty() || !self.oracle.cast_held().is_empty() {
             self.read();
+            for (seq, worker, delivery) in self.oracle.cast_held() {
+                self.say(worker, delivery, seq, Word::Reply);
+            }
             for (seq, held) in self.oracle.held.clone() {
                 self.say(held.worker, held.delivery, seq, Word::Reply);
             }
@@ -405,6 +418,7 @@ impl World {
             assert!(rounds < 1_000, "everything drains");
         }
         assert_eq!(self.oracle.unanswered().map(|(seq, _)| seq).collect::<Vec<u32>>(), [], "every request ends");
+        assert_eq!(self.oracle.open_casts(), [], "every broadcast ends");
         assert_eq!(self.engine.in_flight(), 0);
         self.check_sends();
         let Ok(AdminAnswer::Status { broker }) = self.admin(AdminCall::Status) else { panic!("no status") };
@@ -423,6 +437,7 @@ impl World {
         self.pass(3_000);
         assert_eq!(self.oracle.drained, 1, "a drain ends, once");
         assert_eq!(self.oracle.unanswered().map(|(seq, _)| seq).collect::<Vec<u32>>(), [], "every request ends");
+        assert_eq!(self.oracle.open_casts(), [], "every broadcast ends");
         for (seq, held) in self.oracle.held.clone() {
             self.say(held.worker, held.delivery, seq, Word::Reply);
         }

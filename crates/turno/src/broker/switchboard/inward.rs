@@ -1,8 +1,8 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::{Input, Outgoing};
+use turno_engine::{Broadcast, Input, Outgoing};
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Fault, Frame, Outgoing as OutgoingFrame};
+use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
 
 /// The input a frame means, or why it means none.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
@@ -27,6 +27,11 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             Input::Request { conn, message: outgoing(&frame)?, no_reply, fail_fast }
         }
         Frame::Send(frame) => Input::Send { conn, message: outgoing(&frame)? },
+        Frame::Broadcast(frame) => {
+            let BroadcastFrame { seq, handle, deadline_ms, no_reply, skip_self, raw } = frame;
+            let payload = raw.to_payload();
+            Input::Broadcast { conn, broadcast: Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload } }
+        }
         Frame::Reply { seq, word, more, raw } => {
             Input::Reply { conn, delivery: Delivery { index: word, stamp: seq }, more, payload: raw.to_payload() }
         }
@@ -50,7 +55,9 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Undelivered { seq, .. }
         | Frame::Ok { seq }
         | Frame::Stored { seq, .. }
+        | Frame::BroadcastEnd { seq, .. }
         | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
+        Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
         Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
     })
 }

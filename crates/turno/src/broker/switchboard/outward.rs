@@ -2,7 +2,7 @@
 
 use turno_engine::{Deliver, Effect, Sink};
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::native::{Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
+use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
 
 use super::lines::{Drained, Lines};
 
@@ -11,7 +11,11 @@ impl Sink for Lines {
         let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, headers, bytes } = deliver;
         let raw = Raw { headers, bytes };
         let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
-        self.write_delivery(conn, |out| encode_deliver(&frame, out));
+        if beside_slots(cost) {
+            self.write(conn, |out| encode_deliver(&frame, out));
+        } else {
+            self.write_delivery(conn, |out| encode_deliver(&frame, out));
+        }
     }
 
     fn effect(&mut self, effect: Effect) {
@@ -21,10 +25,15 @@ impl Sink for Lines {
         let Some(conn) = effect.conn() else { return };
         match effect {
             // Only from another thread: an engine right here lends its deliveries.
-            Effect::Deliver { .. } => self.write_delivery(conn, |out| write(&effect, out)),
+            Effect::Deliver { cost, .. } if !beside_slots(cost) => self.write_delivery(conn, |out| write(&effect, out)),
             _ => self.write(conn, |out| write(&effect, out)),
         }
     }
+}
+
+/// A delivery of a broadcast. No slots limit how many of them a worker may have, so the out-buffer does.
+const fn beside_slots(cost: u16) -> bool {
+    cost == 0
 }
 
 fn write(effect: &Effect, out: &mut Vec<u8>) {
@@ -39,6 +48,11 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         Effect::Undelivered { seq, code, payload, .. } => {
             encode(&Frame::Undelivered { seq: *seq, code: *code, raw: Raw::from(payload) }, out);
         }
+        Effect::BroadcastAnswer { seq, worker, name, more, failed, payload, .. } => {
+            let (seq, worker, more, failed, raw) = (*seq, *worker, *more, *failed, Raw::from(payload));
+            encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
+        }
+        Effect::BroadcastEnd { seq, end, .. } => encode(&Frame::BroadcastEnd { seq: *seq, end: end.clone() }, out),
         Effect::Stored { seq, id, durability, duplicate, .. } => {
             let (seq, durability, id, duplicate) = (*seq, *durability, *id, *duplicate);
             encode(&Frame::Stored { seq, durability, id, duplicate }, out);

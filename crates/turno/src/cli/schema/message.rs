@@ -63,6 +63,7 @@ pub(crate) const fn kind(kind: MessageKind) -> &'static str {
     match kind {
         MessageKind::Request => "request",
         MessageKind::Send => "send",
+        MessageKind::Broadcast => "broadcast",
     }
 }
 
@@ -133,6 +134,11 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
             "at_worker",
             format!("worker {worker} ({name}) works on it"),
             json!({ "worker": worker.to_string(), "name": name, "since_seconds": seconds(*since_ms) }),
+        ),
+        Reason::AtConsumers { consumers, open } => (
+            "at_consumers",
+            format!("it went to {consumers} consumers, and {open} of them have not answered"),
+            json!({ "consumers": consumers, "open": open }),
         ),
         Reason::Stopping { worker } => (
             "stopping",

@@ -1,6 +1,7 @@
 //! What programs read on stdout. Every document names its schema; within a major version keys are only added.
 
 pub(crate) mod bench;
+pub(crate) mod broadcast;
 pub(crate) mod broker;
 pub(crate) mod config;
 pub(crate) mod dead;
@@ -44,6 +45,9 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 pub fn all() -> Vec<(&'static str, Value)> {
     vec![
         of::<bench::BenchDocument>(),
+        of::<broadcast::BroadcastAnswer>(),
+        of::<broadcast::BroadcastDocument>(),
+        of::<broadcast::BroadcastEndDocument>(),
         of::<broker::Ready>(),
         of::<broker::StatusDocument>(),
         of::<config::ConfigDocument<'_>>(),

@@ -1,0 +1,313 @@
+//! A message to every consumer of a queue, busy ones too, and its one end (S2.9 to S2.15).
+//!
+//! A broadcast is one message in the table (its deadline, its caller) and one more for each consumer that has not ended: a
+//! delivery that takes no slots. The body is written to all of them at once and then nobody needs it again, so nothing
+//! keeps it. Of a broadcast that wants no reply nothing is kept at all.
+
+use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Party, Payload, limits};
+
+use crate::chain::{Chain, Lane, Links, NIL};
+use crate::effect::{Deliver, Effect, Sink};
+use crate::engine::Engine;
+use crate::input::{Broadcast, Outgoing};
+use crate::message::{End, Flags, Message, Origin, State, Wants};
+use crate::queue::Consumer;
+use crate::stats::bytes_of;
+
+/// The place that deliveries name of which nothing is kept. No message is ever there.
+pub(crate) const NOWHERE: u32 = NIL - 1;
+
+/// How far a broadcast is.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Deliveries that have not ended.
+    pub(crate) parts: Chain,
+    pub(crate) end: BroadcastEnd,
+}
+
+impl Tally {
+    /// Whether the numbers add up.
+    pub(crate) fn adds_up(&self) -> bool {
+        let BroadcastEnd { consumers, answered, failed, expired, left, .. } = self.end;
+        answered + failed + expired + left + self.parts.len() == consumers
+    }
+}
+
+/// How a consumer's part ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartEnd {
+    Answered,
+    Failed,
+    Left,
+}
+
+impl Engine {
+    /// BROADCAST: to everyone, now.
+    pub(crate) fn broadcast(&mut self, conn: ConnId, broadcast: Broadcast, out: &mut impl Sink) {
+        let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload } = broadcast;
+        let message = Outgoing { deadline_ms, ..Outgoing::new(seq, handle, payload) };
+        let queue = match self.admit_request(conn, &message, false) {
+            Ok(queue) => queue,
+            Err(code) => return self.refuse(conn, seq, code, out),
+        };
+        let consumers = self.audience(queue, skip_self.then_some(conn));
+        // Every consumer has the body in its out-buffer for a moment, and a record for as long as it is silent.
+        let kept = if no_reply { 0 } else { bytes_of(0) };
+        let records = consumers.len() as u64 * (kept + message.payload.len() as u64);
+        let bytes = self.stats.bytes + bytes_of(0) + records;
+        if bytes > self.settings.limits.memory_bytes_max {
+            return self.refuse(conn, seq, Code::OverMemory, out);
+        }
+        // Nothing goes out after its deadline.
+        let wants = if no_reply { Wants::Nothing } else { Wants::Reply };
+        let deadline = self.deadline(wants, deadline_ms).unwrap_or(self.now);
+        if deadline <= self.now {
+            return self.refuse(conn, seq, Code::TimedOut, out);
+        }
+        if no_reply || consumers.is_empty() {
+            self.spread_and_forget(queue, &consumers, &message.payload, deadline, out);
+            let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };
+            out.effect(Effect::BroadcastEnd { conn, seq, end: Box::new(end) });
+        } else {
+            self.spread(queue, &consumers, message, Origin::new(conn, seq), deadline, out);
+        }
+    }
+
+    /// Those of a queue's consumers that take new work, whether they have room or not.
+    fn audience(&self, queue: u32, but: Option<ConnId>) -> Vec<Consumer> {
+        let takes = |consumer: &&Consumer| {
+            let Some(peer) = self.peers.get(consumer.worker) else { return false };
+            let able = peer.worker.as_deref().is_some_and(|worker| worker.takes_work());
+            able && peer.ready && but != Some(consumer.worker)
+        };
+        self.queues.at(queue).consumers().filter(takes).copied().collect()
+    }
+
+    /// No reply wanted: it is over when it is written (S2.11, S2.12).
+    fn spread_and_forget(
+        &mut self,
+        queue: u32,
+        consumers: &[Consumer],
+        payload: &Payload,
+        deadline: Mono,
+        out: &mut impl Sink,
+    ) {
+        let id = self.settings.id(self.messages.next_serial(), NOWHERE);
+        for consumer in consumers {
+            self.stamps = self.stamps.wrapping_add(1);
+            let delivery = Delivery { index: NOWHERE, stamp: self.stamps };
+            self.hand_part(queue, consumer, delivery, id, deadline, false, payload, out);
+        }
+    }
+
+    fn spread(
+        &mut self,
+        queue: u32,
+        consumers: &[Consumer],
+        message: Outgoing,
+        origin: Origin,
+        deadline: Mono,
+        out: &mut impl Sink,
+    ) {
+        let payload = message.payload;
+        let parent = self.messages.insert(self.record(queue, State::Broadcast, Some(origin), Some(deadline)));
+        self.add_bytes(queue, bytes_of(0));
+        self.arm(parent, deadline);
+        if let Some(peer) = self.peers.get_mut(origin.conn()) {
+            peer.owned.add(&mut self.messages, parent);
+        }
+        let id = self.id_of(parent);
+        let mut parts = Chain::default();
+        for consumer in consumers {
+            let worker = consumer.worker;
+            let state = State::Asked { worker, broadcast: parent };
+            let index = self.messages.insert(self.record(queue, state, None, None));
+            self.stamps = self.stamps.wrapping_add(1);
+            self.messages[index].stamp = self.stamps;
+            self.messages[index].attempts = 1;
+            self.add_bytes(queue, bytes_of(0));
+            parts.push_back(&mut self.messages, Lane::Owned, index);
+            self.peers.worker_mut(worker).held.push_back(&mut self.messages, Lane::Place, index);
+            self.queues.at_mut(queue).in_flight += 1;
+            self.stats.in_flight += 1;
+            self.hand_part(queue, consumer, self.delivery_of(index), id, deadline, true, &payload, out);
+        }
+        let end = BroadcastEnd { consumers: count_of(consumers), ..BroadcastEnd::default() };
+        self.broadcasts.insert(parent, Tally { parts, end });
+    }
+
+    /// A record without a body, for the broadcast or for one of its deliveries.
+    fn record(&self, queue: u32, state: State, origin: Option<Origin>, deadline: Option<Mono>) -> Message {
+        Message {
+            serial: 0,
+            bytes: bytes::Bytes::new(),
+            flags: Flags::default(),
+            origin,
+            state,
+            wants: Wants::Reply,
+            queue,
+            stamp: 0,
+            born: self.now,
+            deadline,
+            timer: None,
+            attempts: 0,
+            retries: 0,
+            priority: limits::PRIORITY,
+            cost: 0,
+            place: Links::default(),
+            owned: Links::default(),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of the frame")]
+    fn hand_part(
+        &mut self,
+        queue: u32,
+        consumer: &Consumer,
+        delivery: Delivery,
+        id: MessageId,
+        deadline: Mono,
+        wants_reply: bool,
+        payload: &Payload,
+        out: &mut impl Sink,
+    ) {
+        self.peers.worker_mut(consumer.worker).deliveries += 1;
+        self.count(queue, |counters| &mut counters.deliveries);
+        out.deliver(Deliver {
+            conn: consumer.worker,
+            delivery,
+            handle: consumer.handle,
+            id,
+            attempt: 1,
+            cost: 0,
+            deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
+            wants_reply,
+            headers: payload.headers,
+            bytes: &payload.bytes,
+        });
+    }
+
+    /// A consumer says something: a piece of its reply, the last of it, or that it failed.
+    pub(crate) fn part_says(
+        &mut self,
+        conn: ConnId,
+        index: u32,
+        more: bool,
+        failed: bool,
+        payload: Payload,
+        out: &mut impl Sink,
+    ) {
+        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        let queue = self.messages[index].queue;
+        match self.messages[broadcast].origin {
+            Some(origin) => {
+                let Party { worker, name } = self.party(conn);
+                let (conn, seq) = (origin.conn(), origin.seq);
+                out.effect(Effect::BroadcastAnswer { conn, seq, worker, name: name.into(), more, failed, payload });
+            }
+            None if more => {}
+            None => self.stats.counters.unclaimed += 1,
+        }
+        if more {
+            return;
+        }
+        let record = self.peers.worker_mut(conn);
+        if failed {
+            record.failed += 1;
+            self.count(queue, |counters| &mut counters.failed);
+            self.part_over(index, PartEnd::Failed, out);
+        } else {
+            record.settled += 1;
+            self.count(queue, |counters| &mut counters.replied);
+            self.part_over(index, PartEnd::Answered, out);
+        }
+    }
+
+    /// A consumer is gone before it answered.
+    pub(crate) fn part_left(&mut self, index: u32, out: &mut impl Sink) {
+        self.part_over(index, PartEnd::Left, out);
+    }
+
+    fn part_over(&mut self, index: u32, part_end: PartEnd, out: &mut impl Sink) {
+        let State::Asked { worker, broadcast } = self.messages[index].state else { return };
+        let party = (part_end == PartEnd::Left).then(|| self.party(worker));
+        let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
+        tally.parts.remove(&mut self.messages, Lane::Owned, index);
+        match part_end {
+            PartEnd::Answered => tally.end.answered += 1,
+            PartEnd::Failed => tally.end.failed += 1,
+            PartEnd::Left => tally.end.left += 1,
+        }
+        if let Some(party) = party {
+            note(&mut tally.end.who_left, party);
+        }
+        // Before its last part, which keeps the queue from being forgotten.
+        if tally.parts.is_empty() {
+            self.end_broadcast(broadcast, out);
+        }
+        self.finish(index, if part_end == PartEnd::Left { End::Otherwise } else { End::Settled });
+    }
+
+    /// The deadline of a broadcast passed: whoever has not ended is told to stop.
+    pub(crate) fn expire_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
+        let queue = self.messages[broadcast].queue;
+        for worker in self.stop_parts(broadcast, Code::TimedOut, out) {
+            self.count(queue, |counters| &mut counters.expired);
+            let party = self.party(worker);
+            let tally = self.broadcasts.get_mut(&broadcast).expect("it has not ended");
+            tally.end.expired += 1;
+            note(&mut tally.end.who_expired, party);
+        }
+        self.end_broadcast(broadcast, out);
+    }
+
+    /// Somebody gave it up: the caller gets this as its one end.
+    pub(crate) fn cancel_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
+        let queue = self.messages[broadcast].queue;
+        self.count(queue, |counters| &mut counters.cancelled);
+        self.stop_parts(broadcast, Code::Cancelled, out);
+        self.broadcasts.remove(&broadcast);
+        self.end_without_reply(broadcast, Code::Cancelled, out);
+    }
+
+    /// Tells every consumer that has not ended to stop. Their deliveries take no slots and no part in the broadcast
+    /// any more; they stay until they are settled or the grace time is over.
+    fn stop_parts(&mut self, broadcast: u32, code: Code, out: &mut impl Sink) -> Vec<ConnId> {
+        let mut stopped = Vec::new();
+        while let Some(tally) = self.broadcasts.get_mut(&broadcast)
+            && let Some(index) = tally.parts.front()
+        {
+            tally.parts.remove(&mut self.messages, Lane::Owned, index);
+            if let Some(worker) = self.messages[index].holder() {
+                self.stop(index, worker, code, out);
+                stopped.push(worker);
+            }
+        }
+        stopped
+    }
+
+    fn end_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
+        let origin = self.messages[broadcast].origin;
+        let tally = self.broadcasts.remove(&broadcast).expect("it ends once");
+        self.finish(broadcast, End::Otherwise);
+        if let Some(origin) = origin {
+            let (conn, seq) = (origin.conn(), origin.seq);
+            out.effect(Effect::BroadcastEnd { conn, seq, end: Box::new(tally.end) });
+        }
+    }
+
+    fn party(&self, conn: ConnId) -> Party {
+        let record = self.peers.worker(conn).expect("a part's holder is a worker");
+        Party { worker: record.id, name: record.name.clone() }
+    }
+}
+
+fn note(named: &mut Vec<Party>, party: Party) {
+    if named.len() < limits::BROADCAST_NAMES_MAX {
+        named.push(party);
+    }
+}
+
+fn count_of(consumers: &[Consumer]) -> u32 {
+    u32::try_from(consumers.len()).expect("fewer consumers than connections, fewer of those than 2^32")
+}
