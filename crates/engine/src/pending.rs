@@ -68,6 +68,7 @@ impl Engine {
     ) {
         let Some(index) = self.claim(conn, delivery, true) else { return };
         self.peers.worker_mut(conn).failed += 1;
+        self.worked_in_time(conn, index);
         self.count_settled(index, |counters| &mut counters.failed);
         self.attempt_over(index, Cause::Failed { payload, permanent }, out);
     }
@@ -119,6 +120,7 @@ impl Engine {
 
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         self.peers.worker_mut(conn).settled += 1;
+        self.worked_in_time(conn, index);
         self.count_settled(index, counter);
         self.finish(index, End::Settled);
     }
@@ -143,6 +145,9 @@ impl Engine {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
+        if !record.standings.is_empty() {
+            record.standings.released(queue, index);
+        }
         self.offer(worker);
         self.forget_worker_if_gone(worker);
     }

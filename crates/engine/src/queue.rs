@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::view::{Counters, QueueSettings};
-use turno_proto::model::{ConnId, QueueName};
+use turno_proto::model::{ConnId, QueueName, limits};
 
 use crate::backlog::Backlog;
 use crate::chain::Chain;
@@ -101,7 +101,12 @@ impl Queue {
 
     /// Whether sends to it are stored, if the broker has a store.
     pub(crate) fn is_durable(&self) -> bool {
-        self.settings.is_none_or(|settings| settings.durable)
+        self.settings.and_then(|settings| settings.durable).unwrap_or(true)
+    }
+
+    /// Messages a worker takes from it in each round over its queues.
+    pub(crate) fn weight(&self) -> u8 {
+        self.settings.and_then(|settings| settings.weight).unwrap_or(limits::WEIGHT)
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -117,6 +117,7 @@ impl Play {
             Effect::Ok { conn, .. }
             | Effect::Error { conn, .. }
             | Effect::CancelDelivery { conn, .. }
+            | Effect::CancelQueue { conn, .. }
             | Effect::Closing { conn, .. }
             | Effect::Answer { conn, .. } => (conn, None),
             Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
