@@ -2,6 +2,7 @@
 
 mod calls;
 mod dedup;
+mod dropping;
 mod failover;
 mod greeting;
 mod hostile;

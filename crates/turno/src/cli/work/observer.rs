@@ -99,6 +99,13 @@ impl Observer {
                 "the broker is shutting down; moving to the next".to_owned()
             }
             WorkerEvent::Closing { .. } => return None,
+            WorkerEvent::Dropped { queue, again, .. } => {
+                let pause = again.as_secs();
+                format!("dropped from queue {queue}: deliveries expired here; asking for it again in {pause} s")
+            }
+            WorkerEvent::Returned { queue } => {
+                format!("back in queue {queue}: one delivery at a time until one is done in time")
+            }
             WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
         })
     }
