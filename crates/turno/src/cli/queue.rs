@@ -173,7 +173,7 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
         ("consumers", format!("{}, {} slots free", row.consumers, row.slots_free)),
         ("memory", size::short(row.bytes)),
         ("durable", told_durable(row)),
-        ("drop after", told_drop_after(row.drop_after)),
+        ("drops", told_drops(row.drop_after)),
         ("weight", row.weight.to_string()),
         ("so far", row.counters.told()),
     ]);
@@ -191,11 +191,11 @@ fn told_durable(row: &QueueRow) -> String {
 }
 
 /// When a worker is dropped.
-fn told_drop_after(drop_after: u16) -> String {
+fn told_drops(drop_after: u16) -> String {
     match drop_after {
         0 => "never".to_owned(),
-        1 => "1 expired delivery".to_owned(),
-        count => format!("{count} expired deliveries in a row"),
+        1 => "a worker after 1 expired delivery".to_owned(),
+        count => format!("a worker after {count} expired deliveries in a row"),
     }
 }
 

@@ -5,7 +5,7 @@ use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::view::{QueueSettings, QueueView};
 use turno_proto::model::{Code, limits};
 
-use super::{ask, told_drop_after, view};
+use super::{ask, told_drops, view};
 use crate::cli::Invocation;
 use crate::cli::compose::check_queue;
 use crate::cli::confirm;
@@ -105,8 +105,7 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
             None => String::new(),
         };
         if changed.drop_after.is_some() {
-            let when = told_drop_after(view.drop_after);
-            text += &format!("queue {queue} drops a worker after: {when}\n");
+            text += &format!("queue {queue} drops: {}\n", told_drops(view.drop_after));
         }
         if changed.weight.is_some() {
             text += &format!("queue {queue} has weight {}\n", view.weight);

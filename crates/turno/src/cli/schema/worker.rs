@@ -199,6 +199,8 @@ mod tests {
             deliveries: 0,
             settled: 0,
             failed: 0,
+            dropped: 0,
+            standings: Vec::new(),
             holds: Vec::new(),
         }
     }
