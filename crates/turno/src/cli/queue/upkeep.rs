@@ -98,7 +98,8 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
     let document = QueueDocument::new(&view, invocation.output.clock());
     invocation.output.one(&document, queue, || {
         let whose = if settings.is_some() { "" } else { " by default" };
-        let changed = settings.unwrap_or(QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });
+        let changed =
+            settings.unwrap_or_else(|| QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });
         let mut text = match changed.durable.map(|_| view.durable) {
             Some(true) => format!("queue {queue} is durable{whose}: a send is on disk before it is answered\n"),
             Some(false) => format!("queue {queue} is volatile{whose}: a send is kept in memory alone\n"),
