@@ -28,15 +28,15 @@ fn a_message_sent_twice_is_one() {
     let broker = Broker::start();
     let send = |queue: &str, id: &str| answer(&broker.run(&["send", queue, "hello", "--dedup-id", id]).expect(0));
     let (first, durability) = send("q", "order-4711");
-    assert_eq!(durability, "memory");
-    assert_eq!(send("q", "order-4711"), (first.clone(), "memory duplicate".to_owned()));
+    assert_eq!(durability, "disk");
+    assert_eq!(send("q", "order-4711"), (first.clone(), "disk duplicate".to_owned()));
     let document = broker.run(&["send", "q", "other", "--dedup-id", "order-4711", "--json"]).expect(0);
     let document = document.document("turno.stored/1");
     assert_eq!((&document["id"], &document["duplicate"]), (&first.clone().into(), &true.into()));
     assert_eq!(broker.run(&["send", "q", "x", "--json"]).expect(0).json()["duplicate"], false);
     for (queue, id) in [("r", "order-4711"), ("q", "order-4712")] {
         let (id, durability) = send(queue, id);
-        assert_eq!((id != first, durability.as_str()), (true, "memory"));
+        assert_eq!((id != first, durability.as_str()), (true, "disk"));
     }
     assert_eq!((ready(&broker, "q"), ready(&broker, "r")), (3, 1));
     assert_eq!(bodies(&broker, "q"), ["hello", "x", "hello"]);
@@ -51,9 +51,28 @@ fn a_message_that_is_done_stays_done() {
     let (delivery, ..) = worker.delivery();
     worker.say(&Frame::Ack { delivery });
     wait::until("it is done", || broker.queue("q")["counters"]["acked"] == 1);
-    assert_eq!(answer(&broker.run(&["send", "q", "once", "--dedup-id", "x"]).expect(0)).1, "memory duplicate");
+    assert_eq!(answer(&broker.run(&["send", "q", "once", "--dedup-id", "x"]).expect(0)).1, "disk duplicate");
     broker.run(&["send", "q", "next"]).expect(0);
     assert_eq!(worker.delivery().1, b"next");
+}
+
+/// Proves I6: the broker is killed, and still knows what was sent before; a message that is done stays done.
+#[test]
+fn a_message_sent_before_a_crash_is_one() {
+    let mut broker = Broker::start();
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
+    let send = |broker: &Broker, id: &str| answer(&broker.run(&["send", "q", id, "--dedup-id", id]).expect(0));
+    let done = send(&broker, "done").0;
+    let (delivery, ..) = worker.delivery();
+    worker.say(&Frame::Ack { delivery });
+    drop(worker);
+    let waiting = send(&broker, "waiting").0;
+    broker.kill();
+    let broker = Broker::start_in(broker.into_place(), &[]);
+    for (id, first) in [("done", done), ("waiting", waiting)] {
+        assert_eq!(send(&broker, id), (first, "disk duplicate".to_owned()));
+    }
+    assert_eq!(bodies(&broker, "q"), ["waiting"]);
 }
 
 /// Proves I6: the connection is cut when the broker has the message and the sender does not know. With a dedup id it is
@@ -64,7 +83,7 @@ fn an_answer_lost_on_its_way() {
     let proxy = Proxy::cutting(broker.address(), 1);
     let run = broker.run(&["send", "q", "hello", "--dedup-id", "x", "--url", &proxy.url()]).expect(0);
     assert!(proxy.has_cut());
-    assert_eq!(answer(&run).1, "memory duplicate");
+    assert_eq!(answer(&run).1, "disk duplicate");
     assert_eq!(bodies(&broker, "q"), ["hello"]);
 
     let proxy = Proxy::cutting(broker.address(), 1);

@@ -24,7 +24,6 @@ fn consume_too(peer: &mut Peer, queue: &str) {
 fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
     let mut broker = Broker::start();
     let id = broker.process().id();
-    let sockets = process::sockets(id);
     let mut echo = Peer::worker(broker.address(), "echo", Slots::Unlimited, "echo");
     let mut slow = Peer::client(broker.address(), "echo");
     consume_too(&mut slow, "held");
@@ -49,6 +48,8 @@ fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
         assert!(asked < 1_000, "64 MiB of replies wait for one peer");
     }
     let paused = Instant::now();
+    // Only now, because each router has one of its own, and may start after the broker said that it is ready.
+    let sockets = process::sockets(id);
     let grown = process::memory_now(id).saturating_sub(before);
     assert!(grown < 8 << 20, "a paused peer costs {grown} bytes");
     // Nobody else notices.
@@ -70,8 +71,8 @@ fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
     assert_eq!((body.as_slice(), attempt), (&b"moves on"[..], 2));
     other.reply(delivery, b"done");
     assert_eq!(client.answer(), (held, b"done".to_vec()));
-    // Nothing of it is left at the broker, although it still does not read: four others, and what listens.
-    wait::until("its socket is closed", || process::sockets(id) == sockets + 4);
+    // Nothing of it is left at the broker, although it still does not read: two came, and it went.
+    wait::until("its socket is closed", || process::sockets(id) == sockets + 1);
     drop(slow);
 }
 

@@ -136,10 +136,18 @@ impl Engine {
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let checker = (self.stats.ready > 0 || !self.durable.owed.is_empty()).then_some(self.check_at);
-        let drain = self.drain.as_ref().and_then(Drain::until);
-        let sweep = self.dedup.next_sweep();
-        self.timers.next_deadline().into_iter().chain(checker).chain(drain).chain(sweep).min()
+        let mut next = self.timers.next_deadline();
+        let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
+        if self.stats.ready > 0 || !self.durable.owed.is_empty() {
+            or_at(self.check_at);
+        }
+        if let Some(until) = self.drain.as_ref().and_then(Drain::until) {
+            or_at(until);
+        }
+        if let Some(sweep) = self.dedup.next_sweep() {
+            or_at(sweep);
+        }
+        next
     }
 
     /// The run that the ids of sends name, unless they are in memory beside a store.
@@ -174,6 +182,7 @@ impl Engine {
         self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
     }
 
+    #[inline]
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
         self.messages.id_of(index, &self.settings)
     }

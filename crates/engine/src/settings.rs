@@ -52,6 +52,7 @@ impl Settings {
     }
 
     /// The id of a message. That of a durable one names no place, and holds in every run of its store.
+    #[inline]
     pub(crate) fn id(&self, serial: u64, place: u32) -> MessageId {
         let run = if place == NIL { self.store_run() } else { self.run };
         MessageId::new(run, serial, place)

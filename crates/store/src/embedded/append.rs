@@ -157,7 +157,8 @@ impl<D: Disk> Embedded<D> {
         let generation = self.head().generation() + 1;
         let point = Point {
             generation,
-            salt: mix(self.settings.salt, generation),
+            // With the epoch, so that no two lives of a file have the same, whatever the caller's number is.
+            salt: mix(self.settings.salt.wrapping_add(self.point.epoch.0), generation),
             // The seal comes in between.
             batch: self.point.batch + 2,
             ..self.point
