@@ -181,7 +181,7 @@ impl Engine {
             durable: self.settings.store.is_some() && queue.is_durable(),
             drop_after: self.drop_after(number),
             weight: queue.weight(),
-            settings: queue.settings,
+            settings: queue.settings(),
             counters: queue.counters,
             head: Vec::new(),
         }

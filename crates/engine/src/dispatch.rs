@@ -157,15 +157,16 @@ impl Engine {
 
     /// The worker's queue that is next in its round and in which something waits.
     fn next_waiting(&self, record: &Worker) -> Option<u32> {
+        if !record.standings.is_empty() {
+            return self.next_waiting_but_probes(record);
+        }
         let round = record.round.at();
-        let may_have = |queue: &u32| !self.queues.at(*queue).backlog.is_empty() && !record.standings.has_probe(*queue);
         if let Some(seat) = record.crew {
-            // A crew knows nothing of its members' probes: one message each, so they starve nobody.
-            let probe = record.standings.probing().find(may_have);
-            return probe.or_else(|| self.crews[seat.crew].next_waiting(round));
+            return self.crews[seat.crew].next_waiting(round);
         }
         let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
-        after.iter().chain(before).map(|consuming| consuming.queue).find(may_have)
+        let mut queues = after.iter().chain(before).map(|consuming| consuming.queue);
+        queues.find(|queue| !self.queues.at(*queue).backlog.is_empty())
     }
 
     /// The queue could not use the worker's room (its head costs too much): perhaps another can.

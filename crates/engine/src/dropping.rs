@@ -139,7 +139,7 @@ impl Standings {
 impl Engine {
     /// Deliveries in a row that expire at a worker until it is dropped from the queue; 0: it never is.
     pub(crate) fn drop_after(&self, queue: u32) -> u16 {
-        let own = self.queues.at(queue).settings.and_then(|settings| settings.drop_after);
+        let own = self.queues.at(queue).settings().and_then(|settings| settings.drop_after);
         own.unwrap_or(self.settings.drop_after)
     }
 
@@ -198,15 +198,8 @@ impl Engine {
     }
 
     /// The worker settled a delivery in time, and still has it: nothing counts against it in that queue any more.
-    #[inline]
-    pub(crate) fn worked_in_time(&mut self, conn: ConnId, index: u32) {
-        if !self.peers.worker_mut(conn).standings.is_empty() {
-            self.clear_standing(conn, index);
-        }
-    }
-
     #[cold]
-    fn clear_standing(&mut self, conn: ConnId, index: u32) {
+    pub(crate) fn clear_standing(&mut self, conn: ConnId, index: u32) {
         let queue = self.messages[index].queue;
         let record = self.peers.worker_mut(conn);
         match record.standings.place(queue) {
@@ -221,6 +214,20 @@ impl Engine {
             // What it had before it was dropped proves nothing.
             Some(Place::Probing { .. } | Place::Dropped { .. }) | None => {}
         }
+    }
+
+    /// The worker's queue that is next in its round and in which something waits, but none whose probe it has.
+    #[cold]
+    pub(crate) fn next_waiting_but_probes(&self, record: &Worker) -> Option<u32> {
+        let round = record.round.at();
+        let may_have = |queue: &u32| !self.queues.at(*queue).backlog.is_empty() && !record.standings.has_probe(*queue);
+        if let Some(seat) = record.crew {
+            // A crew knows nothing of its members' probes: one message each, so they starve nobody.
+            let probe = record.standings.probing().find(may_have);
+            return probe.or_else(|| self.crews[seat.crew].next_waiting(round));
+        }
+        let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
+        after.iter().chain(before).map(|consuming| consuming.queue).find(may_have)
     }
 
     /// How a worker that consumes the queue, or did, stands there.

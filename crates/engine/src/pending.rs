@@ -67,8 +67,11 @@ impl Engine {
         out: &mut impl Sink,
     ) {
         let Some(index) = self.claim(conn, delivery, true) else { return };
-        self.peers.worker_mut(conn).failed += 1;
-        self.worked_in_time(conn, index);
+        let record = self.peers.worker_mut(conn);
+        record.failed += 1;
+        if !record.standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
         self.count_settled(index, |counters| &mut counters.failed);
         self.attempt_over(index, Cause::Failed { payload, permanent }, out);
     }
@@ -119,8 +122,11 @@ impl Engine {
     }
 
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
-        self.peers.worker_mut(conn).settled += 1;
-        self.worked_in_time(conn, index);
+        let record = self.peers.worker_mut(conn);
+        record.settled += 1;
+        if !record.standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
         self.count_settled(index, counter);
         self.finish(index, End::Settled);
     }

@@ -22,7 +22,9 @@ pub(crate) struct Consumer {
 pub(crate) struct Queue {
     pub(crate) name: QueueName,
     /// Its own settings, if it has any.
-    pub(crate) settings: Option<QueueSettings>,
+    settings: Option<QueueSettings>,
+    /// Messages a worker takes from it in each round over its queues.
+    weight: u8,
     pub(crate) backlog: Backlog,
     pub(crate) dead: Chain,
     pub(crate) in_flight: u32,
@@ -48,6 +50,7 @@ impl Queue {
         Self {
             name,
             settings: None,
+            weight: limits::WEIGHT,
             backlog: Backlog::default(),
             dead: Chain::default(),
             in_flight: 0,
@@ -104,9 +107,17 @@ impl Queue {
         self.settings.and_then(|settings| settings.durable).unwrap_or(true)
     }
 
-    /// Messages a worker takes from it in each round over its queues.
-    pub(crate) fn weight(&self) -> u8 {
-        self.settings.and_then(|settings| settings.weight).unwrap_or(limits::WEIGHT)
+    pub(crate) const fn settings(&self) -> Option<QueueSettings> {
+        self.settings
+    }
+
+    pub(crate) fn set(&mut self, settings: Option<QueueSettings>) {
+        self.settings = settings;
+        self.weight = settings.and_then(|settings| settings.weight).unwrap_or(limits::WEIGHT);
+    }
+
+    pub(crate) const fn weight(&self) -> u8 {
+        self.weight
     }
 
     pub(crate) fn is_idle(&self) -> bool {

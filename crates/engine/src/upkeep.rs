@@ -63,7 +63,7 @@ impl Engine {
 
     /// What the queue will have once all is stored that is on its way.
     fn latest_settings(&self, queue: &QueueName) -> QueueSettings {
-        let held = || self.queues.number_of(queue).and_then(|number| self.queues.at(number).settings);
+        let held = || self.queues.number_of(queue).and_then(|number| self.queues.at(number).settings());
         self.durable.latest_settings(queue).unwrap_or_else(held).unwrap_or_default()
     }
 
@@ -104,7 +104,7 @@ impl Engine {
 
     fn put_settings(&mut self, queue: QueueName, settings: Option<QueueSettings>) -> u32 {
         let number = self.queues.number_of(&queue).unwrap_or_else(|| self.queues.create(queue));
-        self.queues.at_mut(number).settings = settings;
+        self.queues.at_mut(number).set(settings);
         number
     }
 }
