@@ -53,17 +53,20 @@ impl Standings {
         self.0.is_empty()
     }
 
+    /// Out of the way of those against whom nothing counts.
+    #[cold]
+    #[inline(never)]
     fn place(&self, queue: u32) -> Option<Place> {
-        if self.0.is_empty() { None } else { self.0.get(&queue).map(|standing| standing.place) }
+        self.0.get(&queue).map(|standing| standing.place)
     }
 
     pub(crate) fn is_probing(&self, queue: u32) -> bool {
-        matches!(self.place(queue), Some(Place::Probing { .. }))
+        !self.is_empty() && matches!(self.place(queue), Some(Place::Probing { .. }))
     }
 
     /// The worker has its probe, so it gets nothing more.
     pub(crate) fn has_probe(&self, queue: u32) -> bool {
-        matches!(self.place(queue), Some(Place::Probing { probe: Some(_), .. }))
+        !self.is_empty() && matches!(self.place(queue), Some(Place::Probing { probe: Some(_), .. }))
     }
 
     /// The queues in which it gets one delivery at a time.
@@ -72,6 +75,8 @@ impl Standings {
     }
 
     /// The worker was handed a message: if it is on probation there, this is its probe.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn handed(&mut self, queue: u32, index: u32) {
         if let Some(Standing { place: Place::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
             *probe = Some(index);
@@ -79,6 +84,8 @@ impl Standings {
     }
 
     /// The worker has that message no more: if it was its probe, there may be another.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn released(&mut self, queue: u32, index: u32) {
         if let Some(Standing { place: Place::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
             probe.take_if(|probe| *probe == index);
@@ -228,6 +235,23 @@ impl Engine {
         }
         let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
         after.iter().chain(before).map(|consuming| consuming.queue).find(may_have)
+    }
+
+    /// A worker with a crew is used: it goes to the bottom also where it stands by itself.
+    #[cold]
+    pub(crate) fn goes_to_bottom_on_probation(&mut self, worker: ConnId) {
+        for Consuming { queue, number } in self.peers.worker_mut(worker).on_probation() {
+            self.queues.at_mut(queue).rota.touch(number);
+        }
+    }
+
+    /// The room of a worker with a crew, shown where it stands by itself.
+    #[cold]
+    pub(crate) fn show_room_on_probation(&mut self, worker: ConnId, room: u32) {
+        let record = &*self.peers.worker_mut(worker);
+        for Consuming { queue, number } in record.on_probation() {
+            self.queues.at_mut(queue).rota.set_free(number, record.shown(room, queue));
+        }
     }
 
     /// How a worker that consumes the queue, or did, stands there.

@@ -75,8 +75,8 @@ impl Engine {
         record.turn = self.turns;
         if let Some(Seat { crew, number }) = record.crew {
             self.crews[crew].rota.touch(number);
-            for Consuming { queue, number } in record.on_probation() {
-                self.queues.at_mut(queue).rota.touch(number);
+            if !record.standings.is_empty() {
+                self.goes_to_bottom_on_probation(worker);
             }
             return;
         }
@@ -93,8 +93,8 @@ impl Engine {
         if let Some(Seat { crew, number }) = record.crew {
             let free = if record.reserved_for.is_none() { room } else { 0 };
             self.crews[crew].rota.set_free(number, free);
-            for Consuming { queue, number } in record.on_probation() {
-                self.queues.at_mut(queue).rota.set_free(number, record.shown(room, queue));
+            if !record.standings.is_empty() {
+                self.show_room_on_probation(worker, room);
             }
             return;
         }
