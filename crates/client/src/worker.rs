@@ -224,6 +224,21 @@ pub enum WorkerEvent {
         /// Which of them.
         reason: ClosingReason,
     },
+    /// Deliveries expired here, and the broker dropped the worker from their queue. It asks for it again after a pause:
+    /// 1 second, twice as long each time up to 30, until a delivery of that queue was settled in time.
+    Dropped {
+        /// The queue.
+        queue: String,
+        /// Why.
+        reason: Code,
+        /// The pause.
+        again: Duration,
+    },
+    /// The worker is back in a queue it was dropped from, with one delivery at a time until it settles one in time.
+    Returned {
+        /// The queue.
+        queue: String,
+    },
     /// A handler panicked; its delivery failed.
     Panicked {
         /// The queue of the delivery.

@@ -71,7 +71,7 @@ fn without_a_disk_no_queue_is_durable() {
 }
 
 #[test]
-fn a_setting_is_one_of_three() {
+fn durable_volatile_and_default_exclude_each_other() {
     let broker = Broker::start();
     for flags in [&[][..], &["--durable", "--volatile"], &["--volatile", "--default"], &["--durable", "--default"]] {
         let run = broker.run(&[&["queue", "set", "q", "--json"], flags].concat()).expect(2);

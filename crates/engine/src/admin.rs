@@ -188,28 +188,20 @@ impl Engine {
             consumers: queue.consumers_len() as u64,
             slots_free: free,
             durable: self.settings.store.is_some() && queue.is_durable(),
-            settings: queue.settings,
+            drop_after: self.drop_after(number),
+            weight: queue.weight(),
+            settings: queue.settings(),
             counters: queue.counters,
             head: Vec::new(),
         }
     }
 
     fn consumer_views(&self, number: u32) -> Vec<ConsumerView> {
-        let turns = (1..).zip(self.turns(number));
-        turns
-            .filter_map(|(turn, worker)| {
-                let worker = self.peers.worker(worker)?;
-                let held = worker.held.iter(&self.messages, Lane::Place);
-                Some(ConsumerView {
-                    worker: worker.id,
-                    name: worker.name.clone(),
-                    slots: worker.slots,
-                    used: worker.used(),
-                    turn,
-                    in_flight: held.filter(|index| self.messages[*index].queue == number).count() as u64,
-                })
-            })
-            .collect()
+        let turns = (1..).zip(self.turns(number)).filter_map(|(turn, worker)| {
+            let worker = self.peers.worker(worker)?;
+            Some(self.consumer_view(worker, number, Some(turn)))
+        });
+        turns.chain(self.dropped_views(number)).collect()
     }
 
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
@@ -252,6 +244,8 @@ impl Engine {
             deliveries: worker.deliveries,
             settled: worker.settled,
             failed: worker.failed,
+            dropped: worker.dropped,
+            standings: self.standing_views(worker),
             holds: Vec::new(),
         })
     }

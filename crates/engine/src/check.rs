@@ -194,12 +194,13 @@ impl Engine {
             let place = self.queues.at(queue);
             assert_eq!(place.consumer(number).worker, conn, "a consumer's number is its own");
             let kept = worker.reserved_for.is_some_and(|reserved| reserved != queue);
-            let open = ready && !worker.draining && !worker.leaving && !kept;
+            let probes = worker.standings.has_probe(queue);
+            let open = ready && !worker.draining && !worker.leaving && !kept && !probes;
             let room = match worker.slots {
                 Slots::Unlimited => u32::MAX,
                 Slots::Limited(count) => count.saturating_sub(worker.used()),
             };
-            if worker.crew.is_none() {
+            if worker.crew.is_none() || worker.standings.is_probing(queue) {
                 assert_eq!(place.rota.free(number), if open { room } else { 0 }, "the rota shows a worker's true room");
             }
             assert_eq!(self.room_in(conn, queue), if open { room } else { 0 }, "a worker's room is told truly");
@@ -207,11 +208,13 @@ impl Engine {
         if let Some(seat) = worker.crew {
             let crew = &self.crews[seat.crew];
             assert_eq!(crew.member(seat.number), conn, "a seat is its worker's own");
-            assert!(crew.queues.iter().eq(seen.keys()), "a crew consumes what its members do");
+            let settled = seen.keys().filter(|queue| !worker.standings.is_probing(**queue));
+            assert!(crew.queues.iter().eq(settled), "a crew consumes what its members do, probes apart");
             let open = ready && !worker.draining && !worker.leaving && worker.reserved_for.is_none();
             let room = if open { worker.room() } else { 0 };
             assert_eq!(crew.rota.free(seat.number), room, "a crew's rota shows a worker's true room");
         }
+        worker.standings.check(|queue| worker.position_of(queue).is_ok(), |probe| held.contains(&probe));
         assert!(worker.consumes.is_sorted_by_key(|consuming| consuming.queue), "queues are in order");
     }
 }

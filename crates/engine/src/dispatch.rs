@@ -140,8 +140,7 @@ impl Engine {
         false
     }
 
-    /// A worker has room again: its queues are served round robin, one message each, until it is full or
-    /// nothing waits.
+    /// A worker has room again: its queues are served round robin (see `round`), until it is full or nothing waits.
     fn feed(&mut self, worker: ConnId, out: &mut impl Sink) {
         loop {
             let Some(record) = self.peers.worker(worker) else { return };
@@ -153,18 +152,19 @@ impl Engine {
             if !self.dispatch_one(queue, out) && !self.serve_others(worker, queue, out) {
                 return;
             }
-            if let Some(record) = self.peers.get_mut(worker).and_then(|peer| peer.worker.as_deref_mut()) {
-                record.round = queue + 1;
-            }
         }
     }
 
     /// The worker's queue that is next in its round and in which something waits.
     fn next_waiting(&self, record: &Worker) -> Option<u32> {
-        if let Some(seat) = record.crew {
-            return self.crews[seat.crew].next_waiting(record.round);
+        if !record.standings.is_empty() {
+            return self.next_waiting_but_probes(record);
         }
-        let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < record.round));
+        let round = record.round.at();
+        if let Some(seat) = record.crew {
+            return self.crews[seat.crew].next_waiting(round);
+        }
+        let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
         let mut queues = after.iter().chain(before).map(|consuming| consuming.queue);
         queues.find(|queue| !self.queues.at(*queue).backlog.is_empty())
     }
@@ -188,6 +188,7 @@ impl Engine {
         let (queue_number, cost) = (message.queue, message.cost);
         let queue = self.queues.at_mut(queue_number);
         let consumer = *queue.consumer(number);
+        let weight = queue.weight();
         let worker = consumer.worker;
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
         message.state = State::Held { worker, age_ms, streamed: false };
@@ -198,6 +199,10 @@ impl Engine {
         record.take(cost);
         record.deliveries += 1;
         record.last_used = Some(self.now);
+        record.round.take(queue_number, weight);
+        if !record.standings.is_empty() {
+            record.standings.handed(queue_number, index);
+        }
         record.held.push_back(&mut self.messages, Lane::Place, index);
         self.stats.in_flight += 1;
         self.count(queue_number, |counters| &mut counters.deliveries);
@@ -259,7 +264,8 @@ impl Engine {
             self.peers.get(*worker).is_some_and(|peer| {
                 let record = peer.worker.as_deref().expect("consumers are workers");
                 let able = peer.ready && record.takes_work();
-                able && record.slots.as_count() >= cost && record.reserved_for.is_none()
+                let large = record.slots.as_count() >= cost && !record.standings.has_probe(number);
+                able && large && record.reserved_for.is_none()
             })
         });
         if let Some(worker) = candidate {

@@ -60,6 +60,14 @@ enum Then {
 }
 
 impl Durable {
+    /// The settings that a queue will have, if others than it has are on their way to the disk.
+    pub(crate) fn latest_settings(&self, queue: &QueueName) -> Option<Option<QueueSettings>> {
+        self.waiting.iter().rev().find_map(|(_, then)| match then {
+            Then::Set { change, .. } if change.0 == *queue => Some(change.1),
+            _ => None,
+        })
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.owed.is_empty()
     }

@@ -103,6 +103,12 @@ pub enum Effect {
         delivery: Delivery,
         reason: Code,
     },
+    /// The worker was dropped from that queue.
+    CancelQueue {
+        conn: ConnId,
+        handle: u32,
+        reason: Code,
+    },
     Closing {
         conn: ConnId,
         closing: Closing,
@@ -150,6 +156,7 @@ impl Effect {
             | Self::Ok { conn, .. }
             | Self::Error { conn, .. }
             | Self::CancelDelivery { conn, .. }
+            | Self::CancelQueue { conn, .. }
             | Self::Closing { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
             Self::Persist { .. } | Self::Load { .. } | Self::Missing { .. } | Self::Drained { .. } => None,

@@ -25,13 +25,17 @@ impl Engine {
             State::Waiting => self.expire_waiting(index, out),
             State::Held { worker, .. } => {
                 if message.wants == Wants::Reply && message.past_deadline(self.now) {
-                    let queue = message.queue;
+                    let (queue, fair) = (message.queue, message.had_fair_time());
                     self.queues.at_mut(queue).note_overrun(message, self.now);
                     self.count(queue, |counters| &mut counters.expired);
                     self.stop(index, worker, Code::TimedOut, out);
+                    if fair {
+                        self.expired_at(worker, index, Code::TimedOut, out);
+                    }
                 } else if self.settings.lease_ms.is_some() {
                     let delivery = self.delivery_of(index);
                     out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: Code::LeaseExpired });
+                    self.expired_at(worker, index, Code::LeaseExpired, out);
                     self.attempt_over(index, Cause::LeaseExpired, out);
                 }
             }

@@ -159,6 +159,12 @@ impl Message {
         matches!(self.state, State::Held { streamed: true, .. })
     }
 
+    /// Its worker had at least as much of the time to its deadline as its queue had.
+    pub(crate) fn had_fair_time(&self) -> bool {
+        let State::Held { age_ms, .. } = self.state else { return false };
+        self.deadline.is_some_and(|deadline| 2 * u64::from(age_ms) <= deadline.millis_since(self.born))
+    }
+
     pub(crate) fn past_deadline(&self, now: Mono) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }

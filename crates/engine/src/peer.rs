@@ -4,7 +4,9 @@ use turno_proto::model::{ConnId, Mono, Slots};
 
 use crate::chain::{Chain, NIL};
 use crate::crew::Seat;
+use crate::dropping::Standings;
 use crate::owned::Owned;
+use crate::round::Round;
 
 /// One connection.
 #[derive(Debug)]
@@ -74,8 +76,10 @@ pub(crate) struct Worker {
     pub(crate) consumes: Vec<Consuming>,
     /// The place in its crew, if it consumes many queues.
     pub(crate) crew: Option<Seat>,
-    /// The queue, or where it would be, with which the next round over its queues begins.
-    pub(crate) round: u32,
+    /// Where it is in the round over its queues.
+    pub(crate) round: Round,
+    /// What counts against it.
+    pub(crate) standings: Standings,
     /// When it was used last, as a rising number.
     pub(crate) turn: u64,
     pub(crate) held: Chain,
@@ -86,6 +90,8 @@ pub(crate) struct Worker {
     pub(crate) deliveries: u64,
     pub(crate) settled: u64,
     pub(crate) failed: u64,
+    /// How often it was dropped from a queue.
+    pub(crate) dropped: u64,
 }
 
 impl Worker {
@@ -100,7 +106,8 @@ impl Worker {
             leaving: false,
             consumes: Vec::new(),
             crew: None,
-            round: 0,
+            round: Round::default(),
+            standings: Standings::default(),
             turn: 0,
             held: Chain::default(),
             reserved_for: None,
@@ -109,6 +116,7 @@ impl Worker {
             deliveries: 0,
             settled: 0,
             failed: 0,
+            dropped: 0,
         }
     }
 
@@ -136,6 +144,17 @@ impl Worker {
             Slots::Unlimited => u32::MAX,
             Slots::Limited(_) => self.limit - self.used,
         }
+    }
+
+    /// What it shows of its room to one of its queues.
+    pub(crate) fn shown(&self, room: u32, queue: u32) -> u32 {
+        let kept_for_other = self.reserved_for.is_some_and(|reserved| reserved != queue);
+        if kept_for_other || self.standings.has_probe(queue) { 0 } else { room }
+    }
+
+    /// The queues it consumes on probation.
+    pub(crate) fn on_probation(&self) -> impl Iterator<Item = Consuming> {
+        self.standings.probing().filter_map(|queue| Some(self.consumes[self.position_of(queue).ok()?]))
     }
 
     /// Another number of slots. With more in use than that it gets nothing until it is below.

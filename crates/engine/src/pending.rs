@@ -74,7 +74,11 @@ impl Engine {
         if let State::Asked { .. } = self.messages[index].state {
             return self.part_says(conn, index, false, true, payload, out);
         }
-        self.peers.worker_mut(conn).failed += 1;
+        let record = self.peers.worker_mut(conn);
+        record.failed += 1;
+        if !record.standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
         self.count_settled(index, |counters| &mut counters.failed);
         self.attempt_over(index, Cause::Failed { payload, permanent }, out);
     }
@@ -129,7 +133,11 @@ impl Engine {
     }
 
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
-        self.peers.worker_mut(conn).settled += 1;
+        let record = self.peers.worker_mut(conn);
+        record.settled += 1;
+        if !record.standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
         self.count_settled(index, counter);
         self.finish(index, End::Settled);
     }
@@ -154,6 +162,9 @@ impl Engine {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
+        if !record.standings.is_empty() {
+            record.standings.released(queue, index);
+        }
         self.offer(worker);
         self.forget_worker_if_gone(worker);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::view::{Counters, QueueSettings};
-use turno_proto::model::{ConnId, QueueName};
+use turno_proto::model::{ConnId, QueueName, limits};
 
 use crate::backlog::Backlog;
 use crate::chain::Chain;
@@ -22,7 +22,9 @@ pub(crate) struct Consumer {
 pub(crate) struct Queue {
     pub(crate) name: QueueName,
     /// Its own settings, if it has any.
-    pub(crate) settings: Option<QueueSettings>,
+    settings: Option<QueueSettings>,
+    /// Messages a worker takes from it in each round over its queues.
+    weight: u8,
     pub(crate) backlog: Backlog,
     pub(crate) dead: Chain,
     pub(crate) in_flight: u32,
@@ -48,6 +50,7 @@ impl Queue {
         Self {
             name,
             settings: None,
+            weight: limits::WEIGHT,
             backlog: Backlog::default(),
             dead: Chain::default(),
             in_flight: 0,
@@ -101,7 +104,20 @@ impl Queue {
 
     /// Whether sends to it are stored, if the broker has a store.
     pub(crate) fn is_durable(&self) -> bool {
-        self.settings.is_none_or(|settings| settings.durable)
+        self.settings.and_then(|settings| settings.durable).unwrap_or(true)
+    }
+
+    pub(crate) const fn settings(&self) -> Option<QueueSettings> {
+        self.settings
+    }
+
+    pub(crate) fn set(&mut self, settings: Option<QueueSettings>) {
+        self.settings = settings;
+        self.weight = settings.and_then(|settings| settings.weight).unwrap_or(limits::WEIGHT);
+    }
+
+    pub(crate) const fn weight(&self) -> u8 {
+        self.weight
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -32,6 +32,9 @@ pub struct Settings {
     pub limits: Limits,
     /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
     pub lease_ms: Option<u64>,
+    /// Deliveries in a row that expire at a worker until it is dropped from their queue, where the queue has no number
+    /// of its own; 0: never.
+    pub drop_after: u16,
     /// Whose turn it is.
     pub policy: Policy,
     /// What sends are stored in; `None`: memory alone.
@@ -74,6 +77,7 @@ impl Default for Settings {
             run: 1,
             limits: Limits::default(),
             lease_ms: None,
+            drop_after: limits::DROP_AFTER,
             policy: Policy::default(),
             store: None,
             hot_bytes: limits::HOT_BYTES,

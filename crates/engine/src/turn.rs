@@ -56,7 +56,8 @@ impl Engine {
         let Some(peer) = self.peers.get(worker) else { return 0 };
         let Some(record) = &peer.worker else { return 0 };
         let kept_for_other = record.reserved_for.is_some_and(|reserved| reserved != queue);
-        if peer.ready && record.takes_work() && !kept_for_other { record.room() } else { 0 }
+        let closed = kept_for_other || record.standings.has_probe(queue);
+        if peer.ready && record.takes_work() && !closed { record.room() } else { 0 }
     }
 
     /// The worker was used: it goes to the bottom of its rotas, with the room it has left.
@@ -74,6 +75,9 @@ impl Engine {
         record.turn = self.turns;
         if let Some(Seat { crew, number }) = record.crew {
             self.crews[crew].rota.touch(number);
+            if !record.standings.is_empty() {
+                self.goes_to_bottom_on_probation(worker);
+            }
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
@@ -89,11 +93,13 @@ impl Engine {
         if let Some(Seat { crew, number }) = record.crew {
             let free = if record.reserved_for.is_none() { room } else { 0 };
             self.crews[crew].rota.set_free(number, free);
+            if !record.standings.is_empty() {
+                self.show_room_on_probation(worker, room);
+            }
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
-            let kept_for_other = record.reserved_for.is_some_and(|reserved| reserved != queue);
-            self.queues.at_mut(queue).rota.set_free(number, if kept_for_other { 0 } else { room });
+            self.queues.at_mut(queue).rota.set_free(number, record.shown(room, queue));
         }
     }
 
@@ -112,6 +118,7 @@ impl Engine {
     pub(crate) fn join_turns(&mut self, worker: ConnId, Consuming { queue, number }: Consuming) {
         let record = self.peers.worker(worker).expect("a worker that consumes");
         match record.crew {
+            _ if record.standings.is_probing(queue) => self.queues.at_mut(queue).rota.insert(number, 0),
             Some(seat) => {
                 let crew = self.alone(worker, seat);
                 self.enlist(crew, queue);
@@ -120,7 +127,8 @@ impl Engine {
                 self.queues.at_mut(queue).rota.insert(number, 0)
             }
             None => {
-                let all: Vec<Consuming> = record.consumes.clone();
+                let in_crew = |at: &Consuming| !record.standings.is_probing(at.queue);
+                let all: Vec<Consuming> = record.consumes.iter().copied().filter(in_crew).collect();
                 let crew = self.crews.create();
                 let number = self.crews[crew].insert(worker, 0);
                 self.peers.worker_mut(worker).crew = Some(Seat { crew, number });
@@ -136,7 +144,8 @@ impl Engine {
 
     /// The worker, still among the queue's consumers, takes no more turns there.
     pub(crate) fn leave_turns(&mut self, worker: ConnId, Consuming { queue, number }: Consuming) {
-        match self.peers.worker(worker).and_then(|record| record.crew) {
+        let record = self.peers.worker(worker).filter(|record| !record.standings.is_probing(queue));
+        match record.and_then(|record| record.crew) {
             Some(seat) => {
                 let crew = self.alone(worker, seat);
                 self.crews[crew].drop(queue);

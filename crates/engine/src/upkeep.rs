@@ -1,7 +1,7 @@
 //! What an admin does to a queue as a whole: emptying it, and giving it settings of its own.
 
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::limits::PORTION_MAX;
+use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, WEIGHT_MAX};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, QueueName};
 
@@ -39,8 +39,8 @@ impl Engine {
         AdminAnswer::Portion { done: done as u64, left: u64::from(left) }
     }
 
-    /// Gives a queue its own settings, or takes them back; `None`: the usual ones. They hold, and the admin is
-    /// answered, once they are on disk.
+    /// Changes those of a queue's own settings that are given, or takes all back; `None`: the usual ones. They hold, and
+    /// the admin is answered, once they are on disk.
     pub(crate) fn set_queue(
         &mut self,
         conn: ConnId,
@@ -51,9 +51,20 @@ impl Engine {
     ) {
         match self.may_set(queue, settings) {
             Err(code) => out.effect(Effect::Error { conn, seq, code }),
-            Ok(queue) if self.settings.store.is_some() => self.store_settings(conn, seq, queue, settings),
-            Ok(queue) => self.settings_hold(conn, seq, queue, settings, out),
+            Ok(queue) => {
+                let settings = settings.map(|change| self.latest_settings(&queue).changed_by(change));
+                match self.settings.store {
+                    Some(_) => self.store_settings(conn, seq, queue, settings),
+                    None => self.settings_hold(conn, seq, queue, settings, out),
+                }
+            }
         }
+    }
+
+    /// What the queue will have once all is stored that is on its way.
+    fn latest_settings(&self, queue: &QueueName) -> QueueSettings {
+        let held = || self.queues.number_of(queue).and_then(|number| self.queues.at(number).settings());
+        self.durable.latest_settings(queue).unwrap_or_else(held).unwrap_or_default()
     }
 
     fn may_set(&self, queue: &str, settings: Option<QueueSettings>) -> Result<QueueName, Code> {
@@ -62,7 +73,11 @@ impl Engine {
         match settings {
             None if !known => Err(Code::NotFound),
             Some(_) if !known && self.queues.len() >= self.settings.limits.queues_max => Err(Code::TooManyQueues),
-            Some(QueueSettings { durable: true }) if self.settings.store.is_none() => Err(Code::NoStore),
+            Some(QueueSettings { durable: Some(true), .. }) if self.settings.store.is_none() => Err(Code::NoStore),
+            Some(QueueSettings { drop_after: Some(count), .. }) if count > DROP_AFTER_MAX => Err(Code::BadCall),
+            Some(QueueSettings { weight: Some(weight), .. }) if !(1..=WEIGHT_MAX).contains(&weight) => {
+                Err(Code::BadCall)
+            }
             _ => Ok(name),
         }
     }
@@ -89,7 +104,7 @@ impl Engine {
 
     fn put_settings(&mut self, queue: QueueName, settings: Option<QueueSettings>) -> u32 {
         let number = self.queues.number_of(&queue).unwrap_or_else(|| self.queues.create(queue));
-        self.queues.at_mut(number).settings = settings;
+        self.queues.at_mut(number).set(settings);
         number
     }
 }

@@ -71,6 +71,7 @@ impl Engine {
         let number = self.queues.at_mut(queue).join(conn, handle);
         let consuming = Consuming { queue, number };
         self.peers.worker_mut(conn).consumes.insert(at, consuming);
+        self.comes_back(conn, queue);
         self.join_turns(conn, consuming);
         self.offer(conn);
         Ok(())
@@ -83,6 +84,7 @@ impl Engine {
         let at = worker.position_of(queue).map_err(|_| Code::NotFound)?;
         let consuming = worker.consumes.remove(at);
         self.leave_turns(conn, consuming);
+        self.peers.worker_mut(conn).standings.left(queue);
         self.leave(conn, consuming);
         Ok(())
     }
@@ -154,14 +156,15 @@ impl Engine {
         let has_crew = worker.crew.is_some();
         self.leave_crew(conn);
         for consuming in all {
-            if !has_crew {
+            if !has_crew || self.peers.worker_mut(conn).standings.is_probing(consuming.queue) {
                 self.leave_turns(conn, consuming);
             }
             self.leave(conn, consuming);
         }
+        self.peers.worker_mut(conn).standings.clear();
     }
 
-    fn leave(&mut self, conn: ConnId, Consuming { queue, number }: Consuming) {
+    pub(crate) fn leave(&mut self, conn: ConnId, Consuming { queue, number }: Consuming) {
         if self.queues.at(queue).reserved == Some(conn) {
             self.unreserve(conn);
             self.offer(conn);

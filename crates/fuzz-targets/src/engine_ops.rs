@@ -118,6 +118,7 @@ impl Play {
             Effect::Ok { conn, .. }
             | Effect::Error { conn, .. }
             | Effect::CancelDelivery { conn, .. }
+            | Effect::CancelQueue { conn, .. }
             | Effect::Closing { conn, .. }
             | Effect::Answer { conn, .. } => (conn, None),
             Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
@@ -273,7 +274,14 @@ impl Play {
             2 => AdminCall::DeadShow { queue, id, from: few.into() },
             3 => AdminCall::DeadRetry { queue, ids, oldest },
             4 => AdminCall::DeadPurge { queue, ids, oldest },
-            _ => AdminCall::QueueSet { queue, settings: named.then_some(QueueSettings { durable: few & 2 != 0 }) },
+            _ => {
+                let settings = QueueSettings {
+                    durable: Some(few & 2 != 0),
+                    drop_after: (few & 4 != 0).then_some(u16::from(few >> 6)),
+                    weight: (few & 8 != 0).then_some(few >> 4),
+                };
+                AdminCall::QueueSet { queue, settings: named.then_some(settings) }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
+use super::absence::Absences;
 use super::calls::What;
 use super::event::{Event, Handed, Held, Registration, Settlement, Ticket};
 use super::link::Pending;
@@ -79,6 +80,7 @@ impl Core {
     /// Takes no new work any more, here or on a later connection; what is held may be settled (S0.15).
     pub fn deregister(&mut self) {
         self.duty.wanted = None;
+        self.link.absences = Absences::default();
         if self.open() && self.duty.phase != Phase::Idle {
             let seq = self.link.expect(Pending::Nobody);
             self.link.write(&Frame::Deregister { seq });
@@ -92,6 +94,7 @@ impl Core {
             return false;
         }
         let delivery = held.delivery;
+        self.link.absences.settled(delivery);
         let too_large = |payload: &Payload| payload.len() + HEADER_LEN > self.message_bytes_max();
         let settlement = match settlement {
             Settlement::Reply(payload) if too_large(&payload) => {
@@ -140,6 +143,7 @@ impl Core {
         self.link.write(&Frame::Register { seq, register: Register::new(wanted.slots, wanted.name) });
         let handles: Vec<u32> = wanted.queues.iter().map(|queue| self.link.open(queue)).collect();
         self.link.handles.keep();
+        self.link.absences = Absences::default();
         for handle in &handles {
             let seq = self.link.expect(Pending::Register);
             self.link.write(&Frame::Consume { seq, handle: *handle });
@@ -189,6 +193,7 @@ impl Core {
         if !over && !self.link.held.insert(deliver.delivery) {
             return self.lose(now, "it made one delivery twice".to_owned());
         }
+        self.link.absences.handed(deliver.handle, deliver.delivery);
         self.events.push_back(Event::Deliver(Box::new(Handed {
             held: Held { epoch: self.link.epoch, delivery: deliver.delivery },
             queue,

@@ -204,6 +204,21 @@ pub enum Event {
         within_ms: u64,
     },
 
+    /// The broker dropped the worker from a queue; it asks for it again after a pause.
+    Dropped {
+        /// Which.
+        queue: QueueName,
+        /// Why.
+        reason: Code,
+        /// The pause.
+        again_ms: u64,
+    },
+    /// The worker consumes a queue again that it was dropped from.
+    Returned {
+        /// Which.
+        queue: QueueName,
+    },
+
     /// The reply to a request, or a piece of it.
     Reply {
         /// The request.

@@ -161,6 +161,7 @@ impl Core {
                 let delivery = Delivery { index: word, stamp: seq };
                 if self.link.held.contains(&delivery) {
                     let held = Held { epoch: self.link.epoch, delivery };
+                    self.link.absences.cancelled(delivery);
                     let reason = reason.unwrap_or(Code::Cancelled);
                     if reason == Code::LeaseExpired {
                         // The broker has taken it back: there is nothing left to settle.
@@ -168,6 +169,9 @@ impl Core {
                     }
                     self.events.push_back(Event::CancelDelivery { held, reason });
                 }
+            }
+            Frame::CancelQueue { handle, reason, .. } => {
+                self.handle_dropped(now, handle, reason.unwrap_or(Code::Dropped));
             }
             Frame::Closing { closing } => self.handle_closing(now, closing),
             // PONG was noted when its bytes came; a second CONFIG changes nothing.
@@ -215,6 +219,10 @@ impl Core {
                     self.events.push_back(Event::Resized { ticket });
                 }
             }
+            Some(&Pending::Again(handle)) => {
+                self.link.pending.remove(&seq);
+                self.came_back(handle);
+            }
             _ => {
                 self.link.pending.remove(&seq);
             }
@@ -240,6 +248,7 @@ impl Core {
                 let detail = String::from_utf8_lossy(&payload.bytes).into_owned();
                 self.not_registered(now, code, detail);
             }
+            Some(Pending::Again(handle)) => self.not_back(now, handle, code),
             Some(Pending::Nobody) | None => {}
         }
     }

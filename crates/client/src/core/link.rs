@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use turno_proto::model::{Delivery, Mono, QueueName};
 use turno_proto::native::{Closing, Frame, encode};
 
+use super::absence::Absences;
 use super::event::Ticket;
 use super::handles::Handles;
 
@@ -15,6 +16,8 @@ pub(super) enum Pending {
     Open(QueueName),
     /// REGISTER, or a CONSUME after it.
     Register,
+    /// CONSUME of a queue that the worker was dropped from.
+    Again(u32),
     /// Nobody waits for the answer; it only frees the number.
     Nobody,
 }
@@ -29,6 +32,7 @@ pub(super) struct Link {
     pub(super) pending: HashMap<u32, Pending>,
     pub(super) handles: Handles,
     pub(super) held: BTreeSet<Delivery>,
+    pub(super) absences: Absences,
     seq: u32,
     /// Something was written.
     pub(super) sent: Mono,
@@ -51,6 +55,7 @@ impl Link {
             pending: HashMap::new(),
             handles: Handles::default(),
             held: BTreeSet::new(),
+            absences: Absences::default(),
             seq: 0,
             sent: now,
             pinged: now,

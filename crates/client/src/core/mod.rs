@@ -14,6 +14,7 @@
 //!   dropped.
 //! - No byte from a broker makes it panic or keep more than has really arrived.
 
+mod absence;
 mod brokers;
 mod calls;
 mod duty;
@@ -166,7 +167,8 @@ impl Core {
             State::Leave { by: Some(by) } => Some(self.ping_due().min(self.silent_at()).min(by)),
             State::Closed => None,
         };
-        [of_state, self.duty.deadline(), self.calls.next_alarm()].into_iter().flatten().min()
+        let absent = if self.state == State::Open { self.link.absences.next() } else { None };
+        [of_state, self.duty.deadline(), absent, self.calls.next_alarm()].into_iter().flatten().min()
     }
 
     /// Appends the bytes to write now. Calls whose bytes are taken count as written.
@@ -260,6 +262,7 @@ impl Core {
         if self.duty.deadline().is_some_and(|by| by <= now) {
             return self.not_registered(now, Code::TimedOut, "REGISTER was not answered in time".to_owned());
         }
+        self.ask_again(now);
         if self.ping_due() <= now {
             self.link.ping(now);
         }

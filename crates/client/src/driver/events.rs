@@ -1,6 +1,7 @@
 //! What becomes of the core's events: answers to callers, tasks for the crew, another connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use turno_proto::model::Payload;
 use turno_proto::native::Config;
@@ -90,6 +91,11 @@ impl Driver {
                     self.never_began(Error::Refused { code, detail });
                 }
             }
+            Event::Dropped { queue, reason, again_ms } => {
+                let again = Duration::from_millis(again_ms);
+                crew.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
+            }
+            Event::Returned { queue } => crew.tell(WorkerEvent::Returned { queue: queue.to_string() }),
             Event::Lost { address, reason } => crew.tell(WorkerEvent::Lost { address, reason }),
             Event::Unreachable { address, reason } => crew.tell(WorkerEvent::Unreachable { address, reason }),
             _ => {}

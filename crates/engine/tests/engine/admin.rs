@@ -64,6 +64,8 @@ fn the_broker_as_it_is_shown() {
         consumers: 1,
         slots_free: 0,
         durable: false,
+        drop_after: 2,
+        weight: 1,
         settings: None,
         counters,
         head: Vec::new(),
@@ -93,6 +95,8 @@ fn a_worker_as_it_is_shown() {
         deliveries: 1,
         settled: 0,
         failed: 0,
+        dropped: 0,
+        standings: Vec::new(),
         holds: vec![held],
     };
     assert_eq!(desk.worker_view("w0"), view);

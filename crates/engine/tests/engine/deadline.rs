@@ -208,7 +208,7 @@ fn a_worker_lost_too_late_is_a_time_out() {
 fn an_expired_head_leaves_its_turn_to_the_next() {
     let mut desk = Desk::new();
     let (worker, client) = (desk.worker(1, &["q", "other"]), desk.client());
-    assert_eq!(desk.send(client, ask(1, "q", "busy")).1, [sent(worker, "busy")]);
+    assert_eq!(desk.send(client, ask(1, "other", "busy")).1, [sent(worker, "busy").of("other")]);
     assert_eq!(desk.request(client, ask(2, "q", "late").within(500)), []);
     assert_eq!(desk.send(client, ask(3, "q", "next")).1, []);
     assert_eq!(desk.send(client, ask(4, "other", "other")).1, []);

@@ -1,5 +1,6 @@
 //! A request that would be late anyway is not handed out.
 
+use turno_engine::Settings;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId};
@@ -18,7 +19,7 @@ struct Shop {
 
 impl Shop {
     fn new() -> Self {
-        let mut desk = Desk::new();
+        let mut desk = Desk::with(Settings { drop_after: 0, ..Settings::default() });
         let (worker, client) = (desk.worker(1, &["q"]), desk.client());
         Self { desk, worker, client, seq: 1_000 }
     }

@@ -57,7 +57,7 @@ fn extending_renews_the_lease() {
 /// own deadline, however far it was extended.
 #[test]
 fn a_lease_never_outlives_the_deadline() {
-    let mut desk = desk_with_lease(1_000);
+    let mut desk = Desk::with(Settings { lease_ms: Some(1_000), drop_after: 0, ..Settings::default() });
     let (worker, client) = (desk.worker(1, &["q"]), desk.client());
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     let told = [desk.stopped(worker, "a", Code::LeaseExpired), undelivered(client, 1, Code::LeaseExpired)];

@@ -20,7 +20,7 @@ fn a_registered_worker_stands_at_the_end_of_the_rota() {
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(first, "a")]);
     assert_eq!(desk.rota("q"), rota(&[(second, 0), (first, 1)]));
     let views: Vec<_> = desk.consumers("q").into_iter().map(|c| (c.slots, c.used, c.turn, c.in_flight)).collect();
-    assert_eq!(views, [(Slots::Limited(3), 0, 1, 0), (Slots::Limited(10), 1, 2, 1)]);
+    assert_eq!(views, [(Slots::Limited(3), 0, Some(1), 0), (Slots::Limited(10), 1, Some(2), 1)]);
     let third = desk.worker(1, &["q"]);
     assert_eq!(desk.rota("q"), rota(&[(second, 0), (first, 1), (third, 0)]));
 }

@@ -8,8 +8,9 @@ use turno_proto::model::{Code, ConnId, Durability, Limits, Payload, limits};
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, delivered, sent, turn, undelivered};
 
-const VOLATILE: Option<QueueSettings> = Some(QueueSettings { durable: false });
-const DURABLE: Option<QueueSettings> = Some(QueueSettings { durable: true });
+const IN_MEMORY: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
+const VOLATILE: Option<QueueSettings> = Some(IN_MEMORY);
+const DURABLE: Option<QueueSettings> = Some(QueueSettings { durable: Some(true), ..IN_MEMORY });
 
 fn purge(limit: u32) -> AdminCall {
     AdminCall::QueuePurge { queue: "q".to_owned(), limit }
@@ -138,7 +139,7 @@ fn a_queue_is_durable_or_volatile() {
 
     let queue = || "q".parse().expect("a good name");
     let (answer, seen) = desk.admin(set("q", VOLATILE));
-    assert_eq!(seen, [persist(2, Persist::SetQueue { queue: queue(), settings: QueueSettings { durable: false } })]);
+    assert_eq!(seen, [persist(2, Persist::SetQueue { queue: queue(), settings: IN_MEMORY })]);
     let shown = view(answer);
     assert_eq!((shown.durable, shown.settings, shown.ready), (false, VOLATILE, 1));
     assert_eq!(send(&mut desk, client, "b"), (Some(Durability::Memory), false));
@@ -188,7 +189,7 @@ fn a_queue_with_settings_is_not_forgotten() {
 #[test]
 fn settings_come_back_at_the_start() {
     let mut desk = desk_with_store();
-    desk.engine.recover_queue("q".parse().expect("a good name"), QueueSettings { durable: false });
+    desk.engine.recover_queue("q".parse().expect("a good name"), IN_MEMORY);
     desk.engine.sanity_check();
     assert_eq!((desk.queue("q").settings, desk.queue("q").durable), (VOLATILE, false));
     let (worker, client) = (desk.worker(1, &["q"]), desk.client());
@@ -206,4 +207,49 @@ fn without_a_disk_no_queue_is_durable() {
     assert_eq!(desk.look(set("r", VOLATILE)), Err(Code::TooManyQueues));
     assert_eq!(desk.look(set("a b", VOLATILE)), Err(Code::BadName));
     assert_eq!(view(desk.look(set("q", None))).settings, None);
+}
+
+/// A call changes what it names and leaves the rest, also while another is on its way to the disk.
+#[test]
+fn settings_are_changed_one_by_one() {
+    let mut desk = desk_with_store();
+    let admin = desk.client();
+    let patient = QueueSettings { drop_after: Some(5), ..QueueSettings::default() };
+    let heavy = QueueSettings { weight: Some(7), ..QueueSettings::default() };
+    let calls = [(1, VOLATILE, IN_MEMORY), (2, Some(patient), QueueSettings { drop_after: Some(5), ..IN_MEMORY })];
+    for (group, change, settings) in calls {
+        let queue = "q".parse().expect("a good name");
+        let stored = persist(group, Persist::SetQueue { queue, settings });
+        assert_eq!(desk.say(Input::Admin { conn: admin, seq: 1, call: set("q", change) }), [stored]);
+    }
+    desk.say(Input::Persisted { group: 1 });
+    desk.say(Input::Persisted { group: 2 });
+    let all = QueueSettings { durable: Some(false), drop_after: Some(5), weight: Some(7) };
+    let shown = view(desk.admin(set("q", Some(heavy))).0);
+    assert_eq!((shown.settings, shown.drop_after, shown.weight), (Some(all), 5, 7));
+    let shown = view(desk.admin(set("q", Some(QueueSettings { drop_after: Some(0), ..heavy }))).0);
+    assert_eq!((shown.drop_after, shown.durable), (0, false));
+    // The group of the call that takes all back is the fifth.
+    desk.say(Input::Admin { conn: admin, seq: 1, call: set("q", None) });
+    let again = desk.say(Input::Admin { conn: admin, seq: 2, call: set("q", Some(heavy)) });
+    let queue = "q".parse().expect("a good name");
+    assert_eq!(again, [persist(6, Persist::SetQueue { queue, settings: heavy })], "nothing is left of the others");
+}
+
+/// Numbers out of range are refused and change nothing.
+#[test]
+fn settings_out_of_range_are_refused() {
+    let mut desk = Desk::new();
+    let none = QueueSettings::default();
+    for (settings, expected) in [
+        (QueueSettings { weight: Some(0), ..none }, Some(Code::BadCall)),
+        (QueueSettings { weight: Some(1), ..none }, None),
+        (QueueSettings { weight: Some(100), ..none }, None),
+        (QueueSettings { weight: Some(101), ..none }, Some(Code::BadCall)),
+        (QueueSettings { drop_after: Some(1_000), ..none }, None),
+        (QueueSettings { drop_after: Some(1_001), ..none }, Some(Code::BadCall)),
+    ] {
+        assert_eq!(desk.admin(set("q", Some(settings))).0.err(), expected, "{settings:?}");
+    }
+    assert_eq!((desk.queue("q").weight, desk.queue("q").drop_after), (100, 1_000));
 }

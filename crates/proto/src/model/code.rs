@@ -136,6 +136,10 @@ codes! {
         "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only; a broadcast has none of \
          them, and no retries",
         "mend the option";
+    Dropped = 32, "dropped", exit 1,
+        "the worker was dropped from the queue",
+        "deliveries in a row expired while it had them: as many as the queue's `drop-after` says",
+        "make the worker faster, give it fewer slots or its callers more time; it comes back by CONSUME";
 
     // How messages end.
     TimedOut = 40, "timed_out", exit 124,

@@ -49,6 +49,14 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const PRIORITY: u8 = 4;
 /// Redeliveries of a send that names none (10 attempts in all).
 pub const SEND_RETRIES: u8 = 9;
+/// Deliveries in a row that expire at a worker until it is dropped from the queue, where nothing else is set (S2.31).
+pub const DROP_AFTER: u16 = 2;
+/// The most of them a queue may bear; 0 is for ever. More: refused, `bad_call`.
+pub const DROP_AFTER_MAX: u16 = 1_000;
+/// Messages a queue gets of each round of a worker that has several queues, where nothing else is set.
+pub const WEIGHT: u8 = 1;
+/// The most of them, the fewest are 1. More, or none: refused, `bad_call`.
+pub const WEIGHT_MAX: u8 = 100;
 /// Bytes of a dedup id; the fewest are 1. More, or none: refused, `bad_option`.
 pub const DEDUP_ID_BYTES_MAX: usize = 64;
 /// How long a dedup id is known. Later: a send with it is a new message.

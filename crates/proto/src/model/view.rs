@@ -46,6 +46,8 @@ pub struct Counters {
     pub forged: u64,
     /// Replies whose caller was gone.
     pub unclaimed: u64,
+    /// Workers dropped from a queue because deliveries expired at them.
+    pub dropped: u64,
 }
 
 /// The broker as a whole.
@@ -86,11 +88,30 @@ pub struct BrokerView {
     pub counters: Counters,
 }
 
-/// What a queue may have of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a queue may have of its own; `None`: as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
     /// Whether sends to it are stored on disk before they are answered; otherwise they are kept in memory alone.
-    pub durable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Deliveries in a row that expire at a worker until it is dropped from the queue; 0: it never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop_after: Option<u16>,
+    /// Messages a worker of several queues gets from this one in each round over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u8>,
+}
+
+impl QueueSettings {
+    /// These, with what `change` has instead.
+    #[must_use]
+    pub fn changed_by(self, change: Self) -> Self {
+        Self {
+            durable: change.durable.or(self.durable),
+            drop_after: change.drop_after.or(self.drop_after),
+            weight: change.weight.or(self.weight),
+        }
+    }
 }
 
 /// One queue.
@@ -115,6 +136,12 @@ pub struct QueueView {
     /// Whether a send to it outlives the broker.
     #[serde(default)]
     pub durable: bool,
+    /// Deliveries in a row that expire at a worker until it is dropped; 0: it never is.
+    #[serde(default)]
+    pub drop_after: u16,
+    /// Messages a worker of several queues gets from this one in each round.
+    #[serde(default)]
+    pub weight: u8,
     /// Its own settings, if it has any.
     #[serde(default)]
     pub settings: Option<QueueSettings>,
@@ -136,10 +163,47 @@ pub struct ConsumerView {
     pub slots: Slots,
     /// Slots in use, by all its queues.
     pub used: u32,
-    /// Its place in the rota: 1 is next.
-    pub turn: u64,
+    /// Its place in the rota: 1 is next; `None` of one that was dropped.
+    pub turn: Option<u64>,
     /// Messages of this queue it has now.
     pub in_flight: u64,
+    /// What counts against it; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+}
+
+/// What a queue thinks of a worker at which deliveries expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StandingState {
+    /// The last delivery expired, but not enough in a row.
+    Suspect,
+    /// It gets nothing from the queue until it asks again.
+    Dropped,
+    /// It asked again and gets one delivery at a time, until it settles one.
+    Probing,
+}
+
+/// How a worker stands in a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// What it comes to.
+    pub state: StandingState,
+    /// Deliveries in a row that expired at it.
+    pub expired: u32,
+    /// Milliseconds since it was dropped.
+    pub dropped_ms: Option<u64>,
+    /// The code the last of them expired with.
+    pub reason: String,
+}
+
+/// How a worker stands in one of its queues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingView {
+    /// The queue.
+    pub queue: String,
+    /// How.
+    pub standing: Standing,
 }
 
 /// What a worker is doing.
@@ -181,6 +245,12 @@ pub struct WorkerView {
     pub settled: u64,
     /// Deliveries it settled by FAIL.
     pub failed: u64,
+    /// How often it was dropped from a queue.
+    #[serde(default)]
+    pub dropped: u64,
+    /// The queues in which something counts against it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standings: Vec<StandingView>,
     /// What it has now, a few of them; empty in listings.
     #[serde(default)]
     pub holds: Vec<MessageView>,

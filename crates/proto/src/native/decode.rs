@@ -97,7 +97,7 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         Kind::Resize => Frame::Resize { seq, register: map(kind, rest)? },
         Kind::Open => Frame::Open { seq, handle: word, name: rest },
         Kind::Consume => nothing(rest).map(|()| Frame::Consume { seq, handle: word })?,
-        Kind::CancelQueue => nothing(rest).map(|()| Frame::CancelQueue { seq, handle: word })?,
+        Kind::CancelQueue => Frame::CancelQueue { seq, handle: word, reason: cancel_reason(rest)? },
         Kind::Request => Frame::Request(outgoing(header, rest)?),
         Kind::Send => Frame::Send(outgoing(header, rest)?),
         Kind::Broadcast => Frame::Broadcast(broadcast(header, rest)?),

@@ -24,9 +24,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Register { seq, register } | Frame::Resize { seq, register } => map(out, kind, *seq, register),
         Frame::Open { seq, handle, name } => plain(out, kind, 0, *seq, *handle, name),
-        Frame::Consume { seq, handle } | Frame::CancelQueue { seq, handle } => {
-            plain(out, kind, 0, *seq, *handle, &[]);
-        }
+        Frame::Consume { seq, handle } => plain(out, kind, 0, *seq, *handle, &[]),
         Frame::Request(message) | Frame::Send(message) => encode_outgoing(out, kind, message),
         Frame::Broadcast(broadcast) => encode_broadcast(out, broadcast),
         Frame::Deliver(deliver) => encode_deliver(deliver, out),
@@ -43,7 +41,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Extend { delivery, lease_ms } => {
             plain(out, kind, 0, delivery.stamp, delivery.index, &lease_ms.to_le_bytes());
         }
-        Frame::Cancel { seq, word, reason } => match reason {
+        Frame::Cancel { seq, word, reason } | Frame::CancelQueue { seq, handle: word, reason } => match reason {
             Some(code) => plain(out, kind, 0, *seq, *word, &code.number().to_le_bytes()),
             None => plain(out, kind, 0, *seq, *word, &[]),
         },

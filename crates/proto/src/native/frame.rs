@@ -178,9 +178,11 @@ pub enum Frame<'a> {
         seq: u32,
         handle: u32,
     },
+    /// To the broker without a reason; to a worker with the reason why it was dropped, and `seq` is 0.
     CancelQueue {
         seq: u32,
         handle: u32,
+        reason: Option<Code>,
     },
     Request(Outgoing<'a>),
     Send(Outgoing<'a>),

@@ -72,7 +72,7 @@ kinds! {
     Deregister = 33, "DEREGISTER", ToBroker, "The connection is no worker any more.";
     Resize = 34, "RESIZE", ToBroker, "The worker has another number of slots.";
     Consume = 35, "CONSUME", ToBroker, "The worker takes work from a queue.";
-    CancelQueue = 36, "CANCEL_QUEUE", ToBroker, "The worker takes no more work from a queue.";
+    CancelQueue = 36, "CANCEL_QUEUE", Both, "To the broker: no more work from that queue. To a worker: it was dropped from it.";
     Request = 40, "REQUEST", ToBroker, "A message that wants a reply.";
     Send = 41, "SEND", ToBroker, "A one-way message.";
     Broadcast = 42, "BROADCAST", ToBroker, "A message to every consumer of a queue.";

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
-    QueueView, Reason, WorkerState, WorkerView,
+    QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
 };
 use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -65,7 +65,7 @@ impl Seed {
             Kind::Deregister => Frame::Deregister { seq },
             Kind::Resize => Frame::Resize { seq, register: self.register() },
             Kind::Consume => Frame::Consume { seq, handle: word },
-            Kind::CancelQueue => Frame::CancelQueue { seq, handle: word },
+            Kind::CancelQueue => Frame::CancelQueue { seq, handle: word, reason: first.then_some(code) },
             Kind::Request => Frame::Request(self.outgoing()),
             Kind::Send => Frame::Send(self.outgoing()),
             Kind::Broadcast => Frame::Broadcast(self.broadcast()),
@@ -242,7 +242,11 @@ impl Seed {
     }
 
     fn settings(&self) -> Option<QueueSettings> {
-        self.bits[0].then_some(QueueSettings { durable: self.bits[1] })
+        self.bits[0].then_some(QueueSettings {
+            durable: self.bits[1].then_some(self.bits[2]),
+            drop_after: self.bits[2].then_some(self.small),
+            weight: self.bits[3].then_some(self.choice),
+        })
     }
 
     fn texts(&self) -> Vec<String> {
@@ -289,6 +293,8 @@ impl Seed {
             consumers: 0,
             slots_free: 65_536,
             durable: self.bits[2],
+            drop_after: self.small,
+            weight: self.choice,
             settings: self.settings(),
             counters: self.counters(),
             head: vec![self.message(); usize::from(self.choice % 3)],
@@ -301,8 +307,19 @@ impl Seed {
             name: self.text(),
             slots: self.slots(),
             used: self.word,
-            turn: self.small.into(),
+            turn: self.bits[0].then_some(self.small.into()),
             in_flight: self.seq.into(),
+            standing: self.bits[1].then_some(self.standing()),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let states = [StandingState::Suspect, StandingState::Dropped, StandingState::Probing];
+        Standing {
+            state: states[usize::from(self.small) % states.len()],
+            expired: self.number,
+            dropped_ms: self.bits[2].then_some(self.long),
+            reason: self.text(),
         }
     }
 
@@ -321,6 +338,11 @@ impl Seed {
             deliveries: 1,
             settled: 2,
             failed: 3,
+            dropped: self.long,
+            standings: vec![
+                StandingView { queue: self.text(), standing: self.standing() };
+                usize::from(self.choice % 2)
+            ],
             holds: vec![self.message(); usize::from(self.choice % 3)],
         }
     }

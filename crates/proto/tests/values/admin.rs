@@ -4,13 +4,16 @@ use bytes::Bytes;
 use turno_proto::model::Slots;
 use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
-    QueueView, Reason, WorkerState, WorkerView,
+    QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 const FIRST_ID: &str = "11223344556600000000000100000000";
 const SECOND_ID: &str = "ffeeddccbbaa00000000002a00000007";
+
+const VOLATILE: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
+const PATIENT: QueueSettings = QueueSettings { durable: None, drop_after: Some(300), weight: Some(100) };
 
 pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
     let queue = || "emails".to_owned();
@@ -25,7 +28,8 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
         ("call_queue_ls_after", AdminCall::QueueLs { after: Some(queue()), limit: 1_000 }),
         ("call_queue_show", AdminCall::QueueShow { queue: queue() }),
         ("call_queue_consumers", AdminCall::QueueConsumers { queue: queue() }),
-        ("call_queue_set", AdminCall::QueueSet { queue: queue(), settings: Some(QueueSettings { durable: false }) }),
+        ("call_queue_set", AdminCall::QueueSet { queue: queue(), settings: Some(VOLATILE) }),
+        ("call_queue_set_drop_after", AdminCall::QueueSet { queue: queue(), settings: Some(PATIENT) }),
         ("call_queue_set_default", AdminCall::QueueSet { queue: queue(), settings: None }),
         ("call_queue_purge", AdminCall::QueuePurge { queue: queue(), limit: 1_000 }),
         ("call_dead_ls", AdminCall::DeadLs { queue: queue(), after: None, limit: 100 }),
@@ -57,10 +61,11 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
 
 fn listings() -> Vec<(&'static str, AdminAnswer)> {
     let consumers = vec![
-        ConsumerView { worker: 42, name: "w1".to_owned(), slots: Slots::Limited(10), used: 3, turn: 1, in_flight: 1 },
-        ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: 2, in_flight: 0 },
+        consumer(),
+        ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: Some(2), ..consumer() },
+        ConsumerView { worker: 44, turn: None, in_flight: 0, standing: Some(dropped()), ..consumer() },
     ];
-    let settings = Some(QueueSettings { durable: true });
+    let settings = Some(QueueSettings { durable: Some(true), ..PATIENT });
     let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
     let dead = DeadView { message: dead(), failure: "disk full".to_owned() };
     let shown_dead = AdminAnswer::DeadLetter {
@@ -68,7 +73,13 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         headers: false,
         piece: Bytes::from_static(b"\x00\xffbody"),
     };
-    let shown_worker = WorkerView { state: WorkerState::Draining, holds: vec![running()], ..worker() };
+    let shown_worker = WorkerView {
+        state: WorkerState::Draining,
+        dropped: 1,
+        standings: vec![StandingView { queue: "emails".to_owned(), standing: dropped() }],
+        holds: vec![running()],
+        ..worker()
+    };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
@@ -104,6 +115,22 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     table.into_iter().map(|(name, message, reason)| (name, answer(message, reason))).collect()
 }
 
+fn consumer() -> ConsumerView {
+    ConsumerView {
+        worker: 42,
+        name: "w1".to_owned(),
+        slots: Slots::Limited(10),
+        used: 3,
+        turn: Some(1),
+        in_flight: 1,
+        standing: None,
+    }
+}
+
+fn dropped() -> Standing {
+    Standing { state: StandingState::Dropped, expired: 2, dropped_ms: Some(1_500), reason: "timed_out".to_owned() }
+}
+
 fn counters() -> Counters {
     Counters {
         requests: 1,
@@ -124,6 +151,7 @@ fn counters() -> Counters {
         doubled: 16,
         forged: 17,
         unclaimed: 18,
+        dropped: 19,
     }
 }
 
@@ -159,6 +187,8 @@ fn queue() -> QueueView {
         consumers: 1,
         slots_free: 0,
         durable: false,
+        drop_after: 2,
+        weight: 1,
         settings: None,
         counters: counters(),
         head: Vec::new(),
@@ -192,6 +222,8 @@ fn worker() -> WorkerView {
         deliveries: 7,
         settled: 5,
         failed: 1,
+        dropped: 0,
+        standings: Vec::new(),
         holds: Vec::new(),
     }
 }

@@ -94,7 +94,8 @@ fn worker() -> Vec<(&'static str, Frame<'static>)> {
         ("resize_limited", resize(Slots::Limited(4))),
         ("resize_unlimited", resize(Slots::Unlimited)),
         ("consume", Frame::Consume { seq: 6, handle: 65_535 }),
-        ("cancel_queue", Frame::CancelQueue { seq: 7, handle: 65_535 }),
+        ("cancel_queue", Frame::CancelQueue { seq: 7, handle: 65_535, reason: None }),
+        ("cancel_queue_to_worker", Frame::CancelQueue { seq: 0, handle: 1, reason: Some(Code::Dropped) }),
         ("open", Frame::Open { seq: 8, handle: 0, name: b"billing.invoices" }),
         ("open_utf8", Frame::Open { seq: 8, handle: 65_535, name: "größe".as_bytes() }),
     ]

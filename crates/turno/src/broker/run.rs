@@ -115,6 +115,7 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
         limits: settings.limits.clone(),
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
+        drop_after: settings.queue_defaults.drop_after,
         ..EngineSettings::default()
     };
     let Some(directory) = store else {

@@ -8,12 +8,20 @@ use turno_engine::Policy;
 use turno_proto::model::{Limits, limits};
 
 /// What holds for every queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDefaults {
     /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
     pub lease: Option<Duration>,
     /// Whose turn it is.
     pub policy: Policy,
+    /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
+    pub drop_after: u16,
+}
+
+impl Default for QueueDefaults {
+    fn default() -> Self {
+        Self { lease: None, policy: Policy::default(), drop_after: limits::DROP_AFTER }
+    }
 }
 
 /// A broker's settings.

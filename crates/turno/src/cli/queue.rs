@@ -133,7 +133,8 @@ async fn consumers(queue: &str, invocation: &Invocation) -> Result<u8, Failure> 
         AdminAnswer::Consumers { consumers } => consumers,
         other => return Err(connect::unexpected(&other)),
     };
-    let rows: Vec<ConsumerRow> = consumers.iter().map(ConsumerRow::from).collect();
+    let rows: Vec<ConsumerRow> =
+        consumers.iter().map(|view| ConsumerRow::new(view, invocation.output.clock())).collect();
     invocation.output.rows(&ConsumerListDocument { queue: queue.to_owned(), consumers: &rows }, &rows)?;
     Ok(0)
 }
@@ -172,6 +173,8 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
         ("consumers", format!("{}, {} slots free", row.consumers, row.slots_free)),
         ("memory", size::short(row.bytes)),
         ("durable", told_durable(row)),
+        ("drops", told_drops(row.drop_after)),
+        ("weight", row.weight.to_string()),
         ("so far", row.counters.told()),
     ]);
     text.push_str(&messages("next:", &document.queue.head, invocation));
@@ -181,9 +184,18 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
 /// Whether sends to it outlive the broker, and who says so.
 fn told_durable(row: &QueueRow) -> String {
     let durable = if row.durable { "yes" } else { "no" };
-    match row.settings {
+    match row.settings.as_ref().and_then(|settings| settings.durable) {
         Some(_) => format!("{durable}, set for this queue"),
         None => durable.to_owned(),
+    }
+}
+
+/// When a worker is dropped.
+fn told_drops(drop_after: u16) -> String {
+    match drop_after {
+        0 => "never".to_owned(),
+        1 => "a worker after 1 expired delivery".to_owned(),
+        count => format!("a worker after {count} expired deliveries in a row"),
     }
 }
 

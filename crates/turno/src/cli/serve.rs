@@ -140,7 +140,11 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
         drain_timeout: settings.drain_timeout,
         routers: settings.routers,
         limits: settings.limits.clone(),
-        queue_defaults: QueueDefaults { lease: settings.lease, policy: settings.policy },
+        queue_defaults: QueueDefaults {
+            lease: settings.lease,
+            policy: settings.policy,
+            drop_after: settings.drop_after,
+        },
     }
 }
 

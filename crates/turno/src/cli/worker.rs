@@ -15,7 +15,8 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::queue::messages;
-use super::schema::worker::{WorkerDocument, WorkerListDocument, WorkerRow};
+use super::schema::queue::StandingBody;
+use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow};
 use super::table;
 
 /// How often the broker is asked whether a change has taken effect.
@@ -291,6 +292,12 @@ impl Asked<'_> {
             ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
             ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
         ]);
+        for QueueStandingBody { queue, standing } in &document.worker.standings {
+            let StandingBody { standing, expired, dropped_at, reason } = standing;
+            let dropped = dropped_at.as_deref().map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();
+            let reason = reason.as_deref().unwrap_or_default();
+            text.push_str(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}\n"));
+        }
         text.push_str(&messages("holds:", &document.worker.holds, self.invocation));
         text
     }

@@ -153,6 +153,12 @@ pub static KEYS: &[Key] = &[
         doc: "whose turn it is: lru spreads, fill keeps late-comers idle",
     },
     Key {
+        name: "queue.defaults.drop-after",
+        kind: Kind::Count { min: 0, max: limits::DROP_AFTER_MAX as u64 },
+        default: Preset::Text("2"),
+        doc: "deliveries in a row that expire at a worker until it is dropped from their queue; 0: never",
+    },
+    Key {
         name: "drain.timeout",
         kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
         default: Preset::Text("30s"),

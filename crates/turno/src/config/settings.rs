@@ -46,6 +46,8 @@ pub struct Settings {
     pub lease: Option<Duration>,
     /// Whose turn it is.
     pub policy: Policy,
+    /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
+    pub drop_after: u16,
     /// How long a drain may take.
     pub drain_timeout: Duration,
     /// Which log lines are written.
@@ -84,6 +86,7 @@ impl Settings {
                 "fill" => Policy::Fill,
                 _ => Policy::LeastRecentlyUsed,
             },
+            drop_after: u16::try_from(config.number("queue.defaults.drop-after")).unwrap_or(u16::MAX),
             drain_timeout: config.duration("drain.timeout"),
             log_level: config.text("log.level"),
             log_format: match config.text("log.format").as_str() {

@@ -69,7 +69,7 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(settings.limits, limits);
     assert_eq!(settings.heartbeat_ms, 5_000);
     assert_eq!((settings.lease, settings.policy), (None, turno_engine::Policy::LeastRecentlyUsed));
-    assert_eq!(settings.drain_timeout.as_secs(), 30);
+    assert_eq!((settings.drop_after, settings.drain_timeout.as_secs()), (2, 30));
     assert_eq!((settings.log_level.as_str(), settings.log_format), ("info", LogFormat::Auto));
 }
 
@@ -107,6 +107,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("request.deadline", "1m", "\"1m\""),
         ("queue.defaults.lease", "2m", "\"2m\""),
         ("queue.defaults.policy", "fill", "\"fill\""),
+        ("queue.defaults.drop-after", "0", "0"),
         ("drain.timeout", "10s", "\"10s\""),
         ("log.level", "debug", "\"debug\""),
         ("log.format", "json", "\"json\""),

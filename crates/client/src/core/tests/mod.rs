@@ -3,6 +3,7 @@
 mod broadcast;
 mod calls;
 mod dedup;
+mod dropping;
 mod failover;
 mod greeting;
 mod hostile;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::casts::Cast;
 use turno_engine::Effect;
-use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots};
+use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots, limits};
 
 /// How long a stopped delivery keeps its slots.
 pub(super) const GRACE_MS: u64 = 10_000;
@@ -16,6 +16,61 @@ pub(super) struct Peer {
     pub(super) slots: Option<Slots>,
     pub(super) closed: bool,
     pub(super) consumes: BTreeSet<usize>,
+    pub(super) standings: Standings,
+}
+
+/// What counts against a worker, by queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standings {
+    expired: BTreeMap<usize, u16>,
+    /// It must be told at once.
+    due: BTreeSet<usize>,
+    dropped: BTreeSet<usize>,
+    /// With the last delivery it got since.
+    probing: BTreeMap<usize, Option<Delivery>>,
+}
+
+impl Standings {
+    fn expire(&mut self, queue: usize, delivery: Delivery) {
+        if let Some(probe) = self.probing.get(&queue) {
+            if *probe == Some(delivery) {
+                self.due.insert(queue);
+            }
+            return;
+        }
+        let expired = self.expired.entry(queue).or_default();
+        *expired += 1;
+        if *expired == limits::DROP_AFTER {
+            self.due.insert(queue);
+        }
+    }
+
+    fn drop_from(&mut self, queue: usize) {
+        assert!(self.due.remove(&queue), "a worker is dropped for what expired, and once");
+        self.expired.remove(&queue);
+        self.probing.remove(&queue);
+        self.dropped.insert(queue);
+    }
+
+    pub(super) fn settle(&mut self, queue: usize, delivery: Delivery) {
+        self.expired.remove(&queue);
+        if self.probing.get(&queue) == Some(&Some(delivery)) {
+            self.probing.remove(&queue);
+        }
+    }
+
+    pub(super) fn consume(&mut self, queue: usize) {
+        if self.dropped.remove(&queue) {
+            self.probing.insert(queue, None);
+        }
+    }
+
+    pub(super) fn leave(&mut self, queue: usize) {
+        self.expired.remove(&queue);
+        if self.probing.remove(&queue).is_some() {
+            self.dropped.insert(queue);
+        }
+    }
 }
 
 /// What a message wants and how far it came.
@@ -100,6 +155,7 @@ impl Message {
 pub(super) struct Held {
     pub(super) worker: ConnId,
     pub(super) delivery: Delivery,
+    since: Mono,
     /// When its slots come back by themselves, once it was told to stop.
     pub(super) stops: Option<Mono>,
 }
@@ -186,6 +242,12 @@ impl Oracle {
                         self.stop(now, *conn, *delivery, *reason);
                     }
                 }
+                Effect::CancelQueue { conn, handle, reason } => {
+                    let peer = self.peers.get_mut(conn).expect("a worker that is gone is told nothing");
+                    assert_eq!(*reason, Code::Dropped);
+                    assert!(peer.consumes.remove(&(*handle as usize)), "only a consumer is dropped");
+                    peer.standings.drop_from(*handle as usize);
+                }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
@@ -194,6 +256,7 @@ impl Oracle {
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
             }
         }
+        assert!(self.peers.values().all(|peer| peer.standings.due.is_empty()), "a worker is dropped in time");
     }
 
     fn stored(&mut self, now: Mono, conn: ConnId, seq: u32, id: MessageId, duplicate: bool) {
@@ -228,13 +291,19 @@ impl Oracle {
             Some(Slots::Unlimited) => {}
             None => panic!("{seq} goes to somebody who is no worker"),
         }
+        if let Some(probe) = self.peers.get_mut(&worker).and_then(|peer| peer.standings.probing.get_mut(&message.queue))
+        {
+            let has = |held: &Held| held.worker == worker && Some(held.delivery) == *probe;
+            assert!(!self.held.values().any(has), "{seq}: one probe at a time");
+            *probe = Some(delivery);
+        }
         let (lane, again) = ((message.queue, message.priority), message.delivered_before);
         if !again {
             let before = self.first.insert(lane, seq);
             assert!(before < Some(seq), "{seq} was overtaken by {before:?}");
         }
         self.messages.get_mut(&seq).expect("looked up above").delivered_before = true;
-        self.held.insert(seq, Held { worker, delivery, stops: None });
+        self.held.insert(seq, Held { worker, delivery, since: now, stops: None });
         self.note_delivery(worker, delivery, seq);
     }
 
@@ -252,6 +321,15 @@ impl Oracle {
             .expect("only what a worker holds is stopped");
         assert_eq!(held.stops, None, "told once");
         let seq = *seq;
+        let message = &self.messages[&seq];
+        let (queue, waited) = (message.queue, held.since.since(message.born));
+        let fair = message.deadline.is_some_and(|deadline| waited <= deadline.since(held.since));
+        if let Some(peer) = self.peers.get_mut(&worker)
+            && (reason == Code::LeaseExpired || reason == Code::TimedOut && fair)
+            && peer.consumes.contains(&queue)
+        {
+            peer.standings.expire(queue, delivery);
+        }
         if reason == Code::LeaseExpired {
             self.held.remove(&seq);
         } else {

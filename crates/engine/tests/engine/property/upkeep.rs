@@ -82,7 +82,7 @@ impl World {
     }
 
     pub(super) fn set_queue(&mut self, queue: usize, durable: Option<bool>) {
-        let settings = durable.map(|durable| QueueSettings { durable });
+        let settings = durable.map(|durable| QueueSettings { durable: Some(durable), ..QueueSettings::default() });
         match self.admin(AdminCall::QueueSet { queue: NAMES[queue].to_owned(), settings }) {
             Ok(AdminAnswer::Queue { queue: view }) => {
                 self.volatile[queue] = durable == Some(false);

@@ -6,7 +6,7 @@ use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payload, Slots};
 
 use super::disk::Disk;
-use super::oracle::{Kind, Message, Oracle, Peer};
+use super::oracle::{Kind, Message, Oracle, Peer, Standings};
 use super::{Op, Options, PLACES, QUEUES, Word};
 
 pub(super) const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
@@ -200,15 +200,20 @@ impl World {
             Op::Deregister(_) => {
                 (peer.slots, peer.closed) = (None, false);
                 peer.consumes.clear();
+                peer.standings = Standings::default();
                 self.control(Input::Deregister { conn, seq }, known);
             }
             Op::Consume(_, queue) => {
                 let fresh = known.is_ok() && peer.consumes.insert(queue);
+                if fresh {
+                    peer.standings.consume(queue);
+                }
                 let expected = known.and(if fresh { Ok(()) } else { Err(Code::AlreadyConsuming) });
                 self.control(Input::Consume { conn, seq, handle: queue as u32 }, expected);
             }
             Op::CancelQueue(_, queue) => {
                 let there = peer.consumes.remove(&queue);
+                peer.standings.leave(queue);
                 let expected = known.and(if there { Ok(()) } else { Err(Code::NotFound) });
                 self.control(Input::CancelQueue { conn, seq, handle: queue as u32 }, expected);
             }
@@ -318,6 +323,12 @@ impl World {
             self.oracle.held.remove(&seq);
         }
         let message = self.oracle.messages.get_mut(&seq).expect("only known messages are delivered");
+        if let Some(peer) = self.oracle.peers.get_mut(&conn)
+            && live
+            && last
+        {
+            peer.standings.settle(message.queue, delivery);
+        }
         message.settled |= live && matches!(word, Word::Reply | Word::Ack);
         let effects = self.utter(conn, delivery, word);
         self.oracle.speaking = None;

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use turno_engine::{Put, Record, Remembered};
-use turno_proto::model::limits::PRIORITY_MAX;
+use turno_proto::model::limits::{DROP_AFTER_MAX, PRIORITY_MAX, WEIGHT_MAX};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
 use turno_store::Space;
@@ -108,16 +108,36 @@ pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<Remembered> {
     })
 }
 
-/// One byte: 1 of a durable queue, 0 of a volatile one.
-pub(super) fn write_settings(settings: QueueSettings) -> [u8; 1] {
-    [u8::from(settings.durable)]
+/// In a queue's settings: no number of its own.
+const USUAL_DROP_AFTER: u16 = u16::MAX;
+
+/// The first byte is 1 of a durable queue, 0 of a volatile one, 2 without a word about it. If that is all there is to
+/// say, it is all there is; else its weight follows, 0 for the usual one, and a u16, how many deliveries may expire.
+pub(super) fn write_settings(settings: QueueSettings) -> Vec<u8> {
+    let QueueSettings { durable, drop_after, weight } = settings;
+    let first = durable.map_or(2, u8::from);
+    if durable.is_some() && drop_after.is_none() && weight.is_none() {
+        return vec![first];
+    }
+    let [low, high] = drop_after.unwrap_or(USUAL_DROP_AFTER).to_le_bytes();
+    vec![first, weight.unwrap_or(0), low, high]
 }
 
-pub(super) const fn read_settings(bytes: &[u8]) -> Option<QueueSettings> {
-    match bytes {
-        [durable @ (0 | 1)] => Some(QueueSettings { durable: *durable == 1 }),
-        _ => None,
+pub(super) fn read_settings(bytes: &[u8]) -> Option<QueueSettings> {
+    let (first, weight, drop_after) = match *bytes {
+        [first @ (0 | 1)] => (first, 0, USUAL_DROP_AFTER),
+        [first @ 0..=2, weight @ 0..=WEIGHT_MAX, low, high] => (first, weight, u16::from_le_bytes([low, high])),
+        _ => return None,
+    };
+    let drop_after = (drop_after != USUAL_DROP_AFTER).then_some(drop_after);
+    if drop_after.is_some_and(|count| count > DROP_AFTER_MAX) {
+        return None;
     }
+    Some(QueueSettings {
+        durable: (first < 2).then_some(first == 1),
+        drop_after,
+        weight: (weight > 0).then_some(weight),
+    })
 }
 
 /// A serial as a key: rising serials are rising keys.
@@ -185,11 +205,20 @@ mod tests {
 
     #[test]
     fn settings_come_back_as_they_were() {
-        for (durable, bytes) in [(false, [0]), (true, [1])] {
-            assert_eq!(write_settings(QueueSettings { durable }), bytes);
-            assert_eq!(read_settings(&bytes), Some(QueueSettings { durable }));
+        let rows: [(_, _, _, &[u8]); 6] = [
+            (Some(false), None, None, &[0]),
+            (Some(true), None, None, &[1]),
+            (None, Some(0), None, &[2, 0, 0, 0]),
+            (None, None, Some(100), &[2, 100, 0xff, 0xff]),
+            (Some(true), Some(1_000), Some(1), &[1, 1, 0xe8, 0x03]),
+            (None, None, None, &[2, 0, 0xff, 0xff]),
+        ];
+        for (durable, drop_after, weight, bytes) in rows {
+            let settings = QueueSettings { durable, drop_after, weight };
+            assert_eq!(write_settings(settings), bytes);
+            assert_eq!(read_settings(bytes), Some(settings));
         }
-        for wrong in [&[][..], &[2], &[1, 0]] {
+        for wrong in [&[][..], &[2], &[1, 0], &[3, 0, 0, 0], &[0, 101, 0, 0], &[0, 0, 0xe9, 0x03], &[0, 0, 0, 0, 0]] {
             assert_eq!(read_settings(wrong), None, "{wrong:?}");
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         }
         Frame::Deregister { seq } => Input::Deregister { conn, seq },
         Frame::Consume { seq, handle } => Input::Consume { conn, seq, handle },
-        Frame::CancelQueue { seq, handle } => Input::CancelQueue { conn, seq, handle },
+        Frame::CancelQueue { seq, handle, .. } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(frame) => {
             let OutgoingFrame { no_reply, fail_fast, .. } = frame;
             Input::Request { conn, message: outgoing(&frame)?, no_reply, fail_fast }

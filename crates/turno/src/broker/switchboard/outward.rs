@@ -64,6 +64,9 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         Effect::CancelDelivery { delivery, reason, .. } => {
             encode(&Frame::Cancel { seq: delivery.stamp, word: delivery.index, reason: Some(*reason) }, out);
         }
+        Effect::CancelQueue { handle, reason, .. } => {
+            encode(&Frame::CancelQueue { seq: 0, handle: *handle, reason: Some(*reason) }, out);
+        }
         Effect::Closing { closing, .. } => encode(&Frame::Closing { closing: *closing }, out),
         Effect::Answer { seq, answer, .. } => {
             encode(&Frame::AdminAnswer { seq: *seq, answer: AdminAnswer::clone(answer) }, out);

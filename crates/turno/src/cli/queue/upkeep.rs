@@ -1,11 +1,11 @@
 //! `turno queue set` and `turno queue purge`: a queue as a whole.
 
-use clap::Args;
+use clap::{Args, value_parser};
 use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::view::{QueueSettings, QueueView};
 use turno_proto::model::{Code, limits};
 
-use super::{ask, view};
+use super::{ask, told_drops, view};
 use crate::cli::Invocation;
 use crate::cli::compose::check_queue;
 use crate::cli::confirm;
@@ -15,14 +15,17 @@ use crate::cli::help;
 use crate::cli::schema::dead::PurgedDocument;
 use crate::cli::schema::queue::QueueDocument;
 
-/// Make a queue durable or volatile
+/// Give a queue settings of its own
 ///
 /// Sends to a durable queue are on the broker's disk before they are answered; sends to a volatile one are kept in
-/// memory alone and end with the broker. What is stored already stays stored. A queue with a setting of its own is
-/// not forgotten when nobody uses it, and the setting outlives the broker.
+/// memory alone and end with the broker. What is stored already stays stored. A worker at which deliveries expire in
+/// a row is dropped from the queue and comes back with one at a time. A worker of several queues gets messages from
+/// each in turn, from one of weight N up to N in a row. What is not named stays as it is. A queue with a setting of its
+/// own is not forgotten when nobody uses it, and the setting outlives the broker.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno queue set ticks --volatile", "turno queue set orders --durable", "turno queue set ticks --default"],
+    &["turno queue set ticks --volatile", "turno queue set orders --durable --drop-after 5", "turno queue set orders --weight 3",
+      "turno queue set ticks --default"],
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct SetArgs {
@@ -34,19 +37,35 @@ pub(super) struct SetArgs {
 }
 
 #[derive(Args, Debug)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 struct Wanted {
     /// Store sends on disk before they are answered
-    #[arg(long)]
+    #[arg(long, conflicts_with = "volatile")]
     durable: bool,
 
     /// Keep sends in memory alone
     #[arg(long)]
     volatile: bool,
 
-    /// No setting of its own: durable if the broker has a disk
-    #[arg(long)]
+    /// Drop a worker when N deliveries in a row expired at it, 0 to 1000; 0: never
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(0..=i64::from(limits::DROP_AFTER_MAX)))]
+    drop_after: Option<u16>,
+
+    /// Messages a worker of several queues gets from this one in each round, 1 to 100
+    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=i64::from(limits::WEIGHT_MAX)))]
+    weight: Option<u8>,
+
+    /// No setting of its own: durable if the broker has a disk, the broker's drop-after, weight 1
+    #[arg(long, conflicts_with_all = ["durable", "volatile", "drop_after", "weight"])]
     default: bool,
+}
+
+impl Wanted {
+    /// What to change; `None`: nothing is to be the queue's own.
+    fn settings(&self) -> Option<QueueSettings> {
+        let durable = (self.durable || self.volatile).then_some(self.durable);
+        (!self.default).then_some(QueueSettings { durable, drop_after: self.drop_after, weight: self.weight })
+    }
 }
 
 /// Remove the messages that wait in a queue
@@ -70,8 +89,7 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
     let queue = &args.queue;
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
-    let durable = args.wanted.durable;
-    let settings = (!args.wanted.default).then_some(QueueSettings { durable });
+    let settings = args.wanted.settings();
     let call = AdminCall::QueueSet { queue: queue.clone(), settings };
     let view = match ask(&client, call, queue, invocation).await? {
         AdminAnswer::Queue { queue } => queue,
@@ -80,10 +98,20 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
     let document = QueueDocument::new(&view, invocation.output.clock());
     invocation.output.one(&document, queue, || {
         let whose = if settings.is_some() { "" } else { " by default" };
-        match view.durable {
-            true => format!("queue {queue} is durable{whose}: a send is on disk before it is answered\n"),
-            false => format!("queue {queue} is volatile{whose}: a send is kept in memory alone\n"),
+        let changed =
+            settings.unwrap_or_else(|| QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });
+        let mut text = match changed.durable.map(|_| view.durable) {
+            Some(true) => format!("queue {queue} is durable{whose}: a send is on disk before it is answered\n"),
+            Some(false) => format!("queue {queue} is volatile{whose}: a send is kept in memory alone\n"),
+            None => String::new(),
+        };
+        if changed.drop_after.is_some() {
+            text += &format!("queue {queue} drops: {}\n", told_drops(view.drop_after));
         }
+        if changed.weight.is_some() {
+            text += &format!("queue {queue} has weight {}\n", view.weight);
+        }
+        text
     })?;
     Ok(0)
 }

@@ -69,6 +69,8 @@ pub(crate) struct CountersBody {
     pub(crate) forged: u64,
     /// Replies whose caller was gone.
     pub(crate) unclaimed: u64,
+    /// Workers dropped from a queue because deliveries expired at them.
+    pub(crate) dropped: u64,
 }
 
 impl From<&Counters> for CountersBody {
@@ -92,6 +94,7 @@ impl From<&Counters> for CountersBody {
             doubled: counters.doubled,
             forged: counters.forged,
             unclaimed: counters.unclaimed,
+            dropped: counters.dropped,
         }
     }
 }

@@ -5,24 +5,30 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Slots;
-use turno_proto::model::view::{ConsumerView, QueueSettings, QueueView};
+use turno_proto::model::view::{ConsumerView, QueueSettings, QueueView, Standing, StandingState};
 
 use super::Document;
 use super::broker::CountersBody;
 use super::message::MessageBody;
+use super::worker::moment;
 use crate::cli::table::{Column, Row};
-use crate::cli::time::{Clock, seconds, short};
+use crate::cli::time::{Clock, rfc3339, seconds, short};
 
-/// Settings of a queue's own.
+/// Settings of a queue's own; null where it has none.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettingsBody {
     /// Whether sends to it are stored on disk before they are answered.
-    pub(crate) durable: bool,
+    pub(crate) durable: Option<bool>,
+    /// Deliveries in a row that expire at a worker until it is dropped; 0: never.
+    pub(crate) drop_after: Option<u16>,
+    /// Messages a worker of several queues gets from this one in each round.
+    pub(crate) weight: Option<u8>,
 }
 
 impl From<QueueSettings> for SettingsBody {
     fn from(settings: QueueSettings) -> Self {
-        Self { durable: settings.durable }
+        let QueueSettings { durable, drop_after, weight } = settings;
+        Self { durable, drop_after, weight }
     }
 }
 
@@ -49,6 +55,10 @@ pub(crate) struct QueueRow {
     pub(crate) slots_free: u64,
     /// Whether a send to it outlives the broker.
     pub(crate) durable: bool,
+    /// Deliveries in a row that expire at a worker until it is dropped; 0: never.
+    pub(crate) drop_after: u16,
+    /// Messages a worker of several queues gets from this one in each round.
+    pub(crate) weight: u8,
     /// Its own settings; null if it has none.
     pub(crate) settings: Option<SettingsBody>,
     /// What happened so far.
@@ -68,6 +78,8 @@ impl From<&QueueView> for QueueRow {
             consumers: view.consumers,
             slots_free: view.slots_free,
             durable: view.durable,
+            drop_after: view.drop_after,
+            weight: view.weight,
             settings: view.settings.map(SettingsBody::from),
             counters: CountersBody::from(&view.counters),
         }
@@ -92,6 +104,8 @@ impl Row for QueueRow {
         Column::new("consumers", |row, _| row.consumers.to_string()),
         Column::new("slots_free", |row, _| row.slots_free.to_string()),
         Column::new("durable", |row, _| if row.durable { "yes" } else { "no" }.to_owned()),
+        Column::wide("drop_after", |row, _| row.drop_after.to_string()),
+        Column::wide("weight", |row, _| row.weight.to_string()),
     ];
 
     fn name(&self) -> String {
@@ -141,8 +155,8 @@ impl Document for QueueDocument {
 /// A worker in a queue's rota.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConsumerRow {
-    /// Its place in the rota: 1 is next.
-    pub(crate) turn: u64,
+    /// Its place in the rota: 1 is next; null of one that was dropped.
+    pub(crate) turn: Option<u64>,
     /// The worker's id.
     pub(crate) worker: String,
     /// The worker's name.
@@ -155,10 +169,44 @@ pub(crate) struct ConsumerRow {
     pub(crate) free: Option<u32>,
     /// Messages of this queue it has now.
     pub(crate) in_flight: u64,
+    #[serde(flatten)]
+    pub(crate) standing: StandingBody,
 }
 
-impl From<&ConsumerView> for ConsumerRow {
-    fn from(view: &ConsumerView) -> Self {
+/// How a worker stands in a queue.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StandingBody {
+    /// `consuming`; `suspect` if its last delivery expired; `dropped` if too many did in a row; `probing` if it came
+    /// back and gets one delivery at a time until it settles one.
+    pub(crate) standing: &'static str,
+    /// Deliveries in a row that expired at it.
+    pub(crate) expired: u32,
+    /// When it was dropped; null if it was not.
+    pub(crate) dropped_at: Option<String>,
+    /// The code the last of them expired with; null if none did.
+    pub(crate) reason: Option<String>,
+}
+
+impl StandingBody {
+    pub(crate) fn new(standing: Option<&Standing>, clock: &Clock) -> Self {
+        let Some(standing) = standing else {
+            return Self { standing: "consuming", expired: 0, dropped_at: None, reason: None };
+        };
+        Self {
+            standing: match standing.state {
+                StandingState::Suspect => "suspect",
+                StandingState::Dropped => "dropped",
+                StandingState::Probing => "probing",
+            },
+            expired: standing.expired,
+            dropped_at: standing.dropped_ms.map(|ms| rfc3339(clock.ago(ms))),
+            reason: Some(standing.reason.clone()),
+        }
+    }
+}
+
+impl ConsumerRow {
+    pub(crate) fn new(view: &ConsumerView, clock: &Clock) -> Self {
         Self {
             turn: view.turn,
             worker: view.worker.to_string(),
@@ -167,6 +215,7 @@ impl From<&ConsumerView> for ConsumerRow {
             used: view.used,
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             in_flight: view.in_flight,
+            standing: StandingBody::new(view.standing.as_ref(), clock),
         }
     }
 }
@@ -177,13 +226,17 @@ impl Document for ConsumerRow {
 
 impl Row for ConsumerRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("turn", |row, _| row.turn.to_string()),
+        Column::new("turn", |row, _| row.turn.map(|turn| turn.to_string()).unwrap_or_default()),
         Column::new("worker", |row, _| row.worker.clone()),
         Column::new("name", |row, _| row.name.clone()),
         Column::new("slots", |row, _| count_or_unlimited(row.slots)),
         Column::new("used", |row, _| row.used.to_string()),
         Column::new("free", |row, _| count_or_unlimited(row.free)),
         Column::new("in_flight", |row, _| row.in_flight.to_string()),
+        Column::new("standing", |row, _| row.standing.standing.to_owned()),
+        Column::wide("expired", |row, _| row.standing.expired.to_string()),
+        Column::wide("dropped_at", |row, clock| moment(row.standing.dropped_at.as_deref(), clock)),
+        Column::wide("reason", |row, _| row.standing.reason.clone().unwrap_or_default()),
     ];
 
     fn name(&self) -> String {
@@ -196,7 +249,7 @@ impl Row for ConsumerRow {
 pub(crate) struct ConsumerListDocument<'a> {
     /// The queue.
     pub(crate) queue: String,
-    /// Next first.
+    /// Next first, then those that were dropped.
     pub(crate) consumers: &'a [ConsumerRow],
 }
 

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_proto::model::view::{WorkerState, WorkerView};
+use turno_proto::model::view::{StandingView, WorkerState, WorkerView};
 
 use super::Document;
 use super::message::MessageBody;
-use super::queue::{count_or_unlimited, limited};
+use super::queue::{StandingBody, count_or_unlimited, limited};
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{Clock, rfc3339};
 
@@ -40,6 +40,8 @@ pub(crate) struct WorkerRow {
     pub(crate) settled: u64,
     /// Deliveries that failed at it.
     pub(crate) failed: u64,
+    /// How often it was dropped from a queue.
+    pub(crate) dropped: u64,
 }
 
 impl WorkerRow {
@@ -58,6 +60,7 @@ impl WorkerRow {
             deliveries: view.deliveries,
             settled: view.settled,
             failed: view.failed,
+            dropped: view.dropped,
         }
     }
 }
@@ -89,6 +92,7 @@ impl Row for WorkerRow {
         Column::wide("deliveries", |row, _| row.deliveries.to_string()),
         Column::wide("settled", |row, _| row.settled.to_string()),
         Column::wide("failed", |row, _| row.failed.to_string()),
+        Column::wide("dropped", |row, _| row.dropped.to_string()),
     ];
 
     fn name(&self) -> String {
@@ -96,7 +100,7 @@ impl Row for WorkerRow {
     }
 }
 
-fn moment(text: Option<&str>, clock: &Clock) -> String {
+pub(super) fn moment(text: Option<&str>, clock: &Clock) -> String {
     let moment = text.and_then(|text| text.parse::<Timestamp>().ok());
     moment.map(|moment| clock.cell(moment)).unwrap_or_default()
 }
@@ -114,11 +118,22 @@ impl Document for WorkerListDocument<'_> {
     const SCHEMA: &'static str = "turno.worker_list/1";
 }
 
+/// How a worker stands in one of its queues.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct QueueStandingBody {
+    /// The queue.
+    pub(crate) queue: String,
+    #[serde(flatten)]
+    pub(crate) standing: StandingBody,
+}
+
 /// A worker with what it holds.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkerBody {
     #[serde(flatten)]
     pub(crate) row: WorkerRow,
+    /// The queues in which something counts against it, some of them.
+    pub(crate) standings: Vec<QueueStandingBody>,
     /// Some of the messages it has now.
     pub(crate) holds: Vec<MessageBody>,
 }
@@ -132,7 +147,12 @@ pub(crate) struct WorkerDocument {
 impl WorkerDocument {
     pub(crate) fn new(view: &WorkerView, clock: &Clock) -> Self {
         let holds = view.holds.iter().map(|message| MessageBody::new(message, clock)).collect();
-        Self { worker: WorkerBody { row: WorkerRow::new(view, clock), holds } }
+        let standing = |view: &StandingView| QueueStandingBody {
+            queue: view.queue.clone(),
+            standing: StandingBody::new(Some(&view.standing), clock),
+        };
+        let standings = view.standings.iter().map(standing).collect();
+        Self { worker: WorkerBody { row: WorkerRow::new(view, clock), standings, holds } }
     }
 }
 
@@ -179,6 +199,8 @@ mod tests {
             deliveries: 0,
             settled: 0,
             failed: 0,
+            dropped: 0,
+            standings: Vec::new(),
             holds: Vec::new(),
         }
     }

@@ -103,6 +103,13 @@ impl Observer {
             }
             WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker takes work again".to_owned(),
             WorkerEvent::Closing { reason: ClosingReason::Stop | ClosingReason::Now } => return None,
+            WorkerEvent::Dropped { queue, again, .. } => {
+                let pause = again.as_secs();
+                format!("dropped from queue {queue}: deliveries expired here; asking for it again in {pause} s")
+            }
+            WorkerEvent::Returned { queue } => {
+                format!("back in queue {queue}: one delivery at a time until one is done in time")
+            }
             WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
         })
     }
