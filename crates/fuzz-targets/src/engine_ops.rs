@@ -81,7 +81,7 @@ impl Play {
         for conn in play.places.into_iter().flatten().take(if manner & 8 != 0 { 2 } else { 0 }) {
             play.step(Input::Ready { conn });
             play.step(Input::Register { conn, seq: 0, slots: Slots::Limited(2), name: String::new() });
-            play.step(Input::Consume { conn, seq: 0, handle: 0 });
+            play.step(Input::Consume { conn, seq: 0, handle: 0, exclusive: false });
         }
         play
     }
@@ -171,7 +171,7 @@ impl Play {
             12 => Input::Register { conn, seq, slots: slots(bytes), name: String::new() },
             13 => Input::Resize { conn, seq, slots: slots(bytes) },
             14 => Input::Deregister { conn, seq },
-            15 | 16 => Input::Consume { conn, seq, handle: bytes.below(4) as u32 },
+            15 | 16 => Input::Consume { conn, seq, handle: bytes.below(4) as u32, exclusive: false },
             17 => Input::CancelQueue { conn, seq, handle: bytes.below(4) as u32 },
             18 => Input::PeerClosing { conn },
             19 | 20 => {

@@ -138,7 +138,7 @@ impl Core {
         self.link.handles.keep();
         for handle in &handles {
             let seq = self.link.expect(Pending::Register);
-            self.link.write(&Frame::Consume { seq, handle: *handle });
+            self.link.write(&Frame::Consume { seq, handle: *handle, exclusive: false });
         }
         let by = now.plus_millis(self.settings.connect_timeout_ms);
         self.duty.phase = Phase::ExpectOk { left: 1 + handles.len(), by };

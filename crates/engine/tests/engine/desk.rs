@@ -214,7 +214,7 @@ impl Desk {
 
     pub(crate) fn consume(&mut self, conn: ConnId, queue: &str) -> Result<Vec<Seen>, Code> {
         let handle = self.handle(conn, queue);
-        self.control(|seq| Input::Consume { conn, seq, handle })
+        self.control(|seq| Input::Consume { conn, seq, handle, exclusive: false })
     }
 
     pub(crate) fn cancel_queue(&mut self, conn: ConnId, queue: &str) -> Result<Vec<Seen>, Code> {

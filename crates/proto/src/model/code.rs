@@ -135,6 +135,14 @@ codes! {
         "a message option is out of range",
         "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only",
         "mend the option";
+    QueueFull = 37, "queue_full", exit 1,
+        "another worker has the queue to itself, or consumes it",
+        "an exclusive queue has one consumer; a queue that others consume cannot become exclusive",
+        "wait for it (`turno work --exclusive --standby`), or stop the worker that `turno queue consumers` names";
+    NotRefused = 38, "not_refused", exit 1,
+        "there is no refused CONSUME to be told about",
+        "QUEUE_AVAILABLE_NOTIFY follows QUEUE_FULL, once",
+        "send CONSUME, and QUEUE_AVAILABLE_NOTIFY if the answer is QUEUE_FULL";
 
     // How messages end.
     TimedOut = 40, "timed_out", exit 124,

@@ -88,6 +88,8 @@ pub struct Deliver<'a> {
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK (sends, and requests that want no reply).
     pub wants_reply: bool,
+    /// The token under which the worker has the queue to itself.
+    pub token: Option<u64>,
     /// What it carries.
     pub raw: Raw<'a>,
 }
@@ -137,11 +139,26 @@ pub enum Frame<'a> {
         handle: u32,
         name: &'a [u8],
     },
+    /// `exclusive`: nobody else may consume the queue meanwhile.
     Consume {
         seq: u32,
         handle: u32,
+        exclusive: bool,
     },
     CancelQueue {
+        seq: u32,
+        handle: u32,
+    },
+    QueueFull {
+        seq: u32,
+        handle: u32,
+    },
+    QueueAvailableNotify {
+        seq: u32,
+        handle: u32,
+    },
+    /// `seq` is that of QUEUE_AVAILABLE_NOTIFY.
+    QueueAvailable {
         seq: u32,
         handle: u32,
     },
@@ -199,6 +216,13 @@ pub enum Frame<'a> {
         duplicate: bool,
     },
 
+    /// One of the frames that may carry the token of an exclusive queue, with it: OK, and what settles a delivery or
+    /// speaks of one. Never one inside another.
+    Fenced {
+        token: u64,
+        frame: Box<Self>,
+    },
+
     AdminCall {
         seq: u32,
         call: AdminCall,
@@ -213,6 +237,7 @@ impl Frame<'_> {
     /// The frame's type.
     pub const fn kind(&self) -> Kind {
         match self {
+            Self::Fenced { frame, .. } => frame.kind(),
             Self::Connect { .. } => Kind::Connect,
             Self::Config { .. } => Kind::Config,
             Self::Ping { .. } => Kind::Ping,
@@ -225,6 +250,9 @@ impl Frame<'_> {
             Self::Open { .. } => Kind::Open,
             Self::Consume { .. } => Kind::Consume,
             Self::CancelQueue { .. } => Kind::CancelQueue,
+            Self::QueueFull { .. } => Kind::QueueFull,
+            Self::QueueAvailableNotify { .. } => Kind::QueueAvailableNotify,
+            Self::QueueAvailable { .. } => Kind::QueueAvailable,
             Self::Request(_) => Kind::Request,
             Self::Send(_) => Kind::Send,
             Self::Deliver(_) => Kind::Deliver,

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
-    QueueView, Reason, WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, ExclusiveView, Explanation, HoldingView, MessageKind, MessageState,
+    MessageView, QueueSettings, QueueView, Reason, WorkerState, WorkerView,
 };
 use turno_proto::model::{Code, DedupId, Delivery, Durability, MessageId, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -47,8 +47,14 @@ fn any_payload() -> impl Strategy<Value = Payload> {
 }
 
 impl Seed {
-    /// The frame made of these parts.
+    /// The frame made of these parts, with a token if it may have one.
     pub(crate) fn frame(&self) -> Frame<'_> {
+        let frame = self.plain_frame();
+        let fenced = self.bits[5] && self.kind.may_be_fenced();
+        if fenced { Frame::Fenced { token: self.long, frame: Box::new(frame) } } else { frame }
+    }
+
+    fn plain_frame(&self) -> Frame<'_> {
         let &Self { seq, word, code, .. } = self;
         let raw = Raw::from(&self.payload);
         let [first, ..] = self.bits;
@@ -62,7 +68,10 @@ impl Seed {
             Kind::Register => Frame::Register { seq, register: self.register() },
             Kind::Deregister => Frame::Deregister { seq },
             Kind::Resize => Frame::Resize { seq, register: self.register() },
-            Kind::Consume => Frame::Consume { seq, handle: word },
+            Kind::Consume => Frame::Consume { seq, handle: word, exclusive: first },
+            Kind::QueueFull => Frame::QueueFull { seq, handle: word },
+            Kind::QueueAvailableNotify => Frame::QueueAvailableNotify { seq, handle: word },
+            Kind::QueueAvailable => Frame::QueueAvailable { seq, handle: word },
             Kind::CancelQueue => Frame::CancelQueue { seq, handle: word },
             Kind::Request => Frame::Request(self.outgoing()),
             Kind::Send => Frame::Send(self.outgoing()),
@@ -151,6 +160,7 @@ impl Seed {
             cost: self.small.rotate_left(3),
             deadline_ms: deadline.then_some(self.number),
             wants_reply,
+            token: self.bits[2].then_some(self.long),
             raw: Raw::from(&self.payload),
         }
     }
@@ -250,6 +260,8 @@ impl Seed {
             slots_free: 65_536,
             durable: self.bits[2],
             settings: self.settings(),
+            exclusive: self.bits[3].then_some(ExclusiveView { token: self.long, worker: Some(self.word.into()) }),
+            waiters: self.small.into(),
             counters: self.counters(),
             head: vec![self.message(); usize::from(self.choice % 3)],
         }
@@ -263,6 +275,7 @@ impl Seed {
             used: self.word,
             turn: self.small.into(),
             in_flight: self.seq.into(),
+            token: self.bits[3].then_some(self.long),
         }
     }
 
@@ -276,6 +289,8 @@ impl Seed {
             slots: self.slots(),
             used: self.word,
             queues: vec![self.text(); usize::from(self.choice % 4)],
+            exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
+            waits_for: self.texts(),
             registered_ms: self.number.into(),
             idle_ms: self.bits[2].then_some(self.long),
             deliveries: 1,

@@ -52,8 +52,8 @@ fn a_worker_registers_after_the_greeting() {
             register_frame(3),
             Frame::Open { seq: 4, handle: 0, name: b"q" },
             Frame::Open { seq: 5, handle: 1, name: b"r" },
-            Frame::Consume { seq: 6, handle: 0 },
-            Frame::Consume { seq: 7, handle: 1 },
+            Frame::Consume { seq: 6, handle: 0, exclusive: false },
+            Frame::Consume { seq: 7, handle: 1, exclusive: false },
         ]
     );
     rig.events();
@@ -124,7 +124,7 @@ fn a_worker_registers_again_after_a_lost_connection() {
             [
                 Frame::Register { seq: 3, register },
                 Frame::Open { seq: 4, handle: 0, name: b"q" },
-                Frame::Consume { seq: 5, handle: 0 },
+                Frame::Consume { seq: 5, handle: 0, exclusive: false },
             ]
         );
         rig.answer_register(1);

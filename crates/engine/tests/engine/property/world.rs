@@ -199,7 +199,7 @@ impl World {
             Op::Consume(_, queue) => {
                 let fresh = known.is_ok() && peer.consumes.insert(queue);
                 let expected = known.and(if fresh { Ok(()) } else { Err(Code::AlreadyConsuming) });
-                self.control(Input::Consume { conn, seq, handle: queue as u32 }, expected);
+                self.control(Input::Consume { conn, seq, handle: queue as u32, exclusive: false }, expected);
             }
             Op::CancelQueue(_, queue) => {
                 let there = peer.consumes.remove(&queue);
