@@ -180,6 +180,8 @@ impl Engine {
             slots_free: free,
             durable: self.settings.store.is_some() && queue.is_durable(),
             settings: queue.settings,
+            exclusive: self.exclusive_view(number),
+            waiters: self.waiters_of(number),
             counters: queue.counters,
             head: Vec::new(),
         }
@@ -198,6 +200,7 @@ impl Engine {
                     used: worker.used(),
                     turn,
                     in_flight: held.filter(|index| self.messages[*index].queue == number).count() as u64,
+                    token: self.queues.at(number).exclusive.map(|exclusive| exclusive.token),
                 })
             })
             .collect()
@@ -238,6 +241,8 @@ impl Engine {
             slots: worker.slots,
             used: worker.used(),
             queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
+            exclusive: self.holdings(conn),
+            waits_for: self.waits_for(conn),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
             deliveries: worker.deliveries,

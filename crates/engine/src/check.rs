@@ -19,6 +19,7 @@ impl Engine {
         self.check_messages();
         self.check_crews();
         self.loads.check();
+        self.check_exclusives();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

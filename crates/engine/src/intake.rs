@@ -30,6 +30,9 @@ impl Engine {
         let before = peer.open(handle, queue);
         self.queues.at_mut(queue).handles += 1;
         if let Some(before) = before {
+            if before != queue {
+                self.give_up_handle(conn, before, handle);
+            }
             self.queues.at_mut(before).handles -= 1;
             self.queues.forget_if_idle(before);
         }

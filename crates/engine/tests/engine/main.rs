@@ -13,6 +13,7 @@ mod deadline;
 mod dedup;
 mod drain;
 mod durable;
+mod exclusive;
 mod explain;
 mod late;
 mod lease;

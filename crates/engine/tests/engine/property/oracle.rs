@@ -124,7 +124,19 @@ impl Oracle {
     pub(super) fn watch(&mut self, now: Mono, effects: &[Effect]) {
         for effect in effects {
             match effect {
-                Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, payload, handle } => {
+                Effect::Deliver {
+                    conn,
+                    delivery,
+                    id,
+                    attempt,
+                    cost,
+                    deadline_ms,
+                    wants_reply,
+                    token,
+                    payload,
+                    handle,
+                } => {
+                    assert_eq!(*token, None, "nobody has a queue to itself");
                     let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
                     let seq = text.parse().expect("bodies are numbers");
                     let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");
@@ -178,6 +190,9 @@ impl Oracle {
                 // For the disk, which has an account of its own.
                 Effect::Persist { .. } | Effect::Load { .. } => {}
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
+                Effect::Consuming { .. } | Effect::QueueFull { .. } | Effect::QueueAvailable { .. } => {
+                    panic!("{effect:?}: nobody wants a queue to itself")
+                }
             }
         }
     }
