@@ -129,6 +129,7 @@ fn frames_in_the_wrong_direction_are_fatal() {
         cost: 1,
         deadline_ms: None,
         wants_reply: true,
+        token: None,
         raw: Raw { headers: false, bytes: b"x" },
     };
     let answer = AdminAnswer::Consumers { consumers: Vec::new() };

@@ -14,6 +14,7 @@
 
 mod brokers;
 mod calls;
+mod claim;
 mod duty;
 mod event;
 mod handles;
@@ -35,7 +36,7 @@ use self::link::Link;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
-pub use self::event::{Ask, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
+pub use self::event::{Ask, Claim, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.
 const REST_MS: u64 = 1_000;

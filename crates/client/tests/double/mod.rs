@@ -287,6 +287,7 @@ impl State {
                 cost: 1,
                 deadline_ms: None,
                 wants_reply: waiting.wants_reply,
+                token: None,
                 raw: (&waiting.payload).into(),
             };
             self.say(worker, &Frame::Deliver(deliver));

@@ -279,7 +279,7 @@ impl Asked<'_> {
         let row = &document.worker.row;
         let clock = self.invocation.output.clock();
         let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
-        let mut text = table::facts(&[
+        let mut facts = vec![
             ("worker", row.id.clone()),
             ("name", row.name.clone()),
             ("address", row.address.clone()),
@@ -290,7 +290,16 @@ impl Asked<'_> {
             ("registered", moment(&row.registered_at)),
             ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
             ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
-        ]);
+        ];
+        if !row.exclusive.is_empty() {
+            let alone: Vec<String> =
+                row.exclusive.iter().map(|held| format!("{} (token {})", held.queue, held.token)).collect();
+            facts.push(("exclusive", alone.join(", ")));
+        }
+        if !row.waits_for.is_empty() {
+            facts.push(("standing by", row.waits_for.join(", ")));
+        }
+        let mut text = table::facts(&facts);
         text.push_str(&messages("holds:", &document.worker.holds, self.invocation));
         text
     }

@@ -1,6 +1,7 @@
 //! The core driven by hand: inputs in, exact events and frames out, time by argument.
 
 mod calls;
+mod claim;
 mod dedup;
 mod failover;
 mod greeting;
@@ -10,7 +11,7 @@ mod worker;
 use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Config, Connect, Frame, Raw, Register, VERSION, decode, encode, split};
 
-use super::{Ask, Core, Event, Registration, Settings, Ticket};
+use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
 use crate::Address;
 
 /// A core, its clock, and what a broker would say to it.
@@ -131,6 +132,7 @@ fn registration(queues: &[&str]) -> Registration {
         name: "w".to_owned(),
         slots: Slots::Limited(4),
         queues: queues.iter().map(|name| queue(name)).collect(),
+        claim: Claim::Shared,
     }
 }
 

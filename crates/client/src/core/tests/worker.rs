@@ -18,6 +18,7 @@ fn deliver(delivery: Delivery) -> Frame<'static> {
         cost: 1,
         deadline_ms: Some(900),
         wants_reply: true,
+        token: None,
         raw: Raw { headers: false, bytes: b"work" },
     })
 }
@@ -31,6 +32,7 @@ fn handed(rig: &Rig, delivery: Delivery) -> Event {
         cost: 1,
         deadline_ms: Some(900),
         wants_reply: true,
+        token: None,
         payload: Payload::body("work"),
     }))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Slots;
-use turno_proto::model::view::{ConsumerView, QueueSettings, QueueView};
+use turno_proto::model::view::{ConsumerView, ExclusiveView, QueueSettings, QueueView};
 
 use super::Document;
 use super::broker::CountersBody;
@@ -23,6 +23,21 @@ pub(crate) struct SettingsBody {
 impl From<QueueSettings> for SettingsBody {
     fn from(settings: QueueSettings) -> Self {
         Self { durable: settings.durable }
+    }
+}
+
+/// Whose an exclusive queue is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ExclusiveBody {
+    /// The token, a decimal number of up to 20 digits: text, because many programs read large numbers inexactly.
+    pub(crate) token: String,
+    /// The worker's id; null if it is gone and its last messages are on their way back.
+    pub(crate) worker: Option<String>,
+}
+
+impl From<ExclusiveView> for ExclusiveBody {
+    fn from(view: ExclusiveView) -> Self {
+        Self { token: view.token.to_string(), worker: view.worker.map(|id| id.to_string()) }
     }
 }
 
@@ -51,6 +66,10 @@ pub(crate) struct QueueRow {
     pub(crate) durable: bool,
     /// Its own settings; null if it has none.
     pub(crate) settings: Option<SettingsBody>,
+    /// Whose it is, if one worker has it to itself; null otherwise.
+    pub(crate) exclusive: Option<ExclusiveBody>,
+    /// Workers that wait until it is free.
+    pub(crate) waiters: u64,
     /// What happened so far.
     pub(crate) counters: CountersBody,
 }
@@ -69,6 +88,8 @@ impl From<&QueueView> for QueueRow {
             slots_free: view.slots_free,
             durable: view.durable,
             settings: view.settings.map(SettingsBody::from),
+            exclusive: view.exclusive.map(ExclusiveBody::from),
+            waiters: view.waiters,
             counters: CountersBody::from(&view.counters),
         }
     }
@@ -155,6 +176,8 @@ pub(crate) struct ConsumerRow {
     pub(crate) free: Option<u32>,
     /// Messages of this queue it has now.
     pub(crate) in_flight: u64,
+    /// The token with which it has the queue to itself, a decimal number; null if it shares it.
+    pub(crate) token: Option<String>,
 }
 
 impl From<&ConsumerView> for ConsumerRow {
@@ -167,6 +190,7 @@ impl From<&ConsumerView> for ConsumerRow {
             used: view.used,
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             in_flight: view.in_flight,
+            token: view.token.map(|token| token.to_string()),
         }
     }
 }
@@ -184,6 +208,7 @@ impl Row for ConsumerRow {
         Column::new("used", |row, _| row.used.to_string()),
         Column::new("free", |row, _| count_or_unlimited(row.free)),
         Column::new("in_flight", |row, _| row.in_flight.to_string()),
+        Column::wide("token", |row, _| row.token.clone().unwrap_or_default()),
     ];
 
     fn name(&self) -> String {
