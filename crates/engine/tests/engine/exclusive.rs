@@ -1,9 +1,8 @@
 //! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
 
-use proptest::prelude::*;
-use turno_engine::{Effect, Input, Outgoing, Persist, Settings, StoreSettings};
+use turno_engine::{Effect, Input, Persist, Settings, StoreSettings};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
-use turno_proto::model::{Code, ConnId, Delivery, Slots};
+use turno_proto::model::{Code, ConnId, Slots};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, reply, sent, turn};
@@ -13,7 +12,7 @@ const FIRST: u64 = (1 << 20) + 1;
 
 /// What CONSUME was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Got {
+pub(crate) enum Got {
     Shared,
     Alone(u64),
     Full,
@@ -22,7 +21,7 @@ enum Got {
 
 impl Desk {
     /// CONSUME, its answer, and what follows from it.
-    fn ask_for(&mut self, conn: ConnId, queue: &str, exclusive: bool) -> (Got, Vec<Seen>) {
+    pub(crate) fn ask_for(&mut self, conn: ConnId, queue: &str, exclusive: bool) -> (Got, Vec<Seen>) {
         let handle = self.handle(conn, queue);
         let mut seen = self.say(Input::Consume { conn, seq: 77, handle, exclusive });
         let got = match seen.remove(0) {
@@ -65,7 +64,7 @@ impl Desk {
 }
 
 /// A connection that is registered and consumes nothing.
-fn idle(desk: &mut Desk) -> ConnId {
+pub(crate) fn idle(desk: &mut Desk) -> ConnId {
     desk.worker(10, &[])
 }
 
@@ -452,115 +451,5 @@ fn the_next_one_is_told_when_everything_is_back() {
         assert_eq!(desk.say(disk), [told]);
         let expected = if room { vec![sent(next, "a").attempt(2).token(FIRST + 1)] } else { vec![] };
         assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), expected));
-    }
-}
-
-/// What peers may do in any order.
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    Consume { exclusive: bool },
-    Notify,
-    CancelQueue,
-    Deregister,
-    Register,
-    Leave,
-    Send,
-    Settle,
-    Pass(u64),
-}
-
-fn any_op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        6 => any::<bool>().prop_map(|exclusive| Op::Consume { exclusive }),
-        4 => Just(Op::Notify),
-        2 => Just(Op::CancelQueue),
-        1 => Just(Op::Deregister),
-        1 => Just(Op::Register),
-        2 => Just(Op::Leave),
-        4 => Just(Op::Send),
-        4 => Just(Op::Settle),
-        2 => (1_u64..6_000).prop_map(Op::Pass),
-    ]
-}
-
-proptest! {
-    /// Proves I8, S2.21 and S2.24 in any order of events: tokens rise, only who has a queue to itself gets its messages
-    /// under a token, one worker at a time is told, and a queue that nobody uses is never kept from everybody.
-    #[test]
-    fn whatever_happens_a_queue_has_one_holder(ops in prop::collection::vec((0_usize..4, 0_usize..2, any_op()), 1..120)) {
-        let mut desk = Desk::new();
-        let mut workers: Vec<ConnId> = (0..4).map(|_| idle(&mut desk)).collect();
-        let client = desk.client();
-        let (mut last, mut seq) = (0, 0);
-        let mut holders: [Option<(ConnId, u64)>; 2] = [None, None];
-        for (who, which, op) in ops {
-            let (conn, queue) = (workers[who], ["q", "r"][which]);
-            let handle = desk.handle(conn, queue);
-            seq += 1;
-            let input = match op {
-                Op::Consume { exclusive } => Input::Consume { conn, seq, handle, exclusive },
-                Op::Notify => Input::QueueAvailableNotify { conn, seq, handle },
-                Op::CancelQueue => Input::CancelQueue { conn, seq, handle },
-                Op::Deregister => Input::Deregister { conn, seq },
-                Op::Register => Input::Register { conn, seq, slots: Slots::Limited(3), name: String::new() },
-                Op::Leave => Input::Disconnected { conn },
-                Op::Send => {
-                    let handle = desk.handle(client, queue);
-                    let message = Outgoing::new(seq, handle, body(&seq.to_string()));
-                    Input::Send { conn: client, message }
-                }
-                Op::Settle => match desk.any_held(conn) {
-                    Some((delivery, Some(token))) if which == 0 => {
-                        Input::Fenced { token, input: Box::new(Input::Ack { conn, delivery }) }
-                    }
-                    Some((delivery, _)) => Input::Ack { conn, delivery },
-                    None => continue,
-                },
-                Op::Pass(millis) => {
-                    for seen in desk.pass(millis) {
-                        prop_assert!(matches!(seen, Seen::Said(Effect::QueueAvailable { .. })), "{seen:?}");
-                    }
-                    continue;
-                }
-            };
-            let effects = desk.step(input);
-            if matches!(op, Op::Leave) {
-                desk.forget_handles(conn);
-                workers[who] = idle(&mut desk);
-            }
-            for effect in effects {
-                match effect {
-                    Effect::Consuming { conn, token, .. } => {
-                        prop_assert!(token > last);
-                        last = token;
-                        holders[which] = Some((conn, token));
-                    }
-                    Effect::Deliver { conn, handle, token: Some(token), .. } => {
-                        let of = usize::from(desk.queue_of(conn, handle) == "r");
-                        prop_assert_eq!(holders[of], Some((conn, token)));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        // Everybody leaves: the queues are anybody's.
-        for conn in workers {
-            desk.leave(conn);
-        }
-        let heir = desk.worker(1, &[]);
-        for queue in ["q", "r"] {
-            let (got, _) = desk.ask_for(heir, queue, true);
-            prop_assert!(matches!(got, Got::Alone(token) if token > last), "{:?}", got);
-        }
-    }
-}
-
-impl Desk {
-    /// Something the worker was given last, and its token.
-    fn any_held(&self, worker: ConnId) -> Option<(Delivery, Option<u64>)> {
-        self.log().iter().rev().find_map(|effect| match effect {
-            Effect::Deliver { conn, delivery, token, .. } if *conn == worker => Some((*delivery, *token)),
-            _ => None,
-        })
     }
 }

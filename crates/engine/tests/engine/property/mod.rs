@@ -2,6 +2,7 @@
 //! account of its own.
 
 mod disk;
+mod exclusive;
 mod oracle;
 mod restarts;
 mod upkeep;
