@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use turno_e2e::{Background, Broker, Peer, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Deliver, Frame, Raw};
+use turno_proto::native::{Deliver, Frame, Raw, Word};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -157,7 +157,7 @@ fn consume(peer: &mut Peer, seq: u32, exclusive: bool) -> Result<Option<u64>, ()
     peer.say(&Frame::Consume { seq, handle: 0, exclusive });
     peer.hear(|frame| match frame {
         Frame::Ok { seq: of } if of == seq => Ok(None),
-        Frame::Fenced { token, frame } if *frame == (Frame::Ok { seq }) => Ok(Some(token)),
+        Frame::Fenced { token, word: Word::Ok { seq: of } } if of == seq => Ok(Some(token)),
         Frame::QueueFull { seq: of, handle: 0 } if of == seq => Err(()),
         other => panic!("{other:?} is no answer to CONSUME"),
     })
@@ -194,9 +194,9 @@ fn the_frames_of_an_exclusive_queue() {
     let raw = Raw { headers: false, bytes: b"y" };
     let reply = Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw };
     for wrong in [token, higher + 1] {
-        next.say(&Frame::Fenced { token: wrong, frame: Box::new(reply.clone()) });
+        next.say(&Frame::fenced(wrong, reply.clone()));
     }
-    next.say(&Frame::Fenced { token: higher, frame: Box::new(reply) });
+    next.say(&Frame::fenced(higher, reply));
     assert_eq!(client.answer().1, b"y");
     let counters = client.status().counters;
     assert_eq!((counters.late, counters.forged, counters.replied), (1, 1, 1));

@@ -229,7 +229,7 @@ impl Core {
     fn write_word(&mut self, token: Option<u64>, bytes: usize, frame: Frame<'_>) {
         let fits = bytes + HEADER_LEN + size_of::<u64>() <= self.message_bytes_max();
         self.link.write(&match token.filter(|_| fits) {
-            Some(token) => Frame::Fenced { token, frame: Box::new(frame) },
+            Some(token) => Frame::fenced(token, frame),
             None => frame,
         });
     }

@@ -2,7 +2,9 @@
 
 use turno_proto::model::{Code, Delivery, Mono, Payload, limits};
 use turno_proto::native::admin::AdminAnswer;
-use turno_proto::native::{Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, decode, split};
+use turno_proto::native::{
+    Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, Word, decode, split,
+};
 
 use super::calls::What;
 use super::event::{Event, Held, Ticket};
@@ -148,10 +150,10 @@ impl Core {
                 }
             }
             Frame::Ok { seq } => self.handle_ok(now, seq, None),
-            Frame::Fenced { token, frame } => match *frame {
-                Frame::Ok { seq } => self.handle_ok(now, seq, Some(token)),
+            Frame::Fenced { token, word } => match word {
+                Word::Ok { seq } => self.handle_ok(now, seq, Some(token)),
                 // What else may carry a token is a worker's word; as an answer it means what it means without.
-                frame => self.handle_open_frame(now, frame),
+                word => self.handle_open_frame(now, word.into()),
             },
             Frame::QueueFull { seq, .. } => self.handle_queue_full(now, seq),
             Frame::QueueAvailable { seq, .. } => self.handle_queue_available(seq),

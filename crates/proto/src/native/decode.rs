@@ -142,10 +142,11 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
 }
 
 /// A frame with a token before its other fields.
+#[inline(never)]
 fn fenced<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
     let mut reader = Reader::new(rest);
     let token = reader.u64()?;
-    Ok(Frame::Fenced { token, frame: Box::new(decode_kind(kind, header, reader.rest())?) })
+    Ok(Frame::fenced(token, decode_kind(kind, header, reader.rest())?))
 }
 
 fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {

@@ -59,13 +59,14 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             let flags = if *duplicate { flags::DUPLICATE } else { 0 };
             plain(out, kind, flags, *seq, durability.as_word(), &id.to_bytes());
         }
-        Frame::Fenced { token, frame } => encode_fenced(*token, frame, out),
+        Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
         Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
     }
 }
 
 /// Appends a frame with a token before its other fields.
+#[inline(never)]
 fn encode_fenced(token: u64, frame: &Frame<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     encode(frame, out);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
-use super::{Closing, Config, Connect, Kind, Register};
+use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model::{Code, Delivery, Durability, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -217,10 +217,10 @@ pub enum Frame<'a> {
     },
 
     /// One of the frames that may carry the token of an exclusive queue, with it: OK, and what settles a delivery or
-    /// speaks of one. Never one inside another.
+    /// speaks of one.
     Fenced {
         token: u64,
-        frame: Box<Self>,
+        word: Word<'a>,
     },
 
     AdminCall {
@@ -237,7 +237,14 @@ impl Frame<'_> {
     /// The frame's type.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Fenced { frame, .. } => frame.kind(),
+            Self::Fenced { word, .. } => match word {
+                Word::Ok { .. } => Kind::Ok,
+                Word::Reply { .. } => Kind::Reply,
+                Word::Ack { .. } => Kind::Ack,
+                Word::Fail { .. } => Kind::Fail,
+                Word::Progress { .. } => Kind::Progress,
+                Word::Extend { .. } => Kind::Extend,
+            },
             Self::Connect { .. } => Kind::Connect,
             Self::Config { .. } => Kind::Config,
             Self::Ping { .. } => Kind::Ping,

@@ -51,7 +51,7 @@ impl Seed {
     pub(crate) fn frame(&self) -> Frame<'_> {
         let frame = self.plain_frame();
         let fenced = self.bits[5] && self.kind.may_be_fenced();
-        if fenced { Frame::Fenced { token: self.long, frame: Box::new(frame) } } else { frame }
+        if fenced { Frame::fenced(self.long, frame) } else { frame }
     }
 
     fn plain_frame(&self) -> Frame<'_> {

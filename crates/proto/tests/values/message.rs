@@ -142,7 +142,7 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
 }
 
 fn fenced(frame: Frame<'static>) -> Frame<'static> {
-    Frame::Fenced { token: TOKEN, frame: Box::new(frame) }
+    Frame::fenced(TOKEN, frame)
 }
 
 fn exclusive() -> Vec<(&'static str, Frame<'static>)> {

@@ -23,7 +23,7 @@ fn begun(claim: Claim) -> Rig {
 }
 
 fn granted(seq: u32, token: u64) -> Frame<'static> {
-    Frame::Fenced { token, frame: Box::new(Frame::Ok { seq }) }
+    Frame::fenced(token, Frame::Ok { seq })
 }
 
 fn active(token: u64) -> Event {
@@ -144,7 +144,7 @@ fn words_about_a_delivery_carry_its_token() {
         assert!(rig.core.piece(held, &Payload::body(words.as_bytes().to_vec())));
         assert!(rig.core.settle(held, Settlement::Reply(Payload::body(words.as_bytes().to_vec()))));
         let sent = rig.sent();
-        let with = |frame, fenced| if fenced { Frame::Fenced { token: 9, frame: Box::new(frame) } } else { frame };
+        let with = |frame, fenced| if fenced { Frame::fenced(9, frame) } else { frame };
         let reply = |more| Frame::Reply { seq: 70, word: 7, more, raw: raw(words) };
         let extend = Frame::Extend { delivery, lease_ms: 5 };
         assert_eq!(frames(&sent), [with(extend, true), with(reply(true), fenced), with(reply(false), fenced)]);

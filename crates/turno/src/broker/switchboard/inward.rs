@@ -22,7 +22,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Deregister { seq } => Input::Deregister { conn, seq },
         Frame::Consume { seq, handle, exclusive } => Input::Consume { conn, seq, handle, exclusive },
         Frame::QueueAvailableNotify { seq, handle } => Input::QueueAvailableNotify { conn, seq, handle },
-        Frame::Fenced { token, frame } => Input::Fenced { token, input: Box::new(input_of(conn, *frame)?) },
+        Frame::Fenced { token, word } => Input::Fenced { token, input: Box::new(input_of(conn, word.into())?) },
         Frame::CancelQueue { seq, handle } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(frame) => {
             let OutgoingFrame { no_reply, fail_fast, .. } = frame;

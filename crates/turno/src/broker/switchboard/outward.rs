@@ -46,7 +46,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         }
         Effect::Ok { seq, .. } => encode(&Frame::Ok { seq: *seq }, out),
         Effect::Consuming { seq, token, .. } => {
-            encode(&Frame::Fenced { token: *token, frame: Box::new(Frame::Ok { seq: *seq }) }, out);
+            encode(&Frame::fenced(*token, Frame::Ok { seq: *seq }), out);
         }
         Effect::QueueFull { seq, handle, .. } => encode(&Frame::QueueFull { seq: *seq, handle: *handle }, out),
         Effect::QueueAvailable { seq, handle, .. } => {
