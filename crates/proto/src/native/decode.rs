@@ -70,12 +70,10 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let seq = header.seq;
     let kind = Kind::from_number(header.kind).ok_or_else(|| Fault::fatal(Code::UnknownType, seq))?;
-    let frame = if header.flags & flags::TOKEN != 0 && kind.may_be_fenced() {
-        fenced(kind, header, rest)
-    } else {
-        decode_kind(kind, header, rest)
-    };
-    frame.map_err(|code| match code {
+    if header.flags & flags::TOKEN != 0 && kind.may_be_fenced() {
+        return fenced(header, rest);
+    }
+    decode_kind(kind, header, rest).map_err(|code| match code {
         Code::BadFrame => Fault::fatal(code, seq),
         _ => Fault::refusal(code, seq),
     })
@@ -143,10 +141,12 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
 
 /// A frame with a token before its other fields.
 #[inline(never)]
-fn fenced<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
+fn fenced<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let mut reader = Reader::new(rest);
-    let token = reader.u64()?;
-    Ok(Frame::fenced(token, decode_kind(kind, header, reader.rest())?))
+    let token = reader.u64().map_err(|code| Fault::fatal(code, header.seq))?;
+    // Read as what it is without the token, by the one way in that all frames take.
+    let plain = Header { flags: header.flags & !flags::TOKEN, ..*header };
+    decode(&plain, reader.rest()).map(|frame| Frame::fenced(token, frame))
 }
 
 fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
