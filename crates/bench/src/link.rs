@@ -70,7 +70,8 @@ impl Link {
         let handles = if system == System::Turno { queues.len() } else { 0 };
         let mut link = Self::client(system, address, scratch, queues).await?;
         let due = register(slots, &mut link.out);
-        link.set_up(due, handles, |handle, out| encode(&Frame::Consume { seq: 5, handle }, out)).await?;
+        link.set_up(due, handles, |handle, out| encode(&Frame::Consume { seq: 5, handle, exclusive: false }, out))
+            .await?;
         Ok(link)
     }
 

@@ -49,7 +49,7 @@ impl Talk for Native {
         if self.takes_work() {
             self.awaited += register(self.seat.slots, out);
             if !self.is_relay {
-                encode(&Frame::Consume { seq: 5, handle: 0 }, out);
+                encode(&Frame::Consume { seq: 5, handle: 0, exclusive: false }, out);
                 self.awaited += 1;
             }
         }

@@ -124,6 +124,7 @@ impl Crew {
             cost: handed.cost,
             deadline: handed.deadline_ms.map(|ms| Duration::from_millis(u64::from(ms))),
             wants_reply,
+            token: handed.token,
             headers,
             body,
             held,

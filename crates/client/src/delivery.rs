@@ -28,6 +28,9 @@ pub struct Delivery {
     pub deadline: Option<Duration>,
     /// Somebody waits for a reply.
     pub wants_reply: bool,
+    /// The token with which this worker has the queue to itself: higher than that of everyone who had it before. Hand it to
+    /// what the work changes, which should refuse lower ones.
+    pub token: Option<u64>,
     /// Header names and values.
     pub headers: Headers,
     /// The body.

@@ -10,7 +10,7 @@ use turno_proto::model::{Code, QueueName, Slots, limits};
 use turno_proto::native::{ClosingReason, Config};
 
 use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
-use crate::core::{Registration, Ticket};
+use crate::core::{Claim, Registration, Ticket};
 use crate::crew::{Control, Counts, Crew, Handler, Observer};
 use crate::driver::{Driver, Wiring};
 use crate::{Address, Delivery, Error, Options, Outcome};
@@ -21,6 +21,7 @@ pub struct Worker {
     name: String,
     slots: Slots,
     queues: Vec<String>,
+    claim: Claim,
     observer: Option<Observer>,
 }
 
@@ -32,6 +33,7 @@ impl Worker {
             name: String::new(),
             slots: Slots::Limited(limits::SLOTS),
             queues: Vec::new(),
+            claim: Claim::Shared,
             observer: None,
         }
     }
@@ -47,6 +49,22 @@ impl Worker {
     #[must_use]
     pub const fn slots(mut self, slots: Slots) -> Self {
         self.slots = slots;
+        self
+    }
+
+    /// Has its queues to itself: as long as it is connected nobody else gets anything of them. A queue that somebody else
+    /// consumes is an error of [`Worker::start`], with the code `queue_full`.
+    #[must_use]
+    pub const fn exclusive(mut self) -> Self {
+        self.claim = Claim::Exclusive;
+        self
+    }
+
+    /// Has its queues to itself as soon as nobody else consumes them, and stands by until then, in the order of asking,
+    /// also after a lost connection. [`WorkerEvent`] tells which of the two it is.
+    #[must_use]
+    pub const fn standby(mut self) -> Self {
+        self.claim = Claim::Standby;
         self
     }
 
@@ -87,7 +105,7 @@ impl Worker {
 
     async fn start_boxed(self, handler: Handler) -> Result<Running, Error> {
         let queues: Result<Vec<QueueName>, _> = self.queues.iter().map(|queue| queue.parse()).collect();
-        let registration = Registration { name: self.name, slots: self.slots, queues: queues? };
+        let registration = Registration { name: self.name, slots: self.slots, queues: queues?, claim: self.claim };
         if registration.queues.is_empty() {
             return Err(Error::NoQueue);
         }
@@ -107,12 +125,13 @@ impl Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { options, name, slots, queues, observer: _ } = self;
+        let Self { options, name, slots, queues, claim, observer: _ } = self;
         f.debug_struct("Worker")
             .field("options", options)
             .field("name", name)
             .field("slots", slots)
             .field("queues", queues)
+            .field("claim", claim)
             .finish_non_exhaustive()
     }
 }
@@ -197,6 +216,18 @@ pub enum WorkerEvent {
         address: Address,
         /// The broker's name.
         broker: String,
+    },
+    /// A queue is this worker's alone now.
+    Active {
+        /// The queue.
+        queue: String,
+        /// Higher than that of everyone who had the queue before; what the work changes should refuse lower ones.
+        token: u64,
+    },
+    /// A queue is another worker's; this one waits for it.
+    StandingBy {
+        /// The queue.
+        queue: String,
     },
     /// The connection was lost; the next broker is dialled.
     Lost {

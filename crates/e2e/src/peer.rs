@@ -80,7 +80,7 @@ impl Peer {
     pub fn work(&mut self, slots: Slots, name: &str) {
         self.say(&Frame::Register { seq: 4, register: Register::new(slots, name) });
         self.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 4 }));
-        self.say(&Frame::Consume { seq: 5, handle: 0 });
+        self.say(&Frame::Consume { seq: 5, handle: 0, exclusive: false });
         self.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
     }
 

@@ -82,7 +82,7 @@ fn a_worker_is_told_on_its_handle() {
                     other => panic!("{other:?}"),
                 });
                 assert_eq!(told, (0, Some(Code::Dropped)));
-                worker.say(&Frame::Consume { seq: 900, handle: 0 });
+                worker.say(&Frame::Consume { seq: 900, handle: 0, exclusive: false });
                 assert!(worker.hear(|frame| matches!(frame, Frame::Ok { seq: 900 })));
             }
         }

@@ -129,6 +129,7 @@ fn frames_in_the_wrong_direction_are_fatal() {
         cost: 1,
         deadline_ms: None,
         wants_reply: true,
+        token: None,
         raw: Raw { headers: false, bytes: b"x" },
     };
     let answer = AdminAnswer::Consumers { consumers: Vec::new() };
@@ -193,7 +194,7 @@ fn a_refusal_ends_nothing() {
         (open(1, b"all.*"), Code::BadName),
         (open(1, b"\xFF\xFE"), Code::BadName),
         (open(257, b"far"), Code::TooManyHandles),
-        (Frame::Consume { seq: 60, handle: 0 }, Code::NotRegistered),
+        (Frame::Consume { seq: 60, handle: 0, exclusive: false }, Code::NotRegistered),
         (Frame::Deregister { seq: 60 }, Code::NotRegistered),
         (Frame::Resize { seq: 60, register }, Code::NotRegistered),
         (Frame::AdminCall { seq: 60, call: AdminCall::WorkerShow { worker: "w".into() } }, Code::NotFound),
@@ -205,11 +206,11 @@ fn a_refusal_ends_nothing() {
     peer.say_bytes(&control(112, 61, b"\x81\xA2op\xA4boom"));
     assert_eq!(peer.refused(), (61, Code::BadCall));
     peer.register(Slots::Limited(1), "w");
-    peer.say(&Frame::Consume { seq: 62, handle: 7 });
+    peer.say(&Frame::Consume { seq: 62, handle: 7, exclusive: false });
     assert_eq!(peer.refused(), (62, Code::UnknownHandle));
-    peer.say(&Frame::Consume { seq: 63, handle: 0 });
+    peer.say(&Frame::Consume { seq: 63, handle: 0, exclusive: false });
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 63 }));
-    peer.say(&Frame::Consume { seq: 64, handle: 0 });
+    peer.say(&Frame::Consume { seq: 64, handle: 0, exclusive: false });
     assert_eq!(peer.refused(), (64, Code::AlreadyConsuming));
 }
 

@@ -130,7 +130,7 @@ fn a_deregistered_worker_may_still_answer() {
     assert_eq!((status.workers, status.ready, status.slots_used), (0, 1, 0));
     // It may come back: its queue must be consumed anew.
     worker.register(Slots::Limited(5), "w");
-    worker.say(&Frame::Consume { seq: 71, handle: 0 });
+    worker.say(&Frame::Consume { seq: 71, handle: 0, exclusive: false });
     worker.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 71 }));
     assert_eq!(worker.delivery().1, b"waits");
 }
@@ -154,7 +154,7 @@ fn work_begins_with_the_first_ping() {
     let register = turno_proto::native::Register::new(Slots::Limited(1), "");
     worker.say(&Frame::Register { seq: 2, register });
     worker.say(&Frame::Open { seq: 3, handle: 0, name: b"q" });
-    worker.say(&Frame::Consume { seq: 4, handle: 0 });
+    worker.say(&Frame::Consume { seq: 4, handle: 0, exclusive: false });
     for seq in [2, 3, 4] {
         worker.hear(|frame| assert_eq!(frame, Frame::Ok { seq }));
     }

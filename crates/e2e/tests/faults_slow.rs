@@ -14,7 +14,7 @@ fn consume_too(peer: &mut Peer, queue: &str) {
     peer.say(&Frame::Open { seq: 80, handle: 1, name: queue.as_bytes() });
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 80 }));
     peer.register(Slots::Limited(1), "slow");
-    peer.say(&Frame::Consume { seq: 81, handle: 1 });
+    peer.say(&Frame::Consume { seq: 81, handle: 1, exclusive: false });
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 81 }));
 }
 

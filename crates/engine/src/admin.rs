@@ -191,6 +191,8 @@ impl Engine {
             drop_after: self.drop_after(number),
             weight: queue.weight(),
             settings: queue.settings(),
+            exclusive: self.exclusive_view(number),
+            waiters: self.waiters_of(number),
             counters: queue.counters,
             head: Vec::new(),
         }
@@ -239,6 +241,8 @@ impl Engine {
             slots: worker.slots,
             used: worker.used(),
             queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
+            exclusive: self.holdings(conn),
+            waits_for: self.waits_for(conn),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
             deliveries: worker.deliveries,

@@ -182,6 +182,7 @@ impl Engine {
             cost: 0,
             deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
             wants_reply,
+            token: self.queues.at(queue).token(),
             headers: payload.headers,
             bytes: &payload.bytes,
         });

@@ -20,6 +20,7 @@ impl Engine {
         self.check_broadcasts();
         self.check_crews();
         self.loads.check();
+        self.check_exclusives();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

@@ -20,6 +20,8 @@ pub(crate) enum Item {
     Worker(ConnId),
     /// A queue that may have something to hand out.
     Queue(u32),
+    /// A queue that may be free for the next one who waits for it.
+    Freed(u32),
 }
 
 impl Engine {
@@ -28,6 +30,7 @@ impl Engine {
             match item {
                 Item::Worker(worker) => self.feed(worker, out),
                 Item::Queue(queue) => self.dispatch(queue, out),
+                Item::Freed(queue) => self.freed(queue, out),
             }
         }
     }
@@ -225,6 +228,7 @@ impl Engine {
             cost: message.cost,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
+            token: self.queues.at(message.queue).token(),
             headers: message.flags.has(Flags::HEADERS),
             bytes: &message.bytes,
         });

@@ -265,6 +265,8 @@ impl Engine {
             turn,
             in_flight: held.filter(|index| self.messages[*index].queue == queue).count() as u64,
             standing: worker.standings.view(queue, self.now),
+            // One that was dropped has the queue no more, though nobody else has it before all is settled.
+            token: turn.and_then(|_| self.queues.at(queue).token()),
         }
     }
 

@@ -96,6 +96,14 @@ impl Durable {
         self.note(Persist::Remove { serial, marked: false });
     }
 
+    /// Messages that come back from a worker once their attempt is written down.
+    pub(crate) fn returning(&self) -> impl Iterator<Item = u32> {
+        self.waiting.iter().filter_map(|(_, then)| match then {
+            Then::Again { index } => Some(*index),
+            _ => None,
+        })
+    }
+
     /// The messages that wait for the disk.
     pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
         let waiting = self.waiting.iter().filter_map(|(_, then)| match then {
@@ -121,6 +129,8 @@ impl Engine {
         message.flags.set(Flags::MARKED);
         let (serial, attempts) = (message.serial, message.attempts);
         self.durable.note(Persist::Attempts { serial, attempts });
+        let queue = message.queue;
+        self.queues.at_mut(queue).returning += 1;
         self.wait_for_disk(index, Then::Again { index });
     }
 
@@ -246,9 +256,11 @@ impl Engine {
                     self.settings_hold(conn, seq, queue, settings, out);
                 }
                 Then::Again { index } => {
+                    let queue = self.returned(index);
                     if self.stored(index) {
                         self.place_again(index);
                     }
+                    self.note_unused(queue);
                 }
             }
         }
@@ -271,7 +283,12 @@ impl Engine {
                     self.refuse(conn, seq, code, out);
                     self.refuse_again(serial, code, out);
                 }
-                Some(Then::Again { index }) => self.durable.owed.attempt(index, self.messages[index].serial),
+                Some(Then::Again { index }) => {
+                    // It stays away for long, and its queue does not wait for it.
+                    let queue = self.returned(index);
+                    self.durable.owed.attempt(index, self.messages[index].serial);
+                    self.note_unused(queue);
+                }
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
                     out.effect(Effect::Error { conn, seq, code });
@@ -279,6 +296,13 @@ impl Engine {
                 None => return,
             }
         }
+    }
+
+    /// The message is on its way back from a worker no longer. Returns its queue.
+    fn returned(&mut self, index: u32) -> u32 {
+        let queue = self.messages[index].queue;
+        self.queues.at_mut(queue).returning -= 1;
+        queue
     }
 
     /// A dead letter could not be put back: it is what it was, here and on the disk.

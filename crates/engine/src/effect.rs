@@ -24,6 +24,8 @@ pub struct Deliver<'a> {
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK.
     pub wants_reply: bool,
+    /// The token with which the worker has the queue to itself.
+    pub token: Option<u64>,
     /// Whether the bytes begin with a header block.
     pub headers: bool,
     /// What it carries.
@@ -43,6 +45,7 @@ pub enum Effect {
         cost: u16,
         deadline_ms: Option<u32>,
         wants_reply: bool,
+        token: Option<u64>,
         payload: Payload,
     },
     Reply {
@@ -91,6 +94,22 @@ pub enum Effect {
     Ok {
         conn: ConnId,
         seq: u32,
+    },
+    /// CONSUME was accepted, and nobody else may: OK with a token.
+    Consuming {
+        conn: ConnId,
+        seq: u32,
+        token: u64,
+    },
+    QueueFull {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+    },
+    QueueAvailable {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
     },
     Error {
         conn: ConnId,
@@ -154,6 +173,9 @@ impl Effect {
             | Self::BroadcastEnd { conn, .. }
             | Self::Stored { conn, .. }
             | Self::Ok { conn, .. }
+            | Self::Consuming { conn, .. }
+            | Self::QueueFull { conn, .. }
+            | Self::QueueAvailable { conn, .. }
             | Self::Error { conn, .. }
             | Self::CancelDelivery { conn, .. }
             | Self::CancelQueue { conn, .. }
@@ -180,9 +202,10 @@ impl Effect {
 
 impl From<Deliver<'_>> for Effect {
     fn from(deliver: Deliver<'_>) -> Self {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, headers, bytes } = deliver;
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, headers, bytes } =
+            deliver;
         let payload = Payload { headers, bytes: bytes.clone() };
-        Self::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload }
+        Self::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload }
     }
 }
 

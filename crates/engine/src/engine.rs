@@ -13,6 +13,7 @@ use crate::dispatch::Item;
 use crate::drain::Drain;
 use crate::durable::Durable;
 use crate::effect::{Effect, Sink};
+use crate::exclusive::Exclusives;
 use crate::input::Input;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(crate) durable: Durable,
     pub(crate) dedup: Dedup,
     pub(crate) loads: Loads,
+    pub(crate) exclusives: Exclusives,
     pub(crate) stats: Stats,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
@@ -59,6 +61,7 @@ pub struct Engine {
 impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
+        let exclusives = Exclusives::new(settings.term);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             settings,
@@ -71,6 +74,7 @@ impl Engine {
             durable: Durable::default(),
             dedup: Dedup::default(),
             loads: Loads::default(),
+            exclusives,
             stats: Stats::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
@@ -88,6 +92,20 @@ impl Engine {
     /// Takes one input and says what follows from it. A `now` before the last one counts as the last one.
     pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
         self.now = self.now.max(now);
+        self.take(input, out);
+        self.work_off_agenda(out);
+        if self.loads.are_due() {
+            self.load(out);
+        }
+        if self.durable.has_ops() {
+            self.persist(out);
+        }
+        self.end_drain_if_idle(out);
+    }
+
+    /// What an input does itself; what follows from it is on the agenda.
+    #[inline]
+    pub(crate) fn take(&mut self, input: Input, out: &mut impl Sink) {
         match input {
             Input::Connected { conn, name, address } => self.connected(conn, name, address, out),
             Input::Ready { conn } => self.ready(conn),
@@ -105,7 +123,13 @@ impl Engine {
                 let result = self.deregister(conn);
                 answer(conn, seq, result, out);
             }
-            Input::Consume { conn, seq, handle } => self.consume(conn, seq, handle, out),
+            Input::Consume { conn, seq, handle, exclusive } => self.consume(conn, seq, handle, exclusive, out),
+            Input::QueueAvailableNotify { conn, seq, handle } => {
+                if let Err(code) = self.notify(conn, seq, handle) {
+                    out.effect(Effect::Error { conn, seq, code });
+                }
+            }
+            Input::Fenced { token, input } => self.fenced(token, *input, out),
             Input::CancelQueue { conn, seq, handle } => {
                 let result = self.cancel_queue(conn, handle);
                 answer(conn, seq, result, out);
@@ -129,14 +153,6 @@ impl Engine {
             Input::Loaded { serial, record } => self.loaded(serial, record, out),
             Input::Tick => self.tick(out),
         }
-        self.work_off_agenda(out);
-        if self.loads.are_due() {
-            self.load(out);
-        }
-        if self.durable.has_ops() {
-            self.persist(out);
-        }
-        self.end_drain_if_idle(out);
     }
 
     /// When [`Input::Tick`] is due.
@@ -151,6 +167,9 @@ impl Engine {
         }
         if let Some(sweep) = self.dedup.next_sweep() {
             or_at(sweep);
+        }
+        if let Some(until) = self.exclusives.next_deadline() {
+            or_at(until);
         }
         next
     }

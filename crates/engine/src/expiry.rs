@@ -16,6 +16,7 @@ impl Engine {
         }
         self.run_checker();
         self.sweep_dedup();
+        self.end_offers();
         self.end_drain_if_late(out);
     }
 

@@ -100,10 +100,23 @@ pub enum Input {
         conn: ConnId,
         seq: u32,
     },
+    /// `exclusive`: nobody else may consume the queue meanwhile.
     Consume {
         conn: ConnId,
         seq: u32,
         handle: u32,
+        exclusive: bool,
+    },
+    /// Who was refused wants to be told when the queue is free.
+    QueueAvailableNotify {
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+    },
+    /// Word about a delivery of an exclusive queue (`Reply`, `Ack`, `Fail`, `Progress`, `Extend`), with its token.
+    Fenced {
+        token: u64,
+        input: Box<Self>,
     },
     CancelQueue {
         conn: ConnId,

@@ -30,10 +30,11 @@ impl Engine {
         let before = peer.open(handle, queue);
         self.queues.at_mut(queue).handles += 1;
         if let Some(before) = before {
-            if let Some(worker) = &mut peer.worker
-                && before != queue
-            {
-                worker.standings.forget_dropped(before);
+            if before != queue {
+                if let Some(worker) = &mut peer.worker {
+                    worker.standings.forget_dropped(before);
+                }
+                self.give_up_handle(conn, before, handle);
             }
             self.queues.at_mut(before).handles -= 1;
             self.queues.forget_if_idle(before);

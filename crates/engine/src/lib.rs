@@ -14,6 +14,7 @@
 //! | `dispatch` | a message meets a slot |
 //! | `service` | how long workers take, and which request would be late |
 //! | `worker` | register, resize, consume, leave |
+//! | `exclusive` | queues with a single consumer, and who is the next one |
 //! | `pending` | what a delivery's holder says about it |
 //! | `broadcast` | a message to every consumer, and its one end |
 //! | `retry` | what happens when an attempt failed |
@@ -45,6 +46,7 @@ mod dropping;
 mod durable;
 mod effect;
 mod engine;
+mod exclusive;
 mod expiry;
 mod explain;
 mod input;

@@ -158,6 +158,7 @@ impl Engine {
         let Message { queue, cost, .. } = self.messages[index];
         let worker = self.messages[index].holder().expect("only a held delivery is released");
         self.queues.at_mut(queue).in_flight -= 1;
+        self.note_unused(queue);
         self.stats.in_flight -= 1;
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);

@@ -7,6 +7,7 @@ use turno_proto::model::{ConnId, QueueName, limits};
 
 use crate::backlog::Backlog;
 use crate::chain::Chain;
+use crate::exclusive::Exclusive;
 use crate::rota::Rota;
 use crate::service::Service;
 
@@ -32,6 +33,10 @@ pub(crate) struct Queue {
     pub(crate) storing: u32,
     /// Bytes of its messages with overhead, in memory or on disk.
     pub(crate) bytes: u64,
+    /// Those of them that come back from a worker once their attempt is written down.
+    pub(crate) returning: u32,
+    /// Whose it is, if it is one worker's alone.
+    pub(crate) exclusive: Option<Exclusive>,
     consumers: Vec<Option<Consumer>>,
     consumers_len: usize,
     pub(crate) rota: Rota,
@@ -55,6 +60,8 @@ impl Queue {
             dead: Chain::default(),
             in_flight: 0,
             storing: 0,
+            returning: 0,
+            exclusive: None,
             bytes: 0,
             consumers: Vec::new(),
             consumers_len: 0,
@@ -118,6 +125,16 @@ impl Queue {
 
     pub(crate) const fn weight(&self) -> u8 {
         self.weight
+    }
+
+    /// The token of its holder, if it is one worker's alone.
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.exclusive.map(|exclusive| exclusive.token)
+    }
+
+    /// Nobody consumes it, or still has something of it, or had it a moment ago.
+    pub(crate) const fn is_unused(&self) -> bool {
+        self.consumers_len == 0 && self.in_flight == 0 && self.returning == 0
     }
 
     pub(crate) fn is_idle(&self) -> bool {

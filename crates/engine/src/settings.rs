@@ -28,6 +28,8 @@ pub struct Settings {
     pub version: String,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
+    /// Rises with every start of this broker: the upper part of the tokens of exclusive queues.
+    pub term: u64,
     /// Every limit.
     pub limits: Limits,
     /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
@@ -75,6 +77,7 @@ impl Default for Settings {
             name: "turno".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             run: 1,
+            term: 1,
             limits: Limits::default(),
             lease_ms: None,
             drop_after: limits::DROP_AFTER,

@@ -58,30 +58,41 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, out: &mut impl Sink) {
-        let result = self.try_consume(conn, handle);
-        answer(conn, seq, result, out);
+    pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, exclusive: bool, out: &mut impl Sink) {
+        match self.try_consume(conn, handle, exclusive) {
+            Ok(Some(token)) => out.effect(Effect::Consuming { conn, seq, token }),
+            Ok(None) => out.effect(Effect::Ok { conn, seq }),
+            Err(Code::QueueFull) => out.effect(Effect::QueueFull { conn, seq, handle }),
+            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+        }
     }
 
-    fn try_consume(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
+    fn try_consume(&mut self, conn: ConnId, handle: u32, exclusive: bool) -> Result<Option<u64>, Code> {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
         let Err(at) = worker.position_of(queue) else { return Err(Code::AlreadyConsuming) };
+        if !self.may_consume(conn, queue, exclusive) {
+            self.refuse_queue(conn, queue, handle);
+            return Err(Code::QueueFull);
+        }
+        let token = self.took_queue(conn, queue, exclusive);
         let number = self.queues.at_mut(queue).join(conn, handle);
         let consuming = Consuming { queue, number };
         self.peers.worker_mut(conn).consumes.insert(at, consuming);
         self.comes_back(conn, queue);
         self.join_turns(conn, consuming);
         self.offer(conn);
-        Ok(())
+        Ok(token)
     }
 
     pub(crate) fn cancel_queue(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
-        let at = worker.position_of(queue).map_err(|_| Code::NotFound)?;
+        let Ok(at) = worker.position_of(queue) else {
+            return self.give_up_place(conn, queue);
+        };
         let consuming = worker.consumes.remove(at);
         self.leave_turns(conn, consuming);
         self.peers.worker_mut(conn).standings.left(queue);
@@ -150,6 +161,7 @@ impl Engine {
     }
 
     fn leave_all(&mut self, conn: ConnId) {
+        self.give_up_queues(conn);
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
         let all = std::mem::take(&mut worker.consumes);
@@ -170,6 +182,7 @@ impl Engine {
             self.offer(conn);
         }
         self.queues.at_mut(queue).leave(number);
+        self.note_unused(queue);
         self.queues.forget_if_idle(queue);
     }
 
@@ -181,7 +194,7 @@ impl Engine {
         }
     }
 
-    fn registered(&mut self, conn: ConnId) -> Result<&mut Worker, Code> {
+    pub(crate) fn registered(&mut self, conn: ConnId) -> Result<&mut Worker, Code> {
         let worker = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut());
         worker.filter(|worker| !worker.leaving).ok_or(Code::NotRegistered)
     }

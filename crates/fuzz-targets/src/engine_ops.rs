@@ -41,6 +41,8 @@ struct Play {
     open: BTreeSet<u32>,
     seqs: u32,
     deliveries: Vec<(ConnId, Delivery)>,
+    /// The last token.
+    tokens: u64,
     ids: Vec<MessageId>,
     drained: u32,
 }
@@ -72,6 +74,7 @@ impl Play {
             open: BTreeSet::new(),
             seqs: 0,
             deliveries: Vec::new(),
+            tokens: 1 << 20,
             ids: Vec::new(),
             drained: 0,
         };
@@ -81,7 +84,7 @@ impl Play {
         for conn in play.places.into_iter().flatten().take(if manner & 8 != 0 { 2 } else { 0 }) {
             play.step(Input::Ready { conn });
             play.step(Input::Register { conn, seq: 0, slots: Slots::Limited(2), name: String::new() });
-            play.step(Input::Consume { conn, seq: 0, handle: 0 });
+            play.step(Input::Consume { conn, seq: 0, handle: 0, exclusive: false });
         }
         play
     }
@@ -115,7 +118,14 @@ impl Play {
                 assert!(self.open.contains(&seq), "word about a request that goes on");
                 (conn, None)
             }
+            Effect::Consuming { conn, token, .. } => {
+                assert!(token > self.tokens, "tokens rise");
+                self.tokens = token;
+                (conn, None)
+            }
             Effect::Ok { conn, .. }
+            | Effect::QueueFull { conn, .. }
+            | Effect::QueueAvailable { conn, .. }
             | Effect::Error { conn, .. }
             | Effect::CancelDelivery { conn, .. }
             | Effect::CancelQueue { conn, .. }
@@ -173,8 +183,18 @@ impl Play {
             12 => Input::Register { conn, seq, slots: slots(bytes), name: String::new() },
             13 => Input::Resize { conn, seq, slots: slots(bytes) },
             14 => Input::Deregister { conn, seq },
-            15 | 16 => Input::Consume { conn, seq, handle: bytes.below(4) as u32 },
-            17 => Input::CancelQueue { conn, seq, handle: bytes.below(4) as u32 },
+            15 | 16 => {
+                let how = bytes.byte();
+                Input::Consume { conn, seq, handle: u32::from(how & 3), exclusive: how & 0x80 != 0 }
+            }
+            17 => {
+                let (how, handle) = (bytes.byte(), bytes.below(4) as u32);
+                if how & 0x80 == 0 {
+                    Input::CancelQueue { conn, seq, handle }
+                } else {
+                    Input::QueueAvailableNotify { conn, seq, handle }
+                }
+            }
             18 => Input::PeerClosing { conn },
             19 | 20 => {
                 let how = bytes.byte();
@@ -195,7 +215,14 @@ impl Play {
                 }
                 Input::Send { conn, message }
             }
-            22 => self.word(conn, bytes),
+            22 => {
+                let word = self.word(conn, bytes);
+                // Now and then with a token: the last one, one before it, or one that nobody has.
+                match bytes.byte() {
+                    ago @ 0..32 => Input::Fenced { token: self.tokens + 1 - u64::from(ago), input: Box::new(word) },
+                    _ => word,
+                }
+            }
             _ => Input::Cancel { conn, seq: self.seqs.saturating_sub(bytes.byte().into()).max(handle) },
         }
     }

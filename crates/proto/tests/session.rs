@@ -67,7 +67,7 @@ fn the_first_ping_makes_ready_whatever_came_before_it() {
         Frame::Connect { seq: 1, connect: connect("w1", 0) },
         Frame::Register { seq: 2, register: Register::new(Slots::Unlimited, "") },
         Frame::Open { seq: 3, handle: 1, name: b"echo" },
-        Frame::Consume { seq: 4, handle: 1 },
+        Frame::Consume { seq: 4, handle: 1, exclusive: false },
         Frame::Ping { seq: 5 },
         Frame::Ping { seq: 6 },
     ];

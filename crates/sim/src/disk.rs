@@ -4,7 +4,7 @@
 //! synced, and of the rest what chance wants.
 
 use turno::broker::keeper::Keeper;
-use turno::broker::keeper::ledger::{Estate, StoreError, recover};
+use turno::broker::keeper::ledger::{Estate, StoreError, begin_term, recover};
 use turno_engine::{Engine, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
@@ -179,6 +179,7 @@ fn begin<S: Store>(
     mut settings: EngineSettings,
 ) -> Result<(Engine, Committer, Hand<S>, Truth), StoreError> {
     let Estate { run, last_serial } = Estate::of(&mut store, settings.run)?;
+    settings.term = begin_term(&mut store, settings.term)?;
     settings.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(settings, now);
     recover(&mut store, &mut engine)?;

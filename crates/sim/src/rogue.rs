@@ -71,7 +71,7 @@ impl Rogue {
             return;
         }
         encode(&Frame::Register { seq: 4, register: Register::new(Slots::Limited(3), "rogue") }, &mut self.out);
-        encode(&Frame::Consume { seq: 5, handle: 0 }, &mut self.out);
+        encode(&Frame::Consume { seq: 5, handle: 0, exclusive: false }, &mut self.out);
     }
 
     pub(crate) const fn queue(&self) -> usize {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use turno::broker::Switchboard;
 use turno_client::Address;
-use turno_client::core::{Core, Held, Registration, Settings};
+use turno_client::core::{Claim, Core, Held, Registration, Settings};
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::client::Client;
@@ -280,7 +280,10 @@ impl World {
         );
         if matches!(peer.actor, Actor::Worker(_)) {
             let slots = Slots::Limited(peer.slots);
-            core.register(now, Registration { name: String::new(), slots, queues: peer.queues.clone() });
+            core.register(
+                now,
+                Registration { name: String::new(), slots, queues: peer.queues.clone(), claim: Claim::Shared },
+            );
         }
         let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;
         peer.core = Some(core);

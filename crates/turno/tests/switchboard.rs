@@ -52,7 +52,7 @@ impl Desk {
     fn worker(&mut self, slots: u32) -> ConnId {
         let conn = self.peer();
         let register = Register::new(Slots::Limited(slots), "w");
-        self.say(conn, &[Frame::Register { seq: 4, register }, Frame::Consume { seq: 5, handle: 0 }]);
+        self.say(conn, &[Frame::Register { seq: 4, register }, Frame::Consume { seq: 5, handle: 0, exclusive: false }]);
         self.take_all(conn);
         conn
     }

@@ -91,7 +91,7 @@ async fn stuck_worker(address: SocketAddr, scratch: &Scratch) -> Result<Vec<Link
     }
     feeder.settled().await?;
     encode(&Frame::Open { seq: 6, handle: 1, name: queue_name(0).as_bytes() }, &mut worker.out);
-    encode(&Frame::Consume { seq: 7, handle: 1 }, &mut worker.out);
+    encode(&Frame::Consume { seq: 7, handle: 1, exclusive: false }, &mut worker.out);
     worker.flush().await?;
     Ok(vec![worker, feeder])
 }

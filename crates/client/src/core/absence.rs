@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::{Code, Delivery, Mono};
 use turno_proto::native::Frame;
 
-use super::event::Event;
+use super::event::{Claim, Event};
 use super::link::Pending;
 use super::{Core, State};
 
@@ -98,16 +98,20 @@ impl Core {
         if self.state != State::Open {
             return;
         }
+        let exclusive = self.claim() != Claim::Shared;
         for handle in self.link.absences.due(now) {
             let seq = self.link.expect(Pending::Again(handle));
-            self.link.write(&Frame::Consume { seq, handle });
+            self.link.write(&Frame::Consume { seq, handle, exclusive });
         }
     }
 
-    /// The broker takes the worker again, for a probe.
-    pub(super) fn came_back(&mut self, handle: u32) {
+    /// The broker takes the worker again, for a probe; with a new token if the queue is this worker's alone.
+    pub(super) fn came_back(&mut self, handle: u32, token: Option<u64>) {
         if let Some(queue) = self.link.handles.consumed(handle).cloned() {
-            self.events.push_back(Event::Returned { queue });
+            self.events.push_back(Event::Returned { queue: queue.clone() });
+            if let Some(token) = token {
+                self.events.push_back(Event::Active { queue, token });
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
 use super::absence::Absences;
 use super::calls::What;
-use super::event::{Event, Handed, Held, Registration, Settlement, Ticket};
+use super::event::{Claim, Event, Handed, Held, Registration, Settlement, Ticket};
 use super::link::Pending;
 use super::{Core, State};
 
@@ -90,9 +90,10 @@ impl Core {
 
     /// Ends a delivery. False if its connection is gone or it was settled before: then nothing is written.
     pub fn settle(&mut self, held: Held, settlement: Settlement) -> bool {
-        if held.epoch != self.link.epoch || !self.link.held.remove(&held.delivery) {
+        if held.epoch != self.link.epoch {
             return false;
         }
+        let Some(token) = self.link.held.remove(&held.delivery) else { return false };
         let delivery = held.delivery;
         self.link.absences.settled(delivery);
         let too_large = |payload: &Payload| payload.len() + HEADER_LEN > self.message_bytes_max();
@@ -106,7 +107,7 @@ impl Core {
             }
             other => other,
         };
-        self.link.write(&match &settlement {
+        let frame = match &settlement {
             Settlement::Reply(payload) => {
                 Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw: payload.into() }
             }
@@ -114,7 +115,12 @@ impl Core {
             Settlement::Fail { permanent, payload } => {
                 Frame::Fail { delivery, permanent: *permanent, raw: payload.into() }
             }
-        });
+        };
+        let bytes = match &settlement {
+            Settlement::Reply(payload) | Settlement::Fail { payload, .. } => payload.len(),
+            Settlement::Ack => 0,
+        };
+        self.write_word(token, bytes, frame);
         true
     }
 
@@ -122,19 +128,19 @@ impl Core {
     pub fn piece(&mut self, held: Held, payload: &Payload) -> bool {
         let delivery = held.delivery;
         let frame = Frame::Reply { seq: delivery.stamp, word: delivery.index, more: true, raw: payload.into() };
-        self.write_held(held, payload.len(), &frame)
+        self.write_held(held, payload.len(), frame)
     }
 
     /// Tells the caller how far a delivery is. False if the delivery is over or the word is too large.
     pub fn progress(&mut self, held: Held, payload: &Payload) -> bool {
         let delivery = held.delivery;
         let frame = Frame::Progress { seq: delivery.stamp, word: delivery.index, raw: payload.into() };
-        self.write_held(held, payload.len(), &frame)
+        self.write_held(held, payload.len(), frame)
     }
 
     /// Asks for more time for a delivery. False if it is over.
     pub fn extend(&mut self, held: Held, lease_ms: u32) -> bool {
-        self.write_held(held, 0, &Frame::Extend { delivery: held.delivery, lease_ms })
+        self.write_held(held, 0, Frame::Extend { delivery: held.delivery, lease_ms })
     }
 
     pub(super) fn write_register(&mut self, now: Mono) {
@@ -144,9 +150,8 @@ impl Core {
         let handles: Vec<u32> = wanted.queues.iter().map(|queue| self.link.open(queue)).collect();
         self.link.handles.keep();
         self.link.absences = Absences::default();
-        for handle in &handles {
-            let seq = self.link.expect(Pending::Register);
-            self.link.write(&Frame::Consume { seq, handle: *handle });
+        for queue in &wanted.queues {
+            self.write_consume(queue, true);
         }
         let by = now.plus_millis(self.settings.connect_timeout_ms);
         self.duty.phase = Phase::ExpectOk { left: 1 + handles.len(), by };
@@ -155,6 +160,11 @@ impl Core {
     /// True if a worker is wanted and the broker has not taken all of it yet.
     pub(super) const fn registering(&self) -> bool {
         self.duty.wanted.is_some() && !matches!(self.duty.phase, Phase::Registered)
+    }
+
+    /// How the worker consumes its queues.
+    pub(super) fn claim(&self) -> Claim {
+        self.duty.wanted.as_ref().map_or_else(Claim::default, |wanted| wanted.claim)
     }
 
     /// True if the worker is to take work from the queue.
@@ -190,7 +200,7 @@ impl Core {
         };
         // Of a broadcast that wants no reply the broker keeps nothing: there is nothing to settle.
         let over = deliver.cost == 0 && !deliver.wants_reply;
-        if !over && !self.link.held.insert(deliver.delivery) {
+        if !over && self.link.held.insert(deliver.delivery, deliver.token).is_some() {
             return self.lose(now, "it made one delivery twice".to_owned());
         }
         self.link.absences.handed(deliver.handle, deliver.delivery);
@@ -202,25 +212,37 @@ impl Core {
             cost: deliver.cost,
             deadline_ms: deliver.deadline_ms,
             wants_reply: deliver.wants_reply,
+            token: deliver.token,
             payload: deliver.raw.to_payload(),
         })));
     }
 
     /// Everything held belongs to others from now on.
     pub(super) fn let_go(&mut self, reason: Code) {
-        for delivery in std::mem::take(&mut self.link.held) {
+        for delivery in std::mem::take(&mut self.link.held).into_keys() {
             let held = Held { epoch: self.link.epoch, delivery };
             self.events.push_back(Event::CancelDelivery { held, reason });
         }
     }
 
-    fn write_held(&mut self, held: Held, bytes: usize, frame: &Frame<'_>) -> bool {
-        let mine = held.epoch == self.link.epoch && self.link.held.contains(&held.delivery);
+    fn write_held(&mut self, held: Held, bytes: usize, frame: Frame<'_>) -> bool {
+        let token = self.link.held.get(&held.delivery).filter(|_| held.epoch == self.link.epoch).copied();
         let fits = bytes + HEADER_LEN <= self.message_bytes_max();
-        if mine && fits {
-            self.link.write(frame);
+        match token {
+            Some(token) if fits => self.write_word(token, bytes, frame),
+            _ => return false,
         }
-        mine && fits
+        true
+    }
+
+    /// Writes a word about a delivery, with the token of its queue where there is room for both: it is a second lock on a
+    /// door that the broker keeps shut anyway.
+    fn write_word(&mut self, token: Option<u64>, bytes: usize, frame: Frame<'_>) {
+        let fits = bytes + HEADER_LEN + size_of::<u64>() <= self.message_bytes_max();
+        self.link.write(&match token.filter(|_| fits) {
+            Some(token) => Frame::fenced(token, frame),
+            None => frame,
+        });
     }
 }
 

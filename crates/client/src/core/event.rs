@@ -84,6 +84,18 @@ impl Ask {
     }
 }
 
+/// How a worker consumes its queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// Beside others.
+    #[default]
+    Shared,
+    /// Alone. A queue that is another's is an error.
+    Exclusive,
+    /// Alone. It waits for a queue that is another's, for as long as it takes.
+    Standby,
+}
+
 /// What a worker is on every connection it makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
@@ -93,6 +105,8 @@ pub struct Registration {
     pub slots: Slots,
     /// The queues it consumes, each once.
     pub queues: Vec<QueueName>,
+    /// How it consumes them.
+    pub claim: Claim,
 }
 
 /// A delivery of one connection. What settles it is dropped once that connection is gone: the broker has
@@ -127,6 +141,8 @@ pub struct Handed {
     pub deadline_ms: Option<u32>,
     /// Settled by a reply; otherwise by an ack.
     pub wants_reply: bool,
+    /// The token with which this worker has the queue to itself.
+    pub token: Option<u64>,
     /// Headers and body.
     pub payload: Payload,
 }
@@ -168,8 +184,20 @@ pub enum Event {
         /// What holds on this connection.
         config: Box<Config>,
     },
-    /// The worker is registered and consumes all its queues.
+    /// The worker is registered, and consumes all its queues or stands by for them.
     Registered,
+    /// A queue is this worker's alone.
+    Active {
+        /// The queue.
+        queue: QueueName,
+        /// Higher than that of everyone who had the queue before.
+        token: u64,
+    },
+    /// A queue is another's; this worker waits for it.
+    StandingBy {
+        /// The queue.
+        queue: QueueName,
+    },
     /// The broker did not take the worker; the next one is tried.
     NotRegistered {
         /// Why.

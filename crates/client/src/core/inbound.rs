@@ -3,7 +3,7 @@
 use turno_proto::model::{Code, Delivery, Mono, Payload, limits};
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{
-    Answer, Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, decode, split,
+    Answer, Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, Word, decode, split,
 };
 
 use super::calls::What;
@@ -155,11 +155,18 @@ impl Core {
                     self.events.push_back(Event::Progress { ticket: *ticket, payload: raw.to_payload() });
                 }
             }
-            Frame::Ok { seq } => self.handle_ok(now, seq),
+            Frame::Ok { seq } => self.handle_ok(now, seq, None),
+            Frame::Fenced { token, word } => match word {
+                Word::Ok { seq } => self.handle_ok(now, seq, Some(token)),
+                // What else may carry a token is a worker's word; as an answer it means what it means without.
+                word => self.handle_open_frame(now, word.into()),
+            },
+            Frame::QueueFull { seq, .. } => self.handle_queue_full(now, seq),
+            Frame::QueueAvailable { seq, .. } => self.handle_queue_available(seq),
             Frame::AdminAnswer { seq, answer } => self.handle_answer(now, seq, answer),
             Frame::Cancel { seq, word, reason } => {
                 let delivery = Delivery { index: word, stamp: seq };
-                if self.link.held.contains(&delivery) {
+                if self.link.held.contains_key(&delivery) {
                     let held = Held { epoch: self.link.epoch, delivery };
                     self.link.absences.cancelled(delivery);
                     let reason = reason.unwrap_or(Code::Cancelled);
@@ -208,12 +215,13 @@ impl Core {
         self.events.push_back(Event::Answer { ticket, worker, name, more, failed, payload });
     }
 
-    fn handle_ok(&mut self, now: Mono, seq: u32) {
+    fn handle_ok(&mut self, now: Mono, seq: u32, token: Option<u64>) {
         match self.link.pending.get(&seq) {
             Some(Pending::Register) => {
                 self.link.pending.remove(&seq);
                 self.register_done(now);
             }
+            Some(Pending::Consume { .. }) => self.handle_consuming(now, seq, token),
             Some(Pending::Call(_)) => {
                 if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Resize(_))) {
                     self.events.push_back(Event::Resized { ticket });
@@ -221,7 +229,7 @@ impl Core {
             }
             Some(&Pending::Again(handle)) => {
                 self.link.pending.remove(&seq);
-                self.came_back(handle);
+                self.came_back(handle, token);
             }
             _ => {
                 self.link.pending.remove(&seq);
@@ -244,7 +252,11 @@ impl Core {
                 self.fail(ticket, code, payload);
             }
             Some(Pending::Open(queue)) if !self.consumes(&queue) => self.link.handles.refused(queue, code),
-            Some(Pending::Open(_) | Pending::Register) => {
+            // A registered worker that cannot wait for its queue begins again.
+            Some(Pending::Available(_) | Pending::Consume { first: false, .. }) => {
+                self.lose(now, format!("it does not let this worker have its queue: {code}"));
+            }
+            Some(Pending::Open(_) | Pending::Register | Pending::Consume { .. }) => {
                 let detail = String::from_utf8_lossy(&payload.bytes).into_owned();
                 self.not_registered(now, code, detail);
             }

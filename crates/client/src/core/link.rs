@@ -1,6 +1,6 @@
 //! What belongs to one connection and dies with it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use turno_proto::model::{Delivery, Mono, QueueName};
 use turno_proto::native::{Closing, Frame, encode};
@@ -14,10 +14,16 @@ use super::handles::Handles;
 pub(super) enum Pending {
     Call(Ticket),
     Open(QueueName),
-    /// REGISTER, or a CONSUME after it.
     Register,
     /// CONSUME of a queue that the worker was dropped from.
     Again(u32),
+    /// `first`: the registration waits for the answer.
+    Consume {
+        queue: QueueName,
+        first: bool,
+    },
+    /// QUEUE_AVAILABLE_NOTIFY.
+    Available(QueueName),
     /// Nobody waits for the answer; it only frees the number.
     Nobody,
 }
@@ -31,7 +37,8 @@ pub(super) struct Link {
     pub(super) out: Vec<u8>,
     pub(super) pending: HashMap<u32, Pending>,
     pub(super) handles: Handles,
-    pub(super) held: BTreeSet<Delivery>,
+    /// What is held, each with the token of its queue, if that is this worker's alone.
+    pub(super) held: BTreeMap<Delivery, Option<u64>>,
     pub(super) absences: Absences,
     seq: u32,
     /// Something was written.
@@ -54,7 +61,7 @@ impl Link {
             out: Vec::new(),
             pending: HashMap::new(),
             handles: Handles::default(),
-            held: BTreeSet::new(),
+            held: BTreeMap::new(),
             absences: Absences::default(),
             seq: 0,
             sent: now,

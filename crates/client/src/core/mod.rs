@@ -17,6 +17,7 @@
 mod absence;
 mod brokers;
 mod calls;
+mod claim;
 mod duty;
 mod event;
 mod handles;
@@ -39,7 +40,7 @@ use self::link::Link;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
-pub use self::event::{Ask, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
+pub use self::event::{Ask, Claim, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
 pub use self::rear::Returned;
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.

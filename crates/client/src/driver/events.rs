@@ -85,6 +85,8 @@ impl Driver {
                 }
                 self.tell_ready(Ok(()));
             }
+            Event::Active { queue, token } => crew.tell(WorkerEvent::Active { queue: queue.to_string(), token }),
+            Event::StandingBy { queue } => crew.tell(WorkerEvent::StandingBy { queue: queue.to_string() }),
             Event::NotRegistered { code, detail } => {
                 crew.tell(WorkerEvent::Refused { code, detail: detail.clone() });
                 if self.ready.is_some() {

@@ -204,7 +204,7 @@ impl State {
                 None => self.say(me, &Frame::Ok { seq }),
             },
             Frame::Resize { seq, .. } => self.say(me, &Frame::Ok { seq }),
-            Frame::Consume { seq, handle } => {
+            Frame::Consume { seq, handle, exclusive: false } => {
                 if let Some(peer) = self.peers.get_mut(&me) {
                     peer.consumes.push(handle);
                 }
@@ -287,6 +287,7 @@ impl State {
                 cost: 1,
                 deadline_ms: None,
                 wants_reply: waiting.wants_reply,
+                token: None,
                 raw: (&waiting.payload).into(),
             };
             self.say(worker, &Frame::Deliver(deliver));

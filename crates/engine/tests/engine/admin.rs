@@ -67,6 +67,8 @@ fn the_broker_as_it_is_shown() {
         drop_after: 2,
         weight: 1,
         settings: None,
+        exclusive: None,
+        waiters: 0,
         counters,
         head: Vec::new(),
     };
@@ -90,6 +92,8 @@ fn a_worker_as_it_is_shown() {
         slots: Slots::Limited(2),
         used: 1,
         queues: vec!["q".to_owned(), "mail".to_owned()],
+        exclusive: Vec::new(),
+        waits_for: Vec::new(),
         registered_ms: 350,
         idle_ms: Some(250),
         deliveries: 1,

@@ -130,15 +130,27 @@ impl Desk {
         self.seen(out)
     }
 
+    /// Everything the engine said so far.
+    pub(crate) fn log(&self) -> &[Effect] {
+        &self.log
+    }
+
+    /// The queue that the connection calls by that handle.
+    pub(crate) fn queue_of(&self, conn: ConnId, handle: u32) -> &str {
+        &self.queues[&(conn, handle)]
+    }
+
     fn seen(&self, effects: Vec<Effect>) -> Vec<Seen> {
         effects.into_iter().map(|effect| self.see(effect)).collect()
     }
 
     fn see(&self, effect: Effect) -> Seen {
         match effect {
-            Effect::Deliver { conn: worker, handle, attempt, cost, deadline_ms, wants_reply, payload, .. } => {
+            Effect::Deliver {
+                conn: worker, handle, attempt, cost, deadline_ms, wants_reply, token, payload, ..
+            } => {
                 let queue = self.queues[&(worker, handle)].clone();
-                Seen::Turn(Turn { worker, queue, payload, attempt, cost, deadline_ms, wants_reply })
+                Seen::Turn(Turn { worker, queue, payload, attempt, cost, deadline_ms, wants_reply, token })
             }
             other => Seen::Said(other),
         }
@@ -199,8 +211,12 @@ impl Desk {
         self.say(Input::Ready { conn })
     }
 
-    pub(crate) fn leave(&mut self, conn: ConnId) -> Vec<Seen> {
+    pub(crate) fn forget_handles(&mut self, conn: ConnId) {
         self.handles.retain(|(owner, _), _| *owner != conn);
+    }
+
+    pub(crate) fn leave(&mut self, conn: ConnId) -> Vec<Seen> {
+        self.forget_handles(conn);
         self.say(Input::Disconnected { conn })
     }
 
@@ -222,7 +238,7 @@ impl Desk {
 
     pub(crate) fn consume(&mut self, conn: ConnId, queue: &str) -> Result<Vec<Seen>, Code> {
         let handle = self.handle(conn, queue);
-        self.control(|seq| Input::Consume { conn, seq, handle })
+        self.control(|seq| Input::Consume { conn, seq, handle, exclusive: false })
     }
 
     pub(crate) fn cancel_queue(&mut self, conn: ConnId, queue: &str) -> Result<Vec<Seen>, Code> {

@@ -15,6 +15,7 @@ mod dedup;
 mod drain;
 mod dropping;
 mod durable;
+mod exclusive;
 mod explain;
 mod fairness;
 mod late;

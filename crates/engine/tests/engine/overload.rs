@@ -48,7 +48,7 @@ impl Model {
             model.say(Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().expect("a good name") });
         }
         model.say(Input::Register { conn: WORKER, seq: 2, slots: Slots::Limited(SLOTS), name: String::new() });
-        model.say(Input::Consume { conn: WORKER, seq: 3, handle: 0 });
+        model.say(Input::Consume { conn: WORKER, seq: 3, handle: 0, exclusive: false });
         model
     }
 

@@ -222,7 +222,10 @@ fn leaving_one_queue() {
     assert_eq!(desk.consume(worker, "q"), Ok(vec![turn(worker, "b")]));
     let unopened = |seq| Input::CancelQueue { conn: worker, seq, handle: 99 };
     assert_eq!(desk.control(unopened), Err(Code::UnknownHandle));
-    assert_eq!(desk.control(|seq| Input::Consume { conn: worker, seq, handle: 99 }), Err(Code::UnknownHandle));
+    assert_eq!(
+        desk.control(|seq| Input::Consume { conn: worker, seq, handle: 99, exclusive: false }),
+        Err(Code::UnknownHandle)
+    );
 }
 
 /// A worker that says CLOSING gets nothing new; what it has it finishes.

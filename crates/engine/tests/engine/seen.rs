@@ -26,16 +26,17 @@ pub(crate) struct Turn {
     pub(crate) cost: u16,
     pub(crate) deadline_ms: Option<u32>,
     pub(crate) wants_reply: bool,
+    pub(crate) token: Option<u64>,
 }
 
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { worker, queue, payload, attempt, cost, deadline_ms, wants_reply } = self;
+        let Self { worker, queue, payload, attempt, cost, deadline_ms, wants_reply, token } = self;
         let kind = if *wants_reply { "request" } else { "one-way" };
         let body = &payload.bytes;
         write!(
             f,
-            "w{} gets {body:?} of {queue}: {kind}, attempt {attempt}, cost {cost}, {deadline_ms:?} ms",
+            "w{} gets {body:?} of {queue}: {kind}, attempt {attempt}, cost {cost}, {deadline_ms:?} ms, token {token:?}",
             worker.index
         )
     }
@@ -51,6 +52,7 @@ pub(crate) fn turn(worker: ConnId, text: &str) -> Seen {
         cost: 1,
         deadline_ms: Some(USUAL_MS),
         wants_reply: true,
+        token: None,
     })
 }
 
@@ -74,6 +76,10 @@ impl Seen {
 
     pub(crate) fn left(self, deadline_ms: Option<u32>) -> Self {
         self.with(|turn| turn.deadline_ms = deadline_ms)
+    }
+
+    pub(crate) fn token(self, token: u64) -> Self {
+        self.with(|turn| turn.token = Some(token))
     }
 
     pub(crate) fn one_way(self) -> Self {

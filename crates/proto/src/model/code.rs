@@ -140,6 +140,14 @@ codes! {
         "the worker was dropped from the queue",
         "deliveries in a row expired while it had them: as many as the queue's `drop-after` says",
         "make the worker faster, give it fewer slots or its callers more time; it comes back by CONSUME";
+    QueueFull = 37, "queue_full", exit 1,
+        "another worker has the queue to itself, or consumes it",
+        "an exclusive queue has one consumer; a queue that others consume cannot become exclusive",
+        "wait for it (`turno work --exclusive --standby`), or stop the worker that `turno queue consumers` names";
+    NotRefused = 38, "not_refused", exit 1,
+        "there is no refused CONSUME to be told about",
+        "QUEUE_AVAILABLE_NOTIFY follows QUEUE_FULL, once",
+        "send CONSUME, and QUEUE_AVAILABLE_NOTIFY if the answer is QUEUE_FULL";
 
     // How messages end.
     TimedOut = 40, "timed_out", exit 124,

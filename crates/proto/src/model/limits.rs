@@ -71,6 +71,8 @@ pub const REQUEST_DEADLINE_MS_MAX: u32 = 3_600_000;
 pub const SEND_DEADLINE_MS_MAX: u32 = 2_592_000_000;
 /// How long a cancelled or expired delivery may hold its slots while the worker stops it (TERM, 5 s, KILL).
 pub const CANCEL_GRACE_MS: u64 = 10_000;
+/// How long a free queue is kept for the worker that was told of it. Then it is offered to the next one.
+pub const QUEUE_OFFER_MS: u64 = 5_000;
 /// Period of the checker that would place what a missed event left behind (S0.30).
 pub const CHECKER_MS: u64 = 1_000;
 /// Rows of one page of a listing. More: the next page.

@@ -145,11 +145,39 @@ pub struct QueueView {
     /// Its own settings, if it has any.
     #[serde(default)]
     pub settings: Option<QueueSettings>,
+    /// Whose it is, if a worker has it to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<ExclusiveView>,
+    /// Workers that wait until it is free.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiters: u64,
     /// What happened so far.
     pub counters: Counters,
     /// The waiting messages at the head, a few of them; empty in listings.
     #[serde(default)]
     pub head: Vec<MessageView>,
+}
+
+/// Whose an exclusive queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusiveView {
+    /// The number that fences earlier holders off.
+    pub token: u64,
+    /// The holder's id; `None` if it is gone and its last messages are on their way back.
+    pub worker: Option<u64>,
+}
+
+/// A queue that a worker has to itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldingView {
+    /// The queue.
+    pub queue: String,
+    /// The token it has it with.
+    pub token: u64,
+}
+
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One worker in a queue's rota.
@@ -170,6 +198,9 @@ pub struct ConsumerView {
     /// What counts against it; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// The token with which it has the queue to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
 }
 
 /// What a queue thinks of a worker at which deliveries expired.
@@ -235,6 +266,12 @@ pub struct WorkerView {
     pub used: u32,
     /// The queues it consumes.
     pub queues: Vec<String>,
+    /// Those of them that it has to itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<HoldingView>,
+    /// The queues it waits for until they are free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
     /// Milliseconds since it registered.
     pub registered_ms: u64,
     /// Milliseconds since it was last given work; `None` if never.

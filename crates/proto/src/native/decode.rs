@@ -70,6 +70,9 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let seq = header.seq;
     let kind = Kind::from_number(header.kind).ok_or_else(|| Fault::fatal(Code::UnknownType, seq))?;
+    if header.flags & flags::TOKEN != 0 && kind.may_be_fenced() {
+        return fenced(header, rest);
+    }
     decode_kind(kind, header, rest).map_err(|code| match code {
         Code::BadFrame => Fault::fatal(code, seq),
         _ => Fault::refusal(code, seq),
@@ -96,7 +99,13 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         Kind::Deregister => nothing(rest).map(|()| Frame::Deregister { seq })?,
         Kind::Resize => Frame::Resize { seq, register: map(kind, rest)? },
         Kind::Open => Frame::Open { seq, handle: word, name: rest },
-        Kind::Consume => nothing(rest).map(|()| Frame::Consume { seq, handle: word })?,
+        Kind::Consume => {
+            let exclusive = flags & flags::EXCLUSIVE != 0;
+            nothing(rest).map(|()| Frame::Consume { seq, handle: word, exclusive })?
+        }
+        Kind::QueueFull => nothing(rest).map(|()| Frame::QueueFull { seq, handle: word })?,
+        Kind::QueueAvailableNotify => nothing(rest).map(|()| Frame::QueueAvailableNotify { seq, handle: word })?,
+        Kind::QueueAvailable => nothing(rest).map(|()| Frame::QueueAvailable { seq, handle: word })?,
         Kind::CancelQueue => Frame::CancelQueue { seq, handle: word, reason: cancel_reason(rest)? },
         Kind::Request => Frame::Request(outgoing(header, rest)?),
         Kind::Send => Frame::Send(outgoing(header, rest)?),
@@ -131,6 +140,16 @@ fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<
         }
         Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: map(kind, rest)? },
     })
+}
+
+/// A frame with a token before its other fields.
+#[inline(never)]
+fn fenced<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
+    let mut reader = Reader::new(rest);
+    let token = reader.u64().map_err(|code| Fault::fatal(code, header.seq))?;
+    // Read as what it is without the token, by the one way in that all frames take.
+    let plain = Header { flags: header.flags & !flags::TOKEN, ..*header };
+    decode(&plain, reader.rest()).map(|frame| Frame::fenced(token, frame))
 }
 
 fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
@@ -198,6 +217,7 @@ fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {
 fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
     let flags = header.flags;
     let mut reader = Reader::new(rest);
+    let token = if flags & flags::TOKEN != 0 { Some(reader.u64()?) } else { None };
     let handle = reader.u32()?;
     let id = MessageId::from_bytes(reader.array()?);
     let attempt = reader.u16()?;
@@ -211,6 +231,7 @@ fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
         cost,
         deadline_ms,
         wants_reply: flags & flags::WANTS_REPLY != 0,
+        token,
         raw: raw(flags, reader)?,
     })
 }

@@ -24,7 +24,14 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Register { seq, register } | Frame::Resize { seq, register } => map(out, kind, *seq, register),
         Frame::Open { seq, handle, name } => plain(out, kind, 0, *seq, *handle, name),
-        Frame::Consume { seq, handle } => plain(out, kind, 0, *seq, *handle, &[]),
+        Frame::Consume { seq, handle, exclusive } => {
+            plain(out, kind, if *exclusive { flags::EXCLUSIVE } else { 0 }, *seq, *handle, &[]);
+        }
+        Frame::QueueFull { seq, handle }
+        | Frame::QueueAvailableNotify { seq, handle }
+        | Frame::QueueAvailable { seq, handle } => {
+            plain(out, kind, 0, *seq, *handle, &[]);
+        }
         Frame::Request(message) | Frame::Send(message) => encode_outgoing(out, kind, message),
         Frame::Broadcast(broadcast) => encode_broadcast(out, broadcast),
         Frame::Deliver(deliver) => encode_deliver(deliver, out),
@@ -54,9 +61,24 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Answer(answer) => encode_answer(out, answer),
         Frame::BroadcastEnd { seq, end } => map(out, kind, *seq, end),
+        Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
         Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
     }
+}
+
+/// Appends a frame with a token before its other fields.
+#[inline(never)]
+fn encode_fenced(token: u64, frame: &Frame<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    encode(frame, out);
+    let inside = out.split_off(start);
+    let Some((head, rest)) = inside.split_first_chunk::<HEADER_LEN>() else { return };
+    let Some(header) = Header::from_bytes(head) else { return };
+    let header = Header { flags: header.flags | flags::TOKEN, length: header.length + 8, ..header };
+    out.extend_from_slice(&header.to_bytes());
+    out.extend_from_slice(&token.to_le_bytes());
+    out.extend_from_slice(rest);
 }
 
 /// Appends DELIVER.
@@ -69,6 +91,10 @@ pub fn encode_deliver(deliver: &Deliver<'_>, out: &mut Vec<u8>) {
         flags |= flags::DEADLINE;
     }
     let start = begin(out);
+    if let Some(token) = deliver.token {
+        flags |= flags::TOKEN;
+        out.extend_from_slice(&token.to_le_bytes());
+    }
     out.extend_from_slice(&deliver.handle.to_le_bytes());
     out.extend_from_slice(&deliver.id.to_bytes());
     out.extend_from_slice(&deliver.attempt.to_le_bytes());

@@ -21,6 +21,10 @@ pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 
+/// CONSUME: nobody else may consume the queue meanwhile.
+pub const EXCLUSIVE: u8 = 0x01;
+/// OK, DELIVER and what settles one: the token of an exclusive queue (u64) is the first field.
+pub const TOKEN: u8 = 0x08;
 /// DELIVER: settled by REPLY, not by ACK.
 pub const WANTS_REPLY: u8 = 0x02;
 /// REPLY, ANSWER: more pieces follow.

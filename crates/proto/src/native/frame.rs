@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
-use super::{Closing, Config, Connect, Kind, Register};
+use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -125,6 +125,8 @@ pub struct Deliver<'a> {
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK (sends, and requests that want no reply).
     pub wants_reply: bool,
+    /// The token under which the worker has the queue to itself.
+    pub token: Option<u64>,
     /// What it carries.
     pub raw: Raw<'a>,
 }
@@ -174,15 +176,30 @@ pub enum Frame<'a> {
         handle: u32,
         name: &'a [u8],
     },
+    /// `exclusive`: nobody else may consume the queue meanwhile.
     Consume {
         seq: u32,
         handle: u32,
+        exclusive: bool,
     },
     /// To the broker without a reason; to a worker with the reason why it was dropped, and `seq` is 0.
     CancelQueue {
         seq: u32,
         handle: u32,
         reason: Option<Code>,
+    },
+    QueueFull {
+        seq: u32,
+        handle: u32,
+    },
+    QueueAvailableNotify {
+        seq: u32,
+        handle: u32,
+    },
+    /// `seq` is that of QUEUE_AVAILABLE_NOTIFY.
+    QueueAvailable {
+        seq: u32,
+        handle: u32,
     },
     Request(Outgoing<'a>),
     Send(Outgoing<'a>),
@@ -244,6 +261,13 @@ pub enum Frame<'a> {
         end: Box<BroadcastEnd>,
     },
 
+    /// One of the frames that may carry the token of an exclusive queue, with it: OK, and what settles a delivery or
+    /// speaks of one.
+    Fenced {
+        token: u64,
+        word: Word<'a>,
+    },
+
     AdminCall {
         seq: u32,
         call: AdminCall,
@@ -258,6 +282,14 @@ impl Frame<'_> {
     /// The frame's type.
     pub const fn kind(&self) -> Kind {
         match self {
+            Self::Fenced { word, .. } => match word {
+                Word::Ok { .. } => Kind::Ok,
+                Word::Reply { .. } => Kind::Reply,
+                Word::Ack { .. } => Kind::Ack,
+                Word::Fail { .. } => Kind::Fail,
+                Word::Progress { .. } => Kind::Progress,
+                Word::Extend { .. } => Kind::Extend,
+            },
             Self::Connect { .. } => Kind::Connect,
             Self::Config { .. } => Kind::Config,
             Self::Ping { .. } => Kind::Ping,
@@ -270,6 +302,9 @@ impl Frame<'_> {
             Self::Open { .. } => Kind::Open,
             Self::Consume { .. } => Kind::Consume,
             Self::CancelQueue { .. } => Kind::CancelQueue,
+            Self::QueueFull { .. } => Kind::QueueFull,
+            Self::QueueAvailableNotify { .. } => Kind::QueueAvailableNotify,
+            Self::QueueAvailable { .. } => Kind::QueueAvailable,
             Self::Request(_) => Kind::Request,
             Self::Send(_) => Kind::Send,
             Self::Broadcast(_) => Kind::Broadcast,

@@ -73,6 +73,9 @@ kinds! {
     Resize = 34, "RESIZE", ToBroker, "The worker has another number of slots.";
     Consume = 35, "CONSUME", ToBroker, "The worker takes work from a queue.";
     CancelQueue = 36, "CANCEL_QUEUE", Both, "To the broker: no more work from that queue. To a worker: it was dropped from it.";
+    QueueFull = 37, "QUEUE_FULL", ToPeer, "The queue is another's: CONSUME was refused.";
+    QueueAvailableNotify = 38, "QUEUE_AVAILABLE_NOTIFY", ToBroker, "Asks for word when a refused queue is free.";
+    QueueAvailable = 39, "QUEUE_AVAILABLE", ToPeer, "The queue is free, and kept for this worker for a moment.";
     Request = 40, "REQUEST", ToBroker, "A message that wants a reply.";
     Send = 41, "SEND", ToBroker, "A one-way message.";
     Broadcast = 42, "BROADCAST", ToBroker, "A message to every consumer of a queue.";
@@ -96,6 +99,11 @@ kinds! {
 }
 
 impl Kind {
+    /// Whether a token may stand before its other fields, in a [`Frame::Fenced`](super::Frame::Fenced).
+    pub const fn may_be_fenced(self) -> bool {
+        matches!(self, Self::Ok | Self::Reply | Self::Ack | Self::Fail | Self::Progress | Self::Extend)
+    }
+
     /// The group the type belongs to.
     pub const fn family(self) -> Family {
         match self.number() {

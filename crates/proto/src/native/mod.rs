@@ -10,6 +10,7 @@ mod kind;
 mod reader;
 mod session;
 mod shape;
+mod word;
 
 pub use crate::model::{Closing, ClosingReason, admin};
 pub use body::{Config, Connect, Register, VERSION};
@@ -19,3 +20,4 @@ pub use frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
 pub use session::{Session, Step};
+pub use word::Word;

@@ -34,6 +34,11 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
+    pub(super) fn u64(&mut self) -> Result<u64, Code> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    #[inline]
     pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Code> {
         let (head, rest) = self.rest.split_at_checked(count).ok_or(Code::BadFrame)?;
         self.rest = rest;

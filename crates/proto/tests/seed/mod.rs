@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
-    QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, ExclusiveView, Explanation, HoldingView, MessageKind, MessageState,
+    MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
 };
 use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -49,8 +49,14 @@ fn any_payload() -> impl Strategy<Value = Payload> {
 }
 
 impl Seed {
-    /// The frame made of these parts.
+    /// The frame made of these parts, with a token if it may have one.
     pub(crate) fn frame(&self) -> Frame<'_> {
+        let frame = self.plain_frame();
+        let fenced = self.bits[5] && self.kind.may_be_fenced();
+        if fenced { Frame::fenced(self.long, frame) } else { frame }
+    }
+
+    fn plain_frame(&self) -> Frame<'_> {
         let &Self { seq, word, code, .. } = self;
         let raw = Raw::from(&self.payload);
         let [first, ..] = self.bits;
@@ -64,7 +70,10 @@ impl Seed {
             Kind::Register => Frame::Register { seq, register: self.register() },
             Kind::Deregister => Frame::Deregister { seq },
             Kind::Resize => Frame::Resize { seq, register: self.register() },
-            Kind::Consume => Frame::Consume { seq, handle: word },
+            Kind::Consume => Frame::Consume { seq, handle: word, exclusive: first },
+            Kind::QueueFull => Frame::QueueFull { seq, handle: word },
+            Kind::QueueAvailableNotify => Frame::QueueAvailableNotify { seq, handle: word },
+            Kind::QueueAvailable => Frame::QueueAvailable { seq, handle: word },
             Kind::CancelQueue => Frame::CancelQueue { seq, handle: word, reason: first.then_some(code) },
             Kind::Request => Frame::Request(self.outgoing()),
             Kind::Send => Frame::Send(self.outgoing()),
@@ -188,6 +197,7 @@ impl Seed {
             cost: self.small.rotate_left(3),
             deadline_ms: deadline.then_some(self.number),
             wants_reply,
+            token: self.bits[2].then_some(self.long),
             raw: Raw::from(&self.payload),
         }
     }
@@ -296,6 +306,8 @@ impl Seed {
             drop_after: self.small,
             weight: self.choice,
             settings: self.settings(),
+            exclusive: self.bits[3].then_some(ExclusiveView { token: self.long, worker: Some(self.word.into()) }),
+            waiters: self.small.into(),
             counters: self.counters(),
             head: vec![self.message(); usize::from(self.choice % 3)],
         }
@@ -310,6 +322,7 @@ impl Seed {
             turn: self.bits[0].then_some(self.small.into()),
             in_flight: self.seq.into(),
             standing: self.bits[1].then_some(self.standing()),
+            token: self.bits[3].then_some(self.long),
         }
     }
 
@@ -333,6 +346,8 @@ impl Seed {
             slots: self.slots(),
             used: self.word,
             queues: vec![self.text(); usize::from(self.choice % 4)],
+            exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
+            waits_for: self.texts(),
             registered_ms: self.number.into(),
             idle_ms: self.bits[2].then_some(self.long),
             deliveries: 1,

@@ -3,13 +3,15 @@
 use bytes::Bytes;
 use turno_proto::model::Slots;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, Explanation, MessageKind, MessageState, MessageView, QueueSettings,
-    QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, ExclusiveView, Explanation, HoldingView, MessageKind, MessageState,
+    MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 const FIRST_ID: &str = "11223344556600000000000100000000";
+/// Term 1,790,000,000,000, counter 3.
+const TOKEN: u64 = 1_790_000_000_000 << 20 | 3;
 const SECOND_ID: &str = "ffeeddccbbaa00000000002a00000007";
 
 const VOLATILE: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
@@ -65,8 +67,11 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: Some(2), ..consumer() },
         ConsumerView { worker: 44, turn: None, in_flight: 0, standing: Some(dropped()), ..consumer() },
     ];
+    let holder = ConsumerView { token: Some(TOKEN), ..consumer() };
     let settings = Some(QueueSettings { durable: Some(true), ..PATIENT });
     let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
+    let exclusive = Some(ExclusiveView { token: TOKEN, worker: Some(42) });
+    let held_queue = QueueView { exclusive, waiters: 2, ..shown_queue.clone() };
     let dead = DeadView { message: dead(), failure: "disk full".to_owned() };
     let shown_dead = AdminAnswer::DeadLetter {
         dead: Box::new(dead.clone()),
@@ -80,6 +85,8 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         holds: vec![running()],
         ..worker()
     };
+    let holding = vec![HoldingView { queue: "emails".to_owned(), token: TOKEN }];
+    let lone_worker = WorkerView { exclusive: holding, waits_for: vec!["idle".to_owned()], ..shown_worker.clone() };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
@@ -92,6 +99,9 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_portion", AdminAnswer::Portion { done: 1_000, left: 70_000 }),
         ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
+        ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
+        ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder] }),
+        ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
     ]
 }
 
@@ -124,6 +134,7 @@ fn consumer() -> ConsumerView {
         turn: Some(1),
         in_flight: 1,
         standing: None,
+        token: None,
     }
 }
 
@@ -190,6 +201,8 @@ fn queue() -> QueueView {
         drop_after: 2,
         weight: 1,
         settings: None,
+        exclusive: None,
+        waiters: 0,
         counters: counters(),
         head: Vec::new(),
     }
@@ -217,6 +230,8 @@ fn worker() -> WorkerView {
         slots: Slots::Limited(10),
         used: 3,
         queues: vec!["emails".to_owned(), "echo".to_owned()],
+        exclusive: Vec::new(),
+        waits_for: Vec::new(),
         registered_ms: 60_000,
         idle_ms: Some(15),
         deliveries: 7,

@@ -6,6 +6,8 @@ use turno_proto::headers::{self, Headers};
 use turno_proto::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Party, Payload};
 use turno_proto::native::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 
+/// Term 1,790,000,000,000, counter 3.
+const TOKEN: u64 = 1_790_000_000_000 << 20 | 3;
 const BINARY: &[u8] = &[0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF, 0x47, 0xC0];
 const TRACE: &[(&str, &str)] =
     &[("content-type", "application/json"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
@@ -24,6 +26,7 @@ pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(broadcasts());
     table.extend(deliveries());
     table.extend(settles());
+    table.extend(exclusive());
     table.extend(answers());
     table
 }
@@ -151,6 +154,7 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
         cost: 1,
         deadline_ms: None,
         wants_reply: false,
+        token: None,
         raw: body(b"hello"),
     };
     let example = Deliver { handle: 1, deadline_ms: Some(30_000), wants_reply: true, ..plain };
@@ -162,6 +166,7 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
         cost: 300,
         deadline_ms: Some(1_500),
         wants_reply: true,
+        token: Some(u64::MAX),
         raw: with_headers(&TRACE_BINARY),
     };
     let table = [
@@ -169,10 +174,38 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
         ("deliver_send", Deliver { delivery: delivery(0x0102_0304, 0x0A0B_0C0D), id: second_id(), ..plain }),
         ("deliver_wants_reply", Deliver { wants_reply: true, ..plain }),
         ("deliver_deadline", Deliver { deadline_ms: Some(1_500), ..plain }),
+        ("deliver_token", Deliver { token: Some(TOKEN), ..plain }),
         ("deliver_empty_body", Deliver { raw: body(b""), ..plain }),
         ("deliver_all_fields", all_fields),
     ];
     table.into_iter().map(|(name, deliver)| (name, Frame::Deliver(deliver))).collect()
+}
+
+fn fenced(frame: Frame<'static>) -> Frame<'static> {
+    Frame::fenced(TOKEN, frame)
+}
+
+fn exclusive() -> Vec<(&'static str, Frame<'static>)> {
+    let ms = Frame::Extend { delivery: delivery(1, 0), lease_ms: 60_000 };
+    vec![
+        ("consume_exclusive", Frame::Consume { seq: 6, handle: 3, exclusive: true }),
+        ("ok_token", fenced(Frame::Ok { seq: 6 })),
+        ("queue_full", Frame::QueueFull { seq: 6, handle: 3 }),
+        ("queue_available_notify", Frame::QueueAvailableNotify { seq: 7, handle: 3 }),
+        ("queue_available", Frame::QueueAvailable { seq: 7, handle: 3 }),
+        ("reply_token", fenced(Frame::Reply { seq: 1, word: 0, more: false, raw: body(b"HELLO") })),
+        (
+            "reply_more_headers_token",
+            fenced(Frame::Reply { seq: 1, word: 0, more: true, raw: with_headers(&KEY_EMPTY) }),
+        ),
+        ("ack_token", fenced(Frame::Ack { delivery: delivery(1, 0) })),
+        (
+            "fail_token",
+            fenced(Frame::Fail { delivery: delivery(1, 0), permanent: true, raw: body(b"no such account") }),
+        ),
+        ("progress_token", fenced(Frame::Progress { seq: 1, word: 0, raw: body(b"40 %") })),
+        ("extend_token", fenced(ms)),
+    ]
 }
 
 fn settles() -> Vec<(&'static str, Frame<'static>)> {

@@ -16,7 +16,7 @@ use turno_proto::native::{Config, VERSION};
 use super::clock::Clock;
 use super::data::DataDirectory;
 use super::error::ServeError;
-use super::keeper::ledger::{Estate, recover};
+use super::keeper::ledger::{Estate, begin_term, recover};
 use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
@@ -112,6 +112,8 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: random(),
+        // The clock starts at Unix time.
+        term: clock.now().as_millis(),
         limits: settings.limits.clone(),
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
@@ -124,6 +126,7 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
     let Estate { run, last_serial } = Estate::of(&mut store, engine.run).map_err(failed)?;
+    engine.term = begin_term(&mut store, engine.term).map_err(failed)?;
     // The clock starts at Unix time.
     engine.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(engine, clock.now());

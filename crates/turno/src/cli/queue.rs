@@ -163,7 +163,7 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
         Some(age) => short(std::time::Duration::from_secs_f64(age)),
         None => "-".to_owned(),
     };
-    let mut text = table::facts(&[
+    let mut facts = vec![
         ("queue", row.name.clone()),
         ("ready", row.ready.to_string()),
         ("in flight", row.in_flight.to_string()),
@@ -176,7 +176,16 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
         ("drops", told_drops(row.drop_after)),
         ("weight", row.weight.to_string()),
         ("so far", row.counters.told()),
-    ]);
+    ];
+    if let Some(exclusive) = &row.exclusive {
+        let whose =
+            exclusive.worker.as_ref().map_or_else(|| "a worker that is gone".to_owned(), |id| format!("worker {id}"));
+        facts.push(("exclusive", format!("{whose}, token {}", exclusive.token)));
+    }
+    if row.waiters > 0 {
+        facts.push(("standing by", row.waiters.to_string()));
+    }
+    let mut text = table::facts(&facts);
     text.push_str(&messages("next:", &document.queue.head, invocation));
     text
 }

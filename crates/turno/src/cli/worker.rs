@@ -280,7 +280,7 @@ impl Asked<'_> {
         let row = &document.worker.row;
         let clock = self.invocation.output.clock();
         let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
-        let mut text = table::facts(&[
+        let mut facts = vec![
             ("worker", row.id.clone()),
             ("name", row.name.clone()),
             ("address", row.address.clone()),
@@ -291,7 +291,16 @@ impl Asked<'_> {
             ("registered", moment(&row.registered_at)),
             ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
             ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
-        ]);
+        ];
+        if !row.exclusive.is_empty() {
+            let alone: Vec<String> =
+                row.exclusive.iter().map(|held| format!("{} (token {})", held.queue, held.token)).collect();
+            facts.push(("exclusive", alone.join(", ")));
+        }
+        if !row.waits_for.is_empty() {
+            facts.push(("standing by", row.waits_for.join(", ")));
+        }
+        let mut text = table::facts(&facts);
         for QueueStandingBody { queue, standing } in &document.worker.standings {
             let StandingBody { standing, expired, dropped_at, reason } = standing;
             let dropped = dropped_at.as_deref().map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();

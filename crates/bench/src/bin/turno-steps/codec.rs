@@ -40,6 +40,7 @@ fn deliver() -> Frame<'static> {
         cost: 1,
         deadline_ms: Some(5_000),
         wants_reply: true,
+        token: None,
         raw: RAW,
     })
 }

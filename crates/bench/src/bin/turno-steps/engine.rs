@@ -91,7 +91,7 @@ impl Stage {
             let conn = ConnId { index, generation: 0 };
             stage.connect(conn);
             stage.tell(Input::Register { conn, seq: 2, slots: Slots::Limited(shape.slots), name: String::new() });
-            stage.tell(Input::Consume { conn, seq: 3, handle: HANDLE });
+            stage.tell(Input::Consume { conn, seq: 3, handle: HANDLE, exclusive: false });
             stage.tell(Input::Ready { conn });
         }
         for _ in 0..shape.unsettled {

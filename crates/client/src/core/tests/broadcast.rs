@@ -123,6 +123,7 @@ fn deliver(delivery: Delivery, wants_reply: bool) -> Frame<'static> {
         cost: 0,
         deadline_ms: Some(900),
         wants_reply,
+        token: None,
         raw: Raw { headers: false, bytes: b"work" },
     })
 }

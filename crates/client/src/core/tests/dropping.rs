@@ -23,6 +23,7 @@ fn deliver(index: u32, handle: u32) -> Frame<'static> {
         cost: 1,
         deadline_ms: Some(900),
         wants_reply: true,
+        token: None,
         raw: Raw { headers: false, bytes: b"work" },
     })
 }
@@ -37,7 +38,7 @@ fn consumed(rig: &mut Rig, handle: u32) -> u32 {
     let seqs: Vec<u32> = frames(&sent)
         .into_iter()
         .filter_map(|frame| match frame {
-            Frame::Consume { seq, handle: at } if at == handle => Some(seq),
+            Frame::Consume { seq, handle: at, .. } if at == handle => Some(seq),
             _ => None,
         })
         .collect();

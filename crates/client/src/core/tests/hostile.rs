@@ -32,6 +32,7 @@ fn nonsense_ends_the_connection_and_the_next_broker_is_dialled() {
         cost: 1,
         deadline_ms: None,
         wants_reply: false,
+        token: None,
         raw: raw(""),
     };
     let table: &[(&str, Vec<u8>)] = &[

@@ -2,6 +2,7 @@
 
 mod broadcast;
 mod calls;
+mod claim;
 mod dedup;
 mod dropping;
 mod failover;
@@ -13,7 +14,7 @@ mod worker;
 use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Config, Connect, Frame, Raw, Register, VERSION, decode, encode, split};
 
-use super::{Ask, Core, Event, Registration, Settings, Ticket};
+use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
 use crate::Address;
 
 /// A core, its clock, and what a broker would say to it.
@@ -135,6 +136,7 @@ fn registration(queues: &[&str]) -> Registration {
         name: "w".to_owned(),
         slots: Slots::Limited(4),
         queues: queues.iter().map(|name| queue(name)).collect(),
+        claim: Claim::Shared,
     }
 }
 

@@ -18,6 +18,7 @@ fn deliver(delivery: Delivery) -> Frame<'static> {
         cost: 1,
         deadline_ms: Some(900),
         wants_reply: true,
+        token: None,
         raw: Raw { headers: false, bytes: b"work" },
     })
 }
@@ -31,6 +32,7 @@ fn handed(rig: &Rig, delivery: Delivery) -> Event {
         cost: 1,
         deadline_ms: Some(900),
         wants_reply: true,
+        token: None,
         payload: Payload::body("work"),
     }))
 }
@@ -52,8 +54,8 @@ fn a_worker_registers_after_the_greeting() {
             register_frame(3),
             Frame::Open { seq: 4, handle: 0, name: b"q" },
             Frame::Open { seq: 5, handle: 1, name: b"r" },
-            Frame::Consume { seq: 6, handle: 0 },
-            Frame::Consume { seq: 7, handle: 1 },
+            Frame::Consume { seq: 6, handle: 0, exclusive: false },
+            Frame::Consume { seq: 7, handle: 1, exclusive: false },
         ]
     );
     rig.events();
@@ -124,7 +126,7 @@ fn a_worker_registers_again_after_a_lost_connection() {
             [
                 Frame::Register { seq: 3, register },
                 Frame::Open { seq: 4, handle: 0, name: b"q" },
-                Frame::Consume { seq: 5, handle: 0 },
+                Frame::Consume { seq: 5, handle: 0, exclusive: false },
             ]
         );
         rig.answer_register(1);

@@ -3,6 +3,7 @@
 
 mod casts;
 mod disk;
+mod exclusive;
 mod oracle;
 mod restarts;
 mod upkeep;

@@ -187,18 +187,7 @@ impl Oracle {
         for effect in effects {
             match effect {
                 Effect::Deliver { cost: 0, .. } => self.cast_delivered(now, effect),
-                Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, payload, handle } => {
-                    let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
-                    let seq = text.parse().expect("bodies are numbers");
-                    let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");
-                    assert_eq!(*handle as usize, message.queue, "{seq} comes under its queue's handle");
-                    assert_eq!((*cost, *wants_reply), (message.cost, message.kind == Kind::Request), "{seq}");
-                    assert!(*attempt >= 1 && *attempt <= u16::from(message.retries) + 1, "{seq}: attempt {attempt}");
-                    let left = message.deadline.map(|deadline| deadline.millis_left(now) as u32);
-                    assert_eq!(*deadline_ms, left, "{seq} says how long it has");
-                    assert_eq!(*message.id.get_or_insert(*id), *id, "{seq} has one id");
-                    self.hand_over(now, seq, *conn, *delivery);
-                }
+                Effect::Deliver { .. } => self.watch_delivery(now, effect),
                 Effect::Reply { conn, seq, more, payload } => {
                     assert_eq!(self.speaking, Some(*seq), "only the holder's word reaches a caller");
                     assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the words are the holder's");
@@ -254,9 +243,31 @@ impl Oracle {
                 // For the disk, which has an account of its own.
                 Effect::Persist { .. } | Effect::Load { .. } => {}
                 Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
+                Effect::Consuming { .. } | Effect::QueueFull { .. } | Effect::QueueAvailable { .. } => {
+                    panic!("{effect:?}: nobody wants a queue to itself")
+                }
             }
         }
         assert!(self.peers.values().all(|peer| peer.standings.due.is_empty()), "a worker is dropped in time");
+    }
+
+    fn watch_delivery(&mut self, now: Mono, effect: &Effect) {
+        let Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, token, payload, handle } =
+            effect
+        else {
+            return;
+        };
+        let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
+        let seq = text.parse().expect("bodies are numbers");
+        let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");
+        assert_eq!(*handle as usize, message.queue, "{seq} comes under its queue's handle");
+        let plain = (message.cost, message.kind == Kind::Request, None);
+        assert_eq!((*cost, *wants_reply, *token), plain, "{seq}");
+        assert!(*attempt >= 1 && *attempt <= u16::from(message.retries) + 1, "{seq}: attempt {attempt}");
+        let left = message.deadline.map(|deadline| deadline.millis_left(now) as u32);
+        assert_eq!(*deadline_ms, left, "{seq} says how long it has");
+        assert_eq!(*message.id.get_or_insert(*id), *id, "{seq} has one id");
+        self.hand_over(now, seq, *conn, *delivery);
     }
 
     fn stored(&mut self, now: Mono, conn: ConnId, seq: u32, id: MessageId, duplicate: bool) {

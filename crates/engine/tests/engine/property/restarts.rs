@@ -121,7 +121,7 @@ impl World {
         }
         self.step(Input::Register { conn: WORKER, seq: 0, slots: Slots::Limited(3), name: String::new() });
         for handle in [0, 1] {
-            self.step(Input::Consume { conn: WORKER, seq: 0, handle });
+            self.step(Input::Consume { conn: WORKER, seq: 0, handle, exclusive: false });
         }
     }
 

@@ -209,7 +209,7 @@ impl World {
                     peer.standings.consume(queue);
                 }
                 let expected = known.and(if fresh { Ok(()) } else { Err(Code::AlreadyConsuming) });
-                self.control(Input::Consume { conn, seq, handle: queue as u32 }, expected);
+                self.control(Input::Consume { conn, seq, handle: queue as u32, exclusive: false }, expected);
             }
             Op::CancelQueue(_, queue) => {
                 let there = peer.consumes.remove(&queue);

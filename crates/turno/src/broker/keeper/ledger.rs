@@ -11,6 +11,9 @@ use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
 /// The key of the number that the ids of this store's messages share.
 const RUN: &[u8] = b"run";
 
+/// The key of the highest term that a run with this store had.
+const TERM: &[u8] = b"term";
+
 /// Why there is nothing to build on.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -41,20 +44,44 @@ impl Estate {
     /// Reads it; a new store is given `run`.
     pub fn of(store: &mut impl Store, run: u64) -> Result<Self, StoreError> {
         let last_serial = store.last_record().0;
-        let run = match store.read_key(NOTES, RUN)? {
-            Some(found) => {
-                u64::from_le_bytes(found.try_into().map_err(|_| StoreError::Unreadable("\"run\"".to_owned()))?)
-            }
+        let run = match read_note(store, RUN)? {
+            Some(found) => found,
             None => {
-                let mut batch = Batch::new();
-                batch.set(NOTES, RUN, &run.to_le_bytes());
-                let no = store.last_commit()?.next();
-                store.commit(store.epoch(), no, &mut batch)?;
+                write_note(store, RUN, run)?;
                 run
             }
         };
         Ok(Self { run, last_serial })
     }
+}
+
+/// The term of a run that begins now: above those of all runs before it, and written down before its first token is
+/// given out.
+pub fn begin_term(store: &mut impl Store, unix_ms: u64) -> Result<u64, StoreError> {
+    let term = read_note(store, TERM)?.map_or(unix_ms, |last| unix_ms.max(last + 1));
+    match write_note(store, TERM, term) {
+        // A broker whose disk is full may start. Its term is above the last one all the same; the next one is, unless the
+        // clock is set back before there is room again.
+        Err(StoreError::Commit(CommitError::Full)) => {
+            tracing::warn!(term, "the disk has no room to write the term down");
+            Ok(term)
+        }
+        written => written.map(|()| term),
+    }
+}
+
+fn read_note(store: &mut impl Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
+    let unreadable = || StoreError::Unreadable(format!("{:?}", String::from_utf8_lossy(key)));
+    let number = |found: Vec<u8>| found.try_into().map(u64::from_le_bytes).map_err(|_| unreadable());
+    store.read_key(NOTES, key)?.map(number).transpose()
+}
+
+fn write_note(store: &mut impl Store, key: &[u8], value: u64) -> Result<(), StoreError> {
+    let mut batch = Batch::new();
+    batch.set(NOTES, key, &value.to_le_bytes());
+    let no = store.last_commit()?.next();
+    store.commit(store.epoch(), no, &mut batch)?;
+    Ok(())
 }
 
 /// Gives the engine every message and every queue's settings that outlived the last run.

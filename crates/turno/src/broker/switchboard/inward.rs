@@ -20,7 +20,9 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             Input::Resize { conn, seq, slots }
         }
         Frame::Deregister { seq } => Input::Deregister { conn, seq },
-        Frame::Consume { seq, handle } => Input::Consume { conn, seq, handle },
+        Frame::Consume { seq, handle, exclusive } => Input::Consume { conn, seq, handle, exclusive },
+        Frame::QueueAvailableNotify { seq, handle } => Input::QueueAvailableNotify { conn, seq, handle },
+        Frame::Fenced { token, word } => Input::Fenced { token, input: Box::new(input_of(conn, word.into())?) },
         Frame::CancelQueue { seq, handle, .. } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(frame) => {
             let OutgoingFrame { no_reply, fail_fast, .. } = frame;
@@ -51,6 +53,8 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             return Err(Fault::fatal(Code::WrongDirection, seq));
         }
         Frame::Error { seq, .. }
+        | Frame::QueueFull { seq, .. }
+        | Frame::QueueAvailable { seq, .. }
         | Frame::Delivered { seq }
         | Frame::Undelivered { seq, .. }
         | Frame::Ok { seq }

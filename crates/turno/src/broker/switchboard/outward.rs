@@ -8,9 +8,10 @@ use super::lines::{Drained, Lines};
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, headers, bytes } = deliver;
+        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, headers, bytes } =
+            deliver;
         let raw = Raw { headers, bytes };
-        let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
+        let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
         if beside_slots(cost) {
             self.write(conn, |out| encode_deliver(&frame, out));
         } else {
@@ -58,6 +59,13 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             encode(&Frame::Stored { seq, durability, id, duplicate }, out);
         }
         Effect::Ok { seq, .. } => encode(&Frame::Ok { seq: *seq }, out),
+        Effect::Consuming { seq, token, .. } => {
+            encode(&Frame::fenced(*token, Frame::Ok { seq: *seq }), out);
+        }
+        Effect::QueueFull { seq, handle, .. } => encode(&Frame::QueueFull { seq: *seq, handle: *handle }, out),
+        Effect::QueueAvailable { seq, handle, .. } => {
+            encode(&Frame::QueueAvailable { seq: *seq, handle: *handle }, out);
+        }
         Effect::Error { seq, code, .. } => {
             encode(&Frame::Error { seq: *seq, code: *code, fatal: false, detail: code.text().what }, out);
         }
@@ -71,10 +79,11 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         Effect::Answer { seq, answer, .. } => {
             encode(&Frame::AdminAnswer { seq: *seq, answer: AdminAnswer::clone(answer) }, out);
         }
-        Effect::Deliver { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, payload, .. } => {
+        Effect::Deliver { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload, .. } => {
             let (delivery, handle, id, attempt) = (*delivery, *handle, *id, *attempt);
             let (cost, deadline_ms, wants_reply, raw) = (*cost, *deadline_ms, *wants_reply, Raw::from(payload));
-            let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, raw };
+            let token = *token;
+            let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
         // For the broker itself.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Slots;
-use turno_proto::model::view::{ConsumerView, QueueSettings, QueueView, Standing, StandingState};
+use turno_proto::model::view::{ConsumerView, ExclusiveView, QueueSettings, QueueView, Standing, StandingState};
 
 use super::Document;
 use super::broker::CountersBody;
@@ -29,6 +29,21 @@ impl From<QueueSettings> for SettingsBody {
     fn from(settings: QueueSettings) -> Self {
         let QueueSettings { durable, drop_after, weight } = settings;
         Self { durable, drop_after, weight }
+    }
+}
+
+/// Whose an exclusive queue is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ExclusiveBody {
+    /// The token, a decimal number of up to 20 digits: text, because many programs read large numbers inexactly.
+    pub(crate) token: String,
+    /// The worker's id; null if it is gone and its last messages are on their way back.
+    pub(crate) worker: Option<String>,
+}
+
+impl From<ExclusiveView> for ExclusiveBody {
+    fn from(view: ExclusiveView) -> Self {
+        Self { token: view.token.to_string(), worker: view.worker.map(|id| id.to_string()) }
     }
 }
 
@@ -61,6 +76,10 @@ pub(crate) struct QueueRow {
     pub(crate) weight: u8,
     /// Its own settings; null if it has none.
     pub(crate) settings: Option<SettingsBody>,
+    /// Whose it is, if one worker has it to itself; null otherwise.
+    pub(crate) exclusive: Option<ExclusiveBody>,
+    /// Workers that wait until it is free.
+    pub(crate) waiters: u64,
     /// What happened so far.
     pub(crate) counters: CountersBody,
 }
@@ -81,6 +100,8 @@ impl From<&QueueView> for QueueRow {
             drop_after: view.drop_after,
             weight: view.weight,
             settings: view.settings.map(SettingsBody::from),
+            exclusive: view.exclusive.map(ExclusiveBody::from),
+            waiters: view.waiters,
             counters: CountersBody::from(&view.counters),
         }
     }
@@ -169,6 +190,8 @@ pub(crate) struct ConsumerRow {
     pub(crate) free: Option<u32>,
     /// Messages of this queue it has now.
     pub(crate) in_flight: u64,
+    /// The token with which it has the queue to itself, a decimal number; null if it shares it.
+    pub(crate) token: Option<String>,
     #[serde(flatten)]
     pub(crate) standing: StandingBody,
 }
@@ -215,6 +238,7 @@ impl ConsumerRow {
             used: view.used,
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             in_flight: view.in_flight,
+            token: view.token.map(|token| token.to_string()),
             standing: StandingBody::new(view.standing.as_ref(), clock),
         }
     }
@@ -237,6 +261,7 @@ impl Row for ConsumerRow {
         Column::wide("expired", |row, _| row.standing.expired.to_string()),
         Column::wide("dropped_at", |row, clock| moment(row.standing.dropped_at.as_deref(), clock)),
         Column::wide("reason", |row, _| row.standing.reason.clone().unwrap_or_default()),
+        Column::wide("token", |row, _| row.token.clone().unwrap_or_default()),
     ];
 
     fn name(&self) -> String {

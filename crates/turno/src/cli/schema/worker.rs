@@ -3,13 +3,28 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_proto::model::view::{StandingView, WorkerState, WorkerView};
+use turno_proto::model::view::{HoldingView, StandingView, WorkerState, WorkerView};
 
 use super::Document;
 use super::message::MessageBody;
 use super::queue::{StandingBody, count_or_unlimited, limited};
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{Clock, rfc3339};
+
+/// A queue that a worker has to itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HoldingBody {
+    /// The queue.
+    pub(crate) queue: String,
+    /// The token, a decimal number.
+    pub(crate) token: String,
+}
+
+impl From<&HoldingView> for HoldingBody {
+    fn from(view: &HoldingView) -> Self {
+        Self { queue: view.queue.clone(), token: view.token.to_string() }
+    }
+}
 
 /// A worker.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -30,6 +45,10 @@ pub(crate) struct WorkerRow {
     pub(crate) free: Option<u32>,
     /// The queues it consumes.
     pub(crate) queues: Vec<String>,
+    /// Those of them that it has to itself.
+    pub(crate) exclusive: Vec<HoldingBody>,
+    /// The queues it waits for until they are free.
+    pub(crate) waits_for: Vec<String>,
     /// When it registered.
     pub(crate) registered_at: String,
     /// When it was last given work; null if never.
@@ -55,6 +74,8 @@ impl WorkerRow {
             used: view.used,
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             queues: view.queues.clone(),
+            exclusive: view.exclusive.iter().map(HoldingBody::from).collect(),
+            waits_for: view.waits_for.clone(),
             registered_at: rfc3339(clock.ago(view.registered_ms)),
             last_used_at: view.idle_ms.map(|ms| rfc3339(clock.ago(ms))),
             deliveries: view.deliveries,
@@ -87,6 +108,10 @@ impl Row for WorkerRow {
         Column::new("used", |row, _| row.used.to_string()),
         Column::new("free", |row, _| count_or_unlimited(row.free)),
         Column::new("queues", |row, _| row.queues.join(",")),
+        Column::wide("exclusive", |row, _| {
+            row.exclusive.iter().map(|held| held.queue.as_str()).collect::<Vec<_>>().join(",")
+        }),
+        Column::wide("waits_for", |row, _| row.waits_for.join(",")),
         Column::wide("registered_at", |row, clock| moment(Some(&row.registered_at), clock)),
         Column::wide("last_used_at", |row, clock| moment(row.last_used_at.as_deref(), clock)),
         Column::wide("deliveries", |row, _| row.deliveries.to_string()),
@@ -194,6 +219,8 @@ mod tests {
             slots,
             used,
             queues: vec!["a".to_owned(), "b".to_owned()],
+            exclusive: Vec::new(),
+            waits_for: Vec::new(),
             registered_ms: 90_000,
             idle_ms: None,
             deliveries: 0,

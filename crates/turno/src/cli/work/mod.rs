@@ -30,7 +30,8 @@ use self::stderr::StderrPipe;
 /// Be a worker: a program gets the body on stdin, and its stdout is the reply
 ///
 /// The program runs once a message. Exit status 0 settles it; any other fails it, with the end of stderr as the
-/// reason. It sees TURNO_QUEUE, TURNO_MESSAGE_ID and TURNO_ATTEMPT. A program whose message is cancelled or
+/// reason. It sees TURNO_QUEUE, TURNO_MESSAGE_ID and TURNO_ATTEMPT, and with --exclusive TURNO_FENCE, a number higher
+/// than that of every earlier holder of the queue. A program whose message is cancelled or
 /// expires gets TERM, and KILL 5 s later, with all that it started. SIGTERM or Ctrl-C lets what runs finish; a
 /// second one ends at once.
 #[derive(Args, Debug)]
@@ -38,6 +39,7 @@ use self::stderr::StderrPipe;
     &[
         "turno work hello --echo",
         "turno work shout -- tr a-z A-Z",
+        "turno work ledger --exclusive --standby -- ./post",
         "turno work resize thumbs --slots 4 --name pixel-1 -- convert - -resize 50% jpg:-",
     ],
     &[1, 5, 78, 130, 143],
@@ -62,6 +64,14 @@ pub(crate) struct WorkArgs {
     /// No program: reply with the body
     #[arg(long)]
     echo: bool,
+
+    /// Have the queues to itself; fail with queue_full if another worker consumes one
+    #[arg(long)]
+    exclusive: bool,
+
+    /// With --exclusive: wait until no other worker consumes a queue, then take over
+    #[arg(long, requires = "exclusive")]
+    standby: bool,
 
     /// How long to wait for what runs when asked to end
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = units::parse_duration)]
@@ -95,6 +105,11 @@ async fn work(
     for queue in &args.queues {
         worker = worker.queue(queue);
     }
+    if args.standby {
+        worker = worker.standby();
+    } else if args.exclusive {
+        worker = worker.exclusive();
+    }
     let pipe = stderr.sender();
     let running =
         worker.start(move |delivery| handle(delivery, program.clone(), reply_max_known.clone(), pipe.clone())).await?;
@@ -124,6 +139,7 @@ async fn handle(
         queue: delivery.queue.clone(),
         id: delivery.id.to_string(),
         attempt: delivery.attempt,
+        token: delivery.token,
         body: delivery.body.clone(),
         reply_bytes_max: delivery.wants_reply.then(|| usize::try_from(reply_max).unwrap_or(usize::MAX)),
     };
@@ -207,6 +223,15 @@ mod tests {
         let failure = Failure::from(error);
         assert_eq!((failure.code(), failure.exit()), (Code::CannotConnect, 5));
         assert_eq!(failure.what(), format!("no broker answers at unix:/no/such/socket, {silent}"));
+    }
+
+    /// To stand by means to want the queue alone.
+    #[test]
+    fn only_an_exclusive_worker_stands_by() {
+        let args = parsed("turno work q --exclusive --standby --echo").unwrap();
+        assert!(args.exclusive && args.standby);
+        assert!(!parsed("turno work q --exclusive --echo").unwrap().standby);
+        assert!(parsed("turno work q --standby --echo").is_err());
     }
 
     #[test]

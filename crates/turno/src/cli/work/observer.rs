@@ -82,6 +82,10 @@ impl Observer {
                 let name = &self.registered.name;
                 format!("{name} registered{again}: queues {queues}, slots {slots}, broker {broker} at {address}")
             }
+            WorkerEvent::Active { queue, token } => {
+                format!("{} is active on queue {queue}, token {token}", self.registered.name)
+            }
+            WorkerEvent::StandingBy { queue } => format!("{} is standing by for queue {queue}", self.registered.name),
             WorkerEvent::Lost { address, reason } => {
                 format!("connection to {address} lost: {reason}; trying until a broker answers")
             }

@@ -42,6 +42,8 @@ pub(super) struct Task {
     pub(super) queue: String,
     pub(super) id: String,
     pub(super) attempt: u16,
+    /// The token with which the worker has the queue to itself.
+    pub(super) token: Option<u64>,
     pub(super) body: Bytes,
     /// Bytes a reply may have; `None` if nobody wants one, and then stdout is read and forgotten.
     pub(super) reply_bytes_max: Option<usize>,
@@ -96,6 +98,8 @@ impl Program {
             .env("TURNO_QUEUE", &task.queue)
             .env("TURNO_MESSAGE_ID", &task.id)
             .env("TURNO_ATTEMPT", task.attempt.to_string())
+            .env_remove("TURNO_FENCE")
+            .envs(task.token.map(|token| ("TURNO_FENCE", token.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -14,7 +14,14 @@ fn shell(script: &str) -> Program {
 }
 
 fn task(body: impl Into<Bytes>) -> Task {
-    Task { queue: "q".to_owned(), id: "17".to_owned(), attempt: 2, body: body.into(), reply_bytes_max: Some(1 << 20) }
+    Task {
+        queue: "q".to_owned(),
+        id: "17".to_owned(),
+        attempt: 2,
+        token: None,
+        body: body.into(),
+        reply_bytes_max: Some(1 << 20),
+    }
 }
 
 /// Runs a script to its own end; also what it wrote to stderr.

@@ -1,0 +1,66 @@
+//! A worker that wants a queue to itself: taking it, standing by for it, taking over.
+
+use turno_proto::model::{Code, Mono, QueueName};
+use turno_proto::native::Frame;
+
+use super::event::{Claim, Event};
+use super::link::Pending;
+use super::{Core, State};
+
+impl Core {
+    /// `first`: the registration waits for the answer.
+    pub(super) fn write_consume(&mut self, queue: &QueueName, first: bool) {
+        let exclusive = self.claim() != Claim::Shared;
+        let handle = self.link.open(queue);
+        let seq = self.link.expect(Pending::Consume { queue: queue.clone(), first });
+        self.link.write(&Frame::Consume { seq, handle, exclusive });
+    }
+
+    /// CONSUME was accepted.
+    pub(super) fn handle_consuming(&mut self, now: Mono, seq: u32, token: Option<u64>) {
+        let Some(Pending::Consume { queue, first }) = self.link.pending.remove(&seq) else { return };
+        if first {
+            self.register_done(now);
+        }
+        if let Some(token) = token {
+            self.events.push_back(Event::Active { queue, token });
+        }
+    }
+
+    /// The queue is another's.
+    pub(super) fn handle_queue_full(&mut self, now: Mono, seq: u32) {
+        let (queue, first) = match self.link.pending.get(&seq).cloned() {
+            Some(Pending::Consume { queue, first }) => (queue, first),
+            Some(Pending::Again(handle)) => {
+                let Some(queue) = self.link.handles.consumed(handle).cloned() else { return };
+                if self.claim() != Claim::Standby {
+                    // Dropped, and another has it by now, or what this worker still holds keeps it taken.
+                    self.link.pending.remove(&seq);
+                    return self.not_back(now, handle, Code::QueueFull);
+                }
+                (queue, false)
+            }
+            _ => return,
+        };
+        self.link.pending.remove(&seq);
+        if self.claim() != Claim::Standby {
+            return self.not_registered(now, Code::QueueFull, format!("queue {queue} is another worker's"));
+        }
+        let handle = self.link.open(&queue);
+        let wish = self.link.expect(Pending::Available(queue.clone()));
+        self.link.write(&Frame::QueueAvailableNotify { seq: wish, handle });
+        if first {
+            self.register_done(now);
+        }
+        self.events.push_back(Event::StandingBy { queue });
+    }
+
+    /// The queue is free, and kept for this worker for a moment.
+    pub(super) fn handle_queue_available(&mut self, seq: u32) {
+        let Some(Pending::Available(queue)) = self.link.pending.get(&seq).cloned() else { return };
+        self.link.pending.remove(&seq);
+        if self.state == State::Open && self.consumes(&queue) {
+            self.write_consume(&queue, false);
+        }
+    }
+}

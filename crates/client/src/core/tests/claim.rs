@@ -1,0 +1,152 @@
+//! A worker that wants its queues to itself.
+
+use turno_proto::model::{Delivery, MessageId};
+use turno_proto::native::Deliver;
+
+use super::super::{Held, Settlement};
+use super::*;
+
+fn wants(claim: Claim) -> Registration {
+    Registration { claim, ..registration(&["q"]) }
+}
+
+/// Greeted; REGISTER 3, OPEN 4 and CONSUME 5 are out, the first two answered.
+fn begun(claim: Claim) -> Rig {
+    let mut rig = Rig::new(&["a"]);
+    rig.core.register(rig.now, wants(claim));
+    rig.greet();
+    rig.events();
+    let sent = rig.sent();
+    assert_eq!(frames(&sent).last(), Some(&Frame::Consume { seq: 5, handle: 0, exclusive: claim != Claim::Shared }));
+    rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }]);
+    rig
+}
+
+fn granted(seq: u32, token: u64) -> Frame<'static> {
+    Frame::fenced(token, Frame::Ok { seq })
+}
+
+fn active(token: u64) -> Event {
+    Event::Active { queue: queue("q"), token }
+}
+
+/// Proves S2.20: a free queue is the worker's at once, with its token.
+#[test]
+fn a_free_queue_is_taken_at_once() {
+    for claim in [Claim::Exclusive, Claim::Standby] {
+        let mut rig = begun(claim);
+        rig.say(&[granted(5, 9)]);
+        assert_eq!(rig.events(), [Event::Registered, active(9)]);
+    }
+}
+
+/// Proves S2.21: without standing by, a queue that is another's ends the attempt; so it does for one that would share it.
+#[test]
+fn a_taken_queue_refuses_the_worker() {
+    for claim in [Claim::Exclusive, Claim::Shared] {
+        let mut rig = begun(claim);
+        rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
+        let events = rig.events();
+        assert!(matches!(events.first(), Some(Event::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
+        assert!(matches!(events.last(), Some(Event::GaveUp { .. })), "{events:?}");
+    }
+}
+
+/// Proves S2.22 and S2.24: refused, it asks to be told, takes the queue when it is, and asks again if somebody was faster.
+#[test]
+fn a_standby_waits_and_takes_over() {
+    let mut rig = begun(Claim::Standby);
+    rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
+    let standing_by = Event::StandingBy { queue: queue("q") };
+    assert_eq!(rig.events(), [Event::Registered, standing_by.clone()]);
+    let sent = rig.sent();
+    assert_eq!(frames(&sent), [Frame::QueueAvailableNotify { seq: 6, handle: 0 }]);
+    rig.say(&[Frame::QueueAvailable { seq: 6, handle: 0 }]);
+    let sent = rig.sent();
+    assert_eq!(frames(&sent), [Frame::Consume { seq: 7, handle: 0, exclusive: true }]);
+    rig.say(&[Frame::QueueFull { seq: 7, handle: 0 }]);
+    assert_eq!(rig.events(), [standing_by]);
+    let sent = rig.sent();
+    assert_eq!(frames(&sent), [Frame::QueueAvailableNotify { seq: 8, handle: 0 }]);
+    rig.say(&[Frame::QueueAvailable { seq: 6, handle: 0 }, Frame::QueueFull { seq: 7, handle: 0 }]);
+    assert_eq!((rig.events(), rig.sent().len()), (vec![], 0), "nobody asked for these");
+    rig.say(&[Frame::QueueAvailable { seq: 8, handle: 0 }]);
+    rig.sent();
+    rig.say(&[granted(9, 12)]);
+    assert_eq!(rig.events(), [active(12)]);
+}
+
+/// Of several queues each is taken or waited for by itself; the registration is done when all were answered.
+#[test]
+fn queues_are_claimed_one_by_one() {
+    let mut rig = Rig::new(&["a"]);
+    rig.core.register(rig.now, Registration { claim: Claim::Standby, ..registration(&["q", "r"]) });
+    rig.greet();
+    rig.events();
+    rig.sent();
+    rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::Ok { seq: 5 }]);
+    rig.say(&[Frame::QueueFull { seq: 6, handle: 0 }, Frame::QueueAvailable { seq: 8, handle: 0 }, granted(9, 4)]);
+    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }, active(4)], "r is not answered yet");
+    rig.say(&[granted(7, 3)]);
+    assert_eq!(rig.events(), [Event::Registered, Event::Active { queue: queue("r"), token: 3 }]);
+}
+
+/// A standby that cannot wait, or is refused when it takes over, begins again with a new connection.
+#[test]
+fn a_refused_wait_begins_again() {
+    let mut rig = begun(Claim::Standby);
+    rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
+    rig.events();
+    rig.say(&[Frame::Error { seq: 6, code: Code::NotRefused, fatal: false, detail: "" }]);
+    let events = rig.events();
+    assert!(matches!(events.first(), Some(Event::Lost { .. })), "{events:?}");
+}
+
+/// Proves S0.41 and S2.24: after a lost connection it asks for the queue again, and stands by again if it must.
+#[test]
+fn a_lost_connection_begins_the_claim_again() {
+    let mut rig = begun(Claim::Standby);
+    rig.say(&[granted(5, 9)]);
+    rig.core.handle_disconnected(rig.now, "gone");
+    rig.pass_ms(1_000);
+    rig.greet();
+    rig.events();
+    let sent = rig.sent();
+    assert_eq!(frames(&sent).last(), Some(&Frame::Consume { seq: 5, handle: 0, exclusive: true }));
+    rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::QueueFull { seq: 5, handle: 0 }]);
+    assert_eq!(rig.events(), [Event::Registered, Event::StandingBy { queue: queue("q") }]);
+}
+
+/// Proves I8 from the worker's side: every word about a delivery carries the token it came with, unless there is no room
+/// for both.
+#[test]
+fn words_about_a_delivery_carry_its_token() {
+    let delivery = Delivery { index: 7, stamp: 70 };
+    let deliver = Frame::Deliver(Deliver {
+        delivery,
+        handle: 0,
+        id: MessageId::new(1, 2, 3),
+        attempt: 1,
+        cost: 1,
+        deadline_ms: None,
+        wants_reply: true,
+        token: Some(9),
+        raw: raw("work"),
+    });
+    let (most, more) = ("x".repeat(1_024 - 16 - 8), "x".repeat(1_024 - 16));
+    for (words, fenced) in [("x", true), (most.as_str(), true), (more.as_str(), false)] {
+        let mut rig = begun(Claim::Exclusive);
+        rig.say(&[granted(5, 9), deliver.clone()]);
+        let Some(Event::Deliver(handed)) = rig.events().pop() else { panic!("it was delivered") };
+        assert_eq!(handed.token, Some(9));
+        let held = Held { epoch: rig.core.link.epoch, delivery };
+        assert!(rig.core.extend(held, 5));
+        assert!(rig.core.piece(held, &Payload::body(words.as_bytes().to_vec())));
+        assert!(rig.core.settle(held, Settlement::Reply(Payload::body(words.as_bytes().to_vec()))));
+        let sent = rig.sent();
+        let with = |frame, fenced| if fenced { Frame::fenced(9, frame) } else { frame };
+        let reply = |more| Frame::Reply { seq: 70, word: 7, more, raw: raw(words) };
+        let extend = Frame::Extend { delivery, lease_ms: 5 };
+        assert_eq!(frames(&sent), [with(extend, true), with(reply(true), fenced), with(reply(false), fenced)]);
+    }
+}

@@ -1,0 +1,365 @@
+//! Queues with a single consumer, and those who wait to be the next one (S2.19 to S2.26).
+//!
+//! A queue is free when nobody consumes it, nobody who left it still holds a delivery of it, and what a lost holder had
+//! is back in its place. The first who waits is told then, and the queue is kept for it for a moment. Every holder gets
+//! a token higher than all before it, also in earlier runs: term first, counter behind it (I8).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::view::{ExclusiveView, HoldingView};
+use turno_proto::model::{Code, ConnId, Delivery, Mono, limits};
+
+use crate::dispatch::Item;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::input::Input;
+use crate::message::Stray;
+
+/// Bits of a token below the term. A run that gives out more tokens reaches into the terms of later milliseconds, which
+/// are over by then.
+const COUNTER_BITS: u32 = 20;
+
+/// A queue is one worker's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exclusive {
+    pub(crate) token: u64,
+    pub(crate) holder: ConnId,
+}
+
+/// How far a worker is on its way to a queue that it was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It was told QUEUE_FULL.
+    Refused,
+    /// It is in the line, with that number.
+    Waiting(u64),
+    /// The queue is kept for it.
+    Offered,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    /// The handle it asked with.
+    handle: u32,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    conn: ConnId,
+    /// That of QUEUE_AVAILABLE_NOTIFY.
+    seq: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offer {
+    conn: ConnId,
+    until: Mono,
+}
+
+/// Those who wait for a queue, first come first served.
+#[derive(Debug, Default)]
+struct Line {
+    waiters: BTreeMap<u64, Waiter>,
+    offer: Option<Offer>,
+}
+
+/// Tokens, and who waits for what.
+#[derive(Debug)]
+pub(crate) struct Exclusives {
+    /// The last token given out.
+    last: u64,
+    /// Numbers for those who wait.
+    numbers: u64,
+    /// By queue; none without a waiter or an offer.
+    lines: BTreeMap<u32, Line>,
+    stages: BTreeMap<ConnId, BTreeMap<u32, Stage>>,
+    /// When which queue is kept no longer.
+    deadlines: BTreeSet<(Mono, u32)>,
+}
+
+impl Exclusives {
+    pub(crate) const fn new(term: u64) -> Self {
+        Self {
+            last: term << COUNTER_BITS,
+            numbers: 0,
+            lines: BTreeMap::new(),
+            stages: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        self.deadlines.first().map(|(until, _)| *until)
+    }
+
+    const fn next_token(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn stage(&self, conn: ConnId, queue: u32) -> Option<Stage> {
+        self.stages.get(&conn)?.get(&queue).copied()
+    }
+
+    fn waits(&self, queue: u32) -> bool {
+        self.lines.contains_key(&queue)
+    }
+
+    fn waiters(&self, queue: u32) -> usize {
+        self.lines.get(&queue).map_or(0, |line| line.waiters.len() + usize::from(line.offer.is_some()))
+    }
+
+    fn offer_of(&self, queue: u32) -> Option<ConnId> {
+        self.lines.get(&queue)?.offer.map(|offer| offer.conn)
+    }
+
+    /// The worker wants the queue no more, or has it. True if the queue was kept for it.
+    fn forget(&mut self, conn: ConnId, queue: u32) -> bool {
+        let Some(stages) = self.stages.get_mut(&conn) else { return false };
+        let Some(stage) = stages.remove(&queue) else { return false };
+        if stages.is_empty() {
+            self.stages.remove(&conn);
+        }
+        let Some(line) = self.lines.get_mut(&queue) else { return false };
+        match stage.step {
+            Step::Refused => {}
+            Step::Waiting(number) => drop(line.waiters.remove(&number)),
+            Step::Offered => {
+                if let Some(offer) = line.offer.take() {
+                    self.deadlines.remove(&(offer.until, queue));
+                }
+            }
+        }
+        if line.waiters.is_empty() && line.offer.is_none() {
+            self.lines.remove(&queue);
+        }
+        stage.step == Step::Offered
+    }
+}
+
+/// Having a queue.
+impl Engine {
+    /// Whether the worker may consume the queue now.
+    pub(crate) fn may_consume(&self, conn: ConnId, queue: u32, exclusive: bool) -> bool {
+        match self.exclusives.offer_of(queue) {
+            Some(offered) => return offered == conn,
+            // Nobody overtakes those who wait for a queue that is about to be free.
+            None if self.exclusives.waits(queue) && self.queues.at(queue).consumers_len() == 0 => return false,
+            None => {}
+        }
+        let place = self.queues.at(queue);
+        if exclusive { place.is_unused() } else { place.exclusive.is_none() }
+    }
+
+    /// QUEUE_FULL: the worker may ask to be told when the queue is free.
+    pub(crate) fn refuse_queue(&mut self, conn: ConnId, queue: u32, handle: u32) {
+        let stages = self.exclusives.stages.entry(conn).or_default();
+        stages.entry(queue).or_insert(Stage { handle, step: Step::Refused });
+    }
+
+    /// The worker consumes the queue from now on. Returns the token if nobody else may.
+    pub(crate) fn took_queue(&mut self, conn: ConnId, queue: u32, exclusive: bool) -> Option<u64> {
+        self.exclusives.forget(conn, queue);
+        if !exclusive {
+            return None;
+        }
+        let token = self.exclusives.next_token();
+        self.queues.at_mut(queue).exclusive = Some(Exclusive { token, holder: conn });
+        Some(token)
+    }
+
+    /// Somebody left the queue, or what it held is settled or back: it may be free now.
+    pub(crate) fn note_unused(&mut self, queue: u32) {
+        let Some(place) = self.queues.get(queue) else { return };
+        if place.is_unused() && (place.exclusive.is_some() || self.exclusives.waits(queue)) {
+            self.agenda.push_back(Item::Freed(queue));
+        }
+    }
+
+    /// The queue is free, if nothing came in between: the next one is told (S2.22, S2.24).
+    pub(crate) fn freed(&mut self, queue: u32, out: &mut impl Sink) {
+        if self.queues.get(queue).is_none_or(|place| !place.is_unused()) {
+            return;
+        }
+        self.queues.at_mut(queue).exclusive = None;
+        let Some(line) = self.exclusives.lines.get_mut(&queue) else { return };
+        if line.offer.is_some() {
+            return;
+        }
+        let Some((_, Waiter { conn, seq })) = line.waiters.pop_first() else { return };
+        let until = self.now.plus_millis(limits::QUEUE_OFFER_MS);
+        line.offer = Some(Offer { conn, until });
+        self.exclusives.deadlines.insert((until, queue));
+        let stage = self.exclusives.stages.get_mut(&conn).and_then(|stages| stages.get_mut(&queue));
+        let stage = stage.expect("who waits has a stage");
+        stage.step = Step::Offered;
+        out.effect(Effect::QueueAvailable { conn, seq, handle: stage.handle });
+    }
+
+    /// Whoever did not take what was kept for it is passed over.
+    pub(crate) fn end_offers(&mut self) {
+        while let Some((until, queue)) = self.exclusives.deadlines.first().copied()
+            && until <= self.now
+        {
+            let offered = self.exclusives.offer_of(queue).expect("a deadline is that of an offer");
+            self.give_up_queue(offered, queue);
+        }
+    }
+}
+
+/// Waiting for a queue.
+impl Engine {
+    /// QUEUE_AVAILABLE_NOTIFY: a place in the line, for one that was refused (S2.22, S2.23).
+    pub(crate) fn notify(&mut self, conn: ConnId, seq: u32, handle: u32) -> Result<(), Code> {
+        let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
+        self.registered(conn)?;
+        let queue = queue.ok_or(Code::UnknownHandle)?;
+        let stages = self.exclusives.stages.get_mut(&conn).ok_or(Code::NotRefused)?;
+        let stage = stages.get_mut(&queue).filter(|stage| stage.step == Step::Refused).ok_or(Code::NotRefused)?;
+        self.exclusives.numbers += 1;
+        *stage = Stage { handle, step: Step::Waiting(self.exclusives.numbers) };
+        let line = self.exclusives.lines.entry(queue).or_default();
+        line.waiters.insert(self.exclusives.numbers, Waiter { conn, seq });
+        self.note_unused(queue);
+        Ok(())
+    }
+
+    /// CANCEL_QUEUE from one that does not consume the queue: it leaves the line.
+    pub(crate) fn give_up_place(&mut self, conn: ConnId, queue: u32) -> Result<(), Code> {
+        let stage = self.exclusives.stage(conn, queue).filter(|stage| stage.step != Step::Refused);
+        stage.ok_or(Code::NotFound)?;
+        self.give_up_queue(conn, queue);
+        Ok(())
+    }
+
+    /// The worker waits for the queue no more, and what was kept for it goes to the next.
+    fn give_up_queue(&mut self, conn: ConnId, queue: u32) {
+        if self.exclusives.forget(conn, queue) {
+            self.note_unused(queue);
+        }
+    }
+
+    /// The worker waits for nothing any more.
+    pub(crate) fn give_up_queues(&mut self, conn: ConnId) {
+        let queues = self.exclusives.stages.get(&conn).into_iter().flat_map(BTreeMap::keys).copied();
+        for queue in queues.collect::<Vec<u32>>() {
+            self.give_up_queue(conn, queue);
+        }
+    }
+
+    /// The handle stands for another queue now: what was asked with it is over.
+    pub(crate) fn give_up_handle(&mut self, conn: ConnId, queue: u32, handle: u32) {
+        if self.exclusives.stage(conn, queue).is_some_and(|stage| stage.handle == handle) {
+            self.give_up_queue(conn, queue);
+        }
+    }
+}
+
+/// Tokens.
+impl Engine {
+    /// Takes word about a delivery only under the token that its queue has now (I8). What is not the sender's at all is
+    /// told from that by the rooms that know it.
+    pub(crate) fn fenced(&mut self, token: u64, input: Input, out: &mut impl Sink) {
+        let (Input::Reply { conn, delivery, .. }
+        | Input::Ack { conn, delivery }
+        | Input::Fail { conn, delivery, .. }
+        | Input::Progress { conn, delivery, .. }
+        | Input::Extend { conn, delivery, .. }) = &input
+        else {
+            return;
+        };
+        match self.token_of(*conn, *delivery) {
+            Some(held_with) if held_with != Some(token) => {
+                let given_out = token <= self.exclusives.last;
+                self.count_stray(if given_out { Stray::Late } else { Stray::Forged });
+            }
+            _ => self.take(input, out),
+        }
+    }
+
+    /// The token of the queue whose delivery the worker holds, if it holds it.
+    fn token_of(&self, conn: ConnId, delivery: Delivery) -> Option<Option<u64>> {
+        let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
+        let held = message.holder() == Some(conn);
+        held.then(|| self.queues.at(message.queue).token())
+    }
+}
+
+/// Telling, and checking.
+impl Engine {
+    pub(crate) fn exclusive_view(&self, queue: u32) -> Option<ExclusiveView> {
+        let Exclusive { token, holder } = self.queues.at(queue).exclusive?;
+        Some(ExclusiveView { token, worker: self.peers.worker(holder).map(|worker| worker.id) })
+    }
+
+    pub(crate) fn waiters_of(&self, queue: u32) -> u64 {
+        self.exclusives.waiters(queue) as u64
+    }
+
+    /// The queues that the worker has to itself.
+    pub(crate) fn holdings(&self, conn: ConnId) -> Vec<HoldingView> {
+        let Some(worker) = self.peers.worker(conn) else { return Vec::new() };
+        let queues = worker.consumes.iter().map(|consuming| self.queues.at(consuming.queue));
+        let holding = |place: &crate::queue::Queue| {
+            let token = place.exclusive?.token;
+            Some(HoldingView { queue: place.name.to_string(), token })
+        };
+        queues.filter_map(holding).collect()
+    }
+
+    /// The queues that the worker waits for.
+    pub(crate) fn waits_for(&self, conn: ConnId) -> Vec<String> {
+        let stages = self.exclusives.stages.get(&conn).into_iter().flatten();
+        let waiting = stages.filter(|(_, stage)| stage.step != Step::Refused);
+        waiting.map(|(queue, _)| self.queues.at(*queue).name.to_string()).collect()
+    }
+
+    /// I8, as far as one broker can show it.
+    pub(crate) fn check_exclusives(&self) {
+        let mut tokens = BTreeSet::new();
+        for (number, place) in self.queues.after(None) {
+            let returning = self.durable.returning().filter(|index| self.messages[*index].queue == number).count();
+            assert_eq!(returning, place.returning as usize, "a queue knows how many of its messages come back");
+            let Some(Exclusive { token, holder }) = place.exclusive else { continue };
+            assert!(tokens.insert(token) && token <= self.exclusives.last, "a token is given out once");
+            assert!(!place.is_unused(), "a queue that nobody uses is nobody's");
+            assert!(place.consumers().all(|consumer| consumer.worker == holder), "an exclusive queue has one consumer");
+            assert!(place.consumers_len() <= 1, "an exclusive queue has one consumer");
+            let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
+            let mut holders = of_queue.filter_map(|(_, message)| message.holder());
+            assert!(holders.all(|worker| worker == holder), "an exclusive queue's messages are at its holder");
+        }
+        for (queue, line) in &self.exclusives.lines {
+            let place = self.queues.at(*queue);
+            assert!(line.offer.is_some() || !line.waiters.is_empty(), "a line has somebody in it");
+            assert!(line.offer.is_some() || !place.is_unused(), "who waits for a free queue is told");
+            assert!(line.offer.is_none() || place.consumers_len() == 0, "only a queue that nobody consumes is offered");
+            for (number, waiter) in &line.waiters {
+                let step = self.exclusives.stage(waiter.conn, *queue).map(|stage| stage.step);
+                assert_eq!(step, Some(Step::Waiting(*number)), "who waits has a stage");
+            }
+            if let Some(Offer { conn, until }) = line.offer {
+                let step = self.exclusives.stage(conn, *queue).map(|stage| stage.step);
+                assert_eq!(step, Some(Step::Offered), "who was told has a stage");
+                assert!(self.exclusives.deadlines.contains(&(until, *queue)), "an offer has an end");
+            }
+        }
+        let offers = self.exclusives.lines.values().filter(|line| line.offer.is_some()).count();
+        assert_eq!(offers, self.exclusives.deadlines.len(), "only offers have an end");
+        let mut waiting = 0;
+        for (conn, stages) in &self.exclusives.stages {
+            assert!(self.peers.worker(*conn).is_some_and(|worker| !worker.leaving), "only workers wait for queues");
+            assert!(!stages.is_empty(), "who waits for nothing is forgotten");
+            let worker = self.peers.worker(*conn).expect("seen above");
+            for (queue, stage) in stages {
+                assert!(worker.position_of(*queue).is_err(), "who has a queue does not wait for it");
+                let open = self.peers.get(*conn).and_then(|peer| peer.queue_of(stage.handle));
+                assert_eq!(open, Some(*queue), "who waits for a queue has it open");
+                waiting += usize::from(stage.step != Step::Refused);
+            }
+        }
+        let in_lines: usize = self.exclusives.lines.keys().map(|queue| self.exclusives.waiters(*queue)).sum();
+        assert_eq!(waiting, in_lines, "who waits is in one line");
+    }
+}

@@ -1,0 +1,455 @@
+//! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
+
+use turno_engine::{Effect, Input, Persist, Settings, StoreSettings};
+use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
+use turno_proto::model::{Code, ConnId, Slots};
+
+use crate::desk::{Desk, ask};
+use crate::seen::{Seen, body, reply, sent, turn};
+
+/// The first token of a run with the usual term.
+const FIRST: u64 = (1 << 20) + 1;
+
+/// What CONSUME was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Got {
+    Shared,
+    Alone(u64),
+    Full,
+    Error(Code),
+}
+
+impl Desk {
+    /// CONSUME, its answer, and what follows from it.
+    pub(crate) fn ask_for(&mut self, conn: ConnId, queue: &str, exclusive: bool) -> (Got, Vec<Seen>) {
+        let handle = self.handle(conn, queue);
+        let mut seen = self.say(Input::Consume { conn, seq: 77, handle, exclusive });
+        let got = match seen.remove(0) {
+            Seen::Said(Effect::Ok { conn: to, seq: 77 }) if to == conn => Got::Shared,
+            Seen::Said(Effect::Consuming { conn: to, seq: 77, token }) if to == conn => Got::Alone(token),
+            Seen::Said(Effect::QueueFull { conn: to, seq: 77, handle: of }) if to == conn && of == handle => Got::Full,
+            Seen::Said(Effect::Error { conn: to, seq: 77, code }) if to == conn => Got::Error(code),
+            other => panic!("{other:?} is no answer to CONSUME"),
+        };
+        (got, seen)
+    }
+
+    fn alone(&mut self, conn: ConnId, queue: &str) -> Got {
+        let (got, seen) = self.ask_for(conn, queue, true);
+        assert_eq!(seen, [], "nothing waits");
+        got
+    }
+
+    fn shared(&mut self, conn: ConnId, queue: &str) -> Got {
+        let (got, seen) = self.ask_for(conn, queue, false);
+        assert_eq!(seen, [], "nothing waits");
+        got
+    }
+
+    fn notify(&mut self, conn: ConnId, queue: &str) -> Vec<Seen> {
+        let handle = self.handle(conn, queue);
+        self.say(Input::QueueAvailableNotify { conn, seq: 88, handle })
+    }
+
+    /// Refused, and in the line.
+    fn stand_by(&mut self, conn: ConnId, queue: &str) {
+        assert_eq!(self.alone(conn, queue), Got::Full);
+        assert_eq!(self.notify(conn, queue), []);
+    }
+
+    fn available(&mut self, conn: ConnId, queue: &str) -> Seen {
+        let handle = self.handle(conn, queue);
+        Seen::Said(Effect::QueueAvailable { conn, seq: 88, handle })
+    }
+}
+
+/// A connection that is registered and consumes nothing.
+pub(crate) fn idle(desk: &mut Desk) -> ConnId {
+    desk.worker(10, &[])
+}
+
+fn refusal(conn: ConnId, code: Code) -> Vec<Seen> {
+    vec![Seen::Said(Effect::Error { conn, seq: 88, code })]
+}
+
+/// Proves S2.19, S2.20 and S2.21: a queue that nobody consumes is given with a token; after that everybody is refused,
+/// and the holder's own second CONSUME is a mistake of its own.
+#[test]
+fn an_exclusive_queue_has_one_consumer() {
+    let mut desk = Desk::new();
+    let (holder, second, third) = (idle(&mut desk), idle(&mut desk), idle(&mut desk));
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    assert_eq!(desk.alone(second, "q"), Got::Full);
+    assert_eq!(desk.shared(third, "q"), Got::Full);
+    for exclusive in [true, false] {
+        assert_eq!(desk.ask_for(holder, "q", exclusive), (Got::Error(Code::AlreadyConsuming), vec![]));
+    }
+    assert_eq!(desk.alone(second, "other"), Got::Alone(FIRST + 1), "tokens rise over all queues");
+    let client = desk.client();
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(holder, "a").token(FIRST)]);
+    assert_eq!(desk.reply(holder, "a", "A"), [reply(client, 1, "A")]);
+}
+
+/// Proves S2.21: a queue that is shared cannot be taken, until the last of its workers has left it.
+#[test]
+fn a_shared_queue_cannot_be_taken() {
+    let mut desk = Desk::new();
+    let (one, two, wants) = (desk.worker(1, &["q"]), desk.worker(1, &["q"]), idle(&mut desk));
+    assert_eq!(desk.alone(wants, "q"), Got::Full);
+    assert_eq!(desk.alone(one, "q"), Got::Error(Code::AlreadyConsuming));
+    assert_eq!(desk.cancel_queue(one, "q"), Ok(vec![]));
+    assert_eq!(desk.alone(wants, "q"), Got::Full);
+    assert_eq!(desk.leave(two), []);
+    assert_eq!(desk.alone(wants, "q"), Got::Alone(FIRST));
+    assert_eq!(desk.shared(one, "q"), Got::Full);
+    assert_eq!(desk.cancel_queue(wants, "q"), Ok(vec![]));
+    assert_eq!(desk.shared(one, "q"), Got::Shared, "free again, and for everybody");
+    assert_eq!(desk.shared(wants, "q"), Got::Shared);
+}
+
+/// Proves S2.22, S2.24 and S2.25: those who wait are told one at a time and in their order; the queue is kept for the
+/// one that was told, and nobody else is told again.
+#[test]
+fn who_waits_is_told_in_order() {
+    let mut desk = Desk::new();
+    let holder = idle(&mut desk);
+    let [first, second, other] = [idle(&mut desk), idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(first, "q");
+    desk.stand_by(second, "q");
+    let told = desk.available(first, "q");
+    assert_eq!(desk.leave(holder), [told]);
+    for exclusive in [true, false] {
+        assert_eq!(desk.ask_for(other, "q", exclusive), (Got::Full, vec![]), "kept for the first");
+        assert_eq!(desk.ask_for(second, "q", exclusive), (Got::Full, vec![]), "it has its place in the line");
+    }
+    assert_eq!(desk.alone(first, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.pass(20_000), [], "told once");
+    let told = desk.available(second, "q");
+    assert_eq!(desk.cancel_queue(first, "q"), Ok(vec![told]));
+    assert_eq!(desk.shared(second, "q"), Got::Shared, "the one that was told may also share");
+    assert_eq!(desk.shared(other, "q"), Got::Shared);
+}
+
+/// Proves S2.24: whoever does not come within five seconds is passed over, and has no place in the line any more.
+#[test]
+fn an_offer_ends_after_five_seconds() {
+    let mut desk = Desk::new();
+    let [holder, first, second, other] = [idle(&mut desk), idle(&mut desk), idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(first, "q");
+    desk.stand_by(second, "q");
+    let told = desk.available(first, "q");
+    assert_eq!(desk.leave(holder), [told]);
+    assert_eq!(desk.pass(4_999), []);
+    assert_eq!(desk.alone(other, "q"), Got::Full);
+    let told = desk.available(second, "q");
+    assert_eq!(desk.pass(1), [told]);
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "its refusal is used up");
+    assert_eq!(desk.alone(first, "q"), Got::Full);
+    assert_eq!(desk.pass(4_999), []);
+    assert_eq!(desk.alone(second, "q"), Got::Alone(FIRST + 1), "in the last moment");
+    assert_eq!(desk.cancel_queue(second, "q"), Ok(vec![]), "nobody waits");
+    desk.stand_by_again(first);
+}
+
+impl Desk {
+    /// Refused before, and told at once because the queue is free by now.
+    fn stand_by_again(&mut self, conn: ConnId) {
+        let told = self.available(conn, "q");
+        assert_eq!(self.notify(conn, "q"), [told], "free already when NOTIFY comes");
+        assert_eq!(self.pass(5_000), [], "nobody else waits");
+        assert_eq!(self.alone(conn, "q"), Got::Alone(FIRST + 2), "late, but nobody was before it");
+    }
+}
+
+/// Proves S2.24 and S2.25: a queue that is free when the wish to be told comes is offered at once.
+#[test]
+fn a_free_queue_is_offered_at_once() {
+    let mut desk = Desk::new();
+    let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    assert_eq!(desk.alone(next, "q"), Got::Full);
+    assert_eq!(desk.deregister(holder), Ok(vec![]), "nobody asked to be told");
+    let told = desk.available(next, "q");
+    assert_eq!(desk.notify(next, "q"), [told]);
+    assert_eq!(desk.alone(next, "q"), Got::Alone(FIRST + 1));
+}
+
+/// Proves S2.23: there is no line without a wish to be told, and none without a refusal before it; asking twice keeps
+/// the place.
+#[test]
+fn a_wish_to_be_told_follows_a_refusal_once() {
+    let mut desk = Desk::new();
+    let [holder, first, second] = [idle(&mut desk), idle(&mut desk), idle(&mut desk)];
+    let client = desk.client();
+    assert_eq!(desk.notify(client, "q"), refusal(client, Code::NotRegistered));
+    let unknown = Input::QueueAvailableNotify { conn: first, seq: 88, handle: 9 };
+    assert_eq!(desk.say(unknown), refusal(first, Code::UnknownHandle));
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "nothing was refused");
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    assert_eq!(desk.notify(holder, "q"), refusal(holder, Code::NotRefused), "it has the queue");
+    desk.stand_by(first, "q");
+    desk.stand_by(second, "q");
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "twice");
+    assert_eq!(desk.alone(first, "q"), Got::Full);
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it is in the line already");
+    let told = desk.available(first, "q");
+    assert_eq!(desk.leave(holder), [told], "and was first all the time");
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it was told");
+    assert_eq!(desk.alone(first, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it has the queue");
+}
+
+/// Proves S2.24: who leaves in whatever way waits no more, and what was kept for it goes to the next.
+#[test]
+fn who_leaves_waits_no_more() {
+    type Leave = fn(&mut Desk, ConnId) -> Vec<Seen>;
+    let ways: [Leave; 4] = [
+        |desk, conn| desk.leave(conn),
+        |desk, conn| desk.deregister(conn).expect("a worker"),
+        |desk, conn| desk.cancel_queue(conn, "q").expect("it waits"),
+        |desk, conn| {
+            let handle = desk.handle(conn, "q");
+            desk.open(conn, handle, "elsewhere").expect("nobody consumes with it")
+        },
+    ];
+    for leave in ways {
+        let mut desk = Desk::new();
+        let [holder, first, second, third] = [idle(&mut desk), idle(&mut desk), idle(&mut desk), idle(&mut desk)];
+        assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+        for conn in [first, second, third] {
+            desk.stand_by(conn, "q");
+        }
+        assert_eq!(leave(&mut desk, first), [], "in the line");
+        let told = desk.available(second, "q");
+        assert_eq!(desk.leave(holder), [told]);
+        let told = desk.available(third, "q");
+        assert_eq!(leave(&mut desk, second), [told], "while the queue is kept for it");
+        assert_eq!(leave(&mut desk, third), []);
+        let late = idle(&mut desk);
+        assert_eq!(desk.alone(late, "q"), Got::Alone(FIRST + 1));
+        assert_eq!(desk.pass(10_000), []);
+    }
+}
+
+/// CANCEL_QUEUE of a queue that is neither consumed nor waited for is a mistake, also after a refusal.
+#[test]
+fn a_refusal_alone_is_nothing_to_cancel() {
+    let mut desk = Desk::new();
+    let [holder, refused] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    assert_eq!(desk.alone(refused, "q"), Got::Full);
+    assert_eq!(desk.cancel_queue(refused, "q"), Err(Code::NotFound));
+    assert_eq!(desk.notify(refused, "q"), []);
+}
+
+/// Proves S2.19 and S2.26: what a lost holder had goes to the next one in order, with its token, and nothing that came
+/// meanwhile overtakes it.
+#[test]
+fn the_next_holder_begins_where_the_last_one_stopped() {
+    let mut desk = Desk::new();
+    let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(next, "q");
+    let client = desk.client();
+    for (seq, text) in [(1, "a"), (2, "b")] {
+        assert_eq!(desk.send(client, ask(seq, "q", text)).1, [sent(holder, text).token(FIRST)]);
+    }
+    let told = desk.available(next, "q");
+    assert_eq!(desk.leave(holder), [told]);
+    assert_eq!(desk.send(client, ask(3, "q", "c")).1, [], "it waits while there is no holder");
+    let token = FIRST + 1;
+    let again = |text| sent(next, text).attempt(2).token(token);
+    let expected = vec![again("a"), again("b"), sent(next, "c").token(token)];
+    assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(token), expected));
+}
+
+/// Proves S2.26: a holder that leaves in order keeps the queue until it has settled what it holds, and so does a worker
+/// that shared it.
+#[test]
+fn whoever_still_holds_something_has_not_left() {
+    for exclusive in [true, false] {
+        let mut desk = Desk::new();
+        let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+        let (_, seen) = desk.ask_for(holder, "q", exclusive);
+        assert_eq!(seen, []);
+        let client = desk.client();
+        let seen = desk.request(client, ask(1, "q", "a"));
+        assert_eq!(seen, [if exclusive { turn(holder, "a").token(FIRST) } else { turn(holder, "a") }]);
+        assert_eq!(desk.deregister(holder), Ok(vec![]));
+        desk.stand_by(next, "q");
+        let third = idle(&mut desk);
+        assert_eq!(desk.shared(third, "q"), Got::Full, "nobody overtakes who waits");
+        let told = desk.available(next, "q");
+        assert_eq!(desk.reply(holder, "a", "A"), [reply(client, 1, "A"), told]);
+        assert_eq!(desk.alone(next, "q"), Got::Alone(FIRST + u64::from(exclusive)));
+    }
+}
+
+/// How many were late, doubled and forged.
+fn strays(counters: Counters) -> (u64, u64, u64) {
+    (counters.late, counters.doubled, counters.forged)
+}
+
+/// Proves I8: word about a delivery is taken under the token of its queue and no other; without a token the holder is
+/// checked alone.
+#[test]
+fn another_token_is_refused_and_counted() {
+    let mut desk = Desk::new();
+    let [holder, other] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(other, "before"), Got::Alone(FIRST));
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.alone(other, "after"), Got::Alone(FIRST + 2));
+    let client = desk.client();
+    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(holder, "a").token(FIRST + 1)]);
+    let delivery = desk.held(holder, "a");
+    let words = |conn| {
+        [
+            Input::Reply { conn, delivery, more: false, payload: body("x") },
+            Input::Reply { conn, delivery, more: true, payload: body("x") },
+            Input::Ack { conn, delivery },
+            Input::Fail { conn, delivery, permanent: true, payload: body("x") },
+            Input::Progress { conn, delivery, payload: body("x") },
+            Input::Extend { conn, delivery, lease_ms: 1 },
+        ]
+    };
+    let fenced = |token, input| Input::Fenced { token, input: Box::new(input) };
+    let (mut late, mut forged) = (0, 0);
+    for token in [0, FIRST - 1, FIRST, FIRST + 2, FIRST + 3, u64::MAX] {
+        for input in words(holder) {
+            assert_eq!(desk.say(fenced(token, input)), [], "token {token}");
+            let given_out = token <= FIRST + 2;
+            late += u64::from(given_out);
+            forged += u64::from(!given_out);
+            assert_eq!(strays(desk.counters()), (late, 0, forged), "token {token}");
+        }
+    }
+    for input in words(other) {
+        assert_eq!(desk.say(fenced(FIRST + 1, input)), [], "the token alone is not enough");
+        forged += 1;
+        assert_eq!(strays(desk.counters()), (late, 0, forged));
+    }
+    let right = fenced(FIRST + 1, Input::Reply { conn: holder, delivery, more: false, payload: body("A") });
+    assert_eq!(desk.say(right.clone()), [reply(client, 1, "A")]);
+    assert_eq!(desk.say(right), []);
+    assert_eq!(strays(desk.counters()), (late, 1, forged), "twice");
+    assert_eq!(desk.request(client, ask(2, "q", "b")), [turn(holder, "b").token(FIRST + 1)]);
+    assert_eq!(desk.reply(holder, "b", "B"), [reply(client, 2, "B")], "without a token");
+}
+
+/// Proves I8: a holder that was cut off and comes back is late, with its old token as without.
+#[test]
+fn an_old_holder_is_late() {
+    let mut desk = Desk::new();
+    let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    let client = desk.client();
+    assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(holder, "a").token(FIRST)]);
+    let old = desk.held(holder, "a");
+    assert_eq!(desk.leave(holder), []);
+    let again = sent(next, "a").attempt(2).token(FIRST + 1);
+    assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), vec![again]));
+    let back = idle(&mut desk);
+    let word = Input::Ack { conn: back, delivery: old };
+    assert_eq!(desk.say(word.clone()), []);
+    assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), []);
+    assert_eq!(strays(desk.counters()), (2, 0, 0));
+    assert_eq!(desk.ack(next, "a"), []);
+}
+
+/// Proves I8: a token on a delivery of a shared queue is nobody's, and settles nothing.
+#[test]
+fn a_shared_queue_has_no_token() {
+    let mut desk = Desk::new();
+    let worker = desk.worker(1, &["q"]);
+    let client = desk.client();
+    assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
+    let word = Input::Ack { conn: worker, delivery: desk.held(worker, "a") };
+    assert_eq!(desk.say(Input::Fenced { token: 0, input: Box::new(word.clone()) }), []);
+    assert_eq!(strays(desk.counters()), (1, 0, 0));
+    assert_eq!(desk.say(word), []);
+    assert_eq!(strays(desk.counters()), (1, 0, 0));
+}
+
+/// Proves I8: every run's tokens are above those of all runs with a lower term, however many it gave out.
+#[test]
+fn tokens_rise_over_restarts() {
+    let mut last = 0;
+    for term in [1, 2, 1_790_000_000_000, 1_790_000_000_001] {
+        let mut desk = Desk::with(Settings { term, ..Settings::default() });
+        let worker = idle(&mut desk);
+        for _ in 0..10 {
+            let Got::Alone(token) = desk.alone(worker, "q") else { panic!("nobody else is there") };
+            assert!(token > last, "{token} after {last}");
+            assert_eq!(token >> 20, term);
+            last = token;
+            assert_eq!(desk.cancel_queue(worker, "q"), Ok(vec![]));
+        }
+    }
+}
+
+/// A worker of so many queues that it has a crew may have them to itself all the same.
+#[test]
+fn many_queues_may_be_one_workers_alone() {
+    let mut desk = Desk::new();
+    let [holder, next] = [desk.worker(100, &[]), idle(&mut desk)];
+    let queues: Vec<String> = (0..20).map(|n| format!("q{n}")).collect();
+    for queue in &queues {
+        assert!(matches!(desk.alone(holder, queue), Got::Alone(_)));
+        desk.stand_by(next, queue);
+    }
+    let told: Vec<Seen> = queues.iter().map(|queue| desk.available(next, queue)).collect();
+    assert_eq!(desk.leave(holder), told);
+    for queue in &queues {
+        assert!(matches!(desk.alone(next, queue), Got::Alone(_)));
+    }
+}
+
+/// `queue show`, `queue consumers` and `worker show` tell who has a queue to itself, with which token, and who waits.
+#[test]
+fn views_tell_who_has_a_queue_and_who_waits() {
+    let mut desk = Desk::new();
+    let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(next, "q");
+    assert_eq!(desk.joining(Slots::Limited(1), &["other"]).1, []);
+    let queue = desk.queue("q");
+    assert_eq!((queue.exclusive, queue.waiters), (Some(ExclusiveView { token: FIRST, worker: Some(1) }), 1));
+    let other = desk.queue("other");
+    assert_eq!((other.exclusive, other.waiters), (None, 0));
+    let tokens: Vec<_> = desk.consumers("q").iter().map(|consumer| consumer.token).collect();
+    assert_eq!(tokens, [Some(FIRST)]);
+    let shown = desk.worker_view("1");
+    assert_eq!(shown.exclusive, [HoldingView { queue: "q".to_owned(), token: FIRST }]);
+    assert!(shown.waits_for.is_empty());
+    let shown = desk.worker_view("2");
+    assert!(shown.exclusive.is_empty());
+    assert_eq!(shown.waits_for, ["q"]);
+}
+
+/// Proves S2.26: what a lost holder had is written down and back in its place before the next one begins, so that nothing
+/// overtakes it; a disk without room stops nobody.
+#[test]
+fn the_next_one_is_told_when_everything_is_back() {
+    for room in [true, false] {
+        let store = Some(StoreSettings { run: 1, unix_ms: 0, last_serial: 40 });
+        let mut desk = Desk::with(Settings { store, ..Settings::default() });
+        let [holder, next, third] = [idle(&mut desk), idle(&mut desk), idle(&mut desk)];
+        assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+        desk.stand_by(next, "q");
+        let client = desk.client();
+        assert_eq!(desk.try_send(client, ask(1, "q", "a")).len(), 1);
+        let given = desk.say(Input::Persisted { group: 1 });
+        assert_eq!(given.last(), Some(&sent(holder, "a").token(FIRST)));
+        let attempts = Persist::Attempts { serial: 41, attempts: 1 };
+        assert_eq!(desk.leave(holder), [Seen::Said(Effect::Persist { group: 2, op: attempts })]);
+        assert_eq!(desk.queue("q").exclusive, Some(ExclusiveView { token: FIRST, worker: None }));
+        assert_eq!(desk.alone(third, "q"), Got::Full, "its message is on its way back");
+        let told = desk.available(next, "q");
+        let disk = if room { Input::Persisted { group: 2 } } else { Input::Refused { group: 2, code: Code::OverDisk } };
+        assert_eq!(desk.say(disk), [told]);
+        let expected = if room { vec![sent(next, "a").attempt(2).token(FIRST + 1)] } else { vec![] };
+        assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), expected));
+    }
+}

@@ -1,0 +1,47 @@
+//! The frames that may carry the token of an exclusive queue, as values of their own: nothing in them needs to be freed, so
+//! that frames without a token do not pay for those with one.
+
+use super::Frame;
+use super::frame::Raw;
+use crate::model::Delivery;
+
+/// OK, or a worker's word about a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum Word<'a> {
+    Ok { seq: u32 },
+    Reply { seq: u32, word: u32, more: bool, raw: Raw<'a> },
+    Ack { delivery: Delivery },
+    Fail { delivery: Delivery, permanent: bool, raw: Raw<'a> },
+    Progress { seq: u32, word: u32, raw: Raw<'a> },
+    Extend { delivery: Delivery, lease_ms: u32 },
+}
+
+impl<'a> From<Word<'a>> for Frame<'a> {
+    fn from(word: Word<'a>) -> Self {
+        match word {
+            Word::Ok { seq } => Self::Ok { seq },
+            Word::Reply { seq, word, more, raw } => Self::Reply { seq, word, more, raw },
+            Word::Ack { delivery } => Self::Ack { delivery },
+            Word::Fail { delivery, permanent, raw } => Self::Fail { delivery, permanent, raw },
+            Word::Progress { seq, word, raw } => Self::Progress { seq, word, raw },
+            Word::Extend { delivery, lease_ms } => Self::Extend { delivery, lease_ms },
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// The frame with a token; one that cannot carry a token stays as it is.
+    pub fn fenced(token: u64, frame: Self) -> Self {
+        let word = match frame {
+            Self::Ok { seq } => Word::Ok { seq },
+            Self::Reply { seq, word, more, raw } => Word::Reply { seq, word, more, raw },
+            Self::Ack { delivery } => Word::Ack { delivery },
+            Self::Fail { delivery, permanent, raw } => Word::Fail { delivery, permanent, raw },
+            Self::Progress { seq, word, raw } => Word::Progress { seq, word, raw },
+            Self::Extend { delivery, lease_ms } => Word::Extend { delivery, lease_ms },
+            other => return other,
+        };
+        Self::Fenced { token, word }
+    }
+}
