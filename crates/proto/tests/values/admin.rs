@@ -86,7 +86,13 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ..worker()
     };
     let holding = vec![HoldingView { queue: "emails".to_owned(), token: TOKEN }];
-    let lone_worker = WorkerView { exclusive: holding, waits_for: vec!["idle".to_owned()], ..shown_worker.clone() };
+    let lone_worker = WorkerView {
+        exclusive: holding,
+        waits_for: vec!["idle".to_owned()],
+        dropped: 0,
+        standings: Vec::new(),
+        ..shown_worker.clone()
+    };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
