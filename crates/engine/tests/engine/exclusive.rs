@@ -8,7 +8,7 @@ use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, reply, sent, turn};
 
 /// The first token of a run with the usual term.
-const FIRST: u64 = (1 << 20) + 1;
+pub(crate) const FIRST: u64 = (1 << 20) + 1;
 
 /// What CONSUME was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Desk {
         (got, seen)
     }
 
-    fn alone(&mut self, conn: ConnId, queue: &str) -> Got {
+    pub(crate) fn alone(&mut self, conn: ConnId, queue: &str) -> Got {
         let (got, seen) = self.ask_for(conn, queue, true);
         assert_eq!(seen, [], "nothing waits");
         got
@@ -52,12 +52,12 @@ impl Desk {
     }
 
     /// Refused, and in the line.
-    fn stand_by(&mut self, conn: ConnId, queue: &str) {
+    pub(crate) fn stand_by(&mut self, conn: ConnId, queue: &str) {
         assert_eq!(self.alone(conn, queue), Got::Full);
         assert_eq!(self.notify(conn, queue), []);
     }
 
-    fn available(&mut self, conn: ConnId, queue: &str) -> Seen {
+    pub(crate) fn available(&mut self, conn: ConnId, queue: &str) -> Seen {
         let handle = self.handle(conn, queue);
         Seen::Said(Effect::QueueAvailable { conn, seq: 88, handle })
     }

@@ -16,6 +16,7 @@ mod drain;
 mod dropping;
 mod durable;
 mod exclusive;
+mod exclusive_among;
 mod explain;
 mod fairness;
 mod late;

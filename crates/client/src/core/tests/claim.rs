@@ -150,3 +150,49 @@ fn words_about_a_delivery_carry_its_token() {
         assert_eq!(frames(&sent), [with(extend, true), with(reply(true), fenced), with(reply(false), fenced)]);
     }
 }
+
+/// The worker has the queue, was dropped from it, and has just asked for it again with this number.
+fn asking_again(claim: Claim) -> (Rig, u32) {
+    let mut rig = begun(claim);
+    rig.say(&[granted(5, 9)]);
+    rig.say(&[Frame::CancelQueue { seq: 0, handle: 0, reason: Some(Code::Dropped) }]);
+    rig.events();
+    rig.sent();
+    rig.pass_ms(1_000);
+    let sent = rig.sent();
+    let asked = frames(&sent).into_iter().find_map(|frame| match frame {
+        Frame::Consume { seq, handle: 0, exclusive: true } => Some(seq),
+        _ => None,
+    });
+    (rig, asked.expect("it asks to have the queue to itself"))
+}
+
+/// Proves S2.20 and S2.32: a worker that was dropped from its own queue comes back with a new token.
+#[test]
+fn a_dropped_holder_comes_back_with_a_new_token() {
+    let (mut rig, seq) = asking_again(Claim::Exclusive);
+    rig.say(&[granted(seq, 12)]);
+    assert_eq!(rig.events(), [Event::Returned { queue: queue("q") }, active(12)]);
+}
+
+/// Proves S2.22: if another has the queue by then, a standby waits for it, and any other worker asks again later.
+#[test]
+fn a_dropped_holder_finds_the_queue_taken() {
+    let (mut rig, seq) = asking_again(Claim::Standby);
+    rig.say(&[Frame::QueueFull { seq, handle: 0 }]);
+    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }]);
+    let sent = rig.sent();
+    let [Frame::QueueAvailableNotify { seq, handle: 0 }] = frames(&sent)[..] else { panic!("it asks to be told") };
+    rig.say(&[Frame::QueueAvailable { seq, handle: 0 }]);
+    let sent = rig.sent();
+    let [Frame::Consume { seq, handle: 0, exclusive: true }] = frames(&sent)[..] else { panic!("it takes the queue") };
+    rig.say(&[granted(seq, 13)]);
+    assert_eq!(rig.events(), [active(13)]);
+
+    let (mut rig, seq) = asking_again(Claim::Exclusive);
+    rig.say(&[Frame::QueueFull { seq, handle: 0 }]);
+    assert_eq!((rig.events(), rig.sent().len()), (vec![], 0), "it keeps its connection");
+    rig.pass_ms(2_000);
+    let sent = rig.sent();
+    assert!(frames(&sent).iter().any(|frame| matches!(frame, Frame::Consume { exclusive: true, .. })));
+}

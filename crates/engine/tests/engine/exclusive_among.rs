@@ -1,0 +1,98 @@
+//! Queues with a single consumer among the other rules: its worker is dropped, and messages go to everybody.
+
+use turno_engine::{Broadcast, Effect, Input};
+use turno_proto::model::{BroadcastEnd, Code, ConnId};
+
+use crate::desk::{Desk, ask};
+use crate::exclusive::{FIRST, Got, idle};
+use crate::seen::{Seen, body, reply, turn, undelivered};
+
+const SHORT_MS: u32 = 200;
+
+/// Hands the holder a request that expires there and that it does not settle; what was told besides its end.
+fn expire(desk: &mut Desk, client: ConnId, holder: ConnId, seq: u32, text: &str, token: u64) -> Vec<Seen> {
+    let handed = turn(holder, text).left(Some(SHORT_MS)).token(token);
+    assert_eq!(desk.request(client, ask(seq, "q", text).within(SHORT_MS)), [handed]);
+    let mut seen = desk.pass(SHORT_MS.into());
+    let end = [undelivered(client, seq, Code::TimedOut), desk.stopped(holder, text, Code::TimedOut)];
+    assert_eq!(seen.drain(..2).collect::<Vec<Seen>>(), end);
+    seen
+}
+
+fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
+    let handle = desk.handle(worker, "q");
+    Seen::Said(Effect::CancelQueue { conn: worker, handle, reason: Code::Dropped })
+}
+
+/// Proves S2.22 and S2.29: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
+/// old token opens nothing any more, and the worker comes back only as the next one.
+#[test]
+fn a_dropped_holder_makes_way_for_the_standby() {
+    let mut desk = Desk::new();
+    let (holder, standby, client) = (idle(&mut desk), idle(&mut desk), desk.client());
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(standby, "q");
+    assert_eq!(expire(&mut desk, client, holder, 1, "a", FIRST), []);
+    let told = dropped(&mut desk, holder);
+    assert_eq!(expire(&mut desk, client, holder, 2, "b", FIRST), [told]);
+    assert_eq!(desk.queue("q").exclusive.map(|view| view.token), Some(FIRST), "it still holds two of them");
+    let tokens: Vec<Option<u64>> = desk.consumers("q").iter().map(|row| row.token).collect();
+    assert_eq!(tokens, [None], "whoever was dropped has the queue no more");
+    assert_eq!(desk.alone(holder, "q"), Got::Full, "not even for itself");
+    assert_eq!(desk.fail(holder, "a", "stopped"), []);
+    let free = desk.available(standby, "q");
+    assert_eq!(desk.fail(holder, "b", "stopped"), [free]);
+    assert_eq!(desk.alone(standby, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.request(client, ask(3, "q", "c")), [turn(standby, "c").token(FIRST + 1)]);
+    assert_eq!(desk.reply(standby, "c", "C"), [reply(client, 3, "C")]);
+}
+
+/// Proves S2.31: without a standby it comes back under a new token, and gets one delivery at a time.
+#[test]
+fn a_dropped_holder_comes_back_on_probation_under_a_new_token() {
+    let mut desk = Desk::new();
+    let (holder, client) = (idle(&mut desk), desk.client());
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    for (seq, text) in [(1, "a"), (2, "b")] {
+        expire(&mut desk, client, holder, seq, text, FIRST);
+        assert_eq!(desk.fail(holder, text, "stopped"), []);
+    }
+    assert_eq!(desk.queue("q").exclusive, None);
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.request(client, ask(3, "q", "probe")), [turn(holder, "probe").token(FIRST + 1)]);
+    assert_eq!(desk.request(client, ask(4, "q", "next")), []);
+    let next = turn(holder, "next").token(FIRST + 1);
+    assert_eq!(desk.reply(holder, "probe", "P"), [reply(client, 3, "P"), next]);
+}
+
+/// Proves S2.9 and S2.20: a broadcast to an exclusive queue goes to its holder alone, under its token, and its word under
+/// another token is not heard; the queue is free when that part has ended, too.
+#[test]
+fn a_broadcast_goes_to_the_holder_under_its_token() {
+    let mut desk = Desk::new();
+    let (holder, standby, client) = (idle(&mut desk), idle(&mut desk), desk.client());
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(standby, "q");
+    let handle = desk.handle(client, "q");
+    let to_all = |seq, text, no_reply| {
+        let payload = body(text);
+        let broadcast = Broadcast { seq, handle, deadline_ms: None, no_reply, skip_self: false, payload };
+        Input::Broadcast { conn: client, broadcast }
+    };
+    let over = |seq, end| Seen::Said(Effect::BroadcastEnd { conn: client, seq, end: Box::new(end) });
+    let of_one = BroadcastEnd { consumers: 1, ..BroadcastEnd::default() };
+    let seen = desk.say(to_all(1, "news", true));
+    assert!(matches!(&seen[0], Seen::Turn(turn) if (turn.worker, turn.token) == (holder, Some(FIRST))), "{seen:?}");
+    assert_eq!(seen[1..], [over(1, of_one.clone())]);
+    assert_eq!(desk.say(to_all(2, "who", false)), [turn(holder, "who").cost(0).token(FIRST)]);
+    let delivery = desk.held(holder, "who");
+    let word = Input::Reply { conn: holder, delivery, more: false, payload: body("me") };
+    assert_eq!(desk.say(Input::Fenced { token: FIRST - 1, input: Box::new(word.clone()) }), []);
+    assert_eq!(desk.counters().late, 1);
+    assert_eq!(desk.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
+    let (name, payload) = (format!("w{}", holder.index).into(), body("me"));
+    let answer = Effect::BroadcastAnswer { conn: client, seq: 2, worker: 1, name, more: false, failed: false, payload };
+    let free = desk.available(standby, "q");
+    let end = over(2, BroadcastEnd { answered: 1, ..of_one });
+    assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), [Seen::Said(answer), end, free]);
+}
