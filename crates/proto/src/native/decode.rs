@@ -29,6 +29,11 @@ impl Fault {
     pub const fn refusal(code: Code, seq: u32) -> Self {
         Self { code, seq, fatal: false }
     }
+
+    /// Something inside a frame. Fields that run past its end make all that follows doubtful.
+    const fn inside(code: Code, seq: u32) -> Self {
+        Self { code, seq, fatal: matches!(code, Code::BadFrame) }
+    }
 }
 
 /// A whole frame at the front of a buffer, its inside not yet read.
@@ -66,80 +71,68 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 }
 
 /// Reads the inside of a frame.
-#[inline]
+///
+/// Each kind makes its own result, in the place it is returned in: a frame that is put together in one place and moved to
+/// another costs half as much again.
+#[inline(never)]
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
-    let seq = header.seq;
-    let kind = Kind::from_number(header.kind).ok_or_else(|| Fault::fatal(Code::UnknownType, seq))?;
-    if header.flags & flags::TOKEN != 0 && kind.may_be_fenced() {
+    let Header { flags, seq, word, .. } = *header;
+    let Some(kind) = Kind::from_number(header.kind) else { return Err(Fault::fatal(Code::UnknownType, seq)) };
+    if flags & flags::TOKEN != 0 && kind.may_be_fenced() {
         return fenced(header, rest);
     }
-    decode_kind(kind, header, rest).map_err(|code| match code {
-        Code::BadFrame => Fault::fatal(code, seq),
-        _ => Fault::refusal(code, seq),
-    })
-}
-
-#[inline]
-fn decode_kind<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
-    let Header { flags, seq, word, .. } = *header;
     let delivery = Delivery { index: word, stamp: seq };
-    Ok(match kind {
-        Kind::Connect => Frame::Connect { seq, connect: map(kind, rest)? },
-        Kind::Config => Frame::Config { seq, config: map(kind, rest)? },
-        Kind::Ping => nothing(rest).map(|()| Frame::Ping { seq })?,
-        Kind::Pong => nothing(rest).map(|()| Frame::Pong { seq })?,
-        Kind::Closing => Frame::Closing { closing: map(kind, rest)? },
-        Kind::Error => Frame::Error {
+    let fault = |code| Fault::inside(code, seq);
+    let nothing = || Reader::new(rest).end().map_err(fault);
+    let raw = || raw(flags, Reader::new(rest)).map_err(fault);
+    match kind {
+        Kind::Connect => Ok(Frame::Connect { seq, connect: map(kind, rest).map_err(fault)? }),
+        Kind::Config => Ok(Frame::Config { seq, config: map(kind, rest).map_err(fault)? }),
+        Kind::Ping => nothing().map(|()| Frame::Ping { seq }),
+        Kind::Pong => nothing().map(|()| Frame::Pong { seq }),
+        Kind::Closing => Ok(Frame::Closing { closing: map(kind, rest).map_err(fault)? }),
+        Kind::Error => Ok(Frame::Error {
             seq,
             code: Code::from_number(word).unwrap_or(Code::Other),
             fatal: flags & flags::FATAL != 0,
-            detail: std::str::from_utf8(rest).map_err(|_| Code::BadBody)?,
-        },
-        Kind::Register => Frame::Register { seq, register: map(kind, rest)? },
-        Kind::Deregister => nothing(rest).map(|()| Frame::Deregister { seq })?,
-        Kind::Resize => Frame::Resize { seq, register: map(kind, rest)? },
-        Kind::Open => Frame::Open { seq, handle: word, name: rest },
+            detail: std::str::from_utf8(rest).map_err(|_| fault(Code::BadBody))?,
+        }),
+        Kind::Register => Ok(Frame::Register { seq, register: map(kind, rest).map_err(fault)? }),
+        Kind::Deregister => nothing().map(|()| Frame::Deregister { seq }),
+        Kind::Resize => Ok(Frame::Resize { seq, register: map(kind, rest).map_err(fault)? }),
+        Kind::Open => Ok(Frame::Open { seq, handle: word, name: rest }),
         Kind::Consume => {
             let exclusive = flags & flags::EXCLUSIVE != 0;
-            nothing(rest).map(|()| Frame::Consume { seq, handle: word, exclusive })?
+            nothing().map(|()| Frame::Consume { seq, handle: word, exclusive })
         }
-        Kind::QueueFull => nothing(rest).map(|()| Frame::QueueFull { seq, handle: word })?,
-        Kind::QueueAvailableNotify => nothing(rest).map(|()| Frame::QueueAvailableNotify { seq, handle: word })?,
-        Kind::QueueAvailable => nothing(rest).map(|()| Frame::QueueAvailable { seq, handle: word })?,
-        Kind::CancelQueue => Frame::CancelQueue { seq, handle: word, reason: cancel_reason(rest)? },
-        Kind::Request => Frame::Request(outgoing(header, rest)?),
-        Kind::Send => Frame::Send(outgoing(header, rest)?),
-        Kind::Broadcast => Frame::Broadcast(broadcast(header, rest)?),
-        Kind::Deliver => Frame::Deliver(deliver(header, rest)?),
-        Kind::Reply => Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw(flags, Reader::new(rest))? },
-        Kind::Ack => nothing(rest).map(|()| Frame::Ack { delivery })?,
-        Kind::Fail => {
-            Frame::Fail { delivery, permanent: flags & flags::PERMANENT != 0, raw: raw(flags, Reader::new(rest))? }
+        Kind::QueueFull => nothing().map(|()| Frame::QueueFull { seq, handle: word }),
+        Kind::QueueAvailableNotify => nothing().map(|()| Frame::QueueAvailableNotify { seq, handle: word }),
+        Kind::QueueAvailable => nothing().map(|()| Frame::QueueAvailable { seq, handle: word }),
+        Kind::CancelQueue => Ok(Frame::CancelQueue { seq, handle: word, reason: cancel_reason(rest).map_err(fault)? }),
+        Kind::Request => Ok(Frame::Request(outgoing(header, rest).map_err(fault)?)),
+        Kind::Send => Ok(Frame::Send(outgoing(header, rest).map_err(fault)?)),
+        Kind::Broadcast => Ok(Frame::Broadcast(broadcast(header, rest).map_err(fault)?)),
+        Kind::Deliver => Ok(Frame::Deliver(deliver(header, rest).map_err(fault)?)),
+        Kind::Reply => Ok(Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw()? }),
+        Kind::Ack => nothing().map(|()| Frame::Ack { delivery }),
+        Kind::Fail => Ok(Frame::Fail { delivery, permanent: flags & flags::PERMANENT != 0, raw: raw()? }),
+        Kind::Progress => Ok(Frame::Progress { seq, word, raw: raw()? }),
+        Kind::Extend => Ok(Frame::Extend { delivery, lease_ms: lease(rest).map_err(fault)? }),
+        Kind::Cancel => Ok(Frame::Cancel { seq, word, reason: cancel_reason(rest).map_err(fault)? }),
+        Kind::Delivered => nothing().map(|()| Frame::Delivered { seq }),
+        Kind::Undelivered => {
+            Ok(Frame::Undelivered { seq, code: Code::from_number(word).unwrap_or(Code::Other), raw: raw()? })
         }
-        Kind::Progress => Frame::Progress { seq, word, raw: raw(flags, Reader::new(rest))? },
-        Kind::Extend => {
-            let mut reader = Reader::new(rest);
-            let lease_ms = reader.u32()?;
-            reader.end()?;
-            Frame::Extend { delivery, lease_ms }
-        }
-        Kind::Cancel => Frame::Cancel { seq, word, reason: cancel_reason(rest)? },
-        Kind::Delivered => nothing(rest).map(|()| Frame::Delivered { seq })?,
-        Kind::Undelivered => Frame::Undelivered {
-            seq,
-            code: Code::from_number(word).unwrap_or(Code::Other),
-            raw: raw(flags, Reader::new(rest))?,
-        },
-        Kind::Ok => nothing(rest).map(|()| Frame::Ok { seq })?,
-        Kind::Stored => stored(header, rest)?,
-        Kind::Answer => Frame::Answer(answer(header, rest)?),
-        Kind::BroadcastEnd => Frame::BroadcastEnd { seq, end: map(kind, rest)? },
+        Kind::Ok => nothing().map(|()| Frame::Ok { seq }),
+        Kind::Stored => stored(header, rest).map_err(fault),
+        Kind::Answer => Ok(Frame::Answer(answer(header, rest).map_err(fault)?)),
+        Kind::BroadcastEnd => Ok(Frame::BroadcastEnd { seq, end: map(kind, rest).map_err(fault)? }),
         Kind::AdminCall => {
-            check_map(rest, limits::MAP_VALUES_MAX)?;
-            Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| Code::BadCall)? }
+            check_map(rest, limits::MAP_VALUES_MAX).map_err(fault)?;
+            Ok(Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| fault(Code::BadCall))? })
         }
-        Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: map(kind, rest)? },
-    })
+        Kind::AdminAnswer => Ok(Frame::AdminAnswer { seq, answer: map(kind, rest).map_err(fault)? }),
+    }
 }
 
 /// A frame with a token before its other fields.
@@ -244,6 +237,13 @@ fn stored<'a>(header: &Header, rest: &[u8]) -> Result<Frame<'a>, Code> {
     Ok(Frame::Stored { seq: header.seq, durability, id, duplicate: header.flags & flags::DUPLICATE != 0 })
 }
 
+fn lease(rest: &[u8]) -> Result<u32, Code> {
+    let mut reader = Reader::new(rest);
+    let lease_ms = reader.u32()?;
+    reader.end()?;
+    Ok(lease_ms)
+}
+
 fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {
     if rest.is_empty() {
         return Ok(None);
@@ -273,10 +273,4 @@ fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
     let values_max = if kind.direction() == Direction::ToPeer { usize::MAX } else { limits::MAP_VALUES_MAX };
     check_map(rest, values_max)?;
     rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
-}
-
-/// A frame that ends with its header.
-#[inline]
-const fn nothing(rest: &[u8]) -> Result<(), Code> {
-    Reader::new(rest).end()
 }

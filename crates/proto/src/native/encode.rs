@@ -6,64 +6,64 @@ use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 use super::{HEADER_LEN, Header, Kind, flags};
 use crate::model::Delivery;
 
-/// Appends a frame.
+/// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
 pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let kind = frame.kind();
+    let kind = || frame.kind();
     match frame {
-        Frame::Connect { seq, connect } => map(out, kind, *seq, connect),
-        Frame::Config { seq, config } => map(out, kind, *seq, config),
-        Frame::Ping { seq }
-        | Frame::Pong { seq }
-        | Frame::Deregister { seq }
-        | Frame::Delivered { seq }
-        | Frame::Ok { seq } => plain(out, kind, 0, *seq, 0, &[]),
-        Frame::Closing { closing } => map(out, kind, 0, closing),
+        Frame::Connect { seq, connect } => map(out, kind(), *seq, connect),
+        Frame::Config { seq, config } => map(out, kind(), *seq, config),
+        Frame::Ok { seq } => plain(out, Kind::Ok, 0, *seq, 0, &[]),
+        Frame::Ping { seq } | Frame::Pong { seq } | Frame::Deregister { seq } | Frame::Delivered { seq } => {
+            plain(out, kind(), 0, *seq, 0, &[]);
+        }
+        Frame::Closing { closing } => map(out, kind(), 0, closing),
         Frame::Error { seq, code, fatal, detail } => {
             let flags = if *fatal { flags::FATAL } else { 0 };
-            plain(out, kind, flags, *seq, code.number(), detail.as_bytes());
+            plain(out, kind(), flags, *seq, code.number(), detail.as_bytes());
         }
-        Frame::Register { seq, register } | Frame::Resize { seq, register } => map(out, kind, *seq, register),
-        Frame::Open { seq, handle, name } => plain(out, kind, 0, *seq, *handle, name),
+        Frame::Register { seq, register } | Frame::Resize { seq, register } => map(out, kind(), *seq, register),
+        Frame::Open { seq, handle, name } => plain(out, kind(), 0, *seq, *handle, name),
         Frame::Consume { seq, handle, exclusive } => {
-            plain(out, kind, if *exclusive { flags::EXCLUSIVE } else { 0 }, *seq, *handle, &[]);
+            plain(out, kind(), if *exclusive { flags::EXCLUSIVE } else { 0 }, *seq, *handle, &[]);
         }
         Frame::QueueFull { seq, handle }
         | Frame::QueueAvailableNotify { seq, handle }
         | Frame::QueueAvailable { seq, handle } => {
-            plain(out, kind, 0, *seq, *handle, &[]);
+            plain(out, kind(), 0, *seq, *handle, &[]);
         }
-        Frame::Request(message) | Frame::Send(message) => encode_outgoing(out, kind, message),
+        Frame::Request(message) => encode_outgoing(out, Kind::Request, message),
+        Frame::Send(message) => encode_outgoing(out, Kind::Send, message),
         Frame::Broadcast(broadcast) => encode_broadcast(out, broadcast),
         Frame::Deliver(deliver) => encode_deliver(deliver, out),
         Frame::Reply { seq, word, more, raw } => {
             let flags = if *more { flags::MORE } else { 0 };
-            encode_payload_frame(out, kind, flags, *seq, *word, *raw);
+            encode_payload_frame(out, Kind::Reply, flags, *seq, *word, *raw);
         }
-        Frame::Ack { delivery: Delivery { index, stamp } } => plain(out, kind, 0, *stamp, *index, &[]),
+        Frame::Ack { delivery: Delivery { index, stamp } } => plain(out, Kind::Ack, 0, *stamp, *index, &[]),
         Frame::Fail { delivery, permanent, raw } => {
             let flags = if *permanent { flags::PERMANENT } else { 0 };
-            encode_payload_frame(out, kind, flags, delivery.stamp, delivery.index, *raw);
+            encode_payload_frame(out, kind(), flags, delivery.stamp, delivery.index, *raw);
         }
-        Frame::Progress { seq, word, raw } => encode_payload_frame(out, kind, 0, *seq, *word, *raw),
+        Frame::Progress { seq, word, raw } => encode_payload_frame(out, kind(), 0, *seq, *word, *raw),
         Frame::Extend { delivery, lease_ms } => {
-            plain(out, kind, 0, delivery.stamp, delivery.index, &lease_ms.to_le_bytes());
+            plain(out, kind(), 0, delivery.stamp, delivery.index, &lease_ms.to_le_bytes());
         }
         Frame::Cancel { seq, word, reason } | Frame::CancelQueue { seq, handle: word, reason } => match reason {
-            Some(code) => plain(out, kind, 0, *seq, *word, &code.number().to_le_bytes()),
-            None => plain(out, kind, 0, *seq, *word, &[]),
+            Some(code) => plain(out, kind(), 0, *seq, *word, &code.number().to_le_bytes()),
+            None => plain(out, kind(), 0, *seq, *word, &[]),
         },
         Frame::Undelivered { seq, code, raw } => {
-            encode_payload_frame(out, kind, 0, *seq, code.number(), *raw);
+            encode_payload_frame(out, kind(), 0, *seq, code.number(), *raw);
         }
         Frame::Stored { seq, durability, id, duplicate } => {
             let flags = if *duplicate { flags::DUPLICATE } else { 0 };
-            plain(out, kind, flags, *seq, durability.as_word(), &id.to_bytes());
+            plain(out, Kind::Stored, flags, *seq, durability.as_word(), &id.to_bytes());
         }
         Frame::Answer(answer) => encode_answer(out, answer),
-        Frame::BroadcastEnd { seq, end } => map(out, kind, *seq, end),
+        Frame::BroadcastEnd { seq, end } => map(out, kind(), *seq, end),
         Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
-        Frame::AdminCall { seq, call } => map(out, kind, *seq, call),
-        Frame::AdminAnswer { seq, answer } => map(out, kind, *seq, answer),
+        Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
+        Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }
 }
 

@@ -282,14 +282,7 @@ impl Frame<'_> {
     /// The frame's type.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Fenced { word, .. } => match word {
-                Word::Ok { .. } => Kind::Ok,
-                Word::Reply { .. } => Kind::Reply,
-                Word::Ack { .. } => Kind::Ack,
-                Word::Fail { .. } => Kind::Fail,
-                Word::Progress { .. } => Kind::Progress,
-                Word::Extend { .. } => Kind::Extend,
-            },
+            Self::Fenced { word, .. } => word.kind(),
             Self::Connect { .. } => Kind::Connect,
             Self::Config { .. } => Kind::Config,
             Self::Ping { .. } => Kind::Ping,

@@ -26,8 +26,9 @@ macro_rules! kinds {
     ($( $variant:ident = $number:literal, $name:literal, $direction:ident, $doc:literal; )+) => {
         /// A frame type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
         pub enum Kind {
-            $( #[doc = $doc] $variant, )+
+            $( #[doc = $doc] $variant = $number, )+
         }
 
         impl Kind {
@@ -37,7 +38,7 @@ macro_rules! kinds {
             /// The number in the header.
             #[inline]
             pub const fn number(self) -> u8 {
-                match self { $( Self::$variant => $number, )+ }
+                self as u8
             }
 
             /// The type with that number.

@@ -1,8 +1,8 @@
 //! The frames that may carry the token of an exclusive queue, as values of their own: nothing in them needs to be freed, so
 //! that frames without a token do not pay for those with one.
 
-use super::Frame;
 use super::frame::Raw;
+use super::{Frame, Kind};
 use crate::model::Delivery;
 
 /// OK, or a worker's word about a delivery.
@@ -15,6 +15,21 @@ pub enum Word<'a> {
     Fail { delivery: Delivery, permanent: bool, raw: Raw<'a> },
     Progress { seq: u32, word: u32, raw: Raw<'a> },
     Extend { delivery: Delivery, lease_ms: u32 },
+}
+
+impl Word<'_> {
+    /// The type of the frame it is.
+    #[inline(never)]
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Ok { .. } => Kind::Ok,
+            Self::Reply { .. } => Kind::Reply,
+            Self::Ack { .. } => Kind::Ack,
+            Self::Fail { .. } => Kind::Fail,
+            Self::Progress { .. } => Kind::Progress,
+            Self::Extend { .. } => Kind::Extend,
+        }
+    }
 }
 
 impl<'a> From<Word<'a>> for Frame<'a> {
