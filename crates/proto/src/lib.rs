@@ -1,12 +1,15 @@
 //! Turno's words and codecs: bytes in, values out.
 //!
 //! [`model`] holds the words every other crate speaks (ids, names, codes, limits, views); [`native`] is the
-//! native wire: the 16-byte frame, its families and the sans-IO [`native::Session`] of the broker's side.
+//! native wire: the 16-byte frame, its families and the sans-IO [`native::Session`] of the broker's side;
+//! [`foreman`] is the protocol between foreman and job workers, with a sans-IO connection for each of the two.
 //! Nothing here reads a clock, opens a socket or spawns anything, and no byte from a peer can make it panic
 //! or allocate more than the bytes that really arrived.
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+pub mod foreman;
 pub mod headers;
 pub mod model;
 pub mod native;
+mod shape;

@@ -101,6 +101,28 @@ pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of it that a listing shows. More: cut.
 pub const FAILURE_LINE_BYTES_MAX: usize = 160;
 
+/// Processors a job worker may have, and tasks in one body: the pair of an OK keeps 65,535 for "send HELLO". More: the
+/// worker does not start; in HELLO or JOB, `bad_message`.
+pub const FOREMAN_PROCS_MAX: u16 = 65_534;
+/// Bytes of a foreman body, where nothing else is set. Longer: closed; nothing is allocated for it.
+pub const FOREMAN_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Values (keys and elements count too) in a foreman body. More: `bad_message`.
+pub const FOREMAN_VALUES_MAX: usize = 2_000_000;
+/// How deep arrays and maps may nest in a foreman body. Deeper: `bad_message`.
+pub const FOREMAN_DEPTH_MAX: usize = 16;
+/// Requests a foreman connection holds until their turn comes, where nothing else is set. More: `overflow`.
+pub const FOREMAN_HELD_MAX: usize = 16;
+/// How long a job worker waits for the foreman's first OK. Longer: it says HELLO all the same.
+pub const FOREMAN_BANNER_MS: u64 = 5_000;
+/// How long a foreman waits for HELLO. Longer: closed.
+pub const FOREMAN_HELLO_MS: u64 = 10_000;
+/// How long a RESET may be unanswered. Longer: closed.
+pub const FOREMAN_RESET_MS: u64 = 30_000;
+/// After `overflow` a request is sent again this much later, or after the next good answer to another.
+pub const FOREMAN_REISSUE_MS: u64 = 100;
+/// How long a worker is offered nothing after it refused what it has room for.
+pub const FOREMAN_REST_MS: u64 = 1_000;
+
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

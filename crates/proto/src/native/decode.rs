@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 use super::reader::Reader;
-use super::shape::check_map;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
 use crate::model::{Code, DedupId, Delivery, Durability, MessageId, limits};
+use crate::shape::check_map;
 
 /// What was wrong with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

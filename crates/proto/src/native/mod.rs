@@ -9,7 +9,6 @@ mod header;
 mod kind;
 mod reader;
 mod session;
-mod shape;
 mod word;
 
 pub use crate::model::{Closing, ClosingReason, admin};

@@ -1,4 +1,4 @@
-//! Looks over a control map before anything is built from it.
+//! Looks over a peer's MessagePack before anything is built from it.
 //!
 //! A MessagePack array may claim four billion elements in five bytes, and arrays nest; what builds values from
 //! such claims reserves memory for each. So every value that is claimed must be found first, and all of them
@@ -7,7 +7,7 @@
 use crate::model::Code;
 
 /// Checks that `bytes` are one map, whole, with nothing after it and at most `values_max` values inside.
-pub(super) fn check_map(bytes: &[u8], values_max: usize) -> Result<(), Code> {
+pub(crate) fn check_map(bytes: &[u8], values_max: usize) -> Result<(), Code> {
     if !matches!(bytes.first(), Some(0x80..=0x8F | 0xDE | 0xDF)) {
         return Err(Code::BadBody);
     }
@@ -22,6 +22,40 @@ pub(super) fn check_map(bytes: &[u8], values_max: usize) -> Result<(), Code> {
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(Code::BadBody) }
+}
+
+/// Whether `bytes` are one value of any kind, whole, with nothing after it, at most `values_max` values inside and none
+/// of them more than `depth_max` arrays and maps deep. What reads such a value may do so by recursion.
+pub(crate) fn is_one_value(bytes: &[u8], values_max: usize, depth_max: usize) -> bool {
+    // How many values each open array or map still lacks, the innermost last.
+    let mut open: Vec<usize> = Vec::with_capacity(depth_max);
+    let (mut rest, mut claimed) = (bytes, 0_usize);
+    loop {
+        let Some((used, inside)) = value(rest) else { return false };
+        let Some(after) = rest.get(used..) else { return false };
+        rest = after;
+        claimed = claimed.saturating_add(inside);
+        if claimed > values_max {
+            return false;
+        }
+        if inside > 0 {
+            if open.len() == depth_max {
+                return false;
+            }
+            open.push(inside);
+            continue;
+        }
+        while let Some(due) = open.last_mut() {
+            *due -= 1;
+            if *due > 0 {
+                break;
+            }
+            open.pop();
+        }
+        if open.is_empty() {
+            return rest.is_empty();
+        }
+    }
 }
 
 /// The bytes of the value at the front, and how many values follow that belong inside it.

@@ -1,0 +1,87 @@
+//! Bytes to values.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::body::Few;
+use super::{CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Stop, Task};
+use crate::model::limits;
+use crate::native::{HEADER_LEN, Header, MAGIC};
+use crate::shape::is_one_value;
+
+/// A body is not MessagePack, or not what its type holds, or beyond a limit. The answer is `bad_message`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the body is not what its type holds")]
+pub struct BadBody;
+
+/// A whole frame at the front of a buffer, its body not yet read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// Its type.
+    pub kind: Kind,
+    /// Its header: `flags` is the subtype, `word` the padding, `length` arg0.
+    pub header: Header,
+    /// The body; empty where the type has none.
+    pub body: &'a [u8],
+    /// Bytes of both.
+    pub used: usize,
+}
+
+/// Parts the first frame off a buffer.
+///
+/// `None` until the whole frame is there. A wrong magic, an unknown type or a body beyond the limit is told as soon as
+/// the header is there, before anything is kept for it.
+pub fn split(buffer: &[u8], body_bytes_max: usize) -> Result<Option<Piece<'_>>, CloseReason> {
+    let Some((head, rest)) = buffer.split_first_chunk::<HEADER_LEN>() else {
+        // A stream that cannot be ours is refused at its first bytes, not after sixteen of them.
+        let wrong = buffer.iter().zip(MAGIC.to_le_bytes()).any(|(have, want)| *have != want);
+        return if wrong { Err(CloseReason::BadMagic) } else { Ok(None) };
+    };
+    let header = Header::from_bytes(head).ok_or(CloseReason::BadMagic)?;
+    let kind = Kind::from_number(header.kind).ok_or(CloseReason::UnknownType(header.kind))?;
+    let length = if kind.has_body() { usize::try_from(header.length).unwrap_or(usize::MAX) } else { 0 };
+    if length > body_bytes_max {
+        return Err(CloseReason::BodyTooLarge(header.length));
+    }
+    Ok(rest.get(..length).map(|body| Piece { kind, header, body, used: HEADER_LEN + length }))
+}
+
+/// Reads the inside of a frame.
+pub fn decode(piece: &Piece<'_>) -> Result<Frame, BadBody> {
+    let Piece { kind, header, body, .. } = *piece;
+    let Header { seq, length: arg0, .. } = header;
+    Ok(match kind {
+        Kind::Ok => Frame::Ok { seq, counts: Counts::from_word(arg0) },
+        Kind::Hello if body.is_empty() => Frame::Hello { seq, hello: None },
+        Kind::Hello => Frame::Hello { seq, hello: Some(hello(body)?) },
+        Kind::Job => Frame::Job { seq, tasks: read::<Few<Task>>(body)?.0 },
+        Kind::Update => Frame::Update { seq, update: read(body)? },
+        // One pair, or a list of them.
+        Kind::Cancel if matches!(body.first(), Some(0x80..=0x8F | 0xDE | 0xDF)) => {
+            Frame::Cancel { seq, pairs: vec![read(body)?] }
+        }
+        Kind::Cancel => Frame::Cancel { seq, pairs: read::<Few<_>>(body)?.0 },
+        Kind::Stop => Frame::Stop { seq, stop: Stop::from_word(arg0) },
+        Kind::Error => Frame::Error { seq, code: ErrorCode::from_number(header.flags), arg0 },
+        Kind::Reset => Frame::Reset { seq, last: arg0 },
+    })
+}
+
+/// A worker's state must be one that a worker can be in.
+fn hello(body: &[u8]) -> Result<Hello, BadBody> {
+    let hello: Hello = read(body)?;
+    let busy: u32 = hello.running.iter().map(|running| u32::from(running.needs())).sum();
+    let names: BTreeSet<_> = hello.running.iter().map(|running| running.id()).collect();
+    let sound = hello.num_procs <= limits::FOREMAN_PROCS_MAX
+        && busy <= u32::from(limits::FOREMAN_PROCS_MAX)
+        && names.len() == hello.running.len();
+    if sound { Ok(hello) } else { Err(BadBody) }
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadBody> {
+    if !is_one_value(body, limits::FOREMAN_VALUES_MAX, limits::FOREMAN_DEPTH_MAX) {
+        return Err(BadBody);
+    }
+    rmp_serde::from_slice(body).map_err(|_| BadBody)
+}

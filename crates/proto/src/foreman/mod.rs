@@ -1,0 +1,34 @@
+//! The protocol between foreman and job workers. `docs/foreman.md` is its page for strangers; `vectors/foreman.txt`
+//! holds golden bytes of every frame.
+//!
+//! [`Foreman`] and [`Worker`] are the two ends of a connection without its socket: bytes and commands of the owner go
+//! in, bytes and events come out. Neither knows what a job is for, when it runs, or how its answer is kept.
+
+mod body;
+mod code;
+mod counts;
+mod decode;
+mod encode;
+mod event;
+mod foreman_end;
+mod frame;
+mod kind;
+mod line;
+mod request;
+mod settings;
+mod state;
+mod table;
+mod worker_end;
+
+pub use body::{Hello, Running, StatusUpdate, Task, TaskId, TaskPair};
+pub use code::ErrorCode;
+pub use counts::{Counts, Stop};
+pub use decode::{BadBody, Piece, decode, split};
+pub use encode::encode;
+pub use event::{Answer, CloseReason, ForemanEvent, Note, Outcome, RequestId, Ticket, WorkerEvent};
+pub use foreman_end::Foreman;
+pub use frame::Frame;
+pub use kind::{Kind, Role};
+pub use settings::Settings;
+pub use state::{ForemanState, WorkerState};
+pub use worker_end::{TooManyProcs, Worker};

@@ -1,0 +1,66 @@
+//! What each end asks of the other, before it has a number.
+
+use super::line::Line;
+use super::{Frame, Hello, Kind, RequestId, Running, StatusUpdate, Stop, Task, TaskPair};
+
+/// What the owner asks of the worker.
+#[derive(Clone, Debug)]
+pub(super) enum Wish {
+    Job(RequestId, Vec<Task>),
+    Cancel(RequestId, Vec<TaskPair>),
+    Stop(RequestId, Stop),
+}
+
+/// What a worker asks of its foreman.
+#[derive(Clone, Debug)]
+pub(super) enum Saying {
+    /// Built when it is sent, so that it tells the state of that moment.
+    Hello,
+    /// With what the task took while it ran: until the foreman has taken this in, it counts that as busy.
+    Update(StatusUpdate, Running),
+}
+
+impl Wish {
+    pub(super) const fn id(&self) -> RequestId {
+        match self {
+            Self::Job(id, _) | Self::Cancel(id, _) | Self::Stop(id, _) => *id,
+        }
+    }
+
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Job(..) => Kind::Job,
+            Self::Cancel(..) => Kind::Cancel,
+            Self::Stop(..) => Kind::Stop,
+        }
+    }
+
+    /// Processors that its tasks take.
+    pub(super) fn needs(&self) -> u32 {
+        match self {
+            Self::Job(_, tasks) => tasks.iter().map(|task| u32::from(task.needs())).sum(),
+            _ => 0,
+        }
+    }
+
+    pub(super) const fn is_urgent(&self) -> bool {
+        matches!(self, Self::Stop(_, Stop::Immediate))
+    }
+}
+
+impl Saying {
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Hello => Kind::Hello,
+            Self::Update(..) => Kind::Update,
+        }
+    }
+}
+
+/// A HELLO that waits for its turn.
+pub(super) fn held_hello(line: &mut Line<Wish>) -> Option<&mut Hello> {
+    line.held_mut().iter_mut().find_map(|frame| match frame {
+        Frame::Hello { hello, .. } => hello.as_mut(),
+        _ => None,
+    })
+}

@@ -1,0 +1,470 @@
+//! The worker's end of a connection, without its socket. It outlives connections: tasks go on when one is lost, and
+//! their ends are reported on the next.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::encode::body as encode_body;
+use super::line::{Line, Next, Sent, Verdict};
+use super::request::Saying;
+use super::table::Table;
+use super::{
+    CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Note, Piece, Role, Running, Settings, StatusUpdate, Stop, Task,
+    TaskPair, WorkerEvent, WorkerState, decode, encode, split,
+};
+use crate::model::{Mono, limits};
+
+/// The count of processors has no room in the pair of an OK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a worker has at most {max} processors", max = limits::FOREMAN_PROCS_MAX)]
+pub struct TooManyProcs;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Apart,
+    Init0 { until: Mono },
+    Init1,
+    Loop,
+    Exit0,
+    Exit1,
+}
+
+/// The worker's end.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    settings: Settings,
+    name: String,
+    id: String,
+    line: Line<Saying>,
+    phase: Phase,
+    /// Whether the foreman's first OK came on this count.
+    bannered: bool,
+    /// A difference of counts was found, and no UPDATE since then showed equal ones.
+    mismatched: bool,
+    /// A number was refused, and no UPDATE was taken since then.
+    misnumbered: bool,
+    tasks: Table,
+    out: Vec<u8>,
+    events: VecDeque<WorkerEvent>,
+}
+
+impl Worker {
+    /// A worker with so many processors. `id` is what it is known by across connections.
+    pub fn new(
+        name: impl Into<String>,
+        id: impl Into<String>,
+        procs: u16,
+        settings: Settings,
+    ) -> Result<Self, TooManyProcs> {
+        if procs > limits::FOREMAN_PROCS_MAX {
+            return Err(TooManyProcs);
+        }
+        Ok(Self {
+            settings,
+            name: name.into(),
+            id: id.into(),
+            line: Line::new(Role::Worker, &settings),
+            phase: Phase::Apart,
+            bannered: false,
+            mismatched: false,
+            misnumbered: false,
+            tasks: Table::new(procs),
+            out: Vec::new(),
+            events: VecDeque::new(),
+        })
+    }
+
+    /// A connection was made.
+    pub fn connect(&mut self, now: Mono) {
+        self.disconnect();
+        if self.phase == Phase::Apart {
+            self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
+        }
+    }
+
+    /// The connection is gone. Tasks go on.
+    pub fn disconnect(&mut self) {
+        self.begin_anew();
+        (self.mismatched, self.misnumbered) = (false, false);
+        self.out.clear();
+        if !self.is_over() {
+            self.phase = Phase::Apart;
+        }
+    }
+
+    /// Bytes came. Returns how many were used: the others are the start of a frame, to be given again with more.
+    pub fn handle_bytes(&mut self, now: Mono, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while self.is_connected() {
+            match split(bytes.get(used..).unwrap_or_default(), self.settings.body_bytes_max) {
+                Ok(Some(piece)) => {
+                    used += piece.used;
+                    self.handle_piece(now, &piece);
+                }
+                Ok(None) => return used,
+                Err(reason) => self.close(reason),
+            }
+        }
+        bytes.len()
+    }
+
+    /// A frame came.
+    pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
+        if self.is_connected() {
+            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame));
+            self.follow(now, verdict);
+        }
+    }
+
+    /// Something may be due.
+    pub fn handle_timeout(&mut self, now: Mono) {
+        if !self.is_connected() {
+            return;
+        }
+        if self.line.reset_timed_out(now) {
+            return self.close(CloseReason::ResetTimeout);
+        }
+        if let Phase::Init0 { until } = self.phase
+            && now >= until
+        {
+            self.greet();
+        }
+        self.pump(now);
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        match self.phase {
+            Phase::Init0 { until } => Some(until),
+            Phase::Init1 | Phase::Loop => self.line.next_deadline(),
+            Phase::Apart | Phase::Exit0 | Phase::Exit1 => None,
+        }
+    }
+
+    /// A task is gone; its processors are free. The attempt is filled in. False if it did not run here.
+    pub fn task_ended(&mut self, now: Mono, update: StatusUpdate) -> bool {
+        let Some(running) = self.tasks.take(update.id()) else { return false };
+        let update = StatusUpdate { attempt: running.attempt, ..update };
+        self.line.queue_mut().push_back(Saying::Update(update, running));
+        self.pump(now);
+        true
+    }
+
+    /// Begins the numbers anew as soon as it can be done.
+    pub fn reset(&mut self, now: Mono) {
+        self.line.want_reset();
+        self.pump(now);
+    }
+
+    /// What happened, in order.
+    pub fn poll_event(&mut self) -> Option<WorkerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Moves what is to be written to the end of `out`.
+    pub fn take_output(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.out);
+    }
+
+    /// Its state.
+    pub fn state(&self) -> WorkerState {
+        match self.phase {
+            Phase::Apart | Phase::Init0 { .. } => WorkerState::Init0,
+            Phase::Init1 => WorkerState::Init1,
+            Phase::Exit0 => WorkerState::Exit0,
+            Phase::Exit1 => WorkerState::Exit1,
+            Phase::Loop => match (self.line.open_request(), self.line.queue().is_empty()) {
+                (Some(Saying::Update(..)), _) => WorkerState::Update1,
+                (_, false) => WorkerState::Update0,
+                _ => WorkerState::Loop0,
+            },
+        }
+    }
+
+    /// Processors in use and free.
+    pub fn counts(&self) -> Counts {
+        self.tasks.counts()
+    }
+
+    /// Processors that may be busy: those it began with, without those it was told to stop.
+    pub const fn max_procs(&self) -> u16 {
+        self.tasks.max()
+    }
+
+    /// The tasks that run, by name.
+    pub fn running(&self) -> impl Iterator<Item = &Running> {
+        self.tasks.iter()
+    }
+
+    fn handle_piece(&mut self, now: Mono, piece: &Piece<'_>) {
+        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece));
+        self.follow(now, verdict);
+    }
+
+    fn follow(&mut self, now: Mono, verdict: Verdict) {
+        match verdict {
+            Verdict::Response(frame) => self.take_response(now, &frame),
+            Verdict::Serve(frame) => self.serve(frame),
+            Verdict::Wait => {}
+            Verdict::Restart => self.restart(now),
+            Verdict::Refuse { seq, code, arg0, note } => {
+                self.note(note);
+                self.reply(&Frame::Error { seq, code, arg0 });
+            }
+            Verdict::Drop(note) => self.note(note),
+        }
+        self.pump(now);
+    }
+
+    fn serve(&mut self, frame: Frame) {
+        let (kind, seq) = (frame.kind(), frame.seq());
+        match frame {
+            Frame::Stop { stop: Stop::Immediate, .. } => {
+                self.reply(&Frame::Ok { seq, counts: Counts::ZERO });
+                self.phase = Phase::Exit1;
+                self.events.push_back(WorkerEvent::ExitNow);
+            }
+            // The first request is the worker's HELLO.
+            _ if matches!(self.phase, Phase::Init0 { .. }) => {
+                self.note(Note::BadType { kind, seq });
+                self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
+            }
+            Frame::Job { tasks, .. } => self.serve_job(seq, tasks),
+            Frame::Cancel { pairs, .. } => self.serve_cancel(seq, &pairs),
+            Frame::Stop { stop, .. } => {
+                self.tasks.set_max(stop.left_of(self.tasks.max()));
+                self.reply(&Frame::Ok { seq, counts: self.counts() });
+                self.events.push_back(WorkerEvent::Stopping { max: self.tasks.max() });
+            }
+            Frame::Ok { .. }
+            | Frame::Error { .. }
+            | Frame::Hello { .. }
+            | Frame::Update { .. }
+            | Frame::Reset { .. } => {}
+        }
+    }
+
+    /// All of the tasks, or none.
+    fn serve_job(&mut self, seq: u32, tasks: Vec<Task>) {
+        let names: BTreeSet<_> = tasks.iter().map(Task::id).collect();
+        if names.len() < tasks.len() || names.iter().any(|id| self.tasks.has(*id)) {
+            self.note(Note::BadBody { kind: Kind::Job, seq });
+            return self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
+        }
+        let needs: u32 = tasks.iter().map(|task| u32::from(task.needs())).sum();
+        let counts = self.counts();
+        // What has ended and is not reported is free, but stands in the next HELLO, which has its own limit.
+        let unreported: u32 = self.unreported().map(|running| u32::from(running.needs())).sum();
+        let listed = u32::from(counts.nrun) + unreported + needs;
+        if needs > u32::from(counts.nproc) || listed > u32::from(limits::FOREMAN_PROCS_MAX) {
+            return self.reply(&Frame::Error { seq, code: ErrorCode::NoProcs, arg0: counts.to_word() });
+        }
+        tasks.iter().for_each(|task| self.tasks.put(Running::from(task)));
+        self.reply(&Frame::Ok { seq, counts: self.counts() });
+        if !tasks.is_empty() {
+            self.events.push_back(WorkerEvent::Start(tasks));
+        }
+    }
+
+    /// Answered at once; the processors are free when the tasks are gone.
+    fn serve_cancel(&mut self, seq: u32, pairs: &[TaskPair]) {
+        let found = self.tasks.named(pairs);
+        if found.is_empty() {
+            return self.reply(&Frame::Error { seq, code: ErrorCode::NoSuchJob, arg0: 0 });
+        }
+        self.reply(&Frame::Ok { seq, counts: self.counts() });
+        self.events.push_back(WorkerEvent::Cancel(found));
+    }
+
+    fn take_response(&mut self, now: Mono, frame: &Frame) {
+        let (kind, seq) = (frame.kind(), frame.seq());
+        if self.is_banner(frame) {
+            self.bannered = true;
+            if matches!(self.phase, Phase::Init0 { .. }) {
+                self.greet();
+            }
+            return;
+        }
+        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
+            return self.close(CloseReason::ResetRefused(*code));
+        }
+        let Some(request) = self.line.settle(seq) else { return self.note(Note::Unsolicited { kind, seq }) };
+        match frame {
+            Frame::Ok { counts, .. } => self.taken(request, *counts),
+            Frame::Error { code, .. } => self.refused(now, request, *code),
+            _ => {}
+        }
+    }
+
+    /// The foreman's first OK. It may come late, when HELLO has gone out without it: no worker is greeted with zeros
+    /// that has something.
+    fn is_banner(&self, frame: &Frame) -> bool {
+        let early = match self.phase {
+            Phase::Init0 { .. } => true,
+            Phase::Init1 => !self.bannered && self.counts() != Counts::ZERO,
+            _ => false,
+        };
+        early && *frame == Frame::Ok { seq: 0, counts: Counts::ZERO }
+    }
+
+    fn taken(&mut self, request: Saying, theirs: Counts) {
+        self.line.good_answer();
+        match request {
+            Saying::Update(..) if theirs == Counts::SEND_HELLO => {
+                // Not taken in: HELLO lists it, and it is said again.
+                self.line.queue_mut().push_front(request);
+                self.note(Note::HelloWanted);
+                self.hello_again();
+            }
+            Saying::Update(update, _) => {
+                self.misnumbered = false;
+                self.events.push_back(WorkerEvent::Reported(update.id()));
+                self.compare(theirs, true);
+            }
+            Saying::Hello => {
+                if self.phase == Phase::Init1 {
+                    self.phase = Phase::Loop;
+                    self.events.push_back(WorkerEvent::Greeted);
+                }
+                self.compare(theirs, false);
+            }
+        }
+    }
+
+    /// Both ends count alike when nothing is on its way; while something is, they may differ.
+    fn compare(&mut self, theirs: Counts, after_update: bool) {
+        let ours = self.counts();
+        let quiet = self.line.is_idle() && self.line.queue().is_empty();
+        if quiet && theirs != ours {
+            self.note(Note::Mismatch { ours, theirs });
+            self.hello_again();
+        } else if quiet && after_update {
+            self.mismatched = false;
+        }
+    }
+
+    fn hello_again(&mut self) {
+        if std::mem::replace(&mut self.mismatched, true) {
+            return self.close(CloseReason::MismatchAgain);
+        }
+        self.line.queue_mut().push_front(Saying::Hello);
+    }
+
+    fn refused(&mut self, now: Mono, request: Saying, code: ErrorCode) {
+        let kind = request.kind();
+        match (code, request) {
+            (ErrorCode::Overflow, request) => {
+                self.note(Note::Later { kind });
+                self.line.bounced(now, request);
+            }
+            (ErrorCode::BadSeq, request) => {
+                self.note(Note::Refused { kind, code });
+                if std::mem::replace(&mut self.misnumbered, true) {
+                    return self.close(CloseReason::BadSeqAgain);
+                }
+                self.line.queue_mut().push_front(request);
+                self.line.want_reset();
+            }
+            (code, Saying::Hello) => self.close(CloseReason::HelloRefused(code)),
+            (code, Saying::Update(update, _)) => {
+                self.note(Note::Refused { kind, code });
+                self.events.push_back(WorkerEvent::NotReported { id: update.id(), code });
+            }
+        }
+    }
+
+    fn greet(&mut self) {
+        self.phase = Phase::Init1;
+        self.line.queue_mut().push_front(Saying::Hello);
+    }
+
+    fn restart(&mut self, now: Mono) {
+        self.note(Note::Reset);
+        self.begin_anew();
+        self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
+    }
+
+    fn begin_anew(&mut self) {
+        self.line.restart();
+        self.line.queue_mut().retain(|saying| matches!(saying, Saying::Update(..)));
+        self.bannered = false;
+    }
+
+    /// Does all that can be done now: serves what was held, answers RESET, sends the next request.
+    fn pump(&mut self, now: Mono) {
+        while self.is_connected() {
+            if let Some(frame) = self.line.next_held() {
+                self.serve(frame);
+            } else if let Some(seq) = self.line.reset_due() {
+                encode(&Frame::Reset { seq, last: self.line.last_answered() }, &mut self.out);
+                self.restart(now);
+            } else if !self.send(now) {
+                break;
+            }
+        }
+        if self.phase == Phase::Loop
+            && self.counts() == Counts::ZERO
+            && self.line.is_idle()
+            && self.line.queue().is_empty()
+        {
+            self.phase = Phase::Exit0;
+            self.events.push_back(WorkerEvent::Exit);
+        }
+    }
+
+    fn send(&mut self, now: Mono) -> bool {
+        if matches!(self.phase, Phase::Init0 { .. }) {
+            return false;
+        }
+        let hello = matches!(self.line.queue().front(), Some(Saying::Hello)).then(|| self.hello());
+        match self.line.next_send(now, self.phase == Phase::Loop, false) {
+            None => return false,
+            Some(Next::Reset(seq, last)) => encode(&Frame::Reset { seq, last }, &mut self.out),
+            Some(Next::Request(seq, Saying::Hello)) => encode(&Frame::Hello { seq, hello }, &mut self.out),
+            Some(Next::Request(seq, Saying::Update(update, _))) => {
+                encode_body(&mut self.out, Kind::Update, seq, update);
+            }
+        }
+        true
+    }
+
+    /// What has ended and is not confirmed is listed too: its UPDATE follows, and until then the foreman need not wonder
+    /// where it is.
+    fn hello(&self) -> Hello {
+        let unreported = self.unreported().filter(|ended| !self.tasks.has(ended.id()));
+        Hello {
+            num_procs: self.tasks.max(),
+            running: self.tasks.iter().chain(unreported).copied().collect(),
+            name: self.name.clone(),
+            id: self.id.clone(),
+        }
+    }
+
+    fn unreported(&self) -> impl Iterator<Item = &Running> {
+        self.line.open_request().into_iter().chain(self.line.queue()).filter_map(|saying| match saying {
+            Saying::Update(_, running) => Some(running),
+            Saying::Hello => None,
+        })
+    }
+
+    fn reply(&mut self, frame: &Frame) {
+        encode(frame, &mut self.out);
+        self.line.answered(frame.seq());
+    }
+
+    fn note(&mut self, note: Note) {
+        self.events.push_back(WorkerEvent::Note(note));
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        self.phase = Phase::Apart;
+        self.events.push_back(WorkerEvent::Close(reason));
+    }
+
+    const fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Init0 { .. } | Phase::Init1 | Phase::Loop)
+    }
+
+    const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Exit0 | Phase::Exit1)
+    }
+}
