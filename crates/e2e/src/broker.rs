@@ -86,6 +86,11 @@ impl Broker {
         self.ready["native"].as_str().and_then(|text| text.parse().ok()).expect("a native address")
     }
 
+    /// Where job workers find it.
+    pub fn foreman(&self) -> SocketAddr {
+        self.ready["foreman"].as_str().and_then(|text| text.parse().ok()).expect("an address for job workers")
+    }
+
     /// Its URL.
     pub fn url(&self) -> String {
         format!("turno://{}", self.address())

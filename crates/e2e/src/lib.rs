@@ -5,6 +5,7 @@
 
 mod broker;
 pub mod directory;
+mod job_worker;
 mod peer;
 mod place;
 pub mod process;
@@ -18,6 +19,7 @@ pub mod tree;
 pub mod wait;
 
 pub use broker::Broker;
+pub use job_worker::JobWorker;
 pub use peer::Peer;
 pub use place::Place;
 pub use proxy::Proxy;

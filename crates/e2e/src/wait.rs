@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(5);
 
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Looks until there is something to find, or the time is over.
 pub fn find<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + within;
@@ -22,6 +25,6 @@ pub fn find<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
 /// Waits until a condition holds; fails the test if it does not in 20 s.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let found = find(Duration::from_secs(20), || holds().then_some(()));
+    let found = find(PATIENCE, || holds().then_some(()));
     assert!(found.is_some(), "waited in vain: {what}");
 }

@@ -2,7 +2,7 @@
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno::broker::Switchboard;
+use turno::broker::{Door, Switchboard};
 use turno_engine::{Input, Settings};
 use turno_proto::model::{ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Connect, Direction, Frame, VERSION, decode, encode, split};
@@ -54,7 +54,7 @@ impl Line {
             brokers: Vec::new(),
         };
         let mut board = Switchboard::new(Mono::ZERO, settings, config);
-        let conn = board.accept(Mono::ZERO, "peer".to_owned()).expect("the first connection is let in");
+        let conn = board.accept(Mono::ZERO, "peer".to_owned(), Door::Native).expect("the first connection is let in");
         let mut line = Self { board, now: Mono::ZERO, conn, manner, said: Vec::new() };
         if manner & GREETED != 0 {
             let connect = Connect { version: VERSION, name: "w".into(), program: String::new(), heartbeat_ms: 0 };

@@ -1,5 +1,6 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
+use turno::broker::Door;
 use turno_client::core::{Event, Held};
 use turno_engine::Input;
 use turno_proto::model::{ConnId, Mono};
@@ -21,7 +22,7 @@ impl World {
             return;
         }
         let (now, wire) = (self.now, self.wires.len());
-        let accepted = self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}")));
+        let accepted = self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}"), Door::Native));
         self.trace.note(now, "dialled", index as u64, broker as u64);
         let Some(conn) = accepted else {
             match &mut self.peers[index].core {

@@ -15,7 +15,7 @@ use turno_proto::model::{ConnId, limits};
 
 use super::keeper::{Keep as _, Keeper};
 use super::router::{Letter, RouterThread, Stream, Workplace};
-use super::switchboard::{Desk as _, Drained, EngineDesk};
+use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
 
@@ -165,17 +165,17 @@ impl Dispatcher {
     }
 
     /// Gives a new connection to the router that has the fewest.
-    pub(super) fn place(&self, stream: Stream, address: String) {
+    pub(super) fn place(&self, stream: Stream, address: String, door: Door) {
         let state = self.state.borrow();
         let open = |router: &RouterThread| router.open.load(Ordering::Relaxed);
         if state.routers.iter().map(open).sum::<usize>() >= self.workplace.limits.connections_max {
-            return stream.turn_away();
+            return stream.turn_away(door);
         }
         let Some(router) = state.routers.iter().min_by_key(|router| open(router)) else { return };
         match stream.pack() {
             Ok(parcel) => {
                 router.open.fetch_add(1, Ordering::Relaxed);
-                router.letters.post(&mut vec![Letter::Welcome(parcel, address)], 0);
+                router.letters.post(&mut vec![Letter::Welcome(parcel, address, door)], 0);
             }
             Err(error) => warn!(%error, "a connection was lost as soon as it came"),
         }
@@ -267,7 +267,7 @@ mod tests {
             tokio::join!(async { TcpStream::connect(listener.local_addr().unwrap()).await.unwrap() }, async {
                 listener.accept().await.unwrap()
             });
-        dispatcher.place(Stream::Tcp(accepted.0), "here".to_owned());
+        dispatcher.place(Stream::Tcp(accepted.0), "here".to_owned(), Door::Native);
         let mut bytes = Vec::new();
         let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
         encode(&Frame::Connect { seq: 1, connect }, &mut bytes);

@@ -8,14 +8,15 @@ use tracing::warn;
 
 use super::router::Stream;
 use super::shell::Shell;
+use super::switchboard::Door;
 
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn accept_tcp(shell: Shell, listener: TcpListener) {
+pub(super) async fn accept_tcp(shell: Shell, listener: TcpListener, door: Door) {
     loop {
         let accepted = listener.accept().await;
-        welcome(&shell, accepted.map(|(stream, peer)| (Stream::Tcp(stream), peer.to_string()))).await;
+        welcome(&shell, accepted.map(|(stream, peer)| (Stream::Tcp(stream), peer.to_string())), door).await;
     }
 }
 
@@ -27,13 +28,13 @@ pub(super) async fn accept_unix(shell: Shell, listener: UnixListener) {
             let address = process.map_or_else(|| "unix".to_owned(), |process| format!("unix:{process}"));
             (Stream::Unix(stream), address)
         });
-        welcome(&shell, accepted).await;
+        welcome(&shell, accepted, Door::Native).await;
     }
 }
 
-async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>) {
+async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Door) {
     match accepted {
-        Ok((stream, address)) => shell.place(stream, address),
+        Ok((stream, address)) => shell.place(stream, address, door),
         Err(error) => {
             warn!(%error, "cannot accept a connection");
             tokio::time::sleep(PAUSE).await;

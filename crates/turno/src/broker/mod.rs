@@ -30,4 +30,4 @@ pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{QueueDefaults, Settings};
-pub use switchboard::{Desk, Drained, EngineDesk, Switchboard};
+pub use switchboard::{Desk, Door, Drained, EngineDesk, Switchboard};

@@ -21,7 +21,7 @@ use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::shell::Shell;
-use super::switchboard::EngineDesk;
+use super::switchboard::{Door, EngineDesk};
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -31,6 +31,8 @@ const BACKLOG: u32 = 1_024;
 pub struct Bound {
     /// TCP addresses, with the ports the system chose.
     pub native: Vec<SocketAddr>,
+    /// TCP addresses for job workers.
+    pub foreman: Vec<SocketAddr>,
     /// The Unix socket.
     pub unix: Option<PathBuf>,
 }
@@ -76,16 +78,22 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
+    let foreman = listen_for_workers(&settings)?;
+    let addresses =
+        |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
-        native: tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
+        native: addresses(&tcp),
+        foreman: addresses(&foreman),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
     let desk = desk_of(&settings, store.as_deref(), clock)?;
     let shell = shell_of(&settings, &bound, clock, desk)?;
-    for listener in tcp {
-        shell.spawn(accept_tcp(shell.clone(), listener));
+    for (listeners, door) in [(tcp, Door::Native), (foreman, Door::Foreman)] {
+        for listener in listeners {
+            shell.spawn(accept_tcp(shell.clone(), listener, door));
+        }
     }
     if let Some(listener) = unix {
         shell.spawn(accept_unix(shell.clone(), listener));
@@ -93,7 +101,8 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     ready(&bound);
     // After the banner: the log has its own writer, and two writers would mix their lines.
     let version = env!("CARGO_PKG_VERSION");
-    info!(name = settings.name, version, data = ?settings.data, listen = ?bound.native, unix = ?bound.unix, "ready");
+    let Bound { native, foreman, unix } = &bound;
+    info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, "ready");
 
     let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
     let ended = tokio::select! {
@@ -173,6 +182,19 @@ fn shell_of(settings: &Settings, bound: &Bound, clock: Clock, desk: EngineDesk) 
     let limits = settings.limits.clone();
     Shell::start(clock, desk, limits, config, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
+}
+
+/// Where job workers find the foreman. Its usual address may be another broker's: then this one takes a free port.
+fn listen_for_workers(settings: &Settings) -> Result<Vec<TcpListener>, ServeError> {
+    let listen = |address: SocketAddr| match listen_on(address) {
+        Err(ServeError::Listen { source, .. })
+            if settings.foreman_or_free && source.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            listen_on(SocketAddr::new(address.ip(), 0))
+        }
+        result => result,
+    };
+    settings.foreman.iter().map(|address| listen(*address)).collect()
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {

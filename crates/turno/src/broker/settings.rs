@@ -31,6 +31,10 @@ pub struct Settings {
     pub name: String,
     /// Where it listens.
     pub listen: Vec<SocketAddr>,
+    /// Where it listens for job workers.
+    pub foreman: Vec<SocketAddr>,
+    /// One of these that is taken is replaced by a free port.
+    pub foreman_or_free: bool,
     /// Its directory: lock, Unix socket, and the store of what is sent. `None`: none of these, and what is sent ends
     /// with the broker.
     pub data: Option<PathBuf>,
@@ -54,6 +58,8 @@ impl Default for Settings {
         Self {
             name: "turno".to_owned(),
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            foreman: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            foreman_or_free: false,
             data: None,
             brokers: Vec::new(),
             heartbeat_ms: limits::HEARTBEAT_MS,

@@ -14,7 +14,7 @@ use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::ledger::StoreError;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Drained, EngineDesk, Switchboard};
+use super::switchboard::{Door, Drained, EngineDesk, Switchboard};
 
 /// A running broker.
 #[derive(Clone, Debug)]
@@ -47,10 +47,10 @@ impl Shell {
     }
 
     /// A new connection.
-    pub(super) fn place(&self, stream: Stream, address: String) {
+    pub(super) fn place(&self, stream: Stream, address: String, door: Door) {
         match self {
-            Self::One(router) => router.place(stream, address),
-            Self::Many(dispatcher) => dispatcher.place(stream, address),
+            Self::One(router) => router.place(stream, address, door),
+            Self::Many(dispatcher) => dispatcher.place(stream, address, door),
         }
     }
 

@@ -39,6 +39,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
 
+    /// Address to listen on for job workers; repeat for more [default: 127.0.0.1:5429, a free port if that is taken]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    foreman_listen: Vec<String>,
+
     /// The broker's own directory [default: turno in the user's data directory]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -86,7 +90,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     let config = invocation.config(&flags(args))?;
     let settings = config.typed();
     if !args.insecure {
-        refuse_to_be_open(&settings.listen, &invocation.words)?;
+        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
     let logging = Logging::for_broker(&settings, &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
@@ -114,6 +118,7 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     let mut put = |flag, key, raw: Option<Raw>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
     let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
     put("--listen", "listen.native", list(&args.listen));
+    put("--foreman-listen", "listen.foreman", list(&args.foreman_listen));
     put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
     put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
     put("--name", "name", args.name.clone().map(Raw::Text));
@@ -134,6 +139,8 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
     broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
+        foreman: settings.foreman.clone(),
+        foreman_or_free: settings.foreman_or_free,
         data: (!settings.in_memory).then(|| settings.data.clone()),
         brokers: settings.brokers.clone(),
         heartbeat_ms: settings.heartbeat_ms,
@@ -149,9 +156,11 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
 }
 
 /// Nobody but this machine may reach a broker that asks no one who they are.
-fn refuse_to_be_open(listen: &[SocketAddr], words: &[OsString]) -> Result<(), Failure> {
-    let open: Vec<String> =
-        listen.iter().filter(|address| !address.ip().is_loopback()).map(ToString::to_string).collect();
+fn refuse_to_be_open<'a>(
+    listen: impl Iterator<Item = &'a SocketAddr>,
+    words: &[OsString],
+) -> Result<(), Failure> {
+    let open: Vec<String> = listen.filter(|address| !address.ip().is_loopback()).map(ToString::to_string).collect();
     if open.is_empty() {
         return Ok(());
     }
@@ -181,15 +190,19 @@ fn ready(bound: &Bound) -> Ready {
         unix: bound.unix.as_ref().map(|path| path.display().to_string()),
         http: None,
         zmq: None,
-        foreman: None,
+        foreman: bound.foreman.first().map(ToString::to_string),
         ring: None,
     }
 }
 
 fn banner(settings: &Settings, bound: &Bound) -> String {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
-    let open = bound.native.iter().any(|address| !address.ip().is_loopback());
+    let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
+    if !bound.foreman.is_empty() {
+        let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
+        facts.push(("job workers", foreman.join(", ")));
+    }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
     }

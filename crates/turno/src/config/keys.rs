@@ -87,6 +87,12 @@ pub static KEYS: &[Key] = &[
         doc: "addresses of the native listener; port 0 takes a free one",
     },
     Key {
+        name: "listen.foreman",
+        kind: Kind::Listen,
+        default: Preset::Text("127.0.0.1:5429"),
+        doc: "addresses of the listener for job workers; port 0 takes a free one, and so does the default if it is taken",
+    },
+    Key {
         name: "routers",
         kind: Kind::Count { min: 1, max: limits::ROUTERS_MAX as u64 },
         default: Preset::Text("1"),

@@ -8,7 +8,7 @@ use turno_engine::Policy;
 use turno_proto::model::Limits;
 
 use super::value::Value;
-use super::{Config, SOCKET_NAME};
+use super::{Config, Origin, SOCKET_NAME};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,10 @@ pub struct Settings {
     pub brokers: Vec<String>,
     /// Native listeners.
     pub listen: Vec<SocketAddr>,
+    /// `listen.foreman`.
+    pub foreman: Vec<SocketAddr>,
+    /// Nobody set it: another port will do.
+    pub foreman_or_free: bool,
     /// Threads for connections.
     pub routers: usize,
     /// Every limit.
@@ -75,6 +79,8 @@ impl Settings {
             url: config.list("url"),
             brokers: config.list("brokers"),
             listen: config.listen("listen.native"),
+            foreman: config.listen("listen.foreman"),
+            foreman_or_free: config.is_default("listen.foreman"),
             routers: as_usize(config.number("routers")),
             limits,
             heartbeat_ms: as_ms(config.duration("heartbeat")),
@@ -131,6 +137,11 @@ impl Config {
             Value::Listen(addresses) => addresses.clone(),
             other => unreachable!("{name} is a list of addresses, not {other:?}"),
         }
+    }
+
+    /// Nobody set it.
+    fn is_default(&self, name: &str) -> bool {
+        self.settings().iter().any(|setting| setting.key.name == name && setting.origin == Origin::Default)
     }
 
     fn number(&self, name: &str) -> u64 {

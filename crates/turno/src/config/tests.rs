@@ -96,6 +96,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("url", "turno://a:1,unix:/s", "[\"turno://a:1\", \"unix:/s\"]"),
         ("brokers", "turno://a:1,turno://b:2", "[\"turno://a:1\", \"turno://b:2\"]"),
         ("listen.native", "127.0.0.1:1,[::1]:2", "[\"127.0.0.1:1\", \"[::1]:2\"]"),
+        ("listen.foreman", "127.0.0.1:3", "[\"127.0.0.1:3\"]"),
         ("routers", "2", "2"),
         ("limits.message", "1MiB", "\"1MiB\""),
         ("limits.connections", "7", "7"),

@@ -10,8 +10,9 @@ use turno_proto::model::Code;
 use turno_proto::native::{Frame, encode};
 
 use super::reader::read;
-use super::socket::{ReadEnd, WriteEnd, split_tcp, split_unix};
+use super::socket::{ReadEnd, WriteEnd, keep_alive, split_tcp, split_unix};
 use super::{Router, Upstream};
+use crate::broker::switchboard::Door;
 
 /// A connection that was just accepted, on the thread that will keep it.
 #[derive(Debug)]
@@ -36,11 +37,18 @@ impl Stream {
     }
 
     /// One too many: it is told, as far as one write goes.
-    pub(in crate::broker) fn turn_away(self) {
+    pub(in crate::broker) fn turn_away(self, door: Door) {
         match self.split() {
-            Ok((_, write_end)) => turn_away(&write_end),
+            Ok((_, write_end)) => turn_away(&write_end, door),
             Err(error) => debug!(%error, "a connection that was turned away was gone already"),
         }
+    }
+
+    fn ready_for(self, door: Door) -> io::Result<Self> {
+        if let (Self::Tcp(stream), Door::Foreman) = (&self, door) {
+            keep_alive(stream)?;
+        }
+        Ok(self)
     }
 
     fn split(self) -> io::Result<(ReadEnd, WriteEnd)> {
@@ -62,8 +70,8 @@ impl Parcel {
 
 impl<U: Upstream> Router<U> {
     /// Takes a connection in. Whoever placed it here has counted it.
-    pub(in crate::broker) fn welcome(self: &Rc<Self>, stream: io::Result<Stream>, address: String) {
-        let (read_end, write_end) = match stream.and_then(Stream::split) {
+    pub(in crate::broker) fn welcome(self: &Rc<Self>, stream: io::Result<Stream>, address: String, door: Door) {
+        let (read_end, write_end) = match stream.and_then(|stream| stream.ready_for(door)).and_then(Stream::split) {
             Ok(ends) => ends,
             Err(error) => {
                 warn!(%error, "a connection was lost as soon as it came");
@@ -73,18 +81,22 @@ impl<U: Upstream> Router<U> {
         };
         let mut state = self.state();
         let now = state.clock.now();
-        if let Some(id) = state.switchboard.accept(now, address) {
+        if let Some(id) = state.switchboard.accept(now, address, door) {
             let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
             state.add_socket(id, write_end, reader);
         } else {
-            turn_away(&write_end);
+            turn_away(&write_end, door);
             self.open.fetch_sub(1, Ordering::Relaxed);
         }
         self.settle(state);
     }
 }
 
-fn turn_away(write_end: &WriteEnd) {
+fn turn_away(write_end: &WriteEnd, door: Door) {
+    if door == Door::Foreman {
+        // Its protocol has no word for that; the worker comes again.
+        return;
+    }
     let code = Code::TooManyConnections;
     let mut bytes = Vec::new();
     encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut bytes);

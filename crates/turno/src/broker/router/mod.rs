@@ -25,7 +25,7 @@ use turno_proto::model::{ConnId, limits};
 use self::flush::flush;
 use self::socket::WriteEnd;
 use super::clock::Clock;
-use super::switchboard::{EngineDesk, Switchboard};
+use super::switchboard::{Door, EngineDesk, Switchboard};
 use super::tasks::Tasks;
 use super::timer::Timer;
 
@@ -127,9 +127,9 @@ impl<U: Upstream> Router<U> {
 
 impl Router {
     /// A new connection.
-    pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String) {
+    pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String, door: Door) {
         self.open.fetch_add(1, Ordering::Relaxed);
-        self.welcome(Ok(stream), address);
+        self.welcome(Ok(stream), address, door);
     }
 
     /// Something that no connection said: time passed, or the broker is to end.

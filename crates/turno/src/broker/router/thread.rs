@@ -16,15 +16,15 @@ use super::accept::Parcel;
 use super::upstream::Mail;
 use crate::broker::clock::Clock;
 use crate::broker::mailbox::Mailbox;
-use crate::broker::switchboard::{Seat, Switchboard};
+use crate::broker::switchboard::{Door, Seat, Switchboard};
 
 /// What the dispatcher tells a router.
 #[derive(Debug)]
 pub(in crate::broker) enum Letter {
     /// To be done.
     Effect(Effect),
-    /// A new connection, and where it comes from.
-    Welcome(Parcel, String),
+    /// A new connection, where it comes from, and by which door.
+    Welcome(Parcel, String, Door),
     /// Write what waits, and end.
     Finish,
     /// Fail, to show what that does.
@@ -98,7 +98,7 @@ async fn keep(router: &Rc<Router<Mail>>, letters: &Mailbox<Letter>) {
         for letter in taken.drain(..) {
             match letter {
                 Letter::Effect(effect) => effects.push(effect),
-                Letter::Welcome(parcel, address) => router.welcome(parcel.unpack(), address),
+                Letter::Welcome(parcel, address, door) => router.welcome(parcel.unpack(), address, door),
                 Letter::Finish => finish = true,
                 #[cfg(test)]
                 Letter::Panic => panic!("told to"),

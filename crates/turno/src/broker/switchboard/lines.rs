@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
+use super::foreman::ForemanTalk;
+
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
 /// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
 /// was half of all CPU time.
@@ -23,12 +25,28 @@ pub(super) enum Phase {
     Doomed { until: Mono },
 }
 
+/// Which door a connection came in by: it says what is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The native protocol.
+    Native,
+    /// The foreman's, for job workers.
+    Foreman,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug)]
+pub(super) enum Talk {
+    Native(Session),
+    Foreman(Box<ForemanTalk>),
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) id: ConnId,
     pub(super) address: String,
-    pub(super) session: Session,
+    pub(super) talk: Talk,
     pub(super) phase: Phase,
     /// The beginning of a frame that is not all there. Owns nothing while there is none.
     pub(super) partial: Vec<u8>,
@@ -51,6 +69,21 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Something came from the peer, or could not come.
+    pub(super) fn heard(&mut self, now: Mono) {
+        if let Talk::Native(session) = &mut self.talk {
+            session.heard(now);
+        }
+    }
+
+    /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life.
+    pub(super) fn handle_timeout(&self, now: Mono) -> Option<Code> {
+        match &self.talk {
+            Talk::Native(session) => session.handle_timeout(now),
+            Talk::Foreman(_) => None,
+        }
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.out.len() - self.written
     }
@@ -129,6 +162,10 @@ pub(super) struct Lines {
     dirty: Vec<ConnId>,
     /// Connections that let too much pile up.
     overrun: Vec<ConnId>,
+    /// Connections of job workers that may have something to tell.
+    stirred: Vec<ConnId>,
+    /// Connections of job workers that the engine wants to be rid of.
+    dismissed: Vec<ConnId>,
     pub(super) drained: Option<Drained>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
@@ -145,6 +182,8 @@ impl Lines {
             len: 0,
             dirty: Vec::new(),
             overrun: Vec::new(),
+            stirred: Vec::new(),
+            dismissed: Vec::new(),
             drained: None,
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
@@ -152,7 +191,7 @@ impl Lines {
         }
     }
 
-    pub(super) fn insert(&mut self, now: Mono, address: String) -> ConnId {
+    pub(super) fn insert(&mut self, now: Mono, address: String, door: Door) -> ConnId {
         let place = self.vacant.pop().unwrap_or_else(|| {
             self.by_place.push(None);
             u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
@@ -162,7 +201,10 @@ impl Lines {
         self.by_place[place as usize] = Some(Line {
             id,
             address,
-            session: Session::new(now, self.frame_bytes_max),
+            talk: match door {
+                Door::Native => Talk::Native(Session::new(now, self.frame_bytes_max)),
+                Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now))),
+            },
             phase: Phase::Greeting,
             partial: Vec::new(),
             out: Vec::new(),
@@ -230,7 +272,12 @@ impl Lines {
         }
     }
 
+    /// A line that what the engine says can be written to: of a job worker's only the foreman's end writes.
     fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
+        self.room_of(id).filter(|line| matches!(line.talk, Talk::Native(_)))
+    }
+
+    fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
         let place = self.place(id);
         let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
         if matches!(line.phase, Phase::Doomed { .. }) {
@@ -281,9 +328,61 @@ impl Lines {
         self.overrun.pop()
     }
 
+    /// The foreman's end of a job worker's connection, unless that is over.
+    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
+        let line = self.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. }))?;
+        match &mut line.talk {
+            Talk::Foreman(talk) => Some(talk),
+            Talk::Native(_) => None,
+        }
+    }
+
+    /// Writes what the foreman's end wants written. It never asks for more than the worker has answered, so that, as
+    /// with deliveries, the out-buffer is not what limits it.
+    pub(super) fn flush_foreman(&mut self, id: ConnId) {
+        let mut said = Vec::new();
+        if let Some(talk) = self.foreman_mut(id) {
+            talk.take_output(&mut said);
+        }
+        if !said.is_empty()
+            && let Some(line) = self.room_of(id)
+        {
+            line.out.extend_from_slice(&said);
+            line.owed += said.len();
+        }
+    }
+
+    /// The connection of a job worker may have something to tell, or to write.
+    pub(super) fn stirred(&mut self, id: ConnId) {
+        if self.stirred.last() != Some(&id) {
+            self.stirred.push(id);
+        }
+    }
+
+    pub(super) fn take_stirred(&mut self) -> Option<ConnId> {
+        self.stirred.pop()
+    }
+
+    /// The connection of a job worker is to end.
+    pub(super) fn dismiss(&mut self, id: ConnId) {
+        self.dismissed.push(id);
+    }
+
+    pub(super) fn take_dismissed(&mut self) -> Vec<ConnId> {
+        std::mem::take(&mut self.dismissed)
+    }
+
+    /// The connections of job workers for which time has passed.
+    pub(super) fn due_foremen(&self, now: Mono) -> Vec<ConnId> {
+        let due = |line: &&Line| matches!(&line.talk, Talk::Foreman(talk) if talk.is_due(now));
+        self.iter().filter(due).map(|line| line.id).collect()
+    }
+
     /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
-        if let Some(line) = self.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. })) {
+        // A job worker would not understand.
+        let hears = |line: &&mut Line| matches!((&line.talk, line.phase), (Talk::Native(_), Phase::Greeting | Phase::Open));
+        if let Some(line) = self.get_mut(id).filter(hears) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
         }
     }
@@ -303,7 +402,7 @@ mod tests {
     #[test]
     fn a_busy_connection_keeps_its_out_buffer_and_a_quiet_one_owns_nothing() {
         let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned());
+        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
         let line = written(&mut lines, id, 64 * 1024);
         assert!(line.out.capacity() >= 64 * 1024);
         line.rest();
@@ -317,7 +416,7 @@ mod tests {
     #[test]
     fn what_waits_is_never_given_back() {
         let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned());
+        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
         lines.write(id, |out| out.extend_from_slice(b"waits"));
         let line = lines.get_mut(id).unwrap();
         line.rest();

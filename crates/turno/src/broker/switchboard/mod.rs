@@ -6,6 +6,7 @@
 //! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
 mod desk;
+mod foreman;
 mod inward;
 mod lines;
 mod outward;
@@ -21,9 +22,9 @@ use super::keeper::Keep;
 
 pub use self::desk::{Desk, EngineDesk};
 use self::inward::input_of;
-pub use self::lines::Drained;
 pub(super) use self::lines::Seat;
-use self::lines::{Line, Lines, Phase};
+pub use self::lines::{Door, Drained};
+use self::lines::{Line, Lines, Phase, Talk};
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
@@ -76,7 +77,7 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
     pub fn handle(&mut self, now: Mono, input: Input) {
         self.lines.now = now;
         self.desk.put(now, input, &mut self.lines);
-        self.close_overrun(now);
+        self.settle(now);
     }
 }
 
@@ -100,7 +101,7 @@ impl<D: Desk> Switchboard<D> {
     pub(super) fn carry_out(&mut self, now: Mono, effect: Effect) {
         self.lines.now = now;
         self.lines.effect(effect);
-        self.close_overrun(now);
+        self.settle(now);
     }
 
     /// The connection's place in a table of this router's connections alone.
@@ -109,11 +110,13 @@ impl<D: Desk> Switchboard<D> {
     }
 
     /// A new connection; `None` if there are too many.
-    pub fn accept(&mut self, now: Mono, address: String) -> Option<ConnId> {
+    pub fn accept(&mut self, now: Mono, address: String, door: Door) -> Option<ConnId> {
         if self.lines.len() >= self.limits.connections_max {
             return None;
         }
-        let id = self.lines.insert(now, address);
+        let id = self.lines.insert(now, address, door);
+        self.lines.now = now;
+        self.lines.flush_foreman(id);
         if self.greetings.len() >= self.greetings_max {
             // Those that greeted or went away since do not count.
             let lines = &self.lines;
@@ -135,7 +138,7 @@ impl<D: Desk> Switchboard<D> {
         if matches!(line.phase, Phase::Doomed { .. }) {
             return;
         }
-        line.session.heard(now);
+        line.heard(now);
         if line.partial.is_empty() {
             let used = self.take_frames(now, id, bytes);
             if let Some(line) = self.lines.get_mut(id) {
@@ -152,7 +155,7 @@ impl<D: Desk> Switchboard<D> {
                 line.partial = partial;
             }
         }
-        self.close_overrun(now);
+        self.settle(now);
     }
 
     /// The peer closed the connection, or it broke.
@@ -161,7 +164,7 @@ impl<D: Desk> Switchboard<D> {
         self.gone.push(id);
         if line.phase == Phase::Open {
             self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
-            self.close_overrun(now);
+            self.settle(now);
         }
     }
 
@@ -173,14 +176,14 @@ impl<D: Desk> Switchboard<D> {
             line.rest();
             if !line.wants_reading(out_bytes_pause) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
-                line.session.heard(now);
+                line.heard(now);
             }
         }
         let judge = |line: &Line| match line.phase {
             Phase::Doomed { until } => (now >= until).then_some(Verdict::Forget),
             Phase::Greeting | Phase::Open => {
                 let stalled = line.stalled.is_some_and(|since| now.millis_since(since) >= stall_ms_max);
-                let code = if stalled { Some(Code::SlowReader) } else { line.session.handle_timeout(now) };
+                let code = if stalled { Some(Code::SlowReader) } else { line.handle_timeout(now) };
                 code.map(Verdict::GiveUp)
             }
         };
@@ -192,6 +195,7 @@ impl<D: Desk> Switchboard<D> {
                 Verdict::Forget => self.hang_up(now, id),
             }
         }
+        self.sweep_workers(now);
     }
 
     /// Whether anything waits to be written that was not there at the last flush.
@@ -254,7 +258,8 @@ impl<D: Desk> Switchboard<D> {
     /// Works through all whole frames of a buffer; returns the bytes they took.
     fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> usize {
         let mut used = 0;
-        while let Some(Line { session, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
+        while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
+            let Talk::Native(session) = talk else { return self.take_from_worker(now, id, buffer) };
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
@@ -323,9 +328,12 @@ impl<D: Desk> Switchboard<D> {
         }
     }
 
-    /// Connections that let too much pile up are given up; what they held goes to others.
-    fn close_overrun(&mut self, now: Mono) {
-        while let Some(id) = self.lines.take_overrun() {
+    /// Works off what follows from an input. Connections that let too much pile up are given up; what they held goes to
+    /// others.
+    fn settle(&mut self, now: Mono) {
+        loop {
+            self.hear_workers(now);
+            let Some(id) = self.lines.take_overrun() else { return };
             self.give_up(now, id, Code::SlowReader);
         }
     }

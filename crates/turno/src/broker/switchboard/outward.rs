@@ -1,6 +1,7 @@
 //! Effects to frames, written straight into the out-buffer of the connection they are for.
 
-use turno_engine::{Deliver, Effect, Sink};
+use turno_engine::{Deliver, Effect, ForemanOrder, Sink};
+use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
 
@@ -25,10 +26,23 @@ impl Sink for Lines {
         }
         let Some(conn) = effect.conn() else { return };
         match effect {
+            Effect::Foreman { order, .. } => self.order(conn, *order),
             // Only from another thread: an engine right here lends its deliveries.
             Effect::Deliver { cost, .. } if !beside_slots(cost) => self.write_delivery(conn, |out| write(&effect, out)),
             _ => self.write(conn, |out| write(&effect, out)),
         }
+    }
+}
+
+impl Lines {
+    /// Tells a job worker something.
+    fn order(&mut self, conn: ConnId, order: ForemanOrder) {
+        let now = self.now;
+        let Some(talk) = self.foreman_mut(conn) else { return };
+        if !talk.obey(now, order) {
+            self.dismiss(conn);
+        }
+        self.stirred(conn);
     }
 }
 
@@ -86,7 +100,8 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
-        // For the broker itself.
-        Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Drained { .. } => {}
+        // For a job worker, or for the broker itself.
+        Effect::Foreman { .. }
+        | Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Drained { .. } => {}
     }
 }

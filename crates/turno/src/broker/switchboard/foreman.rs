@@ -1,0 +1,257 @@
+//! A job worker's connection: bytes to events of the foreman's protocol, those to inputs, and orders back to bytes.
+//!
+//! The connection itself ([`Foreman`]) keeps the numbers, the order and the resets of the protocol. The engine knows
+//! tasks; here its words are changed into theirs, and nothing is decided.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use tracing::{debug, warn};
+use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, STOP_NOW, Update};
+use turno_proto::foreman::{
+    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket,
+};
+use turno_proto::model::job::{JobId, Work};
+use turno_proto::model::{ConnId, Mono};
+
+use super::lines::Phase;
+use super::{Desk, Switchboard};
+
+/// The foreman's end of a connection.
+#[derive(Debug)]
+pub(super) struct ForemanTalk {
+    end: Foreman,
+    /// UPDATEs that wait for the engine's answer, by the number it knows them by.
+    tickets: BTreeMap<u32, Ticket>,
+    last_ticket: u32,
+}
+
+impl ForemanTalk {
+    pub(super) fn connect(now: Mono) -> Self {
+        let mut end = Foreman::new(Settings::default());
+        end.connect(now);
+        Self { end, tickets: BTreeMap::new(), last_ticket: 0 }
+    }
+
+    /// What waits to be written.
+    pub(super) fn take_output(&mut self, out: &mut Vec<u8>) {
+        self.end.take_output(out);
+    }
+
+    pub(super) fn is_due(&self, now: Mono) -> bool {
+        self.end.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// The engine wants something said. What becomes of it is an event, now or later. False: the connection is to end.
+    pub(super) fn obey(&mut self, now: Mono, order: ForemanOrder) -> bool {
+        match order {
+            ForemanOrder::Offer { offer, tasks } => self.end.offer(now, RequestId(offer), tasks_of(tasks)),
+            ForemanOrder::Cancel { cancel, job, task } => {
+                self.end.cancel(now, RequestId(cancel), vec![TaskPair { job: job.0, task: Some(task) }]);
+            }
+            ForemanOrder::Stop { slots } => self.end.stop(now, RequestId(0), stop_of(slots)),
+            ForemanOrder::Acknowledge { request } => self.answer(now, request, Answer::Ok),
+            ForemanOrder::SendHello { request } => self.answer(now, request, Answer::SendHello),
+            ForemanOrder::Close { code } => {
+                debug!(%code, "closing a job worker's connection");
+                return false;
+            }
+        }
+        true
+    }
+
+    fn answer(&mut self, now: Mono, request: u32, answer: Answer) {
+        // One that is not there was asked on the same connection before a RESET: the worker says it again.
+        if let Some(ticket) = self.tickets.remove(&request) {
+            self.end.answer(now, ticket, answer);
+        }
+    }
+
+    fn keep_ticket(&mut self, ticket: Ticket) -> u32 {
+        self.last_ticket = self.last_ticket.wrapping_add(1);
+        self.tickets.insert(self.last_ticket, ticket);
+        self.last_ticket
+    }
+}
+
+/// What an event of the connection means.
+enum Means {
+    Input(Event),
+    /// The worker tells who it is; it is answered once the engine knows.
+    Hello(Ticket, Hello),
+    Nothing,
+    End,
+}
+
+impl ForemanTalk {
+    fn meaning_of(&mut self, event: ForemanEvent) -> Means {
+        match event {
+            ForemanEvent::Hello { ticket, hello, .. } => {
+                let hello = hello.unwrap_or_default();
+                let running = hello.running.iter();
+                let running = running.map(|task| (JobId(task.job), task.task, some(task.attempt))).collect();
+                let id = (!hello.id.is_empty()).then_some(hello.id);
+                Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running })
+            }
+            ForemanEvent::Update { ticket, update, .. } => {
+                let request = self.keep_ticket(ticket);
+                Means::Input(Event::Update(update_of(request, update)))
+            }
+            ForemanEvent::Answered { id: RequestId(id), kind, outcome } => answered(id, kind, outcome),
+            ForemanEvent::Ready { .. } => Means::Nothing,
+            ForemanEvent::Note(note) => {
+                debug!(?note, "a job worker and the foreman disagree");
+                Means::Nothing
+            }
+            ForemanEvent::Close(reason) => {
+                debug!(?reason, "closing a job worker's connection for what it did");
+                Means::End
+            }
+        }
+    }
+}
+
+fn answered(id: u64, kind: Kind, outcome: Outcome) -> Means {
+    match (kind, outcome) {
+        // The connection is over: the engine hears of that.
+        (_, Outcome::Unknown) => Means::Nothing,
+        (Kind::Job, Outcome::Ok(_)) => Means::Input(Event::Accepted { offer: id }),
+        (Kind::Job, Outcome::Refused { counts, .. }) => {
+            Means::Input(Event::Refused { offer: id, slots_free: counts.nproc })
+        }
+        (Kind::Job, Outcome::NotSent) => Means::Input(Event::Refused { offer: id, slots_free: 0 }),
+        (Kind::Cancel, Outcome::Ok(_)) => Means::Input(Event::Cancelled { cancel: id }),
+        (Kind::Cancel, Outcome::Refused { .. } | Outcome::NotSent) => Means::Input(Event::NoSuchJob { cancel: id }),
+        (Kind::Stop, _) => Means::Input(Event::Stopped),
+        _ => Means::Nothing,
+    }
+}
+
+/// Old peers do not know of attempts.
+fn some(attempt: u32) -> Option<u32> {
+    (attempt > 0).then_some(attempt)
+}
+
+fn update_of(request: u32, update: StatusUpdate) -> Update {
+    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, .. } = update;
+    Update {
+        request,
+        job: JobId(job),
+        task,
+        attempt: some(attempt),
+        success,
+        exit_code,
+        signal,
+        status,
+        started_unix_ms: started,
+        ended_unix_ms: ended,
+    }
+}
+
+fn stop_of(slots: u32) -> Stop {
+    match std::num::NonZeroU32::new(slots) {
+        None => Stop::All,
+        Some(_) if slots == STOP_NOW => Stop::Immediate,
+        Some(slots) => Stop::Processors(slots),
+    }
+}
+
+/// Tasks of one job follow each other, and share what they do.
+fn tasks_of(tasks: Vec<OfferedTask>) -> Vec<Task> {
+    let mut last: Option<(Bytes, Work)> = None;
+    let mut all = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let known = last.as_ref().is_some_and(|(bytes, _)| bytes.as_ptr() == task.work.as_ptr());
+        if !known {
+            // Whoever took the job in has read it.
+            let work = Work::from_bytes(&task.work).unwrap_or_else(|| {
+                warn!(job = task.job.0, "what the tasks of a job do cannot be read");
+                Work::default()
+            });
+            last = Some((task.work.clone(), work));
+        }
+        let work = last.as_ref().map(|(_, work)| work.clone()).unwrap_or_default();
+        all.push(task_of(&task, work));
+    }
+    all
+}
+
+fn task_of(task: &OfferedTask, work: Work) -> Task {
+    Task {
+        task: task.task,
+        job: task.job.0,
+        name: task.name.to_string(),
+        num_tasks: task.count,
+        working_dir: work.cwd,
+        command: work.argv.join(" "),
+        attempt: task.attempt,
+        argv: work.argv,
+        env: work.env.into_iter().collect(),
+        procs: task.slots,
+        time_limit: task.time_limit_ms.unwrap_or(0),
+        ..Task::default()
+    }
+}
+
+impl<D: Desk> Switchboard<D> {
+    /// These bytes came from a job worker. Returns how many of them made whole frames.
+    pub(super) fn take_from_worker(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> usize {
+        let Some(talk) = self.lines.foreman_mut(id) else { return bytes.len() };
+        let used = talk.end.handle_bytes(now, bytes);
+        self.lines.stirred(id);
+        self.hear_workers(now);
+        used
+    }
+
+    /// Time passed for the connections of job workers.
+    pub(super) fn sweep_workers(&mut self, now: Mono) {
+        for id in self.lines.due_foremen(now) {
+            if let Some(talk) = self.lines.foreman_mut(id) {
+                talk.end.handle_timeout(now);
+            }
+            self.lines.stirred(id);
+        }
+        self.hear_workers(now);
+    }
+
+    /// Works off what the connections of job workers have to tell, and what follows from it.
+    pub(super) fn hear_workers(&mut self, now: Mono) {
+        while let Some(id) = self.lines.take_stirred() {
+            while let Some(talk) = self.lines.foreman_mut(id)
+                && let Some(event) = talk.end.poll_event()
+            {
+                match talk.meaning_of(event) {
+                    Means::Nothing => {}
+                    Means::End => {
+                        self.lines.flush_foreman(id);
+                        self.part(now, id);
+                    }
+                    Means::Input(event) => self.desk.put(now, Input::Foreman { conn: id, event }, &mut self.lines),
+                    Means::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
+                }
+            }
+            self.lines.flush_foreman(id);
+        }
+        for id in self.lines.take_dismissed() {
+            self.part(now, id);
+        }
+    }
+
+    fn greet_worker(&mut self, now: Mono, id: ConnId, ticket: Ticket, mut hello: Hello) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        let address = line.address.clone();
+        if hello.name.is_empty() {
+            hello.name.clone_from(&address);
+        }
+        let first = line.phase == Phase::Greeting;
+        if first {
+            line.phase = Phase::Open;
+            let event = Event::Connected { address };
+            self.desk.put(now, Input::Foreman { conn: id, event }, &mut self.lines);
+        }
+        self.desk.put(now, Input::Foreman { conn: id, event: Event::Hello(hello) }, &mut self.lines);
+        if let Some(talk) = self.lines.foreman_mut(id) {
+            talk.end.answer(now, ticket, Answer::Ok);
+        }
+    }
+}
