@@ -21,7 +21,7 @@ pub struct TaskId {
 }
 
 /// One task to run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Task {
     /// Its number in the job, from 1; old workers give it to the command as the only argument.
@@ -56,8 +56,8 @@ pub struct Task {
     /// Added to the environment.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub env: BTreeMap<String, String>,
-    /// Processors it takes; 0 means 1.
-    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_one")]
+    /// Processors it takes, at least one.
+    #[serde(default = "one", deserialize_with = "one_or_more", skip_serializing_if = "is_one")]
     pub procs: u16,
     /// Milliseconds it may run; 0 is for ever.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
@@ -70,9 +70,29 @@ impl Task {
         TaskId { job: self.job, task: self.task }
     }
 
-    /// Processors it takes: one unless it says more.
+    /// Processors it takes, at least one.
     pub fn needs(&self) -> u16 {
         self.procs.max(1)
+    }
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self {
+            task: 0,
+            job: 0,
+            name: String::new(),
+            num_tasks: 0,
+            working_dir: String::new(),
+            logging_dir: String::new(),
+            command: String::new(),
+            status: String::new(),
+            attempt: 0,
+            argv: Vec::new(),
+            env: BTreeMap::new(),
+            procs: 1,
+            time_limit: 0,
+        }
     }
 }
 
@@ -88,8 +108,8 @@ pub struct Running {
     /// Which try it is; 0 where nobody counts.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub attempt: u32,
-    /// Processors it takes; 0 means 1.
-    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_one")]
+    /// Processors it takes, at least one.
+    #[serde(default = "one", deserialize_with = "one_or_more", skip_serializing_if = "is_one")]
     pub procs: u16,
 }
 
@@ -99,7 +119,7 @@ impl Running {
         TaskId { job: self.job, task: self.task }
     }
 
-    /// Processors it takes: one unless it says more.
+    /// Processors it takes, at least one.
     pub fn needs(&self) -> u16 {
         self.procs.max(1)
     }
@@ -263,6 +283,15 @@ fn few_or_nil<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -
 /// A value; nil is the same as a missing key.
 fn or_nil<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+const fn one() -> u16 {
+    1
+}
+
+/// A number of processors; writers that do not know of it may put nil or 0 there.
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    or_nil(deserializer).map(|procs: u16| procs.max(1))
 }
 
 /// A text for people; some writers put a number there.

@@ -26,8 +26,9 @@ pub enum Answer {
 pub enum Outcome {
     /// The worker did it; these are its counts. For a JOB: all of its tasks run.
     Ok(Counts),
-    /// The worker did not do it. For a JOB: none of its tasks runs. The counts are those of `no_procs`, else what the
-    /// foreman believes. `no_such_job` answers a CANCEL for tasks that have ended already.
+    /// The worker did not do it, or could not have read it (`bad_message`). For a JOB: none of its tasks runs. The counts
+    /// are those of `no_procs`, else what the foreman believes. `no_such_job` answers a CANCEL for tasks that have ended
+    /// already.
     Refused {
         /// Why.
         code: ErrorCode,

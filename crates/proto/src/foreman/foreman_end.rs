@@ -457,11 +457,11 @@ impl Foreman {
                 encode(&Frame::Stop { seq, stop: *stop }, &mut self.out);
             }
         }
-        // The worker has the same limit and would close the connection: better to say so here.
+        // The worker has the same limit and would close the connection: refused here, as it would be there.
         if self.out.len() - start > HEADER_LEN + self.settings.body_bytes_max {
             self.out.truncate(start);
             if let Some(wish) = self.line.take_back() {
-                self.end(&wish, Outcome::NotSent);
+                self.refused(now, wish, ErrorCode::BadMessage, 0);
             }
         }
         true

@@ -1,6 +1,7 @@
-//! Reads `vectors/native.txt`.
+//! Reads the files of `vectors/`.
 
-const FILE: &str = include_str!("../../vectors/native.txt");
+#[allow(dead_code, reason = "the tests of the foreman's protocol read another file")]
+const NATIVE: &str = include_str!("../../vectors/native.txt");
 
 /// One golden vector.
 #[derive(Clone, Debug)]
@@ -14,9 +15,15 @@ pub(crate) struct Vector {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Every vector, in the order of the file. Panics on a file that is not in its own format.
+/// Every vector of the native wire, in the order of the file.
+#[allow(dead_code, reason = "the tests of the foreman's protocol read another file")]
 pub(crate) fn all() -> Vec<Vector> {
-    let lines = FILE.lines().skip_while(|line| line.starts_with('#'));
+    read(NATIVE)
+}
+
+/// Every vector of a file, in its order. Panics on a file that is not in its own format.
+pub(crate) fn read(file: &'static str) -> Vec<Vector> {
+    let lines = file.lines().skip_while(|line| line.starts_with('#'));
     let text: Vec<&str> = lines.collect();
     let blocks = text.split(|line| line.is_empty()).filter(|block| !block.is_empty());
     blocks

@@ -1,0 +1,15 @@
+//! The foreman's protocol: codec, both ends, and the page about it.
+
+mod bad_input;
+mod codec;
+mod foreman_states;
+#[path = "../golden/mod.rs"]
+mod golden;
+mod order;
+mod reset;
+mod script;
+mod tap;
+mod two_ends;
+mod vectors;
+mod worker_states;
+mod world;
