@@ -86,7 +86,11 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
-        // For the broker itself.
-        Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Drained { .. } => {}
+        // For the broker itself, and for connections that are none of these.
+        Effect::Foreman { .. }
+        | Effect::Persist { .. }
+        | Effect::Load { .. }
+        | Effect::Missing { .. }
+        | Effect::Drained { .. } => {}
     }
 }

@@ -1,0 +1,6 @@
+//! Jobs and the foreman's workers: what is said, and exactly what is said back.
+
+mod farm;
+mod store;
+
+mod submit;
