@@ -3,4 +3,8 @@
 mod farm;
 mod store;
 
+mod hello;
+mod offer;
+mod order;
 mod submit;
+mod update;
