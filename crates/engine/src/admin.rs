@@ -18,6 +18,9 @@ impl Engine {
             let cancel = matches!(call, AdminCall::MessageCancel { .. });
             return self.ask(serial, Question { conn, seq, cancel }, out);
         }
+        if is_about_jobs(&call) {
+            return self.job_call(conn, seq, call, out);
+        }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
         }
@@ -50,6 +53,15 @@ impl Engine {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
                 AdminAnswer::Consumers { consumers: self.consumer_views(number) }
             }
+            AdminCall::JobSubmit { .. }
+            | AdminCall::JobLs { .. }
+            | AdminCall::JobShow { .. }
+            | AdminCall::JobTasks { .. }
+            | AdminCall::JobCancel { .. }
+            | AdminCall::JobHold { .. }
+            | AdminCall::JobRelease { .. }
+            | AdminCall::JobWait { .. }
+            | AdminCall::JobRm { .. } => unreachable!("these have a room of their own"),
             AdminCall::QueueSet { .. } => unreachable!("a setting holds once it is stored, and is answered then"),
             AdminCall::QueuePurge { queue, limit } => self.purge(&queue, limit, out)?,
             AdminCall::DeadLs { queue, after, limit } => self.dead_page(&queue, after.as_deref(), limit)?,
@@ -63,19 +75,21 @@ impl Engine {
                 if matches!(slots, Slots::Limited(count) if count > SLOTS_MAX) {
                     return Err(Code::BadSlots);
                 }
-                self.resize(worker, slots)?;
+                self.resize_worker(worker, slots, out)?;
                 self.worker_answer(worker)
             }
             AdminCall::WorkerDrain { worker } => {
                 let worker = self.find_worker(&worker)?;
                 self.peers.worker_mut(worker).draining = true;
                 self.withhold(worker);
+                self.show_hand(worker);
                 self.worker_answer(worker)
             }
             AdminCall::WorkerResume { worker } => {
                 let worker = self.find_worker(&worker)?;
                 self.peers.worker_mut(worker).draining = false;
                 self.offer(worker);
+                self.show_hand(worker);
                 self.worker_answer(worker)
             }
             AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
@@ -97,6 +111,10 @@ impl Engine {
         let worker = self.find_worker(worker)?;
         self.peers.worker_mut(worker).draining = true;
         self.withhold(worker);
+        if self.jobs.is_hand(worker) {
+            self.stop_hand(worker, if now { None } else { Some(0) }, out)?;
+            return Ok(self.worker_answer(worker));
+        }
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
         out.effect(Effect::Closing { conn: worker, closing: Closing { reason, within_ms: 0 } });
         if !now {
@@ -111,6 +129,15 @@ impl Engine {
         self.peers.worker_mut(worker).leaving = leaving;
         self.forget_worker_if_gone(worker);
         Ok(answer)
+    }
+
+    /// A foreman's worker can only be told to have fewer slots.
+    fn resize_worker(&mut self, worker: ConnId, slots: Slots, out: &mut impl Sink) -> Result<(), Code> {
+        match slots {
+            _ if !self.jobs.is_hand(worker) => self.resize(worker, slots),
+            Slots::Limited(count) => self.stop_hand(worker, Some(count), out),
+            Slots::Unlimited => Err(Code::BadSlots),
+        }
     }
 
     /// By id, or by name if only one worker has it.
@@ -253,4 +280,19 @@ impl Engine {
             holds: Vec::new(),
         })
     }
+}
+
+const fn is_about_jobs(call: &AdminCall) -> bool {
+    matches!(
+        call,
+        AdminCall::JobSubmit { .. }
+            | AdminCall::JobLs { .. }
+            | AdminCall::JobShow { .. }
+            | AdminCall::JobTasks { .. }
+            | AdminCall::JobCancel { .. }
+            | AdminCall::JobHold { .. }
+            | AdminCall::JobRelease { .. }
+            | AdminCall::JobWait { .. }
+            | AdminCall::JobRm { .. }
+    )
 }

@@ -21,6 +21,7 @@ impl Engine {
         self.check_crews();
         self.loads.check();
         self.check_exclusives();
+        self.check_jobs();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }
@@ -185,6 +186,7 @@ impl Engine {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
             used += u32::from(self.messages[*index].cost);
         }
+        used += self.slots_of_tasks(conn);
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
         assert!(worker.used() <= worker.limit(), "0 ≤ used ≤ slots, always");
         assert_eq!(worker.limit(), worker.slots.as_count().max(worker.used()), "the limit follows the slots");

@@ -36,12 +36,13 @@ impl Engine {
     }
 
     /// Stands in for a missed event: whatever waits beside a free slot is placed now (S0.30).
-    pub(crate) fn run_checker(&mut self) {
+    pub(crate) fn run_checker(&mut self, out: &mut impl Sink) {
         if self.now < self.check_at {
             return;
         }
         self.check_at = self.now.plus_millis(limits::CHECKER_MS);
         self.pay();
+        self.pay_jobs(out);
         if self.stats.ready > 0 {
             let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
             self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));

@@ -67,6 +67,7 @@ impl Engine {
             self.note_waiting(number);
             self.agenda.push_back(Item::Queue(number));
         }
+        self.jobs.may_go_on();
         Ok(())
     }
 
@@ -80,7 +81,8 @@ impl Engine {
     }
 
     fn tell_all(&self, closing: Closing, out: &mut impl Sink) {
-        for peer in self.peers.iter() {
+        // A foreman's workers have no such frame: they are offered nothing, and go on with what they have.
+        for peer in self.peers.iter().filter(|peer| !self.jobs.is_hand(peer.id)) {
             out.effect(Effect::Closing { conn: peer.id, closing });
         }
     }

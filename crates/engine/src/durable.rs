@@ -16,6 +16,7 @@ use crate::chain::Links;
 use crate::dead::Grave;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::jobs::JobThen;
 use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::owed::Owed;
@@ -57,6 +58,8 @@ enum Then {
     Tell { conn: ConnId, seq: u32, answer: Box<AdminAnswer> },
     /// A queue has other settings, and an admin hears of it.
     Set { conn: ConnId, seq: u32, change: Box<(QueueName, Option<QueueSettings>)> },
+    /// Something about jobs.
+    Job(JobThen),
 }
 
 impl Durable {
@@ -70,6 +73,11 @@ impl Durable {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.owed.is_empty()
+    }
+
+    /// Something about jobs goes on once the group that is being made is stored.
+    pub(crate) fn wait_with_job(&mut self, then: JobThen) {
+        self.waiting.push_back((self.group + 1, Then::Job(then)));
     }
 
     /// Adds to the group that is being made.
@@ -108,7 +116,7 @@ impl Durable {
     pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
         let waiting = self.waiting.iter().filter_map(|(_, then)| match then {
             Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
-            Then::Tell { .. } | Then::Set { .. } => None,
+            Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
         });
         waiting.chain(self.owed.indexes())
     }
@@ -251,6 +259,7 @@ impl Engine {
                     }
                 }
                 Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
+                Then::Job(then) => self.job_stored(then, out),
                 Then::Set { conn, seq, change } => {
                     let (queue, settings) = *change;
                     self.settings_hold(conn, seq, queue, settings, out);
@@ -289,6 +298,7 @@ impl Engine {
                     self.durable.owed.attempt(index, self.messages[index].serial);
                     self.note_unused(queue);
                 }
+                Some(Then::Job(then)) => self.job_not_stored(then, code, out),
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
                     out.effect(Effect::Error { conn, seq, code });

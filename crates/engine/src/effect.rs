@@ -1,5 +1,6 @@
 //! What the engine wants done. Plain values, so that a test can compare the exact list.
 
+use crate::jobs::ForemanOrder;
 use crate::persist::{Persist, Put};
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
@@ -137,6 +138,11 @@ pub enum Effect {
         seq: u32,
         answer: Box<AdminAnswer>,
     },
+    /// A word to a foreman's worker.
+    Foreman {
+        conn: ConnId,
+        order: Box<ForemanOrder>,
+    },
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …
     Persist {
@@ -180,6 +186,7 @@ impl Effect {
             | Self::CancelDelivery { conn, .. }
             | Self::CancelQueue { conn, .. }
             | Self::Closing { conn, .. }
+            | Self::Foreman { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
             Self::Persist { .. } | Self::Load { .. } | Self::Missing { .. } | Self::Drained { .. } => None,
         }

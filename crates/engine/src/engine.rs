@@ -15,6 +15,7 @@ use crate::durable::Durable;
 use crate::effect::{Effect, Sink};
 use crate::exclusive::Exclusives;
 use crate::input::Input;
+use crate::jobs::Jobs;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
@@ -38,6 +39,7 @@ pub struct Engine {
     pub(crate) loads: Loads,
     pub(crate) exclusives: Exclusives,
     pub(crate) stats: Stats,
+    pub(crate) jobs: Jobs,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
@@ -76,6 +78,7 @@ impl Engine {
             loads: Loads::default(),
             exclusives,
             stats: Stats::default(),
+            jobs: Jobs::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
             crews: Crews::default(),
@@ -94,6 +97,9 @@ impl Engine {
         self.now = self.now.max(now);
         self.take(input, out);
         self.work_off_agenda(out);
+        if self.jobs.is_due() {
+            self.work_off_jobs(out);
+        }
         if self.loads.are_due() {
             self.load(out);
         }
@@ -147,6 +153,7 @@ impl Engine {
             Input::Cancel { conn, seq } => self.cancel_own(conn, seq, out),
             Input::PeerClosing { conn } => self.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
+            Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
@@ -159,11 +166,14 @@ impl Engine {
     pub fn next_deadline(&self) -> Option<Mono> {
         let mut next = self.timers.next_deadline();
         let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
-        if self.stats.ready > 0 || !self.durable.owed.is_empty() {
+        if self.stats.ready > 0 || !self.durable.owed.is_empty() || self.jobs.owes() {
             or_at(self.check_at);
         }
         if let Some(until) = self.drain.as_ref().and_then(Drain::until) {
             or_at(until);
+        }
+        if let Some(due) = self.jobs.next_deadline() {
+            or_at(due);
         }
         if let Some(sweep) = self.dedup.next_sweep() {
             or_at(sweep);

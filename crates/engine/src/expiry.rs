@@ -14,7 +14,8 @@ impl Engine {
             self.messages[index].timer = None;
             self.due(index, out);
         }
-        self.run_checker();
+        self.tick_jobs(out);
+        self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();
         self.end_drain_if_late(out);

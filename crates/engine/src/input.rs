@@ -1,5 +1,6 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
+use crate::jobs::ForemanEvent;
 use crate::persist::Record;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Payload, QueueName, Slots};
@@ -177,6 +178,11 @@ pub enum Input {
         conn: ConnId,
         seq: u32,
         call: AdminCall,
+    },
+    /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
+    Foreman {
+        conn: ConnId,
+        event: Box<ForemanEvent>,
     },
     /// The broker is to end: no new work, `within_ms` for what runs.
     Drain {

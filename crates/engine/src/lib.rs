@@ -26,6 +26,7 @@
 //! | `owed` | what the disk refused and must have all the same |
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
+//! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
@@ -51,6 +52,7 @@ mod expiry;
 mod explain;
 mod input;
 mod intake;
+mod jobs;
 mod line;
 mod message;
 mod owed;
@@ -74,6 +76,10 @@ mod worker;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Broadcast, Input, Outgoing};
+pub use jobs::{
+    CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
+    StoredJobs, TaskEnd, TaskRecord, Tried, Update,
+};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};

@@ -168,6 +168,12 @@ impl Worker {
         assert!(self.used <= self.limit, "0 ≤ used ≤ slots, always");
     }
 
+    /// Takes slots of what runs there in any case, also beyond the slots it has.
+    pub(crate) fn take_over(&mut self, cost: u16) {
+        self.used += u32::from(cost);
+        self.limit = self.slots.as_count().max(self.used);
+    }
+
     pub(crate) fn give_back(&mut self, cost: u16) {
         self.used = self.used.checked_sub(u32::from(cost)).expect("0 ≤ used ≤ slots, always");
         self.limit = self.slots.as_count().max(self.used);

@@ -1,8 +1,11 @@
 //! What must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
 
 use bytes::Bytes;
+use turno_proto::model::job::JobId;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
+
+use crate::jobs::{ChunkRecord, JobRecord, TaskRecord};
 
 /// A message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +151,55 @@ pub enum Persist {
     UnsetQueue {
         /// Its name.
         queue: QueueName,
+    },
+    /// A job is this from now on.
+    SetJob {
+        /// Its number.
+        job: JobId,
+        /// What it is.
+        record: Box<JobRecord>,
+    },
+    /// A job is gone.
+    UnsetJob {
+        /// Its number.
+        job: JobId,
+    },
+    /// No job gets that number, or a lower one: the job that had it is gone.
+    LastJob {
+        /// The number.
+        job: JobId,
+    },
+    /// A task is this from now on.
+    SetTask {
+        /// Its job.
+        job: JobId,
+        /// Its place among the tasks of the job, from 0 on.
+        place: u32,
+        /// What it is.
+        record: Box<TaskRecord>,
+    },
+    /// A task has no record of its own any more.
+    UnsetTask {
+        /// Its job.
+        job: JobId,
+        /// Its place.
+        place: u32,
+    },
+    /// All tasks of a chunk have ended: place [`crate::CHUNK_TASKS`] times its number, and those after it.
+    SetChunk {
+        /// Their job.
+        job: JobId,
+        /// The number of the chunk, from 0 on.
+        chunk: u32,
+        /// How they ended.
+        record: Box<ChunkRecord>,
+    },
+    /// A chunk is gone with its job.
+    UnsetChunk {
+        /// Its job.
+        job: JobId,
+        /// Its number.
+        chunk: u32,
     },
 }
 

@@ -110,6 +110,8 @@ impl Engine {
 
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+        self.forget_waiter(conn);
+        self.lose_hand(conn, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);
         // A worker that said goodbye in order gives back what it could not finish; one that is lost has failed.

@@ -19,6 +19,7 @@ mod exclusive;
 mod exclusive_among;
 mod explain;
 mod fairness;
+mod jobs;
 mod late;
 mod lease;
 mod limits;

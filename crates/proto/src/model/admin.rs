@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Slots;
+use super::job::{JobId, JobSpec, JobView, TaskState, TaskView};
 use super::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueSettings, QueueView, WorkerView};
 
 /// What an admin asks for. `op` names it on the wire.
@@ -148,6 +149,74 @@ pub enum AdminCall {
         #[serde(default)]
         now: bool,
     },
+    /// Takes a job in. The same key again gives the job that came with it first.
+    #[serde(rename = "job.submit")]
+    JobSubmit {
+        /// What is asked for.
+        spec: Box<JobSpec>,
+    },
+    /// Jobs, the latest first, those before `before`.
+    #[serde(rename = "job.ls")]
+    JobLs {
+        /// The last id of the page before.
+        #[serde(default)]
+        before: Option<JobId>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// One job.
+    #[serde(rename = "job.show")]
+    JobShow {
+        /// Which one; nil: the latest.
+        job: Option<JobId>,
+    },
+    /// Tasks of a job in the order of their numbers, those after `after`.
+    #[serde(rename = "job.tasks")]
+    JobTasks {
+        /// Which job.
+        job: JobId,
+        /// Only those in that state.
+        #[serde(default)]
+        state: Option<TaskState>,
+        /// The last task of the page before.
+        #[serde(default)]
+        after: Option<u32>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// Ends tasks of a job, waiting or running.
+    #[serde(rename = "job.cancel")]
+    JobCancel {
+        /// Which job.
+        job: JobId,
+        /// Ranges of task numbers, both ends included; nil: all tasks.
+        #[serde(default)]
+        tasks: Option<Vec<(u32, u32)>>,
+    },
+    /// Starts nothing more of a job.
+    #[serde(rename = "job.hold")]
+    JobHold {
+        /// Which job.
+        job: JobId,
+    },
+    /// Lets a held job go on.
+    #[serde(rename = "job.release")]
+    JobRelease {
+        /// Which job.
+        job: JobId,
+    },
+    /// Answered when the job has ended.
+    #[serde(rename = "job.wait")]
+    JobWait {
+        /// Which job.
+        job: JobId,
+    },
+    /// Forgets a job that has ended.
+    #[serde(rename = "job.rm")]
+    JobRm {
+        /// Which job.
+        job: JobId,
+    },
     /// Why a message is where it is.
     #[serde(rename = "message.explain")]
     MessageExplain {
@@ -232,6 +301,29 @@ pub enum AdminAnswer {
     Worker {
         /// The worker.
         worker: Box<WorkerView>,
+    },
+    /// To `job.ls`.
+    #[serde(rename = "job.ls")]
+    Jobs {
+        /// The rows.
+        jobs: Vec<JobView>,
+        /// Where the next page begins, if there is one.
+        next: Option<JobId>,
+    },
+    /// To `job.show`, `job.wait` and `job.rm`; to `job.submit`, `job.cancel`, `job.hold` and `job.release`: the job after
+    /// the change.
+    #[serde(rename = "job.show")]
+    Job {
+        /// The job.
+        job: Box<JobView>,
+    },
+    /// To `job.tasks`.
+    #[serde(rename = "job.tasks")]
+    Tasks {
+        /// The rows.
+        tasks: Vec<TaskView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
     #[serde(rename = "message.explain")]

@@ -223,6 +223,24 @@ codes! {
         "the broker is newer than the client",
         "use the same version on both sides (`turno version`)";
 
+    // Jobs.
+    BadJob = 64, "bad_job", exit 2,
+        "that cannot be a job",
+        "it has no task or too many, a number is out of range, its name is too long, or it is after a job that is not there",
+        "tasks are 1 to 10,000,000, slots 1 or more, priority 0 to 9; `turno job ls` shows the jobs there are";
+    TooManyJobs = 65, "too_many_jobs", exit 1,
+        "the broker knows as many jobs as it may",
+        "jobs that have ended are kept until they are removed",
+        "remove old ones with `turno job rm`";
+    JobEnded = 66, "job_ended", exit 1,
+        "the job has ended",
+        "nothing of it is left to hold, release or cancel",
+        "`turno job show ID` shows how it ended";
+    JobNotEnded = 67, "job_not_ended", exit 1,
+        "the job has not ended",
+        "only a job with nothing left to do can be removed",
+        "wait for it with `turno job wait ID`, or end it with `turno job cancel ID`";
+
     // On this side of the connection.
     CannotConnect = 80, "cannot_connect", exit 5,
         "no broker answers",

@@ -94,6 +94,53 @@ pub const HOT_BYTES: u64 = 1024 * 1024;
 pub const LOADS_MAX: usize = 256;
 /// Questions about messages that are only on disk and not answered yet. More: refused, `too_many_in_flight`.
 pub const QUESTIONS_MAX: usize = 256;
+/// Tasks of one job. More: refused, `bad_job`.
+pub const TASKS_MAX: u32 = 10_000_000;
+/// Highest number of a task: the foreman's protocol has signed ones. Higher: refused, `bad_job`.
+pub const TASK_NUMBER_MAX: u32 = 2_147_483_647;
+/// Bytes of a job's name. More: refused, `bad_job`.
+pub const JOB_NAME_BYTES_MAX: usize = 128;
+/// Bytes of what a job's tasks do. More: refused, `bad_job`.
+pub const JOB_WORK_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of the key that a job is known by to its submitter. More, or none: refused, `bad_job`.
+pub const JOB_KEY_BYTES_MAX: usize = 128;
+/// Jobs that one job may be after. More: refused, `bad_job`.
+pub const JOB_AFTER_MAX: usize = 16;
+/// Tasks that one call names, as ranges. More: refused, `bad_call`.
+pub const TASK_RANGES_MAX: usize = 100;
+/// Ranges of tasks of one job that were cancelled, once those side by side are one. More: refused, `bad_call`.
+pub const CANCELLED_RANGES_MAX: usize = 10_000;
+/// Tasks that one call for those in some state looks at. More: the next page, which may begin with none.
+pub const TASKS_SEEN_MAX: u32 = 100_000;
+/// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
+pub const JOBS_MAX: usize = 100_000;
+/// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
+pub const JOB_WAITERS_MAX: usize = 10_000;
+/// How long a task stays with a worker whose connection is gone. Then it waits for another attempt (S4.76).
+pub const TASK_GRACE_MS: u64 = 60_000;
+/// How long a task stays with a worker that did not name it in its HELLO: its UPDATE may follow (S4.77).
+pub const TASK_UNNAMED_MS: u64 = 5_000;
+/// How often the worker of a task may be lost. More often: the task has failed, `worker_lost`.
+pub const TASK_LOSSES_MAX: u8 = 5;
+/// How long a worker is offered nothing after it refused what it had room for (S4.61).
+pub const REFUSAL_PAUSE_MS: u64 = 1_000;
+/// Longest time between two attempts of a task. Longer: lowered to this.
+pub const BACKOFF_MS_MAX: u64 = 3_600_000;
+/// How long after its time limit a task is told to stop by the broker, should its worker not have done so.
+pub const TIME_LIMIT_SLACK_MS: u64 = 10_000;
+/// Bytes of what a worker said of a failed task. More: cut.
+pub const TASK_STATUS_BYTES_MAX: usize = 256;
+/// Failed tasks of one job whose worker's words are kept. More: only how they ended.
+pub const TASK_STATUSES_MAX: usize = 10_000;
+/// Slots of a foreman's worker (S4.40). More: closed, `bad_slots`.
+pub const FOREMAN_SLOTS_MAX: u16 = 65_534;
+/// Tasks in one JOB frame. More: the next frame.
+pub const OFFER_TASKS_MAX: usize = 256;
+/// Bytes of what the tasks in one JOB frame do, unless it is one task. More: the next frame.
+pub const OFFER_BYTES_MAX: usize = 1024 * 1024;
+/// Starts of tasks that are stored together. More: the next group.
+pub const STARTS_MAX: usize = 10_000;
+
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.

@@ -6,6 +6,7 @@ mod closing;
 mod code;
 mod dedup;
 mod id;
+pub mod job;
 pub mod limits;
 mod mono;
 mod name;

@@ -55,6 +55,13 @@ impl Disk {
             Persist::Dead { serial, attempts, failure } => {
                 (self.kept(serial).attempts, self.kept(serial).failure) = (attempts, Some(failure));
             }
+            Persist::SetJob { .. }
+            | Persist::UnsetJob { .. }
+            | Persist::LastJob { .. }
+            | Persist::SetTask { .. }
+            | Persist::UnsetTask { .. }
+            | Persist::SetChunk { .. }
+            | Persist::UnsetChunk { .. } => panic!("there are no jobs here"),
             Persist::Remove { serial, marked } => {
                 let gone = self.kept.remove(&serial).expect("only what is stored is removed");
                 assert_eq!(marked, gone.attempts > 0, "{serial}: a mark is removed with its message");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, Persist, Put, Record, Survivor};
+use turno_engine::{Engine, Persist, Put, Record, StoredJobs, Survivor};
 use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
+use super::jobs::{self, CHUNKS, JOBS, TASKS};
 use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
 
 /// The key of the number that the ids of this store's messages share.
@@ -13,6 +14,9 @@ const RUN: &[u8] = b"run";
 
 /// The key of the highest term that a run with this store had.
 const TERM: &[u8] = b"term";
+
+/// The key of the highest number that a job which was removed had.
+const JOB: &[u8] = b"job";
 
 /// Why there is nothing to build on.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +93,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
     let mut marks = BTreeMap::new();
     let mut dedup = Vec::new();
     let mut unreadable = None;
+    let mut jobs = StoredJobs::default();
     store.scan(&mut |item| {
         let known = match item {
             Item::Keyed { space: MARKS, key, value } => take_mark(key, value, &mut marks),
@@ -100,6 +105,12 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
                 engine.recover(Survivor { serial, record, attempts, failure });
             }),
             Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
+            Item::Keyed { space: space @ (JOBS | TASKS | CHUNKS), key, value } => {
+                jobs::take(space, key, value, &mut jobs)
+            }
+            Item::Keyed { space: NOTES, key: JOB, value } => {
+                value.try_into().ok().map(|last| jobs.last = u64::from_le_bytes(last))
+            }
             Item::Keyed { space, .. } => (space == NOTES).then_some(()),
             Item::Numbered { .. } => None,
         };
@@ -111,6 +122,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
         }
     })?;
     engine.recover_dedup(dedup);
+    engine.recover_jobs(jobs);
     match unreadable {
         None => Ok(()),
         Some(which) => Err(StoreError::Unreadable(which)),
@@ -150,6 +162,17 @@ pub fn write(op: &Persist, batch: &mut Batch) {
             batch.set(QUEUES, queue.as_str().as_bytes(), &record::write_settings(*settings));
         }
         Persist::UnsetQueue { queue } => batch.unset(QUEUES, queue.as_str().as_bytes()),
+        Persist::SetJob { job, record } => batch.set(JOBS, &jobs::job_key(*job), &jobs::write_job(record)),
+        Persist::UnsetJob { job } => batch.unset(JOBS, &jobs::job_key(*job)),
+        Persist::LastJob { job } => batch.set(NOTES, JOB, &job.0.to_le_bytes()),
+        Persist::SetTask { job, place, record } => {
+            batch.set(TASKS, &jobs::part_key(*job, *place), &jobs::write_task(record));
+        }
+        Persist::UnsetTask { job, place } => batch.unset(TASKS, &jobs::part_key(*job, *place)),
+        Persist::SetChunk { job, chunk, record } => {
+            batch.set(CHUNKS, &jobs::part_key(*job, *chunk), &jobs::write_chunk(record));
+        }
+        Persist::UnsetChunk { job, chunk } => batch.unset(CHUNKS, &jobs::part_key(*job, *chunk)),
         Persist::Remove { serial, marked } => {
             batch.delete(RecordNo(*serial));
             if *marked {

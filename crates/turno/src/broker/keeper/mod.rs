@@ -3,6 +3,7 @@
 //! The engine speaks of messages, the store knows bytes; `record` and [`ledger`] are between them. The simulator lets the
 //! same keeper write to disks that fail.
 
+mod jobs;
 pub mod ledger;
 mod record;
 

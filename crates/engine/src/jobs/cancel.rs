@@ -1,0 +1,220 @@
+//! Tasks are ended before their time. Those that wait end once that is stored; those that run end when their worker says
+//! that it stops them, or is gone. Their slots come back once: with the worker's last word of them.
+
+use turno_proto::model::job::{Array, JobId};
+use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
+use turno_proto::model::{Code, ConnId};
+
+use super::JobThen;
+use super::ended::split;
+use super::event::ForemanOrder;
+use super::grace::Due;
+use super::job::{Outcome, Phase, Running, Stop};
+use super::ranges::Ranges;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+/// A cancel on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Cancel {
+    pub(crate) job: JobId,
+    /// Who hears of it; `None`: the broker itself wants it.
+    caller: Option<(ConnId, u32)>,
+    /// Tasks that waited.
+    waited: Vec<(u32, u32)>,
+    /// Tasks that run.
+    ran: Vec<u32>,
+}
+
+impl Engine {
+    /// An admin cancels tasks of a job, by their numbers, or all.
+    pub(crate) fn cancel_job(
+        &mut self,
+        caller: (ConnId, u32),
+        id: JobId,
+        tasks: Option<&[(u32, u32)]>,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
+        let job = self.find_job(id)?;
+        if job.has_ended() {
+            return Err(Code::JobEnded);
+        }
+        let asked = match tasks {
+            None => Ranges::up_to(job.spec.array.count),
+            Some(tasks) => places_of(&job.spec.array, tasks)?,
+        };
+        let before = job.asked.ranges_len() + job.asking.iter().map(Ranges::ranges_len).sum::<usize>();
+        if before + asked.ranges_len() > CANCELLED_RANGES_MAX {
+            return Err(Code::BadCall);
+        }
+        self.cancel_places(id, asked, Some(caller), out);
+        Ok(())
+    }
+
+    /// Ends the tasks at these places, once that is stored.
+    pub(crate) fn cancel_places(
+        &mut self,
+        id: JobId,
+        asked: Ranges,
+        caller: Option<(ConnId, u32)>,
+        out: &mut impl Sink,
+    ) {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let job = self.jobs.all.get_mut(&id).expect("it was just found");
+        let (mut waited, mut ran, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
+        for (first, last) in asked.ranges() {
+            waited.extend(job.waiting.remove_range(first, last));
+            delayed.extend(job.delayed.range(first..=last).map(|(place, due)| (*place, *due)));
+            ran.extend(job.running.range(first..=last).filter(|(_, task)| can_be_stopped(task)).map(|(at, _)| *at));
+        }
+        for (place, due) in delayed {
+            job.delayed.remove(&place);
+            self.jobs.timers.remove(&(due, Due::Retry(id, place)));
+            waited.push((place, place));
+        }
+        if waited.is_empty() && ran.is_empty() {
+            return self.tell_of(id, caller, out);
+        }
+        waited.iter().for_each(|(first, last)| job.cancelling.insert_range(*first, *last));
+        job.asking.push_back(asked);
+        job.asked_unix_ms = Some(now_unix_ms);
+        self.jobs.refresh(id);
+        self.store_job(id);
+        self.once_stored(JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, ran })), out);
+    }
+
+    /// A cancel is stored.
+    pub(crate) fn cancel_stored(&mut self, cancel: Cancel, out: &mut impl Sink) {
+        let Cancel { job: id, caller, waited, ran } = cancel;
+        let job = self.jobs.all.get_mut(&id).expect("a job that changes is not removed");
+        let asked = job.asking.pop_front().expect("cancels are stored in order");
+        asked.ranges().into_iter().for_each(|(first, last)| job.asked.insert_range(first, last));
+        for (first, last) in &waited {
+            job.cancelling.remove_range(*first, *last);
+            job.cancelled.insert_range(*first, *last);
+            job.forget_tries(*first, *last);
+        }
+        for (first, last) in &waited {
+            (split(*first).0..=split(*last).0).for_each(|chunk| self.note_full(id, chunk));
+        }
+        for place in ran {
+            self.cancel_if_left(id, place, out);
+        }
+        self.jobs.refresh(id);
+        self.note_end(id);
+        self.tell_of(id, caller, out);
+    }
+
+    /// A task that ran when it was cancelled, and may do something else now.
+    fn cancel_if_left(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        let job = self.jobs.at(id);
+        if job.running.contains_key(&place) {
+            return self.stop_task(id, place, Stop::Cancel, out);
+        }
+        let due = job.delayed.remove(&place);
+        if due.is_some() || job.waiting.remove(place) {
+            job.cancelled.insert(place);
+            job.tried.remove(&place);
+            if let Some(due) = due {
+                self.jobs.timers.remove(&(due, Due::Retry(id, place)));
+            }
+            self.note_full(id, split(place).0);
+        }
+    }
+
+    /// A cancel was not stored: all is as it was.
+    pub(crate) fn cancel_not_stored(&mut self, cancel: Cancel, code: Code, out: &mut impl Sink) {
+        let Cancel { job: id, caller, waited, .. } = cancel;
+        let job = self.jobs.at(id);
+        job.asking.pop_front();
+        for (first, last) in waited {
+            job.cancelling.remove_range(first, last);
+            job.waiting.insert_range(first, last);
+        }
+        self.jobs.refresh(id);
+        self.jobs.owed_jobs.insert(id);
+        match caller {
+            Some((conn, seq)) => out.effect(Effect::Error { conn, seq, code }),
+            None => drop(self.jobs.doomed.insert(id)),
+        }
+    }
+
+    /// A running task shall end. Its worker is told, if it knows of the task.
+    pub(crate) fn stop_task(&mut self, id: JobId, place: u32, stop: Stop, out: &mut impl Sink) {
+        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs");
+        if running.stop == Some(Stop::Cancel) {
+            return;
+        }
+        running.stop = Some(stop);
+        match (running.conn, running.phase) {
+            _ if running.ending.is_some() => {}
+            // The worker never hears of it.
+            (_, Phase::Storing) => {}
+            (Some(conn), _) => {
+                self.set_limit(id, place, None);
+                self.send_cancel(conn, id, place, out);
+            }
+            (None, _) if stop == Stop::Cancel => self.end_cancelled(id, place, false, out),
+            // If it comes back, it is told; if not, this is why it failed.
+            (None, _) => {}
+        }
+    }
+
+    pub(crate) fn send_cancel(&mut self, conn: ConnId, id: JobId, place: u32, out: &mut impl Sink) {
+        self.jobs.cancels += 1;
+        let cancel = self.jobs.cancels;
+        let job = self.jobs.at(id);
+        let (task, attempt) = (job.spec.array.number_of(place), job.running[&place].attempt);
+        if let Some(hand) = self.jobs.hands.get_mut(conn) {
+            hand.cancels.insert(cancel, (id, place, attempt));
+            Self::order(conn, ForemanOrder::Cancel { cancel, job: id, task }, out);
+        }
+    }
+
+    /// OK to a CANCEL: the task is over, its process may not be (S4.56).
+    pub(crate) fn cancel_confirmed(&mut self, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+        let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
+        if running.ending.is_none() && running.stop == Some(Stop::Cancel) {
+            self.end_cancelled(id, place, true, out);
+        }
+    }
+
+    /// ERROR to a CANCEL: there is no such task, and so it takes no slots (S4.61).
+    pub(crate) fn nothing_to_cancel(&mut self, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+        let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
+        match (&mut running.ending, running.stop) {
+            (Some(ending), _) => ending.keeps_slots = false,
+            (None, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
+            (None, _) => self.attempt_failed(id, place, None, out),
+        }
+    }
+
+    fn told_to_stop(&mut self, conn: ConnId, cancel: u64) -> Option<(JobId, u32, &mut Running)> {
+        let (id, place, attempt) = self.jobs.hands.get_mut(conn)?.cancels.remove(&cancel)?;
+        self.running_at(conn, id, place, attempt).map(|running| (id, place, running))
+    }
+}
+
+/// It has neither ended nor been told to.
+fn can_be_stopped(task: &Running) -> bool {
+    let ends = task.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Ended(_)));
+    !ends && task.stop != Some(Stop::Cancel)
+}
+
+/// The places of the tasks with these numbers.
+fn places_of(array: &Array, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
+    if tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(first, last)| first > last) {
+        return Err(Code::BadCall);
+    }
+    let mut places = Ranges::default();
+    for (first, last) in tasks {
+        let from = first.saturating_sub(array.first).div_ceil(array.step);
+        let Some(to) = last.checked_sub(array.first).map(|above| (above / array.step).min(array.count - 1)) else {
+            continue;
+        };
+        if from <= to {
+            places.insert_range(from, to);
+        }
+    }
+    Ok(places)
+}

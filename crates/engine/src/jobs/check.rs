@@ -1,0 +1,166 @@
+//! All about jobs agrees: counts, slots, turns, timers, and what is on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::ConnId;
+use turno_proto::model::job::JobId;
+
+use super::grace::Due;
+use super::job::{Job, Phase};
+use crate::engine::Engine;
+
+impl Engine {
+    pub(crate) fn check_jobs(&self) {
+        assert!(
+            !self.jobs.due && self.jobs.just_ended.is_empty(),
+            "what follows for jobs is done before the next input"
+        );
+        let mut timers = BTreeSet::new();
+        let (mut ready, mut bytes) = (0, 0);
+        for (id, job) in &self.jobs.all {
+            assert_eq!(*id, job.id, "a job is under its number");
+            self.check_tasks(job);
+            self.check_places(job);
+            let turn = job.is_ready().then(|| job.turn());
+            assert_eq!(job.placed, turn, "job {id}: in the order if and only if something of it can be started");
+            ready += usize::from(turn.is_some());
+            bytes += job.spec.work.len() + job.spec.name.len() + size_of::<Job>();
+            timers.extend(job.delayed.iter().map(|(place, due)| (*due, Due::Retry(*id, *place))));
+            for (place, running) in &job.running {
+                timers.extend(running.gone.map(|at| (at, Due::Gone(*id, *place))));
+                timers.extend(running.limit.map(|at| (at, Due::Limit(*id, *place))));
+                let lost = self.jobs.lost.contains(&(running.key.clone(), *id, *place));
+                assert_eq!(lost, running.gone.is_some(), "what may be lost is found by its worker");
+            }
+            for one in &job.after {
+                let listed = self.jobs.dependents.get(&one.job).is_some_and(|jobs| jobs.contains(id));
+                assert!(listed, "a job knows who waits for its end");
+            }
+        }
+        let lost = self.jobs.all.values().flat_map(|job| job.running.values()).filter(|task| task.gone.is_some());
+        assert_eq!(lost.count(), self.jobs.lost.len(), "only running tasks can be lost");
+        assert_eq!(ready, self.jobs.order.len(), "the order holds the jobs that something can be started of");
+        assert_eq!(bytes as u64, self.jobs.bytes, "the bytes of jobs are counted");
+        for (conn, hand) in &self.jobs.hands.by_conn {
+            timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
+        }
+        timers.extend(self.jobs.disk_until.map(|at| (at, Due::Disk)));
+        assert_eq!(timers, self.jobs.timers, "timers are those of tasks, hands and the disk");
+        self.check_hands();
+        self.check_no_task_waits_beside_a_free_slot();
+        let mirrored: BTreeSet<_> = self.jobs.waiters.iter().map(|(job, conn, seq)| (*conn, *job, *seq)).collect();
+        assert_eq!(mirrored, self.jobs.waiting_conns, "who waits is known by job and by connection");
+        for (id, conn, _) in &self.jobs.waiters {
+            assert!(self.jobs.get(*id).is_some_and(|job| !job.has_ended()), "nobody waits for what has ended");
+            assert!(self.peers.get(*conn).is_some(), "who waits is connected");
+        }
+    }
+
+    /// Every task is in one place.
+    fn check_tasks(&self, job: &Job) {
+        let id = job.id;
+        let counts = job.counts();
+        let all = counts.waiting + counts.running + counts.finished + counts.failed + counts.cancelled;
+        assert_eq!(all, job.spec.array.count, "job {id}: the counts of its tasks add up");
+        let apart = |what: &str, places: &mut dyn Iterator<Item = u32>| {
+            for place in places {
+                let here = [
+                    job.waiting.contains(place),
+                    job.delayed.contains_key(&place),
+                    job.running.contains_key(&place),
+                    job.cancelling.contains(place),
+                    job.cancelled.contains(place),
+                    job.ended.get(place).is_some(),
+                ];
+                assert_eq!(here.iter().filter(|here| **here).count(), 1, "job {id}: {what} {place} is in one place");
+            }
+        };
+        apart("delayed", &mut job.delayed.keys().copied());
+        apart("running", &mut job.running.keys().copied());
+        apart("cancelled", &mut job.cancelled.iter());
+        apart("cancelling", &mut job.cancelling.iter());
+        for place in job.tried.keys() {
+            let lives = !job.cancelled.contains(*place) && job.ended.get(*place).is_none();
+            assert!(lives, "job {id}: what has ended is not tried again");
+        }
+        let max = job.spec.max_parallel.map_or(usize::MAX, |max| max as usize);
+        assert!(job.running.len() <= max.max(self.jobs.lost.len()), "job {id}: no more run than may");
+        for (place, running) in &job.running {
+            let told = running.phase != Phase::Storing;
+            assert!(told || running.conn.is_some(), "job {id}: what nobody was told of is in somebody's offer");
+            let kept = running.conn.is_some() || running.gone.is_some() || running.ending.is_some();
+            assert!(kept, "job {id}: task {place} is with a worker, or waits for it, or ends");
+            if let Some(conn) = running.conn {
+                let held = self.jobs.hands.get(conn).and_then(|hand| hand.held.get(&(id, *place)));
+                assert_eq!(held.map(|held| held.attempt), Some(running.attempt), "job {id}: known on both sides");
+            }
+        }
+        assert_eq!(job.has_ended(), job.ended_unix_ms.is_some(), "job {id}: its end has a time");
+    }
+
+    /// What of a job is on the disk as a whole.
+    fn check_places(&self, job: &Job) {
+        for (chunk, ended, written) in job.ended.chunks() {
+            let (first, last) = job.chunk_places(chunk);
+            let recount = (first..=last).filter(|place| job.ended.get(*place).is_some()).count();
+            assert_eq!(recount, ended as usize, "the ends in a chunk are counted");
+            assert!(!written || job.is_full(chunk), "only what has ended is brought together");
+            let worth = self.settings.store.is_some() && job.is_worth_writing(chunk) && !job.removing;
+            assert_eq!(self.jobs.full.contains(&(job.id, chunk)), worth, "what can be brought together is known");
+        }
+        if self.settings.store.is_none() {
+            assert!(job.stored.is_empty(), "nothing is on a disk that is not there");
+        }
+    }
+
+    fn check_hands(&self) {
+        let (mut rooms, mut open) = (0, 0);
+        let mut keys = BTreeMap::new();
+        for (conn, hand) in &self.jobs.hands.by_conn {
+            assert!(self.peers.get(*conn).is_some(), "a hand is connected");
+            assert_eq!(hand.greeted, self.peers.worker(*conn).is_some(), "a hand that said HELLO is a worker");
+            if hand.has_id {
+                keys.insert(hand.key.clone(), *conn);
+            }
+            let kept = self.jobs.reserved.is_some_and(|(_, kept)| kept == *conn);
+            rooms += usize::from(!kept && self.hand_room(*conn) > 0);
+            open += usize::from(self.is_open(*conn));
+            let offered = hand.offer.iter().flat_map(|offer| &offer.tasks);
+            for (id, place, attempt) in offered {
+                let has_it = hand.held.get(&(*id, *place)).is_none_or(|held| held.attempt == *attempt);
+                assert!(has_it, "what is offered takes slots, unless it is over already");
+            }
+            for ((id, place), held) in &hand.held {
+                let job = self.jobs.get(*id).filter(|job| !job.removing || job.has_ended());
+                if let Some(running) = job.and_then(|job| job.running.get(place)) {
+                    assert_eq!(
+                        (running.conn, running.attempt),
+                        (Some(*conn), held.attempt),
+                        "slots are of one attempt"
+                    );
+                }
+            }
+        }
+        assert_eq!(keys, self.jobs.hands.by_key, "hands are known by their ids");
+        assert_eq!((rooms, open), self.jobs.hands.shown_len(), "hands are shown as they are");
+        if let Some((job, conn)) = self.jobs.reserved {
+            assert!(self.is_open(conn), "a hand that is kept free is open to work");
+            let width = self.jobs.get(job).map_or(0, |job| job.spec.slots);
+            let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+            assert!(slots >= u32::from(width), "a hand that is kept free is large enough");
+        }
+    }
+
+    /// Slots that tasks take of a worker.
+    pub(crate) fn slots_of_tasks(&self, conn: ConnId) -> u32 {
+        self.jobs.hands.get(conn).map_or(0, |hand| hand.held.values().map(|held| u32::from(held.slots)).sum())
+    }
+
+    fn check_no_task_waits_beside_a_free_slot(&self) {
+        let stalls = self.drain.is_some() || self.jobs.disk_until.is_some();
+        if !stalls && let Some((turn, width)) = self.jobs.order.first(self.jobs.hands.most()) {
+            let JobId(id) = turn.job;
+            assert_eq!(self.jobs.hands.with_room(width), None, "job {id}: a task waits beside a free slot");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a foreman's worker says, and what it is told. The shell makes frames of document 004 of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turno_proto::model::Code;
+use turno_proto::model::job::JobId;
+
+/// Something that happened on a foreman's connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForemanEvent {
+    /// It is open.
+    Connected {
+        /// Where the worker is.
+        address: String,
+    },
+    /// HELLO, for the first time or again.
+    Hello(Hello),
+    /// OK to an offer.
+    Accepted {
+        /// Which one.
+        offer: u64,
+    },
+    /// ERROR to an offer: nothing of it was started.
+    Refused {
+        /// Which one.
+        offer: u64,
+        /// Processors the worker says it has free.
+        slots_free: u16,
+    },
+    /// UPDATE: an attempt is over.
+    Update(Update),
+    /// OK to a CANCEL: the task is being stopped.
+    Cancelled {
+        /// Which one.
+        cancel: u64,
+    },
+    /// ERROR to a CANCEL: no such task runs there.
+    NoSuchJob {
+        /// Which one.
+        cancel: u64,
+    },
+    /// OK to a STOP.
+    Stopped,
+}
+
+/// A worker tells who it is and what it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// What it is known by over its connections.
+    pub id: Option<String>,
+    /// For people.
+    pub name: String,
+    /// Its processors, those in use too.
+    pub slots: u16,
+    /// The tasks it runs, by job and number, with the attempt if it knows that.
+    pub running: Vec<(JobId, u32, Option<u32>)>,
+}
+
+/// How an attempt went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// What the answer names.
+    pub request: u32,
+    /// The job.
+    pub job: JobId,
+    /// The number of the task.
+    pub task: u32,
+    /// Which attempt, if the worker says.
+    pub attempt: Option<u32>,
+    /// It did what it should.
+    pub success: bool,
+    /// What its program returned.
+    pub exit_code: Option<i32>,
+    /// What ended its program.
+    pub signal: Option<i32>,
+    /// What else there is to say.
+    pub status: String,
+    /// When the program began, in Unix milliseconds.
+    pub started_unix_ms: Option<u64>,
+    /// When it ended.
+    pub ended_unix_ms: Option<u64>,
+}
+
+/// Something that a foreman's worker is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForemanOrder {
+    /// JOB: all of these, or none. Answered by [`ForemanEvent::Accepted`] or [`ForemanEvent::Refused`].
+    Offer {
+        /// What the answer names.
+        offer: u64,
+        /// The tasks.
+        tasks: Vec<OfferedTask>,
+    },
+    /// OK to an UPDATE: what it said is stored.
+    Acknowledge {
+        /// Which one.
+        request: u32,
+    },
+    /// OK to an UPDATE that says: tell what you are, by HELLO.
+    SendHello {
+        /// Which one.
+        request: u32,
+    },
+    /// CANCEL of one task. Answered by [`ForemanEvent::Cancelled`] or [`ForemanEvent::NoSuchJob`].
+    Cancel {
+        /// What the answer names.
+        cancel: u64,
+        /// The job.
+        job: JobId,
+        /// The number of the task.
+        task: u32,
+    },
+    /// STOP. Answered by [`ForemanEvent::Stopped`], in order.
+    Stop {
+        /// Processors to give up; 0: all, [`STOP_NOW`]: all at once, with what runs there.
+        slots: u32,
+    },
+    /// The connection is to end.
+    Close {
+        /// Why.
+        code: Code,
+    },
+}
+
+/// In a STOP: end at once.
+pub const STOP_NOW: u32 = u32::MAX;
+
+/// A task that a worker may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedTask {
+    /// Its job.
+    pub job: JobId,
+    /// Its number.
+    pub task: u32,
+    /// From 1 on. No two workers ever have the same attempt of a task, unless the first refused it.
+    pub attempt: u32,
+    /// Slots it takes.
+    pub slots: u16,
+    /// How long it may take.
+    pub time_limit_ms: Option<u64>,
+    /// The job's name.
+    pub name: Arc<str>,
+    /// Tasks of the job.
+    pub count: u32,
+    /// What to do.
+    pub work: Bytes,
+}

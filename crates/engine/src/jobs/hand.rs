@@ -1,0 +1,188 @@
+//! A hand: a foreman's worker on its connection. Its slots are those of the worker's one account (see `peer`); here is
+//! what it does with them, and how it stands among the hands that can be given something.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use turno_proto::model::job::JobId;
+use turno_proto::model::{ConnId, Mono, Slots};
+
+use crate::engine::Engine;
+
+/// A hand.
+#[derive(Debug, Default)]
+pub(crate) struct Hand {
+    /// It said HELLO.
+    pub(crate) greeted: bool,
+    /// What it is known by over its connections: its id, or else its name.
+    pub(crate) key: Arc<str>,
+    /// It gave an id.
+    pub(crate) has_id: bool,
+    pub(crate) name: Arc<str>,
+    /// What takes its slots, by job and place: what it runs or is offered, and what it was told to stop and has not let
+    /// go of.
+    pub(crate) held: BTreeMap<(JobId, u32), Held>,
+    pub(crate) offer: Option<Offer>,
+    /// CANCELs that are not answered: job, place, attempt.
+    pub(crate) cancels: BTreeMap<u64, (JobId, u32, u32)>,
+    /// STOPs that are not answered: the slots it has after each.
+    pub(crate) stops: VecDeque<u32>,
+    /// It was told to end at once.
+    pub(crate) ends_now: bool,
+    /// It refused something, and is offered nothing until then.
+    pub(crate) paused: Option<Mono>,
+    /// Slots it said are free when it refused, if fewer than it should have.
+    pub(crate) told_free: Option<u32>,
+    shown: Option<Place>,
+}
+
+/// What takes slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// The number of the task.
+    pub(crate) task: u32,
+    pub(crate) attempt: u32,
+    pub(crate) slots: u16,
+}
+
+/// A JOB that is not answered.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// 0 as long as tasks are added.
+    pub(crate) id: u64,
+    /// Job, place, attempt.
+    pub(crate) tasks: Vec<(JobId, u32, u32)>,
+    pub(crate) bytes: usize,
+}
+
+/// How a hand stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    room: u32,
+    slots: u32,
+    turn: u64,
+}
+
+/// All hands, by what they could take.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    pub(crate) by_conn: BTreeMap<ConnId, Hand>,
+    /// By their id.
+    pub(crate) by_key: BTreeMap<Arc<str>, ConnId>,
+    /// Those that can be offered something: by room, the least recently used first.
+    rooms: BTreeMap<u32, BTreeSet<(u64, ConnId)>>,
+    /// Those that are open to work, full ones too, by their slots.
+    sizes: BTreeMap<u32, BTreeSet<(u64, ConnId)>>,
+}
+
+impl Hands {
+    pub(crate) fn get(&self, conn: ConnId) -> Option<&Hand> {
+        self.by_conn.get(&conn)
+    }
+
+    pub(crate) fn get_mut(&mut self, conn: ConnId) -> Option<&mut Hand> {
+        self.by_conn.get_mut(&conn)
+    }
+
+    /// The most that can be offered to one hand now.
+    pub(crate) fn most(&self) -> u32 {
+        self.rooms.last_key_value().map_or(0, |(room, _)| *room)
+    }
+
+    /// Slots of the largest hand that is open to work.
+    pub(crate) fn largest(&self) -> u32 {
+        self.sizes.last_key_value().map_or(0, |(slots, _)| *slots)
+    }
+
+    /// The least recently used with so much room.
+    pub(crate) fn with_room(&self, width: u16) -> Option<ConnId> {
+        first_of(self.rooms.range(u32::from(width)..))
+    }
+
+    /// The least recently used that is open to work and has so many slots, full or not.
+    pub(crate) fn of_size(&self, width: u16) -> Option<ConnId> {
+        first_of(self.sizes.range(u32::from(width)..))
+    }
+
+    fn show(&mut self, conn: ConnId, place: Option<Place>) {
+        let Some(hand) = self.by_conn.get_mut(&conn) else { return };
+        if hand.shown == place {
+            return;
+        }
+        if let Some(Place { room, slots, turn }) = std::mem::replace(&mut hand.shown, place) {
+            take(&mut self.rooms, room, (turn, conn));
+            take(&mut self.sizes, slots, (turn, conn));
+        }
+        if let Some(Place { room, slots, turn }) = place {
+            if room > 0 {
+                self.rooms.entry(room).or_default().insert((turn, conn));
+            }
+            self.sizes.entry(slots).or_default().insert((turn, conn));
+        }
+    }
+
+    pub(crate) fn hide(&mut self, conn: ConnId) {
+        self.show(conn, None);
+    }
+
+    /// How many can be offered something, and how many are open to work.
+    pub(crate) fn shown_len(&self) -> (usize, usize) {
+        (self.rooms.values().map(BTreeSet::len).sum(), self.sizes.values().map(BTreeSet::len).sum())
+    }
+}
+
+type Places = BTreeMap<u32, BTreeSet<(u64, ConnId)>>;
+
+fn first_of<'a>(places: impl Iterator<Item = (&'a u32, &'a BTreeSet<(u64, ConnId)>)>) -> Option<ConnId> {
+    places.filter_map(|(_, hands)| hands.first()).min().map(|(_, conn)| *conn)
+}
+
+fn take(places: &mut Places, at: u32, hand: (u64, ConnId)) {
+    if let Some(hands) = places.get_mut(&at) {
+        hands.remove(&hand);
+        if hands.is_empty() {
+            places.remove(&at);
+        }
+    }
+}
+
+impl Engine {
+    /// What a hand could be offered now.
+    pub(crate) fn hand_room(&self, conn: ConnId) -> u32 {
+        let Some((hand, worker)) = self.jobs.hands.get(conn).zip(self.peers.worker(conn)) else { return 0 };
+        let answered = hand.offer.as_ref().is_none_or(|offer| offer.id == 0 && offer.has_room());
+        if hand.paused.is_some() || !answered || !self.is_open(conn) {
+            return 0;
+        }
+        hand.told_free.map_or(worker.room(), |free| free.min(worker.room()))
+    }
+
+    /// Whether it takes part at all, full or not.
+    pub(crate) fn is_open(&self, conn: ConnId) -> bool {
+        let Some((hand, worker)) = self.jobs.hands.get(conn).zip(self.peers.worker(conn)) else { return false };
+        hand.greeted && hand.stops.is_empty() && !hand.ends_now && worker.takes_work()
+    }
+
+    /// Shows how the hand stands now, wherever hands are looked for.
+    pub(crate) fn show_hand(&mut self, conn: ConnId) {
+        if !self.jobs.is_hand(conn) {
+            return;
+        }
+        let place = self.is_open(conn).then(|| {
+            let kept = self.jobs.reserved.is_some_and(|(_, hand)| hand == conn);
+            let worker = self.peers.worker(conn).expect("an open hand is a worker");
+            let slots = if worker.slots == Slots::Unlimited { u32::MAX } else { worker.slots.as_count() };
+            Place { room: if kept { 0 } else { self.hand_room(conn) }, slots, turn: worker.turn }
+        });
+        self.jobs.hands.show(conn, place);
+        self.jobs.due = true;
+    }
+
+    /// What takes slots of the hand under that name does so no longer. Returns whether it did.
+    pub(crate) fn let_go(&mut self, conn: ConnId, task: (JobId, u32)) -> bool {
+        let Some(held) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.held.remove(&task)) else { return false };
+        self.peers.worker_mut(conn).give_back(held.slots);
+        self.show_hand(conn);
+        true
+    }
+}

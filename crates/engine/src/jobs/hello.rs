@@ -1,0 +1,274 @@
+//! Who a worker is and which tasks it has: the foreman's books and the worker's are brought together (S4.70, S4.76,
+//! S4.77). And what happens to its tasks when it is lost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use turno_proto::model::job::JobId;
+use turno_proto::model::limits::{
+    FOREMAN_SLOTS_MAX, PEER_NAME_BYTES_MAX, TASK_GRACE_MS, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
+};
+use turno_proto::model::{Code, ConnId, Slots};
+
+use super::event::{ForemanOrder, Hello, STOP_NOW};
+use super::grace::Due;
+use super::hand::Held;
+use super::job::{Phase, Stop};
+use crate::effect::Sink;
+use crate::engine::Engine;
+use crate::peer::Worker;
+
+impl Engine {
+    /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
+    pub(crate) fn hello(&mut self, conn: ConnId, hello: Hello, out: &mut impl Sink) {
+        let Hello { id, name, slots, running } = hello;
+        if slots > FOREMAN_SLOTS_MAX {
+            return self.close_hand(conn, Code::BadSlots, out);
+        }
+        let (id, name) = (id.map(|id| short(&id)).filter(|id| !id.is_empty()), short(&name));
+        if let Some(id) = &id
+            && let Some(older) = self.jobs.hands.by_key.get(id).copied().filter(|older| *older != conn)
+        {
+            // Its worker came back before the end of the older connection was noticed.
+            self.close_hand(older, Code::ConnectionLost, out);
+        }
+        self.enlist_hand(conn, id, &name, Slots::Limited(u32::from(slots)));
+        let listed = self.reconcile(conn, &running, out);
+        self.expect_unlisted(conn, &listed);
+        self.show_hand(conn);
+    }
+
+    fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, slots: Slots) {
+        let Some(peer) = self.peers.get_mut(conn) else { return };
+        peer.ready = true;
+        let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
+        peer.name = shown.to_string();
+        if let Some(worker) = &mut peer.worker {
+            worker.resize(slots);
+            worker.name = shown.to_string();
+        } else {
+            self.worker_ids += 1;
+            self.turns += 1;
+            self.workers.insert(self.worker_ids, conn);
+            let mut worker = Worker::new(self.worker_ids, shown.to_string(), slots, self.now);
+            worker.turn = self.turns;
+            peer.worker = Some(Box::new(worker));
+        }
+        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
+        if hand.has_id {
+            self.jobs.hands.by_key.remove(&hand.key);
+        }
+        if let Some(id) = &id {
+            self.jobs.hands.by_key.insert(Arc::clone(id), conn);
+        }
+        hand.greeted = true;
+        hand.has_id = id.is_some();
+        hand.key = id.unwrap_or_else(|| Arc::clone(name));
+        hand.name = shown;
+        hand.told_free = None;
+    }
+
+    /// What the worker lists and should have stays with it; anything else it is told to stop. Returns what it rightly
+    /// lists.
+    fn reconcile(
+        &mut self,
+        conn: ConnId,
+        running: &[(JobId, u32, Option<u32>)],
+        out: &mut impl Sink,
+    ) -> BTreeSet<(JobId, u32)> {
+        let mut listed = BTreeSet::new();
+        let mut wrong = BTreeSet::new();
+        for (id, task, attempt) in running {
+            let place = self.jobs.get(*id).and_then(|job| job.spec.array.place_of(*task));
+            match place.filter(|place| self.keeps(conn, *id, *place, *attempt)) {
+                Some(place) => drop(listed.insert((*id, place))),
+                None => drop(wrong.insert((*id, *task))),
+            }
+        }
+        for (id, place) in &listed {
+            self.set_gone(*id, *place, None);
+            self.rebind(conn, *id, *place);
+            if self.jobs.at(*id).running[place].stop == Some(Stop::TimeLimit) {
+                self.send_cancel(conn, *id, *place, out);
+            }
+        }
+        for (job, task) in wrong {
+            // A task that it has under another attempt or twice is told of once, as what it should have.
+            let place = self.jobs.get(job).and_then(|job| job.spec.array.place_of(task));
+            if place.is_none_or(|place| !listed.contains(&(job, place))) {
+                self.jobs.cancels += 1;
+                Self::order(conn, ForemanOrder::Cancel { cancel: self.jobs.cancels, job, task }, out);
+            }
+        }
+        listed
+    }
+
+    /// Whether the worker rightly says that it runs that task.
+    fn keeps(&self, conn: ConnId, id: JobId, place: u32, attempt: Option<u32>) -> bool {
+        let Some(running) = self.jobs.get(id).and_then(|job| job.running.get(&place)) else { return false };
+        let is_free = running.conn.is_none() && running.gone.is_some();
+        let has_it = running.conn == Some(conn) && running.phase != Phase::Storing;
+        (is_free || has_it) && attempt.is_none_or(|attempt| attempt == running.attempt)
+    }
+
+    /// The task takes slots of that hand, also if it has more than it says: it runs there.
+    fn rebind(&mut self, conn: ConnId, id: JobId, place: u32) {
+        let job = self.jobs.all.get_mut(&id).expect("it was just found");
+        let running = job.running.get_mut(&place).expect("it was just found");
+        if running.conn.is_some() {
+            return;
+        }
+        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("it says HELLO");
+        (running.conn, running.phase) = (Some(conn), Phase::Runs);
+        (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
+        let slots = job.spec.slots;
+        let task = job.spec.array.number_of(place);
+        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots });
+        self.peers.worker_mut(conn).take_over(slots);
+    }
+
+    /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
+    /// is lost.
+    fn expect_unlisted(&mut self, conn: ConnId, listed: &BTreeSet<(JobId, u32)>) {
+        let soon = self.now.plus_millis(TASK_UNNAMED_MS);
+        let hand = &self.jobs.hands.by_conn[&conn];
+        let offered: BTreeSet<(JobId, u32)> =
+            hand.offer.iter().flat_map(|offer| &offer.tasks).map(|(job, place, _)| (*job, *place)).collect();
+        let missing: Vec<(JobId, u32)> =
+            hand.held.keys().filter(|task| !listed.contains(task) && !offered.contains(task)).copied().collect();
+        let runs = |(id, place): &(JobId, u32)| self.jobs.get(*id).is_some_and(|job| job.running.contains_key(place));
+        let ghosts: Vec<(JobId, u32)> = missing.iter().copied().filter(|task| !runs(task)).collect();
+        for task in ghosts {
+            // It was told to stop, and its process is gone.
+            self.let_go(conn, task);
+        }
+        let (key, has_id) = (Arc::clone(&self.jobs.hands.by_conn[&conn].key), self.jobs.hands.by_conn[&conn].has_id);
+        let mut soon_gone: Vec<(JobId, u32)> = missing;
+        if has_id {
+            soon_gone.extend(self.gone_by(&key));
+        }
+        for (id, place) in soon_gone {
+            let Some(running) = self.jobs.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
+                continue;
+            };
+            match &mut running.ending {
+                Some(ending) => ending.keeps_slots = false,
+                None if running.gone.is_none_or(|gone| gone > soon) => self.set_gone(id, place, Some(soon)),
+                None => {}
+            }
+        }
+    }
+
+    /// Tasks whose worker is gone and was known by that key.
+    fn gone_by(&self, key: &Arc<str>) -> Vec<(JobId, u32)> {
+        let lost = self.jobs.lost.range((Arc::clone(key), JobId(0), 0)..).take_while(|(of, ..)| of == key);
+        let is_free = |job: &JobId, place: &u32| self.jobs.all[job].running[place].conn.is_none();
+        lost.filter(|(_, job, place)| is_free(job, place)).map(|(_, job, place)| (*job, *place)).collect()
+    }
+
+    /// The connection is to end, and its worker counts as gone.
+    fn close_hand(&mut self, conn: ConnId, code: Code, out: &mut impl Sink) {
+        Self::order(conn, ForemanOrder::Close { code }, out);
+        self.lose_hand(conn, out);
+        if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.take()) {
+            self.workers.remove(&worker.id);
+        }
+    }
+
+    /// The hand is gone. What it had may still run there: it stays as it is for a while (S4.76).
+    pub(crate) fn lose_hand(&mut self, conn: ConnId, out: &mut impl Sink) {
+        if self.jobs.reserved.is_some_and(|(_, kept)| kept == conn) {
+            self.jobs.reserved = None;
+        }
+        self.jobs.hands.hide(conn);
+        let Some(hand) = self.jobs.hands.by_conn.remove(&conn) else { return };
+        self.jobs.due = true;
+        if hand.has_id {
+            self.jobs.hands.by_key.remove(&hand.key);
+        }
+        if let Some(until) = hand.paused {
+            self.jobs.timers.remove(&(until, Due::Pause(conn)));
+        }
+        for ((id, place), Held { attempt, .. }) in hand.held {
+            let Some(running) = self.running_at(conn, id, place, attempt) else { continue };
+            running.conn = None;
+            let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
+            match (phase, stop) {
+                (Phase::Storing, _) => self.take_back(id, place, out),
+                _ if is_ending => {}
+                (_, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
+                (_, Some(Stop::TimeLimit)) => self.attempt_failed(id, place, None, out),
+                _ if hand.ends_now => self.gave_up(id, place),
+                _ => self.set_gone(id, place, Some(self.now.plus_millis(TASK_GRACE_MS))),
+            }
+        }
+    }
+
+    /// The broker itself ended the worker of that task: another attempt, and nobody failed.
+    fn gave_up(&mut self, id: JobId, place: u32) {
+        let job = self.jobs.at(id);
+        let attempt = job.running[&place].attempt;
+        job.tried.entry(place).or_default().attempt = attempt;
+        self.task_waits_again(id, place, None);
+    }
+
+    /// A task's worker did not come back, or does not know of the task.
+    pub(crate) fn lose(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        self.free_slots(id, place);
+        let job = self.jobs.at(id);
+        let running = &job.running[&place];
+        let (attempt, stop) = (running.attempt, running.stop);
+        match stop {
+            Some(Stop::Cancel) => return self.end_cancelled(id, place, false, out),
+            Some(Stop::TimeLimit) => return self.attempt_failed(id, place, None, out),
+            None => {}
+        }
+        let tried = job.tried.entry(place).or_default();
+        tried.attempt = attempt;
+        tried.losses = tried.losses.saturating_add(1);
+        if tried.losses > TASK_LOSSES_MAX {
+            return self.end_lost(id, place, out);
+        }
+        self.task_waits_again(id, place, None);
+    }
+
+    /// Tells a hand to have fewer slots, and offers it nothing until it has said that it does (S4.74, S4.75).
+    pub(crate) fn stop_hand(&mut self, conn: ConnId, to: Option<u32>, out: &mut impl Sink) -> Result<(), Code> {
+        let has = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+        let hand = self.jobs.hands.get_mut(conn).ok_or(Code::NotFound)?;
+        let has = hand.stops.back().copied().unwrap_or(has);
+        let slots = match to {
+            None => {
+                hand.ends_now = true;
+                STOP_NOW
+            }
+            Some(0) => 0,
+            Some(to) if to > has => return Err(Code::BadSlots),
+            Some(to) if to == has => return Ok(()),
+            Some(to) => has - to,
+        };
+        hand.stops.push_back(to.unwrap_or(0));
+        Self::order(conn, ForemanOrder::Stop { slots }, out);
+        self.show_hand(conn);
+        Ok(())
+    }
+
+    /// OK to a STOP.
+    pub(crate) fn stopped(&mut self, conn: ConnId) {
+        let Some(to) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.stops.pop_front()) else { return };
+        if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) {
+            worker.resize(Slots::Limited(to));
+        }
+        self.show_hand(conn);
+    }
+}
+
+/// A name as it is kept.
+fn short(name: &str) -> Arc<str> {
+    Arc::from(cut(name, PEER_NAME_BYTES_MAX))
+}
+
+/// At most that many bytes of a text, and no half characters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}

@@ -1,0 +1,187 @@
+//! Jobs: arrays of tasks, and the workers that a foreman hands them to (document 004, S4.70 to S4.82).
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | `ranges`, `ended`, `job` | where each task of a job is, in few bytes |
+//! | `order`, `hand` | whose turn it is, among jobs and among workers |
+//! | `offer` | tasks meet a hand; its answer |
+//! | `hello` | who a worker is, and which tasks it has; what happens when it is lost |
+//! | `update` | an attempt is over: the end, or another one |
+//! | `cancel` | tasks are ended before their time |
+//! | `submit`, `after` | jobs come, are held, wait for others, and go |
+//! | `grace` | what time does |
+//! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
+//! | `view` | telling what is going on |
+//! | `check` | all of it agrees |
+//!
+//! A task is offered after its start is stored, and an update is acknowledged after what it says is: so a restarted broker
+//! knows every task that a worker may have, and every end that a worker was told to forget.
+
+mod after;
+mod cancel;
+mod check;
+mod durable;
+mod ended;
+mod event;
+mod grace;
+mod hand;
+mod hello;
+mod job;
+mod offer;
+mod order;
+mod ranges;
+mod record;
+mod recover;
+mod submit;
+mod update;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use turno_proto::model::job::JobId;
+use turno_proto::model::{ConnId, Mono};
+
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+pub(crate) use self::durable::JobThen;
+pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, Update};
+use self::grace::Due;
+use self::hand::Hands;
+use self::job::Job;
+use self::order::Order;
+pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
+
+/// All jobs, and all who work on them.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    all: BTreeMap<JobId, Job>,
+    /// The highest number that a job had.
+    last: u64,
+    /// By the key of their submitter.
+    keys: BTreeMap<String, JobId>,
+    /// Bytes of what all of them do.
+    bytes: u64,
+    /// Those that something can be started of.
+    order: Order,
+    hands: Hands,
+    /// A job whose tasks are wide, and the hand that is kept free for the next of them.
+    reserved: Option<(JobId, ConnId)>,
+    /// The numbers of the latest offer and the latest cancel.
+    offers: u64,
+    cancels: u64,
+    timers: BTreeSet<(Mono, Due)>,
+    /// Running tasks that may be lost, by what their worker is known by.
+    lost: BTreeSet<(Arc<str>, JobId, u32)>,
+    /// Who waits for the end of which job, and the same the other way round.
+    waiters: BTreeSet<(JobId, ConnId, u32)>,
+    waiting_conns: BTreeSet<(ConnId, JobId, u32)>,
+    /// Jobs that wait for the end of a job.
+    dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Jobs that can no longer begin, and whose end the disk refused.
+    doomed: BTreeSet<JobId>,
+    /// Jobs that have just ended, for those who wait for it.
+    just_ended: VecDeque<JobId>,
+    /// Chunks that have ended and are not brought together on the disk.
+    full: BTreeSet<(JobId, u32)>,
+    /// Some of them are on their way there.
+    writing: bool,
+    /// Ends of attempts that the disk refused.
+    owed_ends: BTreeSet<(JobId, u32)>,
+    /// Jobs whose record on disk may say what was refused later.
+    owed_jobs: BTreeSet<JobId>,
+    /// The disk takes nothing: nothing is started until then.
+    disk_until: Option<Mono>,
+    /// Something may go on.
+    due: bool,
+}
+
+impl Jobs {
+    /// Whether something may go on.
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.due
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// What was stopped may go on.
+    pub(crate) const fn may_go_on(&mut self) {
+        self.due = true;
+    }
+
+    /// Whether that connection is a foreman's.
+    pub(crate) fn is_hand(&self, conn: ConnId) -> bool {
+        self.hands.by_conn.contains_key(&conn)
+    }
+
+    /// The disk owes nothing, and refused nothing that must be tried again.
+    pub(crate) fn owes(&self) -> bool {
+        !self.owed_ends.is_empty() || !self.owed_jobs.is_empty() || !self.doomed.is_empty()
+    }
+
+    fn get(&self, job: JobId) -> Option<&Job> {
+        self.all.get(&job)
+    }
+
+    /// A job that rooms know to be there.
+    fn at(&mut self, job: JobId) -> &mut Job {
+        self.all.get_mut(&job).expect("rooms hold numbers of jobs that are there")
+    }
+
+    /// The job may be ready now, or not any more.
+    fn refresh(&mut self, id: JobId) {
+        let Some(job) = self.all.get_mut(&id) else { return };
+        let turn = job.is_ready().then(|| job.turn());
+        if turn == job.placed {
+            return;
+        }
+        let width = job.spec.slots;
+        if let Some(before) = std::mem::replace(&mut job.placed, turn) {
+            self.order.remove(width, before);
+        }
+        if let Some(turn) = turn {
+            self.order.insert(width, turn);
+        }
+        self.due = true;
+    }
+}
+
+impl Engine {
+    /// A word of a foreman's worker.
+    pub(crate) fn foreman(&mut self, conn: ConnId, event: ForemanEvent, out: &mut impl Sink) {
+        match event {
+            ForemanEvent::Connected { address } => {
+                self.peers.insert(conn, String::new(), address);
+                self.jobs.hands.by_conn.insert(conn, hand::Hand::default());
+            }
+            _ if !self.jobs.is_hand(conn) => {}
+            ForemanEvent::Hello(hello) => self.hello(conn, hello, out),
+            ForemanEvent::Accepted { offer } => self.accepted(conn, offer),
+            ForemanEvent::Refused { offer, slots_free } => self.refused_offer(conn, offer, slots_free, out),
+            ForemanEvent::Update(update) => self.updated(conn, update, out),
+            ForemanEvent::Cancelled { cancel } => self.cancel_confirmed(conn, cancel, out),
+            ForemanEvent::NoSuchJob { cancel } => self.nothing_to_cancel(conn, cancel, out),
+            ForemanEvent::Stopped => self.stopped(conn),
+        }
+    }
+
+    /// What follows for jobs from what just happened.
+    #[inline(never)]
+    pub(crate) fn work_off_jobs(&mut self, out: &mut impl Sink) {
+        while std::mem::take(&mut self.jobs.due) {
+            while let Some(job) = self.jobs.just_ended.pop_front() {
+                self.job_ended(job, out);
+            }
+            self.hand_out(out);
+            self.write_chunks();
+        }
+    }
+
+    pub(crate) fn order(conn: ConnId, order: ForemanOrder, out: &mut impl Sink) {
+        out.effect(Effect::Foreman { conn, order: Box::new(order) });
+    }
+}

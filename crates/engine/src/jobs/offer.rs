@@ -1,0 +1,295 @@
+//! Tasks meet hands. Task by task, the hand that was used least recently has its turn; what one hand got goes out as one
+//! JOB, once all its starts are stored. A hand has one JOB at a time.
+
+use std::sync::Arc;
+
+use turno_proto::model::job::JobId;
+use turno_proto::model::limits::{OFFER_BYTES_MAX, OFFER_TASKS_MAX, REFUSAL_PAUSE_MS, STARTS_MAX, TIME_LIMIT_SLACK_MS};
+use turno_proto::model::{ConnId, Mono};
+
+use super::event::{ForemanOrder, OfferedTask};
+use super::grace::Due;
+use super::hand::{Held, Offer};
+use super::job::{Phase, Running, Stop};
+use super::record::{TaskRecord, Tried};
+use crate::effect::Sink;
+use crate::engine::Engine;
+
+impl Offer {
+    pub(crate) const fn has_room(&self) -> bool {
+        self.tasks.len() < OFFER_TASKS_MAX && self.bytes < OFFER_BYTES_MAX
+    }
+}
+
+impl Engine {
+    /// Gives tasks to hands, as long as one fits.
+    pub(crate) fn hand_out(&mut self, out: &mut impl Sink) {
+        if self.drain.is_some() || self.jobs.disk_until.is_some() || self.jobs.order.len() == 0 {
+            return self.unreserve_hand_unless_needed();
+        }
+        let mut chosen = Vec::new();
+        let mut starts = 0;
+        while starts < STARTS_MAX
+            && let Some((job, conn)) = self.next_match()
+        {
+            if self.start(job, conn) == 1 {
+                chosen.push(conn);
+            }
+            starts += 1;
+        }
+        for conn in chosen {
+            self.seal(conn, out);
+        }
+    }
+
+    /// The job whose turn it is, and the hand.
+    fn next_match(&mut self) -> Option<(JobId, ConnId)> {
+        loop {
+            self.unreserve_hand_unless_needed();
+            if let Some((job, conn)) = self.jobs.reserved
+                && self.hand_room(conn) >= u32::from(self.jobs.at(job).spec.slots)
+            {
+                self.unreserve_hand();
+                return Some((job, conn));
+            }
+            let most = self.jobs.hands.most();
+            let (head, width) = self.jobs.order.first(u32::MAX)?;
+            if width > 1 && u32::from(width) > most && self.reserve_hand(head.job, width) {
+                continue;
+            }
+            let (turn, width) = self.jobs.order.first(most)?;
+            return Some((turn.job, self.jobs.hands.with_room(width).expect("one has the most room")));
+        }
+    }
+
+    /// Nobody has room for a wide task whose turn it is: the next hand that is large enough is kept free for it. One at a
+    /// time, so that wide jobs cannot empty all hands.
+    fn reserve_hand(&mut self, job: JobId, width: u16) -> bool {
+        if self.jobs.reserved.is_some() {
+            return false;
+        }
+        let Some(conn) = self.jobs.hands.of_size(width) else { return false };
+        self.jobs.reserved = Some((job, conn));
+        self.show_hand(conn);
+        true
+    }
+
+    /// The hand is kept for nobody if the job has nothing to start any more, or the hand cannot take it.
+    pub(crate) fn unreserve_hand_unless_needed(&mut self) {
+        let Some((job, conn)) = self.jobs.reserved else { return };
+        let width = self.jobs.get(job).filter(|job| job.placed.is_some()).map(|job| u32::from(job.spec.slots));
+        let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+        if self.drain.is_some() || !self.is_open(conn) || width.is_none_or(|width| width > slots) {
+            self.unreserve_hand();
+        }
+    }
+
+    pub(crate) fn unreserve_hand(&mut self) {
+        if let Some((_, conn)) = self.jobs.reserved.take() {
+            self.show_hand(conn);
+        }
+    }
+
+    /// The next task of the job takes slots of the hand. Returns how many tasks its offer has now.
+    fn start(&mut self, id: JobId, conn: ConnId) -> usize {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let job = self.jobs.all.get_mut(&id).expect("its turn came");
+        let place = job.waiting.pop_first().expect("a job whose turn it is has a task that waits");
+        let tried = job.tried(place);
+        let tried = Tried { attempt: tried.attempt + 1, ..tried };
+        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("a hand with room is there");
+        let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
+        let slots = job.spec.slots;
+        let task = job.spec.array.number_of(place);
+        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots });
+        hand.told_free = hand.told_free.map(|free| free.saturating_sub(u32::from(slots)));
+        let offer = hand.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
+        offer.tasks.push((id, place, tried.attempt));
+        offer.bytes += job.spec.work.len();
+        let offered = offer.tasks.len();
+        job.running.insert(
+            place,
+            Running {
+                attempt: tried.attempt,
+                conn: Some(conn),
+                key: Arc::clone(&key),
+                worker: Arc::clone(&worker),
+                started_unix_ms: now_unix_ms,
+                phase: Phase::Storing,
+                stop: None,
+                ending: None,
+                limit: None,
+                gone: None,
+            },
+        );
+        job.started_unix_ms.get_or_insert(now_unix_ms);
+        let record = self.peers.worker_mut(conn);
+        record.take(slots);
+        record.deliveries += 1;
+        record.last_used = Some(self.now);
+        self.turns += 1;
+        record.turn = self.turns;
+        self.show_hand(conn);
+        self.jobs.refresh(id);
+        self.store_task(id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
+        offered
+    }
+
+    /// Nothing more is added to the hand's offer.
+    fn seal(&mut self, conn: ConnId, out: &mut impl Sink) {
+        self.jobs.offers += 1;
+        let id = self.jobs.offers;
+        let hand = self.jobs.hands.get_mut(conn).expect("it was just given something");
+        hand.offer.as_mut().expect("it was just given something").id = id;
+        self.show_hand(conn);
+        self.once_stored(super::JobThen::Offer { conn, offer: id }, out);
+    }
+
+    /// All starts of an offer are stored: the hand hears of it.
+    pub(crate) fn send_offer(&mut self, conn: ConnId, id: u64, out: &mut impl Sink) {
+        self.jobs.due = true;
+        let Some(offer) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id))
+        else {
+            return;
+        };
+        let mut tasks = Vec::with_capacity(offer.tasks.len());
+        let mut told = Vec::with_capacity(offer.tasks.len());
+        for (id, place, attempt) in offer.tasks {
+            let job = self.jobs.at(id);
+            let running = job.running.get_mut(&place).expect("what is offered runs");
+            if running.stop.is_some() {
+                self.take_back(id, place, out);
+                continue;
+            }
+            running.phase = Phase::Offered;
+            tasks.push(OfferedTask {
+                job: id,
+                task: job.spec.array.number_of(place),
+                attempt,
+                slots: job.spec.slots,
+                time_limit_ms: job.spec.time_limit_ms,
+                name: Arc::clone(&job.name),
+                count: job.spec.array.count,
+                work: job.spec.work.clone(),
+            });
+            told.push((id, place, attempt));
+        }
+        if !tasks.is_empty() {
+            let hand = self.jobs.hands.get_mut(conn).expect("it has an offer");
+            hand.offer = Some(Offer { id, tasks: told, bytes: offer.bytes });
+            Self::order(conn, ForemanOrder::Offer { offer: id, tasks }, out);
+        }
+        self.show_hand(conn);
+    }
+
+    /// The starts of an offer were not stored: its tasks wait again, and nothing is started for a while.
+    pub(crate) fn offer_not_stored(&mut self, conn: ConnId, id: u64, out: &mut impl Sink) {
+        self.pause_for_disk();
+        let Some(offer) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id))
+        else {
+            return;
+        };
+        for (job, place, _) in offer.tasks {
+            self.take_back(job, place, out);
+        }
+        self.show_hand(conn);
+    }
+
+    /// OK to a JOB: its tasks run (S4.71), and have their time from now on.
+    pub(crate) fn accepted(&mut self, conn: ConnId, id: u64) {
+        let Some(offer) = self.answered(conn, id) else { return };
+        for (job, place, attempt) in offer.tasks {
+            let limit_ms = self.jobs.get(job).and_then(|job| job.spec.time_limit_ms);
+            let limit = limit_ms.map(|limit_ms| self.now.plus_millis(limit_ms.saturating_add(TIME_LIMIT_SLACK_MS)));
+            if let Some(running) = self.running_at(conn, job, place, attempt) {
+                running.phase = Phase::Runs;
+                if running.ending.is_none() && running.stop.is_none() {
+                    self.set_limit(job, place, limit);
+                }
+            }
+        }
+        self.show_hand(conn);
+    }
+
+    /// ERROR to a JOB: nothing of it was started. Its tasks wait again, and their attempts do not count. So that refusals
+    /// cannot go round at the speed of the wire, the hand is offered nothing for a second (S4.61).
+    pub(crate) fn refused_offer(&mut self, conn: ConnId, id: u64, slots_free: u16, out: &mut impl Sink) {
+        let Some(offer) = self.answered(conn, id) else { return };
+        let mut wanted = 0;
+        for (job, place, attempt) in offer.tasks {
+            let Some(running) = self.running_at(conn, job, place, attempt) else { continue };
+            if running.ending.is_none() && running.phase == Phase::Offered {
+                wanted += u32::from(self.jobs.at(job).spec.slots);
+                self.take_back(job, place, out);
+                self.store_waiting(job, place);
+            }
+        }
+        let until = self.now.plus_millis(REFUSAL_PAUSE_MS);
+        let hand = self.jobs.hands.get_mut(conn).expect("it has just answered");
+        hand.told_free = (u32::from(slots_free) < wanted).then_some(u32::from(slots_free));
+        if let Some(before) = hand.paused.replace(until) {
+            self.jobs.timers.remove(&(before, Due::Pause(conn)));
+        }
+        self.jobs.timers.insert((until, Due::Pause(conn)));
+        self.show_hand(conn);
+    }
+
+    /// The second after a refusal is over.
+    pub(crate) fn pause_over(&mut self, conn: ConnId) {
+        if let Some(hand) = self.jobs.hands.get_mut(conn) {
+            hand.paused = None;
+            // One that says that nothing is free and reports no end is asked again.
+            hand.told_free = hand.told_free.filter(|free| *free > 0);
+            self.show_hand(conn);
+        }
+    }
+
+    /// The offer that is answered, if it is the one that was sent.
+    fn answered(&mut self, conn: ConnId, id: u64) -> Option<Offer> {
+        let hand = self.jobs.hands.get_mut(conn)?;
+        let (job, place, _) = *hand.offer.as_ref().filter(|offer| offer.id == id)?.tasks.first()?;
+        let was_sent = self.jobs.get(job)?.running.get(&place).is_none_or(|running| running.phase != Phase::Storing);
+        self.jobs.hands.get_mut(conn)?.offer.take_if(|_| was_sent)
+    }
+
+    /// That attempt of a task, if it takes slots of that connection.
+    pub(crate) fn running_at(&mut self, conn: ConnId, job: JobId, place: u32, attempt: u32) -> Option<&mut Running> {
+        let running = self.jobs.all.get_mut(&job)?.running.get_mut(&place)?;
+        (running.conn == Some(conn) && running.attempt == attempt).then_some(running)
+    }
+
+    /// The task has not begun: it waits again, and its attempt was none. If it was cancelled meanwhile, that is its end.
+    pub(crate) fn take_back(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        self.free_slots(id, place);
+        let job = self.jobs.at(id);
+        if job.running[&place].stop == Some(Stop::Cancel) {
+            return self.end_cancelled(id, place, false, out);
+        }
+        self.task_waits_again(id, place, None);
+    }
+
+    /// A running task is none any more, and waits for its next attempt from that moment on.
+    pub(crate) fn task_waits_again(&mut self, id: JobId, place: u32, due: Option<Mono>) {
+        self.set_limit(id, place, None);
+        self.set_gone(id, place, None);
+        let job = self.jobs.at(id);
+        job.running.remove(&place);
+        match due {
+            None => job.waiting.insert(place),
+            Some(due) => {
+                job.delayed.insert(place, due);
+                self.jobs.timers.insert((due, Due::Retry(id, place)));
+            }
+        }
+        self.jobs.refresh(id);
+        self.jobs.due = true;
+    }
+
+    /// A running task takes slots no longer.
+    pub(crate) fn free_slots(&mut self, id: JobId, place: u32) {
+        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs");
+        if let Some(conn) = running.conn.take() {
+            self.let_go(conn, (id, place));
+        }
+    }
+}

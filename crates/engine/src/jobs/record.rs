@@ -1,0 +1,189 @@
+//! Jobs and tasks as they are stored: plain values that the shell writes down.
+
+use std::sync::Arc;
+
+use turno_proto::model::job::{JobId, JobSpec, TaskState};
+
+/// Tasks whose ends are stored together.
+pub const CHUNK_TASKS: u32 = 1_024;
+
+/// A job as it is stored: what was asked for, and what was said about all of its tasks since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    /// What was asked for.
+    pub spec: Arc<JobSpec>,
+    /// When it came, in Unix milliseconds.
+    pub submitted_unix_ms: u64,
+    /// Nothing of it is started.
+    pub held: bool,
+    /// Ranges of places, both ends included, that were cancelled: a task there that has not ended otherwise is.
+    pub cancelled: Vec<(u32, u32)>,
+    /// When the last of them were, in Unix milliseconds.
+    pub cancelled_unix_ms: Option<u64>,
+}
+
+/// A task as it is stored. One without a record has not been started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskRecord {
+    /// It waits for its next attempt.
+    Waiting {
+        /// How often it was tried.
+        tried: Tried,
+        /// When it is due, in Unix milliseconds; 0: at once.
+        due_unix_ms: u64,
+    },
+    /// It was given to a worker.
+    Running {
+        /// How often it was tried, this time included.
+        tried: Tried,
+        /// What the worker is known by over its connections.
+        key: Arc<str>,
+        /// The worker's name, for people.
+        worker: Arc<str>,
+        /// When, in Unix milliseconds.
+        started_unix_ms: u64,
+    },
+    /// It is over.
+    Ended(TaskEnd),
+}
+
+/// How often a task was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// The number of its latest attempt.
+    pub attempt: u32,
+    /// Attempts that failed.
+    pub failures: u16,
+    /// Attempts whose worker was lost.
+    pub losses: u8,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskEnd {
+    /// Finished, failed or cancelled.
+    pub state: TaskState,
+    /// Its last attempt.
+    pub attempt: u32,
+    /// The worker of that, by its name.
+    pub worker: Arc<str>,
+    /// When that began, in Unix milliseconds.
+    pub started_unix_ms: u64,
+    /// When it ended.
+    pub ended_unix_ms: u64,
+    /// What its program returned.
+    pub exit_code: Option<i32>,
+    /// What ended its program.
+    pub signal: Option<i32>,
+    /// What its worker said of a failure; may be empty.
+    pub status: Arc<str>,
+}
+
+/// How the tasks of a chunk ended, once all of them have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// By place, from the chunk's first on.
+    pub tasks: Vec<ShortEnd>,
+    /// Workers that they name.
+    pub workers: Vec<Arc<str>>,
+    /// What workers said of failures, by place within the chunk.
+    pub statuses: Vec<(u16, Arc<str>)>,
+}
+
+/// How a task ended, in 16 bytes: a million of them are kept in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShortEnd {
+    /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled before it began. Plus 4 with an exit code, 8 with
+    /// a signal.
+    pub bits: u8,
+    /// The signal.
+    pub signal: u8,
+    /// The last attempt; 65,535 if there were more.
+    pub attempt: u16,
+    /// Which of the workers, from 1 on; 0: unknown.
+    pub worker: u16,
+    /// The exit code; the nearest that fits.
+    pub exit_code: i16,
+    /// When the last attempt began, in hundredths of a second after the job came.
+    pub began: u32,
+    /// How long it took, in milliseconds.
+    pub took_ms: u32,
+}
+
+const STATE: u8 = 3;
+const EXIT_CODE: u8 = 4;
+const SIGNAL: u8 = 8;
+/// Milliseconds in a unit of `began`.
+const BEGAN_MS: u64 = 10;
+
+impl ShortEnd {
+    /// The same in short, for a job that came at that moment.
+    pub(crate) fn of(end: &TaskEnd, worker: u16, submitted_unix_ms: u64) -> Self {
+        let state = match end.state {
+            TaskState::Finished => 1,
+            TaskState::Failed => 2,
+            TaskState::Cancelled => 3,
+            TaskState::Waiting | TaskState::Running => unreachable!("it has ended"),
+        };
+        let exit_code = if end.exit_code.is_some() { EXIT_CODE } else { 0 };
+        let signal = if end.signal.is_some() { SIGNAL } else { 0 };
+        let began = end.started_unix_ms.saturating_sub(submitted_unix_ms) / BEGAN_MS;
+        Self {
+            bits: state | exit_code | signal,
+            signal: end.signal.map_or(0, |signal| u8::try_from(signal.max(0)).unwrap_or(u8::MAX)),
+            attempt: u16::try_from(end.attempt).unwrap_or(u16::MAX),
+            worker,
+            exit_code: end.exit_code.map_or(0, |code| {
+                let fitting = code.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
+                i16::try_from(fitting).expect("clamped")
+            }),
+            began: u32::try_from(began).unwrap_or(u32::MAX),
+            took_ms: u32::try_from(end.ended_unix_ms.saturating_sub(end.started_unix_ms)).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Whether a version of ours could have written that.
+    pub const fn is_sound(&self) -> bool {
+        let known = self.bits & !(STATE | EXIT_CODE | SIGNAL) == 0;
+        known && (self.bits & STATE != 0 || self.bits == 0)
+    }
+
+    /// How it ended; `None`: not told here.
+    pub const fn state(&self) -> Option<TaskState> {
+        match self.bits & STATE {
+            1 => Some(TaskState::Finished),
+            2 => Some(TaskState::Failed),
+            3 => Some(TaskState::Cancelled),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        (self.bits & EXIT_CODE != 0).then_some(i32::from(self.exit_code))
+    }
+
+    pub(crate) fn signal(&self) -> Option<i32> {
+        (self.bits & SIGNAL != 0).then_some(i32::from(self.signal))
+    }
+
+    pub(crate) fn started_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
+        submitted_unix_ms.saturating_add(u64::from(self.began) * BEGAN_MS)
+    }
+
+    pub(crate) fn ended_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
+        self.started_unix_ms(submitted_unix_ms).saturating_add(u64::from(self.took_ms))
+    }
+}
+
+/// Everything about jobs that outlived the broker's last run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredJobs {
+    /// The highest number that a job which was removed had.
+    pub last: u64,
+    /// Jobs.
+    pub jobs: Vec<(JobId, JobRecord)>,
+    /// Tasks, by job and place.
+    pub tasks: Vec<(JobId, u32, TaskRecord)>,
+    /// Chunks, by job and number.
+    pub chunks: Vec<(JobId, u32, ChunkRecord)>,
+}

@@ -1,0 +1,166 @@
+//! What a restarted broker makes of what was stored. Tasks that ran may still do so: their workers have the usual time to
+//! come back and say so (S4.76).
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::job::{Array, JobId};
+use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
+
+use super::ended::split;
+use super::grace::Due;
+use super::job::{Job, Phase, Running};
+use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord};
+use crate::engine::Engine;
+use crate::persist::Persist;
+
+impl Engine {
+    /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
+    /// removed with the first thing that is stored.
+    pub fn recover_jobs(&mut self, stored: StoredJobs) {
+        let StoredJobs { last, jobs, tasks, chunks } = stored;
+        self.jobs.last = last;
+        for (id, record) in jobs {
+            self.jobs.last = self.jobs.last.max(id.0);
+            self.recover_job(id, record);
+        }
+        for (id, chunk, record) in chunks {
+            if !self.recover_chunk(id, chunk, record) {
+                self.durable.note(Persist::UnsetChunk { job: id, chunk });
+            }
+        }
+        for (id, place, record) in tasks {
+            if !self.recover_task(id, place, record) {
+                self.durable.note(Persist::UnsetTask { job: id, place });
+            }
+        }
+        let ids: Vec<JobId> = self.jobs.all.keys().copied().collect();
+        for id in &ids {
+            self.recover_cancelled(*id);
+        }
+        for id in ids {
+            if !self.jobs.at(id).has_ended() {
+                self.link_after(id);
+                self.jobs.refresh(id);
+            }
+        }
+    }
+
+    fn recover_job(&mut self, id: JobId, record: JobRecord) {
+        let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms } = record;
+        let count = spec.array.count;
+        let mut job = Job::new(id, spec, submitted_unix_ms);
+        job.held = held;
+        for (first, last) in cancelled {
+            if first <= last && last < count {
+                job.asked.insert_range(first, last);
+            }
+        }
+        job.asked_unix_ms = cancelled_unix_ms;
+        self.add_job(job);
+    }
+
+    /// All tasks of the chunk have ended.
+    fn recover_chunk(&mut self, id: JobId, chunk: u32, record: ChunkRecord) -> bool {
+        let Some(job) = self.jobs.all.get_mut(&id).filter(|job| is_chunk_of(&job.spec.array, chunk)) else {
+            return false;
+        };
+        let (first, last) = job.chunk_places(chunk);
+        if !job.ended.add_chunk(chunk, last - first + 1, record, job.submitted_unix_ms) {
+            return false;
+        }
+        job.waiting.remove_range(first, last);
+        for place in first..=last {
+            if job.ended.get(place).is_none() {
+                job.cancelled.insert(place);
+            }
+        }
+        true
+    }
+
+    /// False if there is no such task, or nothing more to say about it.
+    fn recover_task(&mut self, id: JobId, place: u32, record: TaskRecord) -> bool {
+        let grace = self.now.plus_millis(TASK_GRACE_MS);
+        let (now, settings) = (self.now, &self.settings);
+        let Some(job) = self.jobs.all.get_mut(&id) else { return false };
+        if !job.waiting.remove(place) {
+            return false;
+        }
+        job.stored.insert(place);
+        match record {
+            TaskRecord::Ended(end) => job.end(place, &end),
+            TaskRecord::Waiting { tried, due_unix_ms } => {
+                job.tried.insert(place, tried);
+                let due = settings.mono(due_unix_ms);
+                if due > now {
+                    job.delayed.insert(place, due);
+                    self.jobs.timers.insert((due, Due::Retry(id, place)));
+                } else {
+                    job.waiting.insert(place);
+                }
+            }
+            TaskRecord::Running { tried, key, worker, started_unix_ms } => {
+                job.tried.insert(place, tried);
+                let limit_ms = job.spec.time_limit_ms.map(|limit_ms| limit_ms.saturating_add(TIME_LIMIT_SLACK_MS));
+                let limit = limit_ms.map(|limit_ms| settings.mono(started_unix_ms.saturating_add(limit_ms)).max(now));
+                let running = Running {
+                    attempt: tried.attempt,
+                    conn: None,
+                    key,
+                    worker,
+                    started_unix_ms,
+                    phase: Phase::Runs,
+                    stop: None,
+                    ending: None,
+                    limit: None,
+                    gone: None,
+                };
+                job.started_unix_ms = Some(job.started_unix_ms.unwrap_or(started_unix_ms).min(started_unix_ms));
+                job.running.insert(place, running);
+                self.set_gone(id, place, Some(grace));
+                self.set_limit(id, place, limit);
+            }
+        }
+        true
+    }
+
+    /// What was cancelled and has not ended otherwise ends so: the worker of a task that ran is gone with the last run,
+    /// and is told to stop it should it come back.
+    fn recover_cancelled(&mut self, id: JobId) {
+        let asked = self.jobs.at(id).asked.ranges();
+        for (first, last) in asked {
+            let job = self.jobs.at(id);
+            for (from, to) in job.waiting.remove_range(first, last) {
+                job.cancelled.insert_range(from, to);
+            }
+            let delayed: BTreeMap<u32, _> = job.delayed.range(first..=last).map(|(at, due)| (*at, *due)).collect();
+            let running: Vec<u32> = job.running.range(first..=last).map(|(place, _)| *place).collect();
+            for (place, due) in delayed {
+                self.jobs.timers.remove(&(due, Due::Retry(id, place)));
+                let job = self.jobs.at(id);
+                job.delayed.remove(&place);
+                job.cancelled.insert(place);
+            }
+            for place in running {
+                self.set_gone(id, place, None);
+                self.set_limit(id, place, None);
+                let job = self.jobs.at(id);
+                job.running.remove(&place);
+                job.cancelled.insert(place);
+            }
+            self.jobs.at(id).forget_tries(first, last);
+        }
+        let job = self.jobs.at(id);
+        job.started_unix_ms = [job.started_unix_ms, job.ended.began_unix_ms].into_iter().flatten().min();
+        if job.has_ended() {
+            let cancelled = job.asked_unix_ms.filter(|_| !job.cancelled.is_empty());
+            job.ended_unix_ms = job.ended.ended_unix_ms.max(cancelled).or(Some(job.submitted_unix_ms));
+            job.after.clear();
+        }
+        let chunks: Vec<u32> = job.stored.ranges().iter().flat_map(|(a, b)| split(*a).0..=split(*b).0).collect();
+        chunks.into_iter().for_each(|chunk| self.note_full(id, chunk));
+    }
+}
+
+const fn is_chunk_of(array: &Array, chunk: u32) -> bool {
+    chunk < array.count.div_ceil(CHUNK_TASKS)
+}

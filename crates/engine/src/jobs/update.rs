@@ -1,0 +1,231 @@
+//! An attempt is over: what its worker says is stored, then counts, and then the worker is told so (S4.73). Until then the
+//! task runs.
+
+use std::sync::Arc;
+
+use turno_proto::model::job::{JobId, TaskState};
+use turno_proto::model::limits::{BACKOFF_MS_MAX, TASK_STATUS_BYTES_MAX};
+use turno_proto::model::{ConnId, Mono};
+
+use super::JobThen;
+use super::ended::split;
+use super::event::{ForemanOrder, Update};
+use super::hello::cut;
+use super::job::{Ending, Job, Outcome, Phase, Running, Stop};
+use super::record::{TaskEnd, TaskRecord};
+use crate::effect::Sink;
+use crate::engine::Engine;
+
+/// What is said of a task that had too much time.
+const TIME_LIMIT: &str = "time_limit";
+/// What is said of a task whose workers were lost too often.
+const WORKER_LOST: &str = "worker_lost";
+
+impl Engine {
+    /// UPDATE.
+    pub(crate) fn updated(&mut self, conn: ConnId, update: Update, out: &mut impl Sink) {
+        let Update { request, job: id, task, attempt, .. } = update;
+        let Some(hand) = self.jobs.hands.get_mut(conn) else { return };
+        if !hand.greeted {
+            return Self::order(conn, ForemanOrder::SendHello { request }, out);
+        }
+        hand.told_free = None;
+        self.show_hand(conn);
+        let Some(place) = self.place_spoken_of(conn, id, task, attempt) else {
+            // It was lost and given to another, or is over, or never was: the worker may forget it.
+            self.stats.counters.late += 1;
+            return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
+        };
+        let Some(running) = self.jobs.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
+            // It was cancelled before, and this says that its process is gone.
+            self.let_go(conn, (id, place));
+            return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
+        };
+        if let Some(ending) = &mut running.ending {
+            // The same again over another connection, or the last word of a task that is being cancelled.
+            ending.keeps_slots = false;
+            ending.requests.push((conn, request));
+            return;
+        }
+        let record = self.peers.worker_mut(conn);
+        if update.success {
+            record.settled += 1;
+        } else {
+            record.failed += 1;
+        }
+        if update.success {
+            let now_unix_ms = self.settings.unix_ms(self.now);
+            let end = ended(self.jobs.at(id), place, TaskState::Finished, &update, now_unix_ms);
+            self.end_attempt(id, place, Outcome::Ended(end), false, Some((conn, request)), out);
+        } else {
+            self.attempt_failed(id, place, Some((conn, &update)), out);
+        }
+    }
+
+    /// The place of a task that the worker can say something about: it has that attempt, or had it when its connection was
+    /// lost.
+    fn place_spoken_of(&self, conn: ConnId, id: JobId, task: u32, attempt: Option<u32>) -> Option<u32> {
+        let hand = self.jobs.hands.get(conn)?;
+        let Some(job) = self.jobs.get(id) else {
+            // The job may have been removed while a process of it was told to stop.
+            let mut left = hand.held.range((id, 0)..=(id, u32::MAX));
+            return left.find(|(_, held)| held.task == task).map(|((_, place), _)| *place);
+        };
+        let place = job.spec.array.place_of(task)?;
+        let running = job.running.get(&place);
+        let may_speak = if let Some(held) = hand.held.get(&(id, place)) {
+            let knows = running.is_none_or(|running| running.phase != Phase::Storing);
+            knows && attempt.is_none_or(|attempt| attempt == held.attempt)
+        } else {
+            running.is_some_and(|running| {
+                let was_lost = running.conn.is_none() && running.phase != Phase::Storing;
+                was_lost && attempt.map_or(running.key == hand.key, |attempt| attempt == running.attempt)
+            })
+        };
+        may_speak.then_some(place)
+    }
+
+    /// An attempt failed: another one after a while, if the job grants one, or the end. `update` is what its worker says;
+    /// without it the task has had too much time.
+    pub(crate) fn attempt_failed(
+        &mut self,
+        id: JobId,
+        place: u32,
+        update: Option<(ConnId, &Update)>,
+        out: &mut impl Sink,
+    ) {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let now = self.now;
+        let job = self.jobs.at(id);
+        let running = &job.running[&place];
+        let stop = running.stop;
+        let mut tried = job.tried(place);
+        (tried.attempt, tried.failures) = (running.attempt, tried.failures.saturating_add(1));
+        let outcome = if stop == Some(Stop::Cancel) {
+            Outcome::Ended(end_of(job, place, TaskState::Cancelled, now_unix_ms))
+        } else if tried.failures <= u16::from(job.spec.retries) {
+            Outcome::Again { tried, due: backoff(job.spec.backoff_ms, tried.failures, now) }
+        } else {
+            let mut end = match update {
+                Some((_, update)) => ended(job, place, TaskState::Failed, update, now_unix_ms),
+                None => end_of(job, place, TaskState::Failed, now_unix_ms),
+            };
+            if stop == Some(Stop::TimeLimit) {
+                end.status = Arc::from(TIME_LIMIT);
+            }
+            Outcome::Ended(end)
+        };
+        let request = update.map(|(conn, update)| (conn, update.request));
+        self.end_attempt(id, place, outcome, false, request, out);
+    }
+
+    /// A running task was cancelled. With `keeps_slots` its worker still has its process.
+    pub(crate) fn end_cancelled(&mut self, id: JobId, place: u32, keeps_slots: bool, out: &mut impl Sink) {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let end = end_of(self.jobs.at(id), place, TaskState::Cancelled, now_unix_ms);
+        self.end_attempt(id, place, Outcome::Ended(end), keeps_slots, None, out);
+    }
+
+    /// The workers of a task were lost too often.
+    pub(crate) fn end_lost(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let mut end = end_of(self.jobs.at(id), place, TaskState::Failed, now_unix_ms);
+        end.status = Arc::from(WORKER_LOST);
+        self.end_attempt(id, place, Outcome::Ended(end), false, None, out);
+    }
+
+    fn end_attempt(
+        &mut self,
+        id: JobId,
+        place: u32,
+        outcome: Outcome,
+        keeps_slots: bool,
+        request: Option<(ConnId, u32)>,
+        out: &mut impl Sink,
+    ) {
+        self.set_limit(id, place, None);
+        self.set_gone(id, place, None);
+        let running = self.jobs.at(id).running.get_mut(&place).expect("what ends runs");
+        let requests = request.into_iter().collect();
+        running.ending = Some(Box::new(Ending { outcome, keeps_slots, requests }));
+        self.store_ending(id, place, out);
+    }
+
+    /// Writes down how an attempt ended.
+    pub(crate) fn store_ending(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        let running = &self.jobs.at(id).running[&place];
+        let record = match &running.ending.as_ref().expect("it ends").outcome {
+            Outcome::Ended(end) => TaskRecord::Ended(end.clone()),
+            Outcome::Again { tried, due } => {
+                TaskRecord::Waiting { tried: *tried, due_unix_ms: self.settings.unix_ms(*due) }
+            }
+        };
+        self.store_task(id, place, record);
+        self.once_stored(JobThen::Ended { job: id, place }, out);
+    }
+
+    /// The end of an attempt is stored: now it counts.
+    pub(crate) fn attempt_ended(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
+        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs until its end is stored");
+        let Ending { outcome, keeps_slots, requests } = *running.ending.take().expect("its end was stored");
+        if !keeps_slots {
+            self.free_slots(id, place);
+        }
+        for (conn, request) in requests {
+            if self.jobs.is_hand(conn) {
+                Self::order(conn, ForemanOrder::Acknowledge { request }, out);
+            }
+        }
+        match outcome {
+            Outcome::Again { .. } if self.jobs.at(id).running[&place].stop == Some(Stop::Cancel) => {
+                self.end_cancelled(id, place, false, out);
+            }
+            Outcome::Again { tried, due } => {
+                self.jobs.at(id).tried.insert(place, tried);
+                self.task_waits_again(id, place, (due > self.now).then_some(due));
+            }
+            Outcome::Ended(end) => {
+                let job = self.jobs.at(id);
+                job.running.remove(&place);
+                job.tried.remove(&place);
+                job.end(place, &end);
+                self.note_full(id, split(place).0);
+                self.jobs.refresh(id);
+                self.note_end(id);
+            }
+        }
+    }
+}
+
+/// When the attempt after that many failures is due.
+fn backoff(first_ms: u32, failures: u16, now: Mono) -> Mono {
+    let doublings = u32::from(failures.saturating_sub(1)).min(32);
+    now.plus_millis((u64::from(first_ms) << doublings).min(BACKOFF_MS_MAX))
+}
+
+fn end_of(job: &Job, place: u32, state: TaskState, now_unix_ms: u64) -> TaskEnd {
+    let Running { attempt, worker, started_unix_ms, .. } = &job.running[&place];
+    TaskEnd {
+        state,
+        attempt: *attempt,
+        worker: Arc::clone(worker),
+        started_unix_ms: *started_unix_ms,
+        ended_unix_ms: now_unix_ms,
+        exit_code: None,
+        signal: None,
+        status: Arc::default(),
+    }
+}
+
+/// The same with what its worker says. Its clock may be wrong: a time that cannot be is not believed.
+fn ended(job: &Job, place: u32, state: TaskState, update: &Update, now_unix_ms: u64) -> TaskEnd {
+    let end = end_of(job, place, state, now_unix_ms);
+    let possible = end.started_unix_ms..=now_unix_ms;
+    let started_unix_ms =
+        update.started_unix_ms.filter(|started| possible.contains(started)).unwrap_or(end.started_unix_ms);
+    let possible = started_unix_ms..=now_unix_ms;
+    let ended_unix_ms = update.ended_unix_ms.filter(|ended| possible.contains(ended)).unwrap_or(now_unix_ms);
+    let said = if state == TaskState::Failed { cut(&update.status, TASK_STATUS_BYTES_MAX) } else { "" };
+    let status = Arc::from(said);
+    TaskEnd { started_unix_ms, ended_unix_ms, exit_code: update.exit_code, signal: update.signal, status, ..end }
+}

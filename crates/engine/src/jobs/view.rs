@@ -1,0 +1,175 @@
+//! Telling of jobs and tasks, and why nothing of a job is started.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::Code;
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
+
+use super::Jobs;
+use super::job::Job;
+use crate::engine::Engine;
+
+impl Jobs {
+    /// How many tasks wait whose turn is before a job's, for each that something can be started of.
+    pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
+        let mut ahead = 0;
+        let turns = self.order.turns();
+        let mut aheads = BTreeMap::new();
+        for turn in turns {
+            aheads.insert(turn.job, ahead);
+            ahead += u64::from(self.all[&turn.job].waiting.len());
+        }
+        aheads
+    }
+}
+
+impl Engine {
+    pub(crate) fn job_page(&self, before: Option<JobId>, limit: u32) -> AdminAnswer {
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let aheads = self.jobs.aheads();
+        let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
+        let told = known.filter(|job| job.storing.is_none() && !job.removing);
+        let mut jobs: Vec<JobView> = told.take(limit + 1).map(|job| self.job_view(job, &aheads, false)).collect();
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let next = jobs.last().filter(|_| more).map(|job| job.id);
+        AdminAnswer::Jobs { jobs, next }
+    }
+
+    pub(crate) fn job_answer(&self, id: Option<JobId>) -> Result<AdminAnswer, Code> {
+        let latest = || {
+            let told = self.jobs.all.values().rev().find(|job| job.storing.is_none() && !job.removing);
+            told.map(|job| job.id)
+        };
+        let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, &self.jobs.aheads(), true)) })
+    }
+
+    pub(crate) fn job_view(&self, job: &Job, aheads: &BTreeMap<JobId, u64>, whole: bool) -> JobView {
+        JobView {
+            id: job.id,
+            name: job.spec.name.clone(),
+            state: job.state(),
+            array: job.spec.array,
+            tasks: job.counts(),
+            slots: job.spec.slots,
+            priority: job.spec.priority,
+            submitted_unix_ms: job.submitted_unix_ms,
+            started_unix_ms: job.started_unix_ms,
+            ended_unix_ms: job.ended_unix_ms,
+            reason: self.reason_of(job, aheads),
+            spec: whole.then(|| Box::new(JobSpec::clone(&job.spec))),
+        }
+    }
+
+    /// Why nothing of it is started.
+    fn reason_of(&self, job: &Job, aheads: &BTreeMap<JobId, u64>) -> Option<JobReason> {
+        if job.has_ended() {
+            return None;
+        }
+        if job.held {
+            return Some(JobReason::Held);
+        }
+        if !job.after.is_empty() {
+            let jobs: std::collections::BTreeSet<JobId> = job.after.iter().map(|after| after.job).collect();
+            return Some(JobReason::After { jobs: jobs.into_iter().collect() });
+        }
+        if self.drain.is_some() {
+            return Some(JobReason::Draining);
+        }
+        if self.jobs.disk_until.is_some() {
+            return Some(JobReason::Disk);
+        }
+        if job.waiting.is_empty() {
+            let due = job.delayed.values().min().filter(|_| job.running.is_empty())?;
+            return Some(JobReason::Backoff { in_ms: due.millis_left(self.now) });
+        }
+        if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
+            return Some(JobReason::MaxParallel { max });
+        }
+        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
+        let slots: u64 = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
+        let largest = self.jobs.hands.largest();
+        if largest == 0 {
+            return Some(JobReason::NoWorker);
+        }
+        if largest < u32::from(job.spec.slots) {
+            return Some(JobReason::TooWide { slots: job.spec.slots, largest });
+        }
+        Some(JobReason::Busy { slots, ahead: aheads.get(&job.id).copied().unwrap_or(0) })
+    }
+
+    /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
+    /// short, and the next one go on.
+    pub(crate) fn task_page(
+        &self,
+        id: JobId,
+        state: Option<TaskState>,
+        after: Option<u32>,
+        limit: u32,
+    ) -> Result<AdminAnswer, Code> {
+        let job = self.find_job(id)?;
+        let array = job.spec.array;
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let from = after.map_or(0, |after| match after.checked_sub(array.first) {
+            None => 0,
+            Some(above) => above / array.step + 1,
+        });
+        let mut tasks = Vec::new();
+        let mut next = None;
+        if state == Some(TaskState::Running) {
+            let mut rest = job.running.range(from..).map(|(place, _)| *place);
+            tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(job, place)));
+            next = rest.next().and(tasks.last().map(|task| task.task));
+        } else {
+            let mut seen = 0;
+            for place in from..array.count {
+                if tasks.len() == limit || seen == TASKS_SEEN_MAX {
+                    next = Some(array.number_of(place - 1));
+                    break;
+                }
+                seen += 1;
+                if state.is_none_or(|state| state == job.task_state(place)) {
+                    tasks.push(self.task_view(job, place));
+                }
+            }
+        }
+        Ok(AdminAnswer::Tasks { tasks, next })
+    }
+
+    fn task_view(&self, job: &Job, place: u32) -> TaskView {
+        let task = job.spec.array.number_of(place);
+        let blank = TaskView {
+            task,
+            state: job.task_state(place),
+            attempt: job.tried(place).attempt,
+            worker: None,
+            started_unix_ms: None,
+            ended_unix_ms: None,
+            exit_code: None,
+            signal: None,
+            status: None,
+        };
+        if let Some(running) = job.running.get(&place) {
+            return TaskView {
+                attempt: running.attempt,
+                worker: Some(running.worker.to_string()),
+                started_unix_ms: Some(running.started_unix_ms),
+                ..blank
+            };
+        }
+        let Some(end) = job.ended.get(place) else { return blank };
+        TaskView {
+            attempt: u32::from(end.attempt),
+            worker: job.ended.worker_of(end).map(ToString::to_string),
+            started_unix_ms: Some(end.started_unix_ms(job.submitted_unix_ms)),
+            ended_unix_ms: Some(end.ended_unix_ms(job.submitted_unix_ms)),
+            exit_code: end.exit_code(),
+            signal: end.signal(),
+            status: job.ended.status_of(place).map(ToString::to_string),
+            ..blank
+        }
+    }
+}

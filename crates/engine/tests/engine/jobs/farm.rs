@@ -1,0 +1,393 @@
+//! The farm at which the tests of jobs work: an engine, a disk, and words for what workers and admins say.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use turno_engine::{
+    Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, Settings, StoreSettings, Update,
+};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
+use turno_proto::model::{Code, ConnId, Mono};
+
+use super::store::Store;
+
+/// When the first run's clock begins, in Unix milliseconds.
+pub(super) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
+/// Where every run's clock begins.
+const START: Mono = Mono::from_millis(5_000);
+
+/// A word of the engine, without the numbers of offers and cancels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Job, task, attempt.
+    Offer(ConnId, Vec<(u64, u32, u32)>),
+    Ack(ConnId, u32),
+    SendHello(ConnId, u32),
+    Cancel(ConnId, u64, u32),
+    Stop(ConnId, u32),
+    Close(ConnId, Code),
+    /// An admin hears of a job: the number of the call, and how the job is.
+    Job(u32, Box<JobView>),
+    Error(u32, Code),
+    Other(Effect),
+}
+
+pub(super) struct Farm {
+    pub(super) engine: Engine,
+    pub(super) now: Mono,
+    zero: u64,
+    stores: bool,
+    /// The disk stores everything at once.
+    pub(super) quick: bool,
+    pub(super) store: Store,
+    /// What is on its way to the disk.
+    pub(super) groups: VecDeque<(u64, Vec<Persist>)>,
+    conns: u32,
+    pub(super) admin: ConnId,
+    pub(super) seqs: u32,
+    requests: u32,
+    offers: BTreeMap<ConnId, u64>,
+    cancels: BTreeMap<(ConnId, u64, u32), u64>,
+}
+
+fn settings(zero: u64, stores: bool) -> Settings {
+    let store = stores.then_some(StoreSettings { run: 1, unix_ms: zero, last_serial: 0 });
+    Settings { store, ..Settings::default() }
+}
+
+/// A job of that many tasks, 1 and up.
+pub(super) fn job(count: u32) -> JobSpec {
+    JobSpec {
+        name: "test".to_owned(),
+        array: Array { first: 1, count, step: 1 },
+        work: Bytes::from_static(b"\x80"),
+        slots: 1,
+        priority: 4,
+        max_parallel: None,
+        time_limit_ms: None,
+        retries: 0,
+        backoff_ms: 0,
+        after: Vec::new(),
+        hold: false,
+        key: None,
+    }
+}
+
+pub(super) fn counts(waiting: u32, running: u32, finished: u32, failed: u32, cancelled: u32) -> TaskCounts {
+    TaskCounts { waiting, running, finished, failed, cancelled }
+}
+
+impl Farm {
+    /// Without a disk.
+    pub(super) fn in_memory() -> Self {
+        Self::new(false)
+    }
+
+    /// With a disk that stores everything at once.
+    pub(super) fn on_disk() -> Self {
+        Self::new(true)
+    }
+
+    fn new(stores: bool) -> Self {
+        let admin = ConnId { index: 0, generation: 1 };
+        let mut farm = Self {
+            engine: Engine::new(settings(ZERO_UNIX_MS, stores), START),
+            now: START,
+            zero: ZERO_UNIX_MS,
+            stores,
+            quick: true,
+            store: Store::default(),
+            groups: VecDeque::new(),
+            conns: 1,
+            admin,
+            seqs: 0,
+            requests: 0,
+            offers: BTreeMap::new(),
+            cancels: BTreeMap::new(),
+        };
+        farm.connect_admin();
+        farm
+    }
+
+    fn connect_admin(&mut self) {
+        let conn = self.admin;
+        self.step(Input::Connected { conn, name: "admin".to_owned(), address: "10.0.0.1:1".to_owned() });
+        self.step(Input::Ready { conn });
+    }
+
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.zero + self.now.as_millis()
+    }
+
+    /// One input, and all that the disk makes of it if it is quick.
+    pub(super) fn step(&mut self, input: Input) -> Vec<Said> {
+        let mut said = self.one(input);
+        while self.quick && !self.groups.is_empty() {
+            said.extend(self.stored(1));
+        }
+        said
+    }
+
+    fn one(&mut self, input: Input) -> Vec<Said> {
+        let mut out = Vec::new();
+        self.engine.handle(self.now, input, &mut out);
+        self.engine.sanity_check();
+        out.into_iter().filter_map(|effect| self.see(effect)).collect()
+    }
+
+    fn see(&mut self, effect: Effect) -> Option<Said> {
+        Some(match effect {
+            Effect::Persist { group, op } => {
+                match self.groups.back_mut() {
+                    Some((last, ops)) if *last == group => ops.push(op),
+                    _ => self.groups.push_back((group, vec![op])),
+                }
+                return None;
+            }
+            Effect::Foreman { conn, order } => match *order {
+                ForemanOrder::Offer { offer, tasks } => {
+                    self.offers.insert(conn, offer);
+                    Said::Offer(conn, tasks.iter().map(|task| (task.job.0, task.task, task.attempt)).collect())
+                }
+                ForemanOrder::Acknowledge { request } => Said::Ack(conn, request),
+                ForemanOrder::SendHello { request } => Said::SendHello(conn, request),
+                ForemanOrder::Cancel { cancel, job, task } => {
+                    self.cancels.insert((conn, job.0, task), cancel);
+                    Said::Cancel(conn, job.0, task)
+                }
+                ForemanOrder::Stop { slots } => Said::Stop(conn, slots),
+                ForemanOrder::Close { code } => Said::Close(conn, code),
+            },
+            Effect::Answer { seq, answer, .. } => match *answer {
+                AdminAnswer::Job { job } => Said::Job(seq, job),
+                answer => Said::Other(Effect::Answer { conn: self.admin, seq, answer: Box::new(answer) }),
+            },
+            Effect::Error { seq, code, .. } => Said::Error(seq, code),
+            other => Said::Other(other),
+        })
+    }
+}
+
+/// The disk.
+impl Farm {
+    /// That many groups are stored.
+    pub(super) fn stored(&mut self, count: usize) -> Vec<Said> {
+        let mut said = Vec::new();
+        for _ in 0..count {
+            let Some((group, ops)) = self.groups.pop_front() else { break };
+            ops.into_iter().for_each(|op| self.store.apply(op));
+            said.extend(self.one(Input::Persisted { group }));
+        }
+        said
+    }
+
+    /// All that is on its way is stored, and all that follows.
+    pub(super) fn flush(&mut self) -> Vec<Said> {
+        let mut said = Vec::new();
+        while !self.groups.is_empty() {
+            said.extend(self.stored(1));
+        }
+        said
+    }
+
+    /// The next group is refused.
+    pub(super) fn refuse(&mut self) -> Vec<Said> {
+        let (group, _) = self.groups.pop_front().expect("something is on its way");
+        self.one(Input::Refused { group, code: Code::OverDisk })
+    }
+
+    /// The broker ends at once; what was on its way is lost. The next one begins that much later.
+    pub(super) fn restart(&mut self, after_ms: u64) {
+        self.zero = self.unix_ms() + after_ms - START.as_millis();
+        self.now = START;
+        self.groups.clear();
+        self.engine = Engine::new(settings(self.zero, self.stores), START);
+        self.engine.recover_jobs(self.store.found());
+        self.engine.handle(START, Input::Tick, &mut Vec::new());
+        self.engine.sanity_check();
+        self.connect_admin();
+    }
+}
+
+/// Admins.
+impl Farm {
+    pub(super) fn call(&mut self, call: AdminCall) -> Vec<Said> {
+        self.seqs += 1;
+        self.step(Input::Admin { conn: self.admin, seq: self.seqs, call })
+    }
+
+    /// A call that is answered with the job.
+    pub(super) fn told(&mut self, call: AdminCall) -> (JobView, Vec<Said>) {
+        let mut said = self.call(call);
+        let at = said.iter().position(|said| matches!(said, Said::Job(seq, _) if *seq == self.seqs));
+        match said.remove(at.unwrap_or_else(|| panic!("answered with a job, not {said:?}"))) {
+            Said::Job(_, job) => (*job, said),
+            _ => unreachable!("just found"),
+        }
+    }
+
+    pub(super) fn refused(&mut self, call: AdminCall) -> Code {
+        let said = self.call(call);
+        match said[..] {
+            [Said::Error(seq, code)] if seq == self.seqs => code,
+            _ => panic!("{said:?} is no refusal"),
+        }
+    }
+
+    pub(super) fn submit(&mut self, spec: JobSpec) -> (u64, Vec<Said>) {
+        let (view, said) = self.told(AdminCall::JobSubmit { spec: Box::new(spec) });
+        (view.id.0, said)
+    }
+
+    pub(super) fn show(&mut self, job: u64) -> JobView {
+        self.told(AdminCall::JobShow { job: Some(JobId(job)) }).0
+    }
+
+    pub(super) fn cancel(&mut self, job: u64, tasks: Option<Vec<(u32, u32)>>) -> (JobView, Vec<Said>) {
+        self.told(AdminCall::JobCancel { job: JobId(job), tasks })
+    }
+
+    pub(super) fn tasks(&mut self, job: u64, state: Option<TaskState>) -> Vec<TaskView> {
+        let said = self.call(AdminCall::JobTasks { job: JobId(job), state, after: None, limit: 1_000 });
+        match said.into_iter().next() {
+            Some(Said::Other(Effect::Answer { answer, .. })) => match *answer {
+                AdminAnswer::Tasks { tasks, .. } => tasks,
+                answer => panic!("{answer:?} are no tasks"),
+            },
+            said => panic!("{said:?} are no tasks"),
+        }
+    }
+
+    pub(super) fn task(&mut self, job: u64, task: u32) -> TaskView {
+        self.tasks(job, None).into_iter().find(|view| view.task == task).expect("there is such a task")
+    }
+}
+
+/// Workers.
+impl Farm {
+    pub(super) fn connect(&mut self) -> ConnId {
+        let conn = ConnId { index: self.conns, generation: 1 };
+        self.conns += 1;
+        assert_eq!(self.event(conn, ForemanEvent::Connected { address: format!("10.0.0.{}:7", conn.index) }), []);
+        conn
+    }
+
+    /// A worker with that id, and what it is given.
+    pub(super) fn joining(&mut self, id: &str, slots: u16) -> (ConnId, Vec<Said>) {
+        let conn = self.connect();
+        let said = self.hello(conn, id, slots, &[]);
+        (conn, said)
+    }
+
+    /// A worker that finds nothing to do.
+    pub(super) fn worker(&mut self, id: &str, slots: u16) -> ConnId {
+        let (conn, said) = self.joining(id, slots);
+        assert_eq!(said, [], "use `joining` for a worker that finds something");
+        conn
+    }
+
+    pub(super) fn hello(
+        &mut self,
+        conn: ConnId,
+        id: &str,
+        slots: u16,
+        running: &[(u64, u32, Option<u32>)],
+    ) -> Vec<Said> {
+        let running = running.iter().map(|(job, task, attempt)| (JobId(*job), *task, *attempt)).collect();
+        let id = (!id.is_empty()).then(|| id.to_owned());
+        self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running }))
+    }
+
+    pub(super) fn event(&mut self, conn: ConnId, event: ForemanEvent) -> Vec<Said> {
+        self.step(Input::Foreman { conn, event: Box::new(event) })
+    }
+
+    pub(super) fn offer_of(&self, conn: ConnId) -> u64 {
+        self.offers[&conn]
+    }
+
+    pub(super) fn accept(&mut self, conn: ConnId) -> Vec<Said> {
+        let offer = self.offers[&conn];
+        self.event(conn, ForemanEvent::Accepted { offer })
+    }
+
+    pub(super) fn refuse_offer(&mut self, conn: ConnId, slots_free: u16) -> Vec<Said> {
+        let offer = self.offers[&conn];
+        self.event(conn, ForemanEvent::Refused { offer, slots_free })
+    }
+
+    /// The next number of an UPDATE.
+    pub(super) fn next_request(&self) -> u32 {
+        self.requests + 1
+    }
+
+    pub(super) fn update(
+        &mut self,
+        conn: ConnId,
+        job: u64,
+        task: u32,
+        attempt: Option<u32>,
+        success: bool,
+    ) -> Vec<Said> {
+        self.requests += 1;
+        let (exit_code, status) = if success { (Some(0), "") } else { (Some(1), "went wrong") };
+        let update = Update {
+            request: self.requests,
+            job: JobId(job),
+            task,
+            attempt,
+            success,
+            exit_code,
+            signal: None,
+            status: status.to_owned(),
+            started_unix_ms: None,
+            ended_unix_ms: None,
+        };
+        self.event(conn, ForemanEvent::Update(update))
+    }
+
+    /// An UPDATE that is acknowledged first, and what follows.
+    pub(super) fn ended(&mut self, conn: ConnId, job: u64, task: u32, attempt: u32, success: bool) -> Vec<Said> {
+        let request = self.next_request();
+        let mut said = self.update(conn, job, task, Some(attempt), success);
+        assert_eq!(said.first(), Some(&Said::Ack(conn, request)), "an update is acknowledged");
+        said.remove(0);
+        said
+    }
+
+    pub(super) fn finished(&mut self, conn: ConnId, job: u64, task: u32, attempt: u32) -> Vec<Said> {
+        self.ended(conn, job, task, attempt, true)
+    }
+
+    pub(super) fn failed(&mut self, conn: ConnId, job: u64, task: u32, attempt: u32) -> Vec<Said> {
+        self.ended(conn, job, task, attempt, false)
+    }
+
+    pub(super) fn confirm(&mut self, conn: ConnId, job: u64, task: u32) -> Vec<Said> {
+        let cancel = self.cancels[&(conn, job, task)];
+        self.event(conn, ForemanEvent::Cancelled { cancel })
+    }
+
+    pub(super) fn no_such_job(&mut self, conn: ConnId, job: u64, task: u32) -> Vec<Said> {
+        let cancel = self.cancels[&(conn, job, task)];
+        self.event(conn, ForemanEvent::NoSuchJob { cancel })
+    }
+
+    pub(super) fn lose(&mut self, conn: ConnId) -> Vec<Said> {
+        self.step(Input::Disconnected { conn })
+    }
+
+    /// Lets time pass as a shell does: sleeping until the engine's next deadline.
+    pub(super) fn pass(&mut self, millis: u64) -> Vec<Said> {
+        let until = self.now.plus_millis(millis);
+        let mut said = Vec::new();
+        while let Some(next) = self.engine.next_deadline().filter(|next| *next <= until) {
+            self.now = self.now.max(next);
+            said.extend(self.step(Input::Tick));
+            assert!(self.engine.next_deadline().is_none_or(|next| next > self.now), "a tick does all that is due");
+        }
+        self.now = until;
+        said
+    }
+}

@@ -1,0 +1,390 @@
+//! Jobs: what a submitter asks for, and what the broker tells of it.
+//!
+//! Moments are Unix milliseconds: a job outlives the broker's runs, and the clocks of those.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::limits::{PRIORITY, TASK_NUMBER_MAX, TASKS_MAX};
+
+/// A job's number: 1, 2, 3 … in the order of submission, never used twice by one store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(pub u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The numbers of a job's tasks: `first`, `first + step`, … , `count` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Array {
+    /// The lowest.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// From one to the next.
+    pub step: u32,
+}
+
+/// Why something is no array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArrayError {
+    /// Not of the form.
+    #[error("an array is A-B or A-B:STEP, for example 1-1000 or 0-90:10")]
+    Form,
+    /// It has no task.
+    #[error("an array goes from a number to one that is not lower, in steps of 1 or more")]
+    Empty,
+    /// It has too many.
+    #[error("an array has at most {TASKS_MAX} tasks")]
+    TooMany,
+    /// A number is too high.
+    #[error("task numbers go up to {TASK_NUMBER_MAX}")]
+    TooHigh,
+}
+
+impl Array {
+    /// One task, number 1.
+    pub const ONE: Self = Self { first: 1, count: 1, step: 1 };
+
+    /// From `first` to `last` at most.
+    pub fn new(first: u32, last: u32, step: u32) -> Result<Self, ArrayError> {
+        if step == 0 || last < first {
+            return Err(ArrayError::Empty);
+        }
+        let array = Self { first, count: ((last - first) / step).saturating_add(1), step };
+        array.check().map(|()| array)
+    }
+
+    /// Whether there are such numbers, and not too many.
+    pub const fn check(&self) -> Result<(), ArrayError> {
+        if self.count == 0 || self.step == 0 {
+            return Err(ArrayError::Empty);
+        }
+        if self.count > TASKS_MAX {
+            return Err(ArrayError::TooMany);
+        }
+        let last = self.first as u64 + (self.count as u64 - 1) * self.step as u64;
+        if last > TASK_NUMBER_MAX as u64 { Err(ArrayError::TooHigh) } else { Ok(()) }
+    }
+
+    /// The number of the task at that place. Right for an array that passed [`Self::check`].
+    pub const fn number_of(&self, place: u32) -> u32 {
+        self.first + place * self.step
+    }
+
+    /// The place of the task with that number.
+    pub const fn place_of(&self, number: u32) -> Option<u32> {
+        let Some(above) = number.checked_sub(self.first) else { return None };
+        let place = above / self.step;
+        if above.is_multiple_of(self.step) && place < self.count { Some(place) } else { None }
+    }
+
+    /// The highest number.
+    pub const fn last(&self) -> u32 {
+        self.number_of(self.count - 1)
+    }
+}
+
+impl FromStr for Array {
+    type Err = ArrayError;
+
+    fn from_str(text: &str) -> Result<Self, ArrayError> {
+        let number = |text: &str| match text.parse::<u64>() {
+            _ if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => Err(ArrayError::Form),
+            Ok(number) => u32::try_from(number).map_err(|_| ArrayError::TooHigh),
+            Err(_) => Err(ArrayError::TooHigh),
+        };
+        let (range, step) = text.split_once(':').unwrap_or((text, "1"));
+        let (first, last) = range.split_once('-').ok_or(ArrayError::Form)?;
+        Self::new(number(first)?, number(last)?, number(step)?)
+    }
+}
+
+impl fmt::Display for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last())?;
+        if self.step == 1 { Ok(()) } else { write!(f, ":{}", self.step) }
+    }
+}
+
+/// How the job before must have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterWhen {
+    /// With every task finished.
+    Ok,
+    /// In whatever way.
+    Any,
+    /// With a task that failed, or cancelled.
+    Failed,
+}
+
+/// A job that must have ended before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    /// Which one.
+    pub job: JobId,
+    /// How.
+    pub when: AfterWhen,
+}
+
+/// What a submitter asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// For people, and for its tasks.
+    pub name: String,
+    /// Its tasks.
+    pub array: Array,
+    /// What its tasks do, as a MessagePack map. Only workers and what speaks to them look into it.
+    pub work: Bytes,
+    /// Slots that a task takes.
+    #[serde(default = "one")]
+    pub slots: u16,
+    /// 0 to 9, 9 first.
+    #[serde(default = "usual_priority")]
+    pub priority: u8,
+    /// Tasks that run at a time at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// How long one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ms: Option<u64>,
+    /// Attempts that a task may have after its first one failed.
+    #[serde(default)]
+    pub retries: u8,
+    /// How long the second attempt waits; each one after it waits twice as long as the one before.
+    #[serde(default)]
+    pub backoff_ms: u32,
+    /// What must have ended before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// It waits until it is released.
+    #[serde(default)]
+    pub hold: bool,
+    /// What the submitter knows it by: another with the same one is the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+const fn usual_priority() -> u8 {
+    PRIORITY
+}
+
+/// What the tasks of a job do: the map in [`JobSpec::work`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it runs; empty: where its worker does.
+    pub cwd: String,
+    /// Added to the environment of its worker.
+    pub env: Vec<(String, String)>,
+}
+
+/// What a job comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// No task of it has run.
+    Waiting,
+    /// A task of it runs or has run, and there is more to do.
+    Running,
+    /// Nothing of it is started until it is released. What runs goes on.
+    Held,
+    /// Every task finished.
+    Finished,
+    /// Every task has ended, and one failed.
+    Failed,
+    /// Every task has ended, none failed, and one was cancelled.
+    Cancelled,
+}
+
+impl JobState {
+    /// Nothing of it will happen any more.
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// What a task comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskState {
+    /// It waits for a slot, for its job or for its next attempt.
+    Waiting,
+    /// It was given to a worker.
+    Running,
+    /// It did what it should.
+    Finished,
+    /// It did not, and has no attempt left.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+/// How many tasks are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskCounts {
+    /// See [`TaskState::Waiting`].
+    pub waiting: u32,
+    /// See [`TaskState::Running`].
+    pub running: u32,
+    /// See [`TaskState::Finished`].
+    pub finished: u32,
+    /// See [`TaskState::Failed`].
+    pub failed: u32,
+    /// See [`TaskState::Cancelled`].
+    pub cancelled: u32,
+}
+
+/// Why a job does not go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum JobReason {
+    /// Somebody holds it.
+    Held,
+    /// Other jobs must end first.
+    After {
+        /// Those.
+        jobs: Vec<JobId>,
+    },
+    /// No worker for jobs is connected.
+    NoWorker,
+    /// No worker has as many slots as one task takes.
+    TooWide {
+        /// Slots a task takes.
+        slots: u16,
+        /// Slots of the largest worker.
+        largest: u32,
+    },
+    /// Every slot is taken.
+    Busy {
+        /// Slots of all workers.
+        slots: u64,
+        /// Tasks of other jobs whose turn is before.
+        ahead: u64,
+    },
+    /// As many tasks run as may at a time.
+    MaxParallel {
+        /// How many may.
+        max: u32,
+    },
+    /// Its tasks wait for their next attempt.
+    Backoff {
+        /// Milliseconds until the first of them is due.
+        in_ms: u64,
+    },
+    /// The broker is drained.
+    Draining,
+    /// The disk takes nothing.
+    Disk,
+}
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobView {
+    /// Its number.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// What it comes to.
+    pub state: JobState,
+    /// Its tasks.
+    pub array: Array,
+    /// How many are in which state.
+    pub tasks: TaskCounts,
+    /// Slots a task takes.
+    pub slots: u16,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    /// When it came.
+    pub submitted_unix_ms: u64,
+    /// When its first task was given to a worker.
+    pub started_unix_ms: Option<u64>,
+    /// When its last task ended.
+    pub ended_unix_ms: Option<u64>,
+    /// Why nothing of it is started now; `None` if something is, or if it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<JobReason>,
+    /// All that was asked for; not in listings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Box<JobSpec>>,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its number.
+    pub task: u32,
+    /// What it comes to.
+    pub state: TaskState,
+    /// Its latest attempt, from 1; 0 if it had none.
+    pub attempt: u32,
+    /// The worker of that attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// When that attempt began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_unix_ms: Option<u64>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_ms: Option<u64>,
+    /// What its program returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What ended its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// What its worker said of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_is_what_a_person_writes() {
+        let array: Array = "0-90:10".parse().unwrap();
+        assert_eq!(array, Array { first: 0, count: 10, step: 10 });
+        assert_eq!((array.last(), array.to_string().as_str()), (90, "0-90:10"));
+        assert_eq!((array.place_of(20), array.place_of(25), array.place_of(100)), (Some(2), None, None));
+        assert_eq!("1-1000".parse::<Array>().unwrap().to_string(), "1-1000");
+        assert_eq!("5-9:3".parse::<Array>().unwrap().last(), 8);
+        for (text, why) in [
+            ("", ArrayError::Form),
+            ("7", ArrayError::Form),
+            ("1-", ArrayError::Form),
+            ("+1-2", ArrayError::Form),
+            ("1-2:", ArrayError::Form),
+            ("2-1", ArrayError::Empty),
+            ("1-2:0", ArrayError::Empty),
+            ("1-10000001", ArrayError::TooMany),
+            ("1-99999999999999999999", ArrayError::TooHigh),
+            ("2147483647-2147483648", ArrayError::TooHigh),
+        ] {
+            assert_eq!(text.parse::<Array>(), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_peer_claims_is_checked() {
+        for (first, count, step) in [(0, 0, 1), (0, 1, 0), (1, TASKS_MAX + 1, 1), (u32::MAX, 2, 1), (0, 2, u32::MAX)] {
+            assert!(Array { first, count, step }.check().is_err(), "{first} {count} {step}");
+        }
+    }
+}

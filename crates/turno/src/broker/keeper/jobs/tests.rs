@@ -1,0 +1,158 @@
+//! The bytes of jobs, tasks and chunks are fixed, and bytes that are none are refused.
+
+use super::*;
+
+fn job() -> JobRecord {
+    let spec = JobSpec {
+        name: "build".to_owned(),
+        array: Array { first: 1, count: 10, step: 2 },
+        work: Bytes::from_static(b"\x80"),
+        slots: 3,
+        priority: 9,
+        max_parallel: Some(4),
+        time_limit_ms: Some(5),
+        retries: 2,
+        backoff_ms: 6,
+        after: vec![After { job: JobId(7), when: AfterWhen::Failed }],
+        hold: true,
+        key: Some("k".to_owned()),
+    };
+    let cancelled = vec![(0, 1), (3, 9)];
+    JobRecord { spec: Arc::new(spec), submitted_unix_ms: 8, held: true, cancelled, cancelled_unix_ms: Some(9) }
+}
+
+fn plain() -> JobRecord {
+    let spec = JobSpec {
+        name: String::new(),
+        work: Bytes::new(),
+        max_parallel: None,
+        time_limit_ms: None,
+        after: Vec::new(),
+        hold: false,
+        key: None,
+        ..JobSpec::clone(&job().spec)
+    };
+    JobRecord {
+        spec: Arc::new(spec),
+        submitted_unix_ms: 8,
+        held: false,
+        cancelled: Vec::new(),
+        cancelled_unix_ms: None,
+    }
+}
+
+fn end(status: &str) -> TaskEnd {
+    TaskEnd {
+        state: TaskState::Failed,
+        attempt: 3,
+        worker: Arc::from("w"),
+        started_unix_ms: 1,
+        ended_unix_ms: 2,
+        exit_code: Some(-1),
+        signal: Some(9),
+        status: Arc::from(status),
+    }
+}
+
+fn tasks() -> [TaskRecord; 4] {
+    let tried = Tried { attempt: 258, failures: 2, losses: 1 };
+    let bare = TaskEnd { state: TaskState::Finished, exit_code: None, signal: None, worker: Arc::default(), ..end("") };
+    [
+        TaskRecord::Waiting { tried, due_unix_ms: 77 },
+        TaskRecord::Running { tried, key: Arc::from("id"), worker: Arc::from("name"), started_unix_ms: 5 },
+        TaskRecord::Ended(end("no")),
+        TaskRecord::Ended(bare),
+    ]
+}
+
+fn chunk() -> ChunkRecord {
+    let short = ShortEnd { bits: 2 | 4, signal: 0, attempt: 1, worker: 1, exit_code: -2, began: 3, took_ms: 4 };
+    ChunkRecord {
+        tasks: vec![short, ShortEnd::default()],
+        workers: vec![Arc::from("ab")],
+        statuses: vec![(0, Arc::from("no"))],
+    }
+}
+
+/// Proves that what outlives the broker is written in the bytes of docs/storage.md, and read back as it was (I20).
+#[test]
+fn records_have_these_bytes() {
+    let mut bytes = vec![0x3f, 9, 2, 1, 3, 0, 5, 1];
+    for number in [1u32, 10, 2, 6] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(8u64.to_le_bytes());
+    bytes.extend(4u32.to_le_bytes());
+    bytes.extend(5u64.to_le_bytes());
+    bytes.extend(9u64.to_le_bytes());
+    bytes.extend(7u64.to_le_bytes());
+    bytes.push(2);
+    for number in [2u32, 0, 1, 3, 9] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(b"buildk\x80");
+    assert_eq!(write_job(&job()), bytes);
+
+    let [waiting, running, ended, _] = tasks();
+    assert_eq!(write_task(&waiting), b"\0\x02\x01\0\0\x02\0\x01\x4d\0\0\0\0\0\0\0");
+    assert_eq!(write_task(&running), b"\x01\x02\x01\0\0\x02\0\x01\x05\0\0\0\0\0\0\0\x02idname");
+    let expected = b"\x02\x0e\x03\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\xff\xff\xff\xff\x09\0\0\0\x01wno";
+    assert_eq!(write_task(&ended), expected);
+
+    let expected = b"\x02\0\x06\0\x01\0\x01\0\xfe\xff\x03\0\0\0\x04\0\0\0\
+        \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x02ab\x01\0\0\0\x02\0no";
+    assert_eq!(write_chunk(&chunk()), expected);
+    assert_eq!(part_key(JobId(1), 258), *b"\0\0\0\0\0\0\0\x01\0\0\x01\x02");
+}
+
+/// Proves I20: nothing about a job changes on its way to the disk and back.
+#[test]
+fn records_come_back_as_they_were() {
+    let mut stored = StoredJobs::default();
+    for record in [job(), plain()] {
+        assert_eq!(take(JOBS, &job_key(JobId(3)), &write_job(&record), &mut stored), Some(()));
+        assert_eq!(stored.jobs.pop(), Some((JobId(3), record)));
+    }
+    for record in tasks() {
+        assert_eq!(take(TASKS, &part_key(JobId(3), 4), &write_task(&record), &mut stored), Some(()));
+        assert_eq!(stored.tasks.pop(), Some((JobId(3), 4, record)));
+    }
+    assert_eq!(take(CHUNKS, &part_key(JobId(3), 4), &write_chunk(&chunk()), &mut stored), Some(()));
+    assert_eq!(stored.chunks.pop(), Some((JobId(3), 4, chunk())));
+}
+
+/// Whatever stands on the disk, reading it neither panics nor makes something of what is nothing.
+#[test]
+fn what_is_no_record_is_refused() {
+    let whole = write_job(&job());
+    for cut in 0..whole.len() - 1 {
+        assert_eq!(read_job(&whole[..cut]), None, "{cut}");
+    }
+    for (at, byte) in [(0, 0xff), (1, 10), (4, 0), (12, 0), (16, 0), (60, 3), (64, 0xff)] {
+        let mut other = whole.clone();
+        other[at] = byte;
+        assert_eq!(read_job(&other), None, "{at}");
+    }
+    for record in [&tasks()[0], &tasks()[1]] {
+        let whole = write_task(record);
+        for cut in 0..16 {
+            assert_eq!(read_task(&whole[..cut]), None, "{cut}");
+        }
+    }
+    for wrong in [&b"\x03"[..], b"\x02\0", b"\x02\x10", &[&write_task(&tasks()[0])[..], b"x"].concat()] {
+        assert_eq!(read_task(wrong), None, "{wrong:?}");
+    }
+    let whole = write_chunk(&chunk());
+    for cut in 0..whole.len() {
+        assert_eq!(read_chunk(&whole[..cut]), None, "{cut}");
+    }
+    for (at, byte) in [(1, 0x10), (2, 0x13), (2, 4), (41, 2), (45, 0xff)] {
+        let mut other = whole.clone();
+        other[at] = byte;
+        assert_eq!(read_chunk(&other), None, "{at}");
+    }
+    let mut stored = StoredJobs::default();
+    assert_eq!(take(JOBS, b"short", &write_job(&job()), &mut stored), None);
+    assert_eq!(take(JOBS, &part_key(JobId(1), 1), &write_job(&job()), &mut stored), None);
+    assert_eq!(take(TASKS, &job_key(JobId(1)), &write_task(&tasks()[0]), &mut stored), None);
+}
