@@ -10,3 +10,4 @@
 pub mod headers;
 pub mod model;
 pub mod native;
+pub mod work;

@@ -100,10 +100,18 @@ pub const TASKS_MAX: u32 = 10_000_000;
 pub const TASK_NUMBER_MAX: u32 = 2_147_483_647;
 /// Bytes of a job's name. More: refused, `bad_job`.
 pub const JOB_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a job's key. More, or none: refused, `bad_job`.
+pub const JOB_KEY_BYTES_MAX: usize = 64;
+/// Bytes of the map that says what the tasks of a job do: many of them go into one frame. More: refused, `bad_job`.
+pub const WORK_BYTES_MAX: usize = 64 * 1024;
+/// Values (keys and elements count too) in that map. More: refused, `bad_job`.
+pub const WORK_VALUES_MAX: usize = 4_096;
+/// Maps and lists inside each other in that map. More: refused, `bad_job`.
+pub const WORK_DEPTH_MAX: usize = 16;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
-/// Tasks that one call names, as ranges. More: refused, `bad_call`.
-pub const TASK_RANGES_MAX: usize = 100;
+/// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
+pub const TASK_RANGES_MAX: usize = 64;
 /// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
 pub const JOBS_MAX: usize = 100_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
@@ -124,7 +132,6 @@ pub const TIME_LIMIT_SLACK_MS: u64 = 10_000;
 pub const TASK_STATUS_BYTES_MAX: usize = 256;
 /// Tasks in one JOB frame. More: the next frame.
 pub const OFFER_TASKS_MAX: usize = 256;
-
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.

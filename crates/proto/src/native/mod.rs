@@ -9,7 +9,7 @@ mod header;
 mod kind;
 mod reader;
 mod session;
-mod shape;
+pub(crate) mod shape;
 mod word;
 
 pub use crate::model::{Closing, ClosingReason, admin};

@@ -7,7 +7,7 @@
 use crate::model::Code;
 
 /// Checks that `bytes` are one map, whole, with nothing after it and at most `values_max` values inside.
-pub(super) fn check_map(bytes: &[u8], values_max: usize) -> Result<(), Code> {
+pub(crate) fn check_map(bytes: &[u8], values_max: usize) -> Result<(), Code> {
     if !matches!(bytes.first(), Some(0x80..=0x8F | 0xDE | 0xDF)) {
         return Err(Code::BadBody);
     }
