@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
+use super::shell::quoted;
 use super::version::VERSION;
 use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
 use crate::config::{Flag, Origin, Raw, Settings};
@@ -161,16 +162,6 @@ fn refuse_to_be_open(listen: &[SocketAddr], words: &[OsString]) -> Result<(), Fa
     command.push("--insecure".to_owned());
     let fix = format!("if the network is trusted: {}", command.join(" "));
     Err(Failure::new(Code::InsecureListen, what).fix(fix))
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@[]%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 fn ready(bound: &Bound) -> Ready {
