@@ -89,15 +89,8 @@ impl Engine {
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
-            AdminCall::JobSubmit { .. }
-            | AdminCall::JobLs { .. }
-            | AdminCall::JobShow { .. }
-            | AdminCall::JobTasks { .. }
-            | AdminCall::JobCancel { .. }
-            | AdminCall::JobHold { .. }
-            | AdminCall::JobRelease { .. }
-            | AdminCall::JobWait { .. }
-            | AdminCall::JobRm { .. } => return Err(Code::BadCall),
+            // Those about jobs.
+            _ => return Err(Code::BadCall),
         })
     }
 

@@ -114,7 +114,7 @@ mod tests {
             b"\x81\xa3cwd\xc4\x01\xff",
         ];
         for bytes in table.into_iter().chain([&nested(10_000)[..], &nested(1_000), &nested(WORK_DEPTH_MAX)]) {
-            assert_eq!(decode(bytes), Err(WorkError::Malformed), "{:02x?}", &bytes[..bytes.len().min(20)]);
+            assert_eq!(decode(bytes), Err(WorkError::Malformed), "{:02x?}", bytes.get(..20));
         }
     }
 }

@@ -8,7 +8,7 @@ use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobState, JobView};
 use turno_proto::model::limits::{PAGE_MAX, TASK_RANGES_MAX};
 
-use super::select::{Item, Jobs, Ranges, Target, told};
+use super::select::{Item, Jobs, Ranges, Target, is_one, told};
 use super::text::{counts, number_of_tasks, state_line, title};
 use super::{Asked, done, named};
 use crate::cli::Invocation;
@@ -101,7 +101,7 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
     for (view, tasks) in meant {
         ends.push((view.id, asked.cancel_one(view.id, tasks).await));
     }
-    let exit = done(&ends, invocation, |view| match view.state.is_end() {
+    let exit = done(&ends, Target::is_one(&args.targets), invocation, |view| match view.state.is_end() {
         true => state_line(view),
         false => format!("{}: cancelled what was named; now {}", title(view), counts(&view.tasks)),
     })?;
@@ -133,7 +133,7 @@ pub(super) async fn hold(args: &HoldArgs, invocation: &Invocation) -> Result<u8,
     let asked = Asked::connect(invocation).await?;
     let views = asked.named(&args.jobs, |view| !view.state.is_end() && view.state != JobState::Held).await?;
     let ends = asked.each(&views, |job| AdminCall::JobHold { job }).await;
-    let exit = done(&ends, invocation, state_line)?;
+    let exit = done(&ends, is_one(&args.jobs), invocation, state_line)?;
     if let [(id, Ok(_))] = &ends[..] {
         invocation.output.hint(&format!("let it go on with: turno job release {id}"));
     }
@@ -144,7 +144,7 @@ pub(super) async fn release(args: &ReleaseArgs, invocation: &Invocation) -> Resu
     let asked = Asked::connect(invocation).await?;
     let views = asked.named(&args.jobs, |view| view.state == JobState::Held).await?;
     let ends = asked.each(&views, |job| AdminCall::JobRelease { job }).await;
-    done(&ends, invocation, state_line)
+    done(&ends, is_one(&args.jobs), invocation, state_line)
 }
 
 pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -157,7 +157,7 @@ pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Fai
     }
     confirm::ask(invocation, &rm_question(&views))?;
     let ends = asked.each(&views, |job| AdminCall::JobRm { job }).await;
-    done(&ends, invocation, |view| format!("{} is removed", title(view)))
+    done(&ends, is_one(&args.jobs), invocation, |view| format!("{} is removed", title(view)))
 }
 
 /// What is asked before jobs are removed.

@@ -140,7 +140,7 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
         before = next;
     };
     let next = next.map(|id| id.to_string());
-    invocation.output.rows(&JobListDocument { jobs: &rows, next, errors: &[] }, &rows)?;
+    invocation.output.rows(&JobListDocument { jobs: &rows, next, errors: None }, &rows)?;
     if rows.is_empty() {
         let text = match states.is_empty() {
             true => "no jobs yet; submit one: turno submit -- CMD",

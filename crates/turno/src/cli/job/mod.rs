@@ -138,16 +138,21 @@ fn named(failure: Failure, job: JobId) -> Failure {
     }
 }
 
-/// What was done to jobs, one line each; to one alone: the job as one document.
+/// What was done to one job.
+fn one_done(view: &JobView, invocation: &Invocation, line: impl Fn(&JobView) -> String) -> Result<(), Failure> {
+    let document = JobDocument::from(view);
+    invocation.output.one(&document, &view.id.to_string(), || line(view) + "\n")
+}
+
+/// What was done to jobs, one line each. Which document that is, is known from what was typed: `alone` for one job.
 fn done(
     ends: &[(JobId, Result<JobView, Failure>)],
+    alone: bool,
     invocation: &Invocation,
     line: impl Fn(&JobView) -> String,
 ) -> Result<u8, Failure> {
-    if let [(_, end)] = ends {
-        let view = end.as_ref().map_err(Clone::clone)?;
-        let document = JobDocument::from(view);
-        invocation.output.one(&document, &view.id.to_string(), || line(view) + "\n")?;
+    if let ([(_, end)], true) = (ends, alone) {
+        one_done(end.as_ref().map_err(Clone::clone)?, invocation, line)?;
         return Ok(0);
     }
     let views: Vec<&JobView> = ends.iter().filter_map(|(_, end)| end.as_ref().ok()).collect();
@@ -160,9 +165,9 @@ fn done(
     let error = |(id, failure): &(JobId, &Failure)| JobErrorBody { id: id.to_string(), error: failure.body() };
     let errors: Vec<JobErrorBody> = failures.iter().map(error).collect();
     let names = rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>().join("\n");
-    invocation.output.one(&JobListDocument { jobs: &rows, next: None, errors: &errors }, &names, || {
-        views.iter().map(|view| line(view) + "\n").collect()
-    })?;
+    let document =
+        JobListDocument { jobs: &rows, next: None, errors: Some(&errors[..]).filter(|errors| !errors.is_empty()) };
+    invocation.output.one(&document, &names, || views.iter().map(|view| line(view) + "\n").collect())?;
     for (id, failure) in &failures {
         invocation.output.warn(&format!("job {id}: {} ({})", failure.what(), failure.code().name()));
     }

@@ -91,6 +91,11 @@ impl FromStr for Jobs {
     }
 }
 
+/// Whether the words can mean one job alone, by the way they are written.
+pub(super) fn is_one(words: &[Jobs]) -> bool {
+    matches!(words, [Jobs(items)] if matches!(items[..], [Item::One(_)]))
+}
+
 fn item(text: &str) -> Result<Item, SelectError> {
     match text {
         "all" => Ok(Item::All),
@@ -120,6 +125,17 @@ impl FromStr for Target {
         match text.split_once('.') {
             None => text.parse().map(Self::Jobs),
             Some((job, tasks)) => Ok(Self::Tasks(job.parse().map_err(|_| SelectError::Tasks)?, ranges(tasks)?)),
+        }
+    }
+}
+
+impl Target {
+    /// Whether the words can mean one job alone, by the way they are written.
+    pub(super) fn is_one(words: &[Self]) -> bool {
+        match words {
+            [Self::Jobs(jobs)] => is_one(std::slice::from_ref(jobs)),
+            [Self::Tasks(..)] => true,
+            _ => false,
         }
     }
 }
@@ -268,6 +284,18 @@ mod tests {
         assert_eq!("7".parse::<Part>(), Ok(Part { job: seven, tasks: None }));
         assert_eq!("last.2".parse::<Part>(), Ok(Part { job: One::Last, tasks: Some(vec![(2, 2)]) }));
         assert_eq!("7,8".parse::<Part>(), Err(SelectError::One));
+    }
+
+    #[test]
+    fn one_job_is_known_by_the_way_it_is_written() {
+        let jobs = |line: &str| line.split(' ').map(|word| word.parse().unwrap()).collect::<Vec<Jobs>>();
+        let targets = |line: &str| line.split(' ').map(|word| word.parse().unwrap()).collect::<Vec<Target>>();
+        for (line, expected) in
+            [("7", true), ("last", true), ("all", false), ("7-7", false), ("7,8", false), ("7 8", false)]
+        {
+            assert_eq!((is_one(&jobs(line)), Target::is_one(&targets(line))), (expected, expected), "{line}");
+        }
+        assert!(Target::is_one(&targets("7.1-20")) && !Target::is_one(&targets("7.1 7.2")));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use turno_proto::work;
 use super::select::One;
 use super::text::{number_of_tasks, state_line, title};
 use super::wait::{Wait, tell_failures};
-use super::{Asked, done, view};
+use super::{Asked, one_done, view};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -187,15 +187,14 @@ async fn submit(args: &SubmitArgs, mut spec: JobSpec, invocation: &Invocation) -
     }
     let call = AdminCall::JobSubmit { spec: Box::new(spec) };
     let job = asked.admin(call).await.and_then(view).map_err(|failure| unsure(failure, args))?;
-    let Some(wait) = &mut wait else { return tell(job, invocation) };
+    let Some(wait) = &mut wait else { return tell(&job, invocation) };
     invocation.output.note(&submitted(&job));
     tell_reason(&job, invocation);
     let end = wait.until_end(&job, &mut asked).await?;
     let task = if args.array.is_none() { only_task(&asked, &end).await? } else { None };
     let exit = exit_of(&end, task.as_ref());
-    let bad = end.clone();
-    done(&[(end.id, Ok(end))], invocation, state_line)?;
-    tell_failures(Some(&bad), invocation);
+    one_done(&end, invocation, state_line)?;
+    tell_failures(Some(&end), invocation);
     Ok(exit)
 }
 
@@ -203,12 +202,11 @@ fn submitted(job: &JobView) -> String {
     format!("{} is submitted: {}", title(job), number_of_tasks(job.array.count.into()))
 }
 
-fn tell(job: JobView, invocation: &Invocation) -> Result<u8, Failure> {
-    let (id, held) = (job.id, job.state == JobState::Held);
-    let reason = job.clone();
-    done(&[(id, Ok(job))], invocation, submitted)?;
-    tell_reason(&reason, invocation);
-    invocation.output.hint(&match held {
+fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure> {
+    let id = job.id;
+    one_done(job, invocation, submitted)?;
+    tell_reason(job, invocation);
+    invocation.output.hint(&match job.state == JobState::Held {
         true => format!("let it go on with: turno job release {id}"),
         false => format!("wait for it with: turno job wait {id}"),
     });

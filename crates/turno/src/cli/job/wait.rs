@@ -9,7 +9,7 @@ use turno_client::{AdminCall, Client};
 use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobState, JobView};
 
-use super::select::Jobs;
+use super::select::{Jobs, is_one};
 use super::text::{counts, state_line, title};
 use super::{Asked, done, named, view};
 use crate::cli::Invocation;
@@ -51,7 +51,7 @@ pub(super) async fn run(args: &WaitArgs, invocation: &Invocation) -> Result<u8, 
     for view in &views {
         ends.push((view.id, Ok(wait.until_end(view, &mut asked).await?)));
     }
-    done(&ends, invocation, state_line)?;
+    done(&ends, is_one(&args.jobs), invocation, state_line)?;
     let bad = ends.iter().filter_map(|(_, end)| end.as_ref().ok()).find(|view| view.state != JobState::Finished);
     tell_failures(bad, invocation);
     Ok(u8::from(bad.is_some() && !args.ignore_failures))

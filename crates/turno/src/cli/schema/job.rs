@@ -193,8 +193,8 @@ pub(crate) struct JobListDocument<'a> {
     /// What `--before` takes for the next page of a listing; null at the end.
     pub(crate) next: Option<String>,
     /// Those for which the command could not be done; left out if there are none.
-    #[serde(skip_serializing_if = "<[JobErrorBody]>::is_empty")]
-    pub(crate) errors: &'a [JobErrorBody],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) errors: Option<&'a [JobErrorBody]>,
 }
 
 impl Document for JobListDocument<'_> {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_listing_for_programs() {
         let rows = [JobRow::from(&failed(12))];
-        let text = line(&envelope(&JobListDocument { jobs: &rows, next: Some("12".to_owned()), errors: &[] }));
+        let text = line(&envelope(&JobListDocument { jobs: &rows, next: Some("12".to_owned()), errors: None }));
         assert_eq!(
             text,
             "{\"schema\":\"turno.job_list/1\",\"jobs\":[{\"id\":\"12\",\"name\":\"sim\",\"state\":\"failed\",\
@@ -390,7 +390,7 @@ mod tests {
             id: "9".to_owned(),
             error: crate::cli::error::Failure::of(turno_proto::model::Code::JobEnded).body(),
         }];
-        let partly = serde_json::to_value(JobListDocument { jobs: &rows, next: None, errors: &errors }).unwrap();
+        let partly = serde_json::to_value(JobListDocument { jobs: &rows, next: None, errors: Some(&errors) }).unwrap();
         assert_eq!(
             (&partly["errors"][0]["id"], &partly["errors"][0]["error"]["code"]),
             (&json!("9"), &json!("job_ended"))
