@@ -10,12 +10,13 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 34] = [
+const LEAVES: [(&str, &[&str], bool); 44] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
     ("broadcast", &["q", "x"], true),
     ("work", &["q", "--echo"], true),
+    ("submit", &["--", "true"], true),
     ("status", &[], true),
     ("drain", &[], true),
     ("resume", &[], true),
@@ -36,6 +37,15 @@ const LEAVES: [(&str, &[&str], bool); 34] = [
     ("worker stop", &["w", "--now", "--yes"], true),
     ("message explain", &[ID], true),
     ("message cancel", &[ID, "--yes"], true),
+    ("job submit", &["--", "true"], true),
+    ("job ls", &[], true),
+    ("job show", &["7"], true),
+    ("job tasks", &["7"], true),
+    ("job cancel", &["7", "--yes"], true),
+    ("job hold", &["7"], true),
+    ("job release", &["7"], true),
+    ("job wait", &["7"], true),
+    ("job rm", &["7", "--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),
     ("doctor", &[], false),
@@ -50,6 +60,13 @@ const LEAVES: [(&str, &[&str], bool); 34] = [
 /// The words of a leaf, and more behind them.
 fn line<'a>(leaf: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     leaf.split(' ').chain(more.iter().copied()).collect()
+}
+
+/// With more flags: before `--`, behind which everything belongs to a program.
+fn flagged<'a>(mut words: Vec<&'a str>, more: &[&'a str]) -> Vec<&'a str> {
+    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    words.splice(end..end, more.iter().copied());
+    words
 }
 
 /// The lines below a heading, up to the next empty one.
@@ -113,16 +130,14 @@ fn every_leaf_has_a_man_page() {
 fn every_leaf_refuses_a_flag_that_is_not_there() {
     let place = Place::new();
     for (leaf, arguments, _) in LEAVES {
-        let mut words = line(leaf, arguments);
-        words.push("--no-such-flag");
+        let words = flagged(line(leaf, arguments), &["--no-such-flag"]);
         let run = place.run(&words).expect(2);
         assert_eq!(run.text(), "", "{leaf}");
         assert!(run.stderr.starts_with("error: ") && run.stderr.contains("--no-such-flag"), "{leaf}: {}", run.stderr);
         assert!(run.stderr.ends_with("code: bad_usage (turno explain bad_usage)\n"), "{leaf}: {}", run.stderr);
         for json in [&["--json"][..], &["-o", "json"], &["--output=jsonl"]] {
             let mut words = json.to_vec();
-            words.extend(line(leaf, arguments));
-            words.push("--no-such-flag");
+            words.extend(flagged(line(leaf, arguments), &["--no-such-flag"]));
             let run = place.run(&words).expect(2);
             assert_eq!(run.error_code(), "bad_usage", "{leaf}");
             assert_eq!((run.text().lines().count(), run.stderr.as_str()), (1, ""), "{leaf}");
@@ -151,9 +166,7 @@ fn wrong_usage_says_what_why_and_fix() {
 }
 
 fn without_a_broker(place: &Place, leaf: &str, arguments: &[&str], more: &[&str]) -> Run {
-    let mut words = line(leaf, arguments);
-    words.extend(["--url", NOBODY]);
-    words.extend(more);
+    let words = flagged(flagged(line(leaf, arguments), &["--url", NOBODY]), more);
     place.run(&words).expect(5)
 }
 
@@ -195,7 +208,7 @@ fn flags_work_before_and_after_the_command() {
 fn aliases_are_the_named_ones_and_no_others() {
     let place = Place::new();
     let help = |words: &[&str]| place.run(words.iter().chain(&["--help"])).expect(0).text();
-    let table: [(&[&str], &[&str]); 9] = [
+    let table: [(&[&str], &[&str]); 12] = [
         (&["queue", "dead", "list"], &["queue", "dead", "ls"]),
         (&["queue", "dead", "get"], &["queue", "dead", "show"]),
         (&["req"], &["request"]),
@@ -205,6 +218,9 @@ fn aliases_are_the_named_ones_and_no_others() {
         (&["worker", "list"], &["worker", "ls"]),
         (&["worker", "get"], &["worker", "show"]),
         (&["config", "get"], &["config", "show"]),
+        (&["job", "list"], &["job", "ls"]),
+        (&["job", "info"], &["job", "show"]),
+        (&["job", "delete"], &["job", "rm"]),
     ];
     for (alias, name) in table {
         assert_eq!(help(alias), help(name));
@@ -218,7 +234,8 @@ fn aliases_are_the_named_ones_and_no_others() {
 #[test]
 fn a_command_alone_shows_what_there_is() {
     let place = Place::new();
-    for words in [&[][..], &["queue"], &["queue", "dead"], &["worker"], &["message"], &["config"], &["bench"]] {
+    for words in [&[][..], &["queue"], &["queue", "dead"], &["worker"], &["message"], &["job"], &["config"], &["bench"]]
+    {
         let run = place.run(words).expect(2);
         assert_eq!(run.text(), "", "{words:?}");
         assert!(run.stderr.contains("Commands:"), "{words:?}: {}", run.stderr);

@@ -13,3 +13,4 @@ pub mod headers;
 pub mod model;
 pub mod native;
 mod shape;
+pub mod work;

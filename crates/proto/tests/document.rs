@@ -100,6 +100,19 @@ fn every_limit_is_in_its_table() {
         ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
         ("bytes of a dead letter that one admin call shows", number(limits::PIECE_BYTES_MAX), " bytes"),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
+        ("tasks of a job", number(limits::TASKS_MAX), ""),
+        ("highest number of a task", number(limits::TASK_NUMBER_MAX), ""),
+        ("name of a job", number(limits::JOB_NAME_BYTES_MAX), " bytes"),
+        ("key of a job", number(limits::JOB_KEY_BYTES_MAX), " bytes"),
+        ("work of a job", number(limits::WORK_BYTES_MAX), " bytes"),
+        ("values in the work of a job", number(limits::WORK_VALUES_MAX), ""),
+        ("maps and lists inside each other in the work of a job", number(limits::WORK_DEPTH_MAX), ""),
+        ("jobs that a job is after", number(limits::JOB_AFTER_MAX), ""),
+        ("ranges of tasks that one admin call names", number(limits::TASK_RANGES_MAX), ""),
+        ("jobs that are known", number(limits::JOBS_MAX), ""),
+        ("callers that wait for the end of jobs", number(limits::JOB_WAITERS_MAX), ""),
+        ("time between two attempts of a task", number(limits::BACKOFF_MS_MAX), " ms"),
+        ("bytes of what a worker said of a failed task", number(limits::TASK_STATUS_BYTES_MAX), " bytes"),
     ];
     assert_rows_begin("## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
 }

@@ -5,7 +5,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::Code;
+use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, HEADER_LEN, Header, Kind, decode, encode, split};
 
@@ -81,12 +81,15 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::DeadLetters { .. } => 7,
                     AdminAnswer::DeadLetter { .. } => 8,
                     AdminAnswer::Portion { .. } => 9,
+                    AdminAnswer::Jobs { .. } => 10,
+                    AdminAnswer::Job { .. } => 11,
+                    AdminAnswer::Tasks { .. } => 12,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 20, 10));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 29, 13));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -111,7 +114,43 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::DeadPurge { .. } => 17,
         AdminCall::Drain => 18,
         AdminCall::Resume => 19,
+        AdminCall::JobSubmit { .. } => 20,
+        AdminCall::JobLs { .. } => 21,
+        AdminCall::JobShow { .. } => 22,
+        AdminCall::JobTasks { .. } => 23,
+        AdminCall::JobCancel { .. } => 24,
+        AdminCall::JobHold { .. } => 25,
+        AdminCall::JobRelease { .. } => 26,
+        AdminCall::JobWait { .. } => 27,
+        AdminCall::JobRm { .. } => 28,
     }
+}
+
+/// The limits of the calls about jobs agree with that of control maps.
+#[test]
+fn the_longest_calls_about_jobs_can_be_read() {
+    let longest = values::all().into_iter().filter_map(|(_, frame)| match frame {
+        Frame::AdminCall { seq, call: AdminCall::JobSubmit { mut spec } } => {
+            let after = *spec.after.first()?;
+            spec.after = vec![after; limits::JOB_AFTER_MAX];
+            spec.work = vec![0; limits::WORK_BYTES_MAX].into();
+            Some(Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks: Some(ranges) } } => {
+            let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
+            Some(Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks } })
+        }
+        _ => None,
+    });
+    let mut read = 0;
+    for frame in longest {
+        let mut bytes = Vec::new();
+        encode(&frame, &mut bytes);
+        let piece = split(&bytes, usize::MAX).expect("a sound frame").expect("a whole frame");
+        assert_eq!(decode(&piece.header, piece.rest), Ok(frame));
+        read += 1;
+    }
+    assert_eq!(read, 2);
 }
 
 /// The line for people says what the header says.

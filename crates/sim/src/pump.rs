@@ -22,7 +22,10 @@ impl World {
             return;
         }
         let (now, wire) = (self.now, self.wires.len());
-        let accepted = self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}"), Door::Native));
+        let accepted = self.brokers[broker]
+            .board
+            .as_mut()
+            .and_then(|board| board.accept(now, format!("peer-{index}"), Door::Native));
         self.trace.note(now, "dialled", index as u64, broker as u64);
         let Some(conn) = accepted else {
             match &mut self.peers[index].core {

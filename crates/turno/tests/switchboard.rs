@@ -1,6 +1,6 @@
 //! The broker without its sockets: bytes in, bytes out, time as an argument.
 
-use turno::broker::Switchboard;
+use turno::broker::{Door, Switchboard};
 use turno_engine::Settings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, Slots, limits};
 use turno_proto::native::{Config, Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
@@ -35,7 +35,7 @@ impl Desk {
 
     /// A peer that greeted and has the queue `q` as handle 0.
     fn peer(&mut self) -> ConnId {
-        let conn = self.board.accept(self.now, "here".into()).expect("room for one more");
+        let conn = self.board.accept(self.now, "here".into(), Door::Native).expect("room for one more");
         let connect = Connect { version: VERSION, name: "p".into(), program: String::new(), heartbeat_ms: 0 };
         self.say(
             conn,

@@ -82,7 +82,10 @@ impl Core {
         let Some(call) = self.calls.find(ticket) else { return };
         // The broker ends it in time itself, unless the caller waits for less than the work may take.
         let guard_ms = if call.outlasts_its_caller() { 0 } else { GUARD_MS };
-        let alarm = call.deadline.plus_millis(guard_ms);
+        let alarm = match &call.what {
+            What::Admin(call) if call.waits() => now.plus_millis(u64::from(u32::MAX)),
+            _ => call.deadline.plus_millis(guard_ms),
+        };
         let left_ms = call.expires.map(|at| u32::try_from(at.millis_left(now)).unwrap_or(u32::MAX));
         let seq = match &call.what {
             What::Request(ask) | What::Send(ask) | What::Broadcast(ask) => {

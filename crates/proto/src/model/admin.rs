@@ -231,6 +231,13 @@ pub enum AdminCall {
     },
 }
 
+impl AdminCall {
+    /// Answered when something has happened, however long that takes.
+    pub const fn waits(&self) -> bool {
+        matches!(self, Self::JobWait { .. })
+    }
+}
+
 /// What the broker answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op")]

@@ -142,7 +142,7 @@ pub struct JobSpec {
     pub name: String,
     /// Its tasks.
     pub array: Array,
-    /// What its tasks do, as a MessagePack map. Only workers and what speaks to them look into it.
+    /// What its tasks do, as a MessagePack map. Only workers and what speaks to them make use of it.
     pub work: Bytes,
     /// Slots that a task takes.
     #[serde(default = "one")]
@@ -181,7 +181,7 @@ const fn usual_priority() -> u8 {
     PRIORITY
 }
 
-/// What the tasks of a job do: the map in [`JobSpec::work`].
+/// What the tasks of a job do: the map in [`JobSpec::work`], written and read by [`crate::work`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
@@ -252,7 +252,7 @@ pub struct TaskCounts {
 
 /// Why a job does not go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum JobReason {
     /// Somebody holds it.
     Held,

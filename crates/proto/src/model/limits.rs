@@ -100,14 +100,18 @@ pub const TASKS_MAX: u32 = 10_000_000;
 pub const TASK_NUMBER_MAX: u32 = 2_147_483_647;
 /// Bytes of a job's name. More: refused, `bad_job`.
 pub const JOB_NAME_BYTES_MAX: usize = 128;
-/// Bytes of what a job's tasks do. More: refused, `bad_job`.
-pub const JOB_WORK_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of the key that a job is known by to its submitter. More, or none: refused, `bad_job`.
-pub const JOB_KEY_BYTES_MAX: usize = 128;
+/// Bytes of a job's key. More, or none: refused, `bad_job`.
+pub const JOB_KEY_BYTES_MAX: usize = 64;
+/// Bytes of the map that says what the tasks of a job do: many of them go into one frame. More: refused, `bad_job`.
+pub const WORK_BYTES_MAX: usize = 64 * 1024;
+/// Values (keys and elements count too) in that map. More: refused, `bad_job`.
+pub const WORK_VALUES_MAX: usize = 4_096;
+/// Maps and lists inside each other in that map. More: refused, `bad_job`.
+pub const WORK_DEPTH_MAX: usize = 16;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
-/// Tasks that one call names, as ranges. More: refused, `bad_call`.
-pub const TASK_RANGES_MAX: usize = 100;
+/// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
+pub const TASK_RANGES_MAX: usize = 64;
 /// Ranges of tasks of one job that were cancelled, once those side by side are one. More: refused, `bad_call`.
 pub const CANCELLED_RANGES_MAX: usize = 10_000;
 /// Tasks that one call for those in some state looks at. More: the next page, which may begin with none.

@@ -1,5 +1,7 @@
 //! Any frame at all: a handful of random parts, and every frame as a value that borrows from them.
 
+mod job;
+
 use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::view::{
@@ -206,7 +208,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 20 {
+        match self.choice % 29 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -226,14 +228,15 @@ impl Seed {
             16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
             17 => AdminCall::Drain,
             18 => AdminCall::Resume,
-            _ => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
+            19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
+            other => self.job_call(other - 20),
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 20);
-        match self.choice % 10 {
+        match self.choice % 13 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -247,7 +250,8 @@ impl Seed {
                 piece: self.payload.bytes.clone(),
             },
             8 => AdminAnswer::Portion { done: self.long, left: self.number.into() },
-            _ => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
+            9 => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
+            other => self.job_answer(other - 10),
         }
     }
 

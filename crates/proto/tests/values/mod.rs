@@ -1,6 +1,7 @@
 //! The value of every golden vector, written by hand: name, frame.
 
 mod admin;
+mod job;
 mod message;
 mod session;
 
@@ -12,5 +13,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(message::frames());
     table.extend(admin::calls());
     table.extend(admin::answers());
+    table.extend(job::calls());
+    table.extend(job::answers());
     table
 }

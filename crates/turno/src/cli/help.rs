@@ -13,8 +13,11 @@ pub(crate) const EXITS: &[(u8, &str)] = &[
     (6, "no responder"),
     (78, "configuration error"),
     (124, "timed out"),
-    (130, "interrupted a second time"),
-    (143, "terminated a second time"),
+    (125, "waiting for one command: turno itself failed"),
+    (126, "waiting for one command: it cannot be executed"),
+    (127, "waiting for one command: it was not found"),
+    (130, "interrupted"),
+    (143, "terminated"),
 ];
 
 /// The heading under which examples stand.

@@ -14,6 +14,7 @@ mod error;
 mod explain;
 mod global;
 mod help;
+mod job;
 mod logging;
 mod man;
 mod message;
@@ -24,6 +25,7 @@ mod request;
 pub mod schema;
 mod send;
 mod serve;
+mod shell;
 mod signals;
 mod size;
 mod status;
@@ -85,12 +87,14 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Send(args) => send::run(args, invocation),
         Command::Broadcast(args) => broadcast::run(args, invocation),
         Command::Work(args) => work::run(args, invocation),
+        Command::Submit(args) => job::submit::run(args, invocation),
         Command::Status(_) => status::run(invocation),
         Command::Drain(_) => drain::drain(invocation),
         Command::Resume(_) => drain::resume(invocation),
         Command::Queue(args) => queue::run(args, invocation),
         Command::Worker(args) => worker::run(args, invocation),
         Command::Message(args) => message::run(args, invocation),
+        Command::Job(args) => job::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),

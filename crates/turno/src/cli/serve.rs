@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
+use super::shell::quoted;
 use super::version::VERSION;
 use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
 use crate::config::{Flag, Origin, Raw, Settings};
@@ -156,10 +157,7 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
 }
 
 /// Nobody but this machine may reach a broker that asks no one who they are.
-fn refuse_to_be_open<'a>(
-    listen: impl Iterator<Item = &'a SocketAddr>,
-    words: &[OsString],
-) -> Result<(), Failure> {
+fn refuse_to_be_open<'a>(listen: impl Iterator<Item = &'a SocketAddr>, words: &[OsString]) -> Result<(), Failure> {
     let open: Vec<String> = listen.filter(|address| !address.ip().is_loopback()).map(ToString::to_string).collect();
     if open.is_empty() {
         return Ok(());
@@ -170,16 +168,6 @@ fn refuse_to_be_open<'a>(
     command.push("--insecure".to_owned());
     let fix = format!("if the network is trusted: {}", command.join(" "));
     Err(Failure::new(Code::InsecureListen, what).fix(fix))
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@[]%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 fn ready(bound: &Bound) -> Ready {

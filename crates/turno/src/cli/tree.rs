@@ -12,6 +12,8 @@ use super::doctor::DoctorArgs;
 use super::drain::{DrainArgs, ResumeArgs};
 use super::explain::ExplainArgs;
 use super::global::Global;
+use super::job::JobArgs;
+use super::job::submit::SubmitArgs;
 use super::man::ManArgs;
 use super::message::MessageArgs;
 use super::queue::QueueArgs;
@@ -48,12 +50,14 @@ pub(crate) enum Command {
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     Work(WorkArgs),
+    Submit(SubmitArgs),
     Status(StatusArgs),
     Drain(DrainArgs),
     Resume(ResumeArgs),
     Queue(QueueArgs),
     Worker(WorkerArgs),
     Message(MessageArgs),
+    Job(JobArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -110,6 +114,7 @@ mod tests {
             "send",
             "broadcast",
             "work",
+            "submit",
             "status",
             "drain",
             "resume",
@@ -130,6 +135,15 @@ mod tests {
             "worker stop",
             "message explain",
             "message cancel",
+            "job submit",
+            "job ls",
+            "job show",
+            "job tasks",
+            "job cancel",
+            "job hold",
+            "job release",
+            "job wait",
+            "job rm",
             "config show",
             "config check",
             "doctor",

@@ -70,7 +70,8 @@ struct ShowArgs {
 
 /// Give a worker another number of slots
 ///
-/// With fewer than it uses now, it gets nothing new until enough has finished.
+/// With fewer than it uses now, it gets nothing new until enough has finished. A worker for jobs cannot be given more
+/// slots than it has.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker resize pixel-1 4", "turno worker resize 7 unlimited"],
@@ -105,6 +106,8 @@ struct ResumeArgs {
 }
 
 /// Ask a worker to end, and wait until it is gone
+///
+/// It takes nothing new and finishes what it has: messages, and tasks of jobs.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker stop pixel-1 --timeout 5m", "turno worker stop 7 --now --yes"],

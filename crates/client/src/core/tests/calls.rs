@@ -1,5 +1,6 @@
 //! Requests, sends and admin calls on one connection.
 
+use turno_proto::model::job::JobId;
 use turno_proto::model::{Durability, MessageId};
 use turno_proto::native::Outgoing;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -85,6 +86,26 @@ fn every_answer_ends_its_call() {
         ]
     );
     assert_eq!(rig.core.calls.len(), 1, "only the fourth waits");
+}
+
+/// A job may take days, and whoever waits for its end has no deadline; any other question has.
+#[test]
+fn who_waits_for_a_job_waits_as_long_as_it_takes() {
+    let mut rig = Rig::open(&["a"]);
+    rig.core.admin(rig.now, Ticket(1), AdminCall::JobWait { job: JobId(7) });
+    rig.core.admin(rig.now, Ticket(2), AdminCall::Status);
+    rig.sent();
+    let mut ends = Vec::new();
+    // What the broker says keeps the connection, for an hour.
+    for _ in 0..3_600 {
+        rig.pass_ms(1_000);
+        rig.say(&[Frame::Pong { seq: 0 }]);
+        rig.sent();
+        ends.extend(rig.events());
+    }
+    assert_eq!(ends, [failed(2, Code::TimedOut)]);
+    rig.say(&[Frame::Error { seq: 3, code: Code::NotFound, fatal: false, detail: "" }]);
+    assert_eq!(rig.events(), [failed(1, Code::NotFound)]);
 }
 
 #[test]

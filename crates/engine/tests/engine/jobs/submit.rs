@@ -3,7 +3,7 @@
 use turno_engine::{Effect, Input};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobReason, JobState, TaskState};
-use turno_proto::model::limits::JOB_WORK_BYTES_MAX;
+use turno_proto::model::limits::WORK_BYTES_MAX;
 use turno_proto::model::{Code, ConnId};
 
 use super::farm::{Farm, Said, ZERO_UNIX_MS, counts, job};
@@ -77,7 +77,7 @@ fn what_cannot_be_a_job_is_refused() {
         ("name", Box::new(|spec| spec.name = "n".repeat(129))),
         ("key", Box::new(|spec| spec.key = Some(String::new()))),
         ("long key", Box::new(|spec| spec.key = Some("k".repeat(129)))),
-        ("work", Box::new(|spec| spec.work = vec![0; JOB_WORK_BYTES_MAX + 1].into())),
+        ("work", Box::new(|spec| spec.work = vec![0; WORK_BYTES_MAX + 1].into())),
         (
             "after nothing",
             Box::new(|spec| {

@@ -13,6 +13,7 @@ use turno_proto::foreman::{
 };
 use turno_proto::model::job::{JobId, Work};
 use turno_proto::model::{ConnId, Mono};
+use turno_proto::work;
 
 use super::lines::Phase;
 use super::{Desk, Switchboard};
@@ -164,8 +165,8 @@ fn tasks_of(tasks: Vec<OfferedTask>) -> Vec<Task> {
         let known = last.as_ref().is_some_and(|(bytes, _)| bytes.as_ptr() == task.work.as_ptr());
         if !known {
             // Whoever took the job in has read it.
-            let work = Work::from_bytes(&task.work).unwrap_or_else(|| {
-                warn!(job = task.job.0, "what the tasks of a job do cannot be read");
+            let work = work::decode(&task.work).unwrap_or_else(|error| {
+                warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
                 Work::default()
             });
             last = Some((task.work.clone(), work));
@@ -226,7 +227,7 @@ impl<D: Desk> Switchboard<D> {
                         self.lines.flush_foreman(id);
                         self.part(now, id);
                     }
-                    Means::Input(event) => self.desk.put(now, Input::Foreman { conn: id, event }, &mut self.lines),
+                    Means::Input(event) => self.tell(now, id, event),
                     Means::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
                 }
             }
@@ -235,6 +236,10 @@ impl<D: Desk> Switchboard<D> {
         for id in self.lines.take_dismissed() {
             self.part(now, id);
         }
+    }
+
+    fn tell(&mut self, now: Mono, conn: ConnId, event: Event) {
+        self.desk.put(now, Input::Foreman { conn, event: Box::new(event) }, &mut self.lines);
     }
 
     fn greet_worker(&mut self, now: Mono, id: ConnId, ticket: Ticket, mut hello: Hello) {
@@ -246,10 +251,9 @@ impl<D: Desk> Switchboard<D> {
         let first = line.phase == Phase::Greeting;
         if first {
             line.phase = Phase::Open;
-            let event = Event::Connected { address };
-            self.desk.put(now, Input::Foreman { conn: id, event }, &mut self.lines);
+            self.tell(now, id, Event::Connected { address });
         }
-        self.desk.put(now, Input::Foreman { conn: id, event: Event::Hello(hello) }, &mut self.lines);
+        self.tell(now, id, Event::Hello(hello));
         if let Some(talk) = self.lines.foreman_mut(id) {
             talk.end.answer(now, ticket, Answer::Ok);
         }

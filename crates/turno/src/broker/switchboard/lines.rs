@@ -381,7 +381,8 @@ impl Lines {
     /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
         // A job worker would not understand.
-        let hears = |line: &&mut Line| matches!((&line.talk, line.phase), (Talk::Native(_), Phase::Greeting | Phase::Open));
+        let hears =
+            |line: &&mut Line| matches!((&line.talk, line.phase), (Talk::Native(_), Phase::Greeting | Phase::Open));
         if let Some(line) = self.get_mut(id).filter(hears) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
         }

@@ -102,6 +102,9 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         }
         // For a job worker, or for the broker itself.
         Effect::Foreman { .. }
-        | Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Drained { .. } => {}
+        | Effect::Persist { .. }
+        | Effect::Load { .. }
+        | Effect::Missing { .. }
+        | Effect::Drained { .. } => {}
     }
 }

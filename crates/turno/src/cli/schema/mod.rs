@@ -7,10 +7,12 @@ pub(crate) mod config;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
+pub(crate) mod job;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod queue;
 pub(crate) mod reply;
+pub(crate) mod task;
 pub(crate) mod worker;
 
 use schemars::JsonSchema;
@@ -60,6 +62,9 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<dead::RetriedDocument>(),
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
+        of::<job::JobDocument>(),
+        of::<job::JobListDocument<'_>>(),
+        of::<job::JobRow>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
         of::<meta::CodeDocument>(),
@@ -81,6 +86,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
+        of::<task::TaskListDocument<'_>>(),
+        of::<task::TaskRow>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),

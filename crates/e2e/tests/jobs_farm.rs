@@ -1,0 +1,160 @@
+//! Jobs and the foreman's protocol through the real broker, with workers that start no programs.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use turno_e2e::{Broker, JobWorker, wait};
+use turno_proto::foreman::{Task, TaskId, WorkerEvent};
+
+fn submit(broker: &Broker, flags: &[&str]) -> u64 {
+    let arguments = [&["job", "submit", "--json"], flags, &["--", "true"]].concat();
+    let job = broker.run(&arguments).expect(0).document("turno.job/1");
+    job["job"]["id"].as_str().and_then(|id| id.parse().ok()).expect("a job has a number")
+}
+
+fn job(broker: &Broker, id: u64) -> Value {
+    broker.run(&["job", "show", &id.to_string(), "--json"]).expect(0).document("turno.job/1")["job"].clone()
+}
+
+fn counts(job: &Value) -> [u64; 5] {
+    ["waiting", "running", "finished", "failed", "cancelled"].map(|state| job[state].as_u64().expect("a count"))
+}
+
+fn ids(tasks: &[Task]) -> Vec<u32> {
+    tasks.iter().map(|task| task.task).collect()
+}
+
+/// Proves S4.49, S4.70: who connects is greeted by OK(0), byte for byte.
+#[test]
+fn the_foreman_speaks_first() {
+    let broker = Broker::start();
+    let mut socket = TcpStream::connect(broker.foreman()).unwrap();
+    let mut banner = [0; 16];
+    socket.read_exact(&mut banner).unwrap();
+    assert_eq!(banner, *b"\x47\xc0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0");
+}
+
+/// Proves S4.71, S4.73, S4.82: an array is worked off by workers of different sizes, each task once.
+#[test]
+fn an_array_is_worked_off_by_several_workers() {
+    let broker = Broker::start();
+    let done = AtomicBool::new(false);
+    let ran: Vec<TaskId> = std::thread::scope(|scope| {
+        let workers: Vec<_> = [("small", 1), ("wide", 7)]
+            .into_iter()
+            .map(|(name, procs)| {
+                let (foreman, done) = (broker.foreman(), &done);
+                scope.spawn(move || {
+                    JobWorker::start(foreman, name, procs).work_until(|| done.load(Ordering::Relaxed))
+                })
+            })
+            .collect();
+        let id = submit(&broker, &["--array", "1-200", "--name", "two hundred"]);
+        broker.run(&["job", "wait", &id.to_string()]).expect(0);
+        assert_eq!(counts(&job(&broker, id)), [0, 0, 200, 0, 0]);
+        done.store(true, Ordering::Relaxed);
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let mut tasks: Vec<u32> = ran.iter().map(|id| id.task).collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, (1..=200).collect::<Vec<_>>());
+}
+
+/// Proves S4.63, S4.76, S4.77: a broker that was killed knows each finished task; what ran meanwhile is kept, and an end
+/// that happened while it was away is counted once.
+#[test]
+fn a_killed_broker_goes_on_where_it_was() {
+    let mut broker = Broker::start();
+    let foreman = broker.foreman();
+    let mut worker = JobWorker::start(foreman, "w", 3);
+    let id = submit(&broker, &["--array", "1-6"]);
+    let first = worker.tasks();
+    assert_eq!(ids(&first), [1, 2, 3]);
+    assert!(first.iter().all(|task| task.attempt == 1 && task.argv == ["true"]));
+    worker.end(first[0].id(), 0);
+    worker.reported(first[0].id());
+    let fourth = worker.tasks();
+    assert_eq!(ids(&fourth), [4]);
+
+    broker.kill();
+    worker.cut();
+    worker.end(first[1].id(), 0);
+    let address = broker.address().to_string();
+    let broker = Broker::start_in_at(broker.into_place(), &address, &["--foreman-listen", &foreman.to_string()]);
+    assert_eq!(counts(&job(&broker, id)), [2, 3, 1, 0, 0], "tasks 2, 3 and 4 stay with their worker");
+    worker.connect(broker.foreman());
+    worker.reported(first[1].id());
+    worker.end(first[2].id(), 7);
+    worker.end(fourth[0].id(), 0);
+    worker.reported(fourth[0].id());
+    let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
+    while attempts.len() < 2 {
+        for task in worker.tasks() {
+            *attempts.entry(task.task).or_default() += task.attempt;
+            worker.end(task.id(), 0);
+        }
+    }
+    assert_eq!(attempts, BTreeMap::from([(5, 1), (6, 1)]), "nothing is started twice");
+    broker.run(&["job", "wait", &id.to_string()]).expect(1);
+    assert_eq!(counts(&job(&broker, id)), [0, 0, 5, 1, 0]);
+}
+
+/// Proves S4.55, S4.56: waiting tasks are cancelled at once, running ones when their worker has stopped them; the slot is
+/// free once.
+#[test]
+fn half_an_array_is_cancelled() {
+    let broker = Broker::start();
+    let mut worker = JobWorker::start(broker.foreman(), "w", 2);
+    let id = submit(&broker, &["--array", "1-10"]);
+    let running = worker.tasks();
+    assert_eq!(ids(&running), [1, 2]);
+    broker.run(&["job", "cancel", &format!("{id}.2-6"), "--yes"]).expect(0);
+    assert_eq!(worker.cancelled(), [running[1].id()]);
+    assert_eq!(counts(&job(&broker, id))[4], 5, "2 is cancelled once its worker has confirmed, 3 to 6 at once");
+    worker.end(running[1].id(), 143);
+    assert_eq!(ids(&worker.tasks()), [7], "one processor is free");
+    worker.end(running[0].id(), 0);
+    assert_eq!(ids(&worker.tasks()), [8]);
+}
+
+/// Proves S4.57, S4.60, S4.74, S4.75: a worker is asked to end after what it has, or at once.
+#[test]
+fn workers_are_stopped() {
+    let broker = Broker::start();
+    let mut calm = JobWorker::start(broker.foreman(), "calm", 2);
+    let id = submit(&broker, &["--array", "1-4"]);
+    let tasks = calm.tasks();
+    broker.run(&["worker", "stop", "calm"]).expect(0);
+    calm.until("a STOP", |event| matches!(event, WorkerEvent::Stopping { max: 0 }).then_some(()));
+    for task in &tasks {
+        calm.end(task.id(), 0);
+    }
+    calm.until("the exit", |event| matches!(event, WorkerEvent::Exit).then_some(()));
+    assert_eq!(counts(&job(&broker, id)), [2, 0, 2, 0, 0], "it is offered nothing more");
+
+    let mut hasty = JobWorker::start(broker.foreman(), "hasty", 2);
+    assert_eq!(ids(&hasty.tasks()), [3, 4]);
+    broker.run(&["worker", "stop", "hasty", "--now"]).expect(0);
+    hasty.until("the exit", |event| matches!(event, WorkerEvent::ExitNow).then_some(()));
+    drop(hasty);
+    let mut third = JobWorker::start(broker.foreman(), "third", 2);
+    let again = third.tasks();
+    assert_eq!(ids(&again), [3, 4], "what was cut short is run again, at once");
+    assert!(again.iter().all(|task| task.attempt == 2));
+}
+
+/// Two brokers on one machine do not fight for the foreman's usual address.
+#[test]
+fn a_taken_usual_address_is_no_reason_to_fail() {
+    let (one, other) = (Broker::start(), Broker::start());
+    assert_ne!(one.foreman(), other.foreman());
+    let address = one.foreman().to_string();
+    let refused = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--foreman-listen", &address]);
+    assert_eq!(refused.expect(1).error_code(), "address_in_use");
+    let open = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--foreman-listen", "0.0.0.0:0"]);
+    assert_eq!(open.expect(78).error_code(), "insecure_listen");
+    wait::until("both brokers answer", || one.status().is_object() && other.status().is_object());
+}

@@ -1,0 +1,128 @@
+//! Any call about jobs, and any answer.
+
+use turno_proto::model::job::{
+    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView,
+};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+
+use super::Seed;
+
+const STATES: [TaskState; 5] =
+    [TaskState::Waiting, TaskState::Running, TaskState::Finished, TaskState::Failed, TaskState::Cancelled];
+
+impl Seed {
+    pub(super) fn job_call(&self, which: u8) -> AdminCall {
+        let [some, more, ..] = self.bits;
+        let (job, limit) = (JobId(self.long), self.number);
+        match which {
+            0 => AdminCall::JobSubmit { spec: Box::new(self.spec()) },
+            1 => AdminCall::JobLs { before: some.then_some(job), limit },
+            2 => AdminCall::JobShow { job: some.then_some(job) },
+            3 => AdminCall::JobTasks {
+                job,
+                state: some.then(|| self.task_state()),
+                after: more.then_some(self.word),
+                limit,
+            },
+            4 => {
+                let ranges = vec![(self.word, self.number); usize::from(self.small % 65)];
+                AdminCall::JobCancel { job, tasks: some.then_some(ranges) }
+            }
+            5 => AdminCall::JobHold { job },
+            6 => AdminCall::JobRelease { job },
+            7 => AdminCall::JobWait { job },
+            _ => AdminCall::JobRm { job },
+        }
+    }
+
+    pub(super) fn job_answer(&self, which: u8) -> AdminAnswer {
+        let some = self.bits[0];
+        let rows = usize::from(self.small % 20);
+        match which {
+            0 => AdminAnswer::Jobs { jobs: vec![self.job(); rows], next: some.then_some(JobId(self.long)) },
+            1 => AdminAnswer::Job { job: Box::new(self.job()) },
+            _ => AdminAnswer::Tasks { tasks: vec![self.task(); rows], next: some.then_some(self.word) },
+        }
+    }
+
+    fn array(&self) -> Array {
+        Array { first: self.number, count: self.word, step: self.small.into() }
+    }
+
+    fn spec(&self) -> JobSpec {
+        let [parallel, limit, hold, key, ..] = self.bits;
+        let when = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Failed][usize::from(self.small % 3)];
+        JobSpec {
+            name: self.text(),
+            array: self.array(),
+            work: self.bytes.clone().into(),
+            slots: self.small,
+            priority: self.choice,
+            max_parallel: parallel.then_some(self.number),
+            time_limit_ms: limit.then_some(self.long),
+            retries: self.choice,
+            backoff_ms: self.word,
+            after: vec![After { job: JobId(self.long), when }; usize::from(self.small % 17)],
+            hold,
+            key: key.then(|| self.text()),
+        }
+    }
+
+    fn task_state(&self) -> TaskState {
+        STATES[usize::from(self.small) % STATES.len()]
+    }
+
+    fn job(&self) -> JobView {
+        let states = [
+            JobState::Waiting,
+            JobState::Running,
+            JobState::Held,
+            JobState::Finished,
+            JobState::Failed,
+            JobState::Cancelled,
+        ];
+        JobView {
+            id: JobId(self.long),
+            name: self.text(),
+            state: states[usize::from(self.small) % states.len()],
+            array: self.array(),
+            tasks: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
+            slots: self.small,
+            priority: self.choice,
+            submitted_unix_ms: self.long,
+            started_unix_ms: self.bits[1].then_some(self.long),
+            ended_unix_ms: self.bits[2].then_some(self.long),
+            reason: self.bits[3].then(|| self.job_reason()),
+            spec: self.bits[4].then(|| Box::new(self.spec())),
+        }
+    }
+
+    fn job_reason(&self) -> JobReason {
+        match self.small % 9 {
+            0 => JobReason::Held,
+            1 => JobReason::After { jobs: vec![JobId(self.long); usize::from(self.choice % 17)] },
+            2 => JobReason::NoWorker,
+            3 => JobReason::TooWide { slots: self.small, largest: self.number },
+            4 => JobReason::Busy { slots: self.long, ahead: self.word.into() },
+            5 => JobReason::MaxParallel { max: self.number },
+            6 => JobReason::Backoff { in_ms: self.long },
+            7 => JobReason::Draining,
+            _ => JobReason::Disk,
+        }
+    }
+
+    fn task(&self) -> TaskView {
+        let [worker, started, ended, code, signal, status] = self.bits;
+        TaskView {
+            task: self.word,
+            state: self.task_state(),
+            attempt: self.number,
+            worker: worker.then(|| self.text()),
+            started_unix_ms: started.then_some(self.long),
+            ended_unix_ms: ended.then_some(self.long),
+            exit_code: code.then_some(self.number.cast_signed()),
+            signal: signal.then_some(self.word.cast_signed()),
+            status: status.then(|| self.text()),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Admin calls about jobs, and their answers.
+
+use bytes::Bytes;
+use turno_proto::model::job::{
+    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView,
+};
+use turno_proto::native::Frame;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+
+const JOB: JobId = JobId(7);
+const NOON: u64 = 1_794_744_000_000;
+/// `{"argv": ["./sim", "-v"], "cwd": "/data", "env": [["SEED", "1"]]}`
+const WORK: &[u8] = b"\x83\xa4argv\x92\xa5./sim\xa2-v\xa3cwd\xa5/data\xa3env\x91\x92\xa4SEED\xa11";
+
+pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
+    let job = JOB;
+    let table = vec![
+        ("call_job_submit", AdminCall::JobSubmit { spec: Box::new(full_spec()) }),
+        ("call_job_submit_least", AdminCall::JobSubmit { spec: Box::new(least_spec()) }),
+        ("call_job_ls", AdminCall::JobLs { before: None, limit: 100 }),
+        ("call_job_ls_before", AdminCall::JobLs { before: Some(JobId(42)), limit: 1_000 }),
+        ("call_job_show", AdminCall::JobShow { job: Some(job) }),
+        ("call_job_show_last", AdminCall::JobShow { job: None }),
+        ("call_job_tasks", AdminCall::JobTasks { job, state: None, after: None, limit: 1_000 }),
+        (
+            "call_job_tasks_failed",
+            AdminCall::JobTasks { job, state: Some(TaskState::Failed), after: Some(70_000), limit: 1_000 },
+        ),
+        ("call_job_cancel", AdminCall::JobCancel { job, tasks: None }),
+        ("call_job_cancel_tasks", AdminCall::JobCancel { job, tasks: Some(vec![(1, 20), (33, 33), (100, 70_000)]) }),
+        ("call_job_hold", AdminCall::JobHold { job }),
+        ("call_job_release", AdminCall::JobRelease { job }),
+        ("call_job_wait", AdminCall::JobWait { job: JobId(5_000_000_000) }),
+        ("call_job_rm", AdminCall::JobRm { job }),
+    ];
+    table.into_iter().map(|(name, call)| (name, Frame::AdminCall { seq: 11, call })).collect()
+}
+
+pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = vec![
+        ("answer_jobs", AdminAnswer::Jobs { jobs: vec![running(), finished()], next: Some(JobId(6)) }),
+        ("answer_jobs_none", AdminAnswer::Jobs { jobs: Vec::new(), next: None }),
+        ("answer_job", job(JobView { spec: Some(Box::new(full_spec())), ..running() })),
+        ("answer_job_failed", job(JobView { state: JobState::Failed, ..finished() })),
+        ("answer_job_cancelled", job(JobView { state: JobState::Cancelled, ..finished() })),
+        ("answer_tasks", AdminAnswer::Tasks { tasks: tasks(), next: Some(5) }),
+        ("answer_tasks_none", AdminAnswer::Tasks { tasks: Vec::new(), next: None }),
+    ];
+    let reasons = vec![
+        ("answer_job_held", JobReason::Held),
+        ("answer_job_after", JobReason::After { jobs: vec![JobId(3), JobId(4)] }),
+        ("answer_job_no_worker", JobReason::NoWorker),
+        ("answer_job_too_wide", JobReason::TooWide { slots: 300, largest: 8 }),
+        ("answer_job_busy", JobReason::Busy { slots: 64, ahead: 70_000 }),
+        ("answer_job_max_parallel", JobReason::MaxParallel { max: 10 }),
+        ("answer_job_backoff", JobReason::Backoff { in_ms: 1_500 }),
+        ("answer_job_draining", JobReason::Draining),
+        ("answer_job_disk", JobReason::Disk),
+    ];
+    table.extend(reasons.into_iter().map(|(name, reason)| {
+        let state = if reason == JobReason::Held { JobState::Held } else { JobState::Waiting };
+        (name, job(JobView { state, reason: Some(reason), ..waiting() }))
+    }));
+    table.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
+}
+
+fn job(view: JobView) -> AdminAnswer {
+    AdminAnswer::Job { job: Box::new(view) }
+}
+
+fn least_spec() -> JobSpec {
+    JobSpec {
+        name: "sim".to_owned(),
+        array: Array::ONE,
+        work: Bytes::from_static(b"\x80"),
+        slots: 1,
+        priority: 4,
+        max_parallel: None,
+        time_limit_ms: None,
+        retries: 0,
+        backoff_ms: 0,
+        after: Vec::new(),
+        hold: false,
+        key: None,
+    }
+}
+
+fn full_spec() -> JobSpec {
+    JobSpec {
+        array: Array { first: 0, count: 100_000, step: 10 },
+        work: Bytes::from_static(WORK),
+        slots: 300,
+        priority: 9,
+        max_parallel: Some(10),
+        time_limit_ms: Some(3_600_000),
+        retries: 3,
+        backoff_ms: 1_000,
+        after: vec![
+            After { job: JobId(3), when: AfterWhen::Ok },
+            After { job: JobId(4), when: AfterWhen::Any },
+            After { job: JobId(5), when: AfterWhen::Failed },
+        ],
+        hold: true,
+        key: Some("may".to_owned()),
+        ..least_spec()
+    }
+}
+
+fn waiting() -> JobView {
+    JobView {
+        id: JOB,
+        name: "sim".to_owned(),
+        state: JobState::Waiting,
+        array: Array { first: 1, count: 20, step: 1 },
+        tasks: TaskCounts { waiting: 20, ..TaskCounts::default() },
+        slots: 1,
+        priority: 4,
+        submitted_unix_ms: NOON,
+        started_unix_ms: None,
+        ended_unix_ms: None,
+        reason: None,
+        spec: None,
+    }
+}
+
+fn running() -> JobView {
+    JobView {
+        state: JobState::Running,
+        array: Array { first: 0, count: 100_000, step: 10 },
+        tasks: TaskCounts { waiting: 99_850, running: 10, finished: 130, failed: 7, cancelled: 3 },
+        slots: 300,
+        priority: 9,
+        started_unix_ms: Some(NOON + 250),
+        ..waiting()
+    }
+}
+
+fn finished() -> JobView {
+    JobView {
+        id: JobId(6),
+        state: JobState::Finished,
+        tasks: TaskCounts { finished: 20, ..TaskCounts::default() },
+        started_unix_ms: Some(NOON + 250),
+        ended_unix_ms: Some(NOON + 60_000),
+        ..waiting()
+    }
+}
+
+fn tasks() -> Vec<TaskView> {
+    let waiting = TaskView {
+        task: 1,
+        state: TaskState::Waiting,
+        attempt: 0,
+        worker: None,
+        started_unix_ms: None,
+        ended_unix_ms: None,
+        exit_code: None,
+        signal: None,
+        status: None,
+    };
+    let running = TaskView {
+        task: 2,
+        state: TaskState::Running,
+        attempt: 1,
+        worker: Some("w1".to_owned()),
+        started_unix_ms: Some(NOON + 250),
+        ..waiting.clone()
+    };
+    let ended = TaskView { ended_unix_ms: Some(NOON + 60_000), ..running.clone() };
+    let status = Some("time_limit".to_owned());
+    vec![
+        waiting.clone(),
+        running,
+        TaskView { task: 3, state: TaskState::Finished, exit_code: Some(0), ..ended.clone() },
+        TaskView { task: 4, state: TaskState::Failed, attempt: 70_000, exit_code: Some(-1), ..ended.clone() },
+        TaskView { task: 5, state: TaskState::Failed, signal: Some(9), status, ..ended },
+        TaskView { task: 6, state: TaskState::Cancelled, ..waiting },
+    ]
+}

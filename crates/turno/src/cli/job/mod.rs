@@ -1,0 +1,214 @@
+//! `turno job`: arrays of tasks that workers run, from their submission to their end.
+
+mod change;
+mod list;
+mod select;
+pub(crate) mod submit;
+mod text;
+mod wait;
+
+use clap::{Args, Subcommand};
+use turno_client::{AdminAnswer, AdminCall, Client};
+use turno_proto::model::Code;
+use turno_proto::model::job::{JobId, JobView};
+
+use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
+use self::list::{LsArgs, TasksArgs};
+use self::select::One;
+use self::submit::SubmitArgs;
+use self::wait::WaitArgs;
+use super::Invocation;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::job::{JobDocument, JobErrorBody, JobListDocument, JobRow};
+
+/// Submit jobs, look at them and steer them
+#[derive(Args, Debug)]
+pub(crate) struct JobArgs {
+    #[command(subcommand)]
+    command: JobCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum JobCommand {
+    Submit(SubmitArgs),
+    #[command(visible_alias = "list")]
+    Ls(LsArgs),
+    #[command(visible_aliases = ["info", "get"])]
+    Show(ShowArgs),
+    Tasks(TasksArgs),
+    Cancel(CancelArgs),
+    Hold(HoldArgs),
+    Release(ReleaseArgs),
+    Wait(WaitArgs),
+    #[command(visible_aliases = ["delete", "remove"])]
+    Rm(RmArgs),
+}
+
+/// Show one job: its state, its tasks by state, why it waits, and what was asked for
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno job show 7", "turno job show last --json"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ShowArgs {
+    /// Its number, or last
+    job: One,
+}
+
+pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    match &args.command {
+        JobCommand::Submit(args) => submit::run(args, invocation),
+        JobCommand::Ls(args) => connect::block_on(list::jobs(args, invocation)),
+        JobCommand::Show(args) => connect::block_on(show(args, invocation)),
+        JobCommand::Tasks(args) => connect::block_on(list::tasks(args, invocation)),
+        JobCommand::Cancel(args) => connect::block_on(change::cancel(args, invocation)),
+        JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
+        JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
+        JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),
+        JobCommand::Rm(args) => connect::block_on(change::rm(args, invocation)),
+    }
+}
+
+async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = Asked::connect(invocation).await?;
+    let view = asked.find(args.job).await?;
+    let document = JobDocument::from(&view);
+    let clock = invocation.output.clock();
+    invocation.output.one(&document, &view.id.to_string(), || text::whole(&document.job, clock))?;
+    Ok(0)
+}
+
+/// A connection and the command it is for.
+struct Asked<'a> {
+    client: Client,
+    invocation: &'a Invocation,
+}
+
+impl<'a> Asked<'a> {
+    async fn connect(invocation: &'a Invocation) -> Result<Self, Failure> {
+        Ok(Self { client: connect::client(invocation).await?, invocation })
+    }
+
+    async fn admin(&self, call: AdminCall) -> Result<AdminAnswer, Failure> {
+        connect::admin(&self.client, call, self.invocation.global.timeout()).await
+    }
+
+    /// That job as it is now.
+    async fn find(&self, which: One) -> Result<JobView, Failure> {
+        match which {
+            One::Id(job) => self.job(AdminCall::JobShow { job: Some(job) }, job).await,
+            One::Last => match self.admin(AdminCall::JobShow { job: None }).await {
+                Ok(answer) => view(answer),
+                Err(failure) if failure.code() == Code::NotFound => {
+                    Err(Failure::new(Code::NotFound, "there is no job yet")
+                        .why("last is the latest job, and this broker knows none")
+                        .fix("submit one: `turno submit -- CMD`"))
+                }
+                Err(failure) => Err(failure),
+            },
+        }
+    }
+
+    /// Asks something about a job that is answered with the job.
+    async fn job(&self, call: AdminCall, job: JobId) -> Result<JobView, Failure> {
+        self.admin(call).await.and_then(view).map_err(|failure| named(failure, job))
+    }
+}
+
+fn view(answer: AdminAnswer) -> Result<JobView, Failure> {
+    match answer {
+        AdminAnswer::Job { job } => Ok(*job),
+        other => Err(connect::unexpected(&other)),
+    }
+}
+
+/// The failure with the job's own number in it.
+fn named(failure: Failure, job: JobId) -> Failure {
+    match failure.code() {
+        Code::NotFound => Failure::new(Code::NotFound, format!("there is no job {job}"))
+            .why("this broker never had it, or somebody removed it")
+            .fix("`turno job ls` lists the jobs there are"),
+        Code::JobEnded => Failure::new(Code::JobEnded, format!("job {job} has ended"))
+            .fix(format!("`turno job show {job}` shows how it ended")),
+        Code::JobNotEnded => Failure::new(Code::JobNotEnded, format!("job {job} has not ended"))
+            .fix(format!("wait for it with `turno job wait {job}`, or end it with `turno job cancel {job}`")),
+        _ => failure,
+    }
+}
+
+/// What was done to one job.
+fn one_done(view: &JobView, invocation: &Invocation, line: impl Fn(&JobView) -> String) -> Result<(), Failure> {
+    let document = JobDocument::from(view);
+    invocation.output.one(&document, &view.id.to_string(), || line(view) + "\n")
+}
+
+/// What was done to jobs, one line each. Which document that is, is known from what was typed: `alone` for one job.
+fn done(
+    ends: &[(JobId, Result<JobView, Failure>)],
+    alone: bool,
+    invocation: &Invocation,
+    line: impl Fn(&JobView) -> String,
+) -> Result<u8, Failure> {
+    if let ([(_, end)], true) = (ends, alone) {
+        one_done(end.as_ref().map_err(Clone::clone)?, invocation, line)?;
+        return Ok(0);
+    }
+    let views: Vec<&JobView> = ends.iter().filter_map(|(_, end)| end.as_ref().ok()).collect();
+    let failures: Vec<(JobId, &Failure)> =
+        ends.iter().filter_map(|(id, end)| end.as_ref().err().map(|failure| (*id, failure))).collect();
+    if let ([], [(_, failure), ..]) = (&views[..], &failures[..]) {
+        return Err(Failure::clone(failure));
+    }
+    let rows: Vec<JobRow> = views.iter().map(|view| JobRow::from(*view)).collect();
+    let error = |(id, failure): &(JobId, &Failure)| JobErrorBody { id: id.to_string(), error: failure.body() };
+    let errors: Vec<JobErrorBody> = failures.iter().map(error).collect();
+    let names = rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>().join("\n");
+    let document =
+        JobListDocument { jobs: &rows, next: None, errors: Some(&errors[..]).filter(|errors| !errors.is_empty()) };
+    invocation.output.one(&document, &names, || views.iter().map(|view| line(view) + "\n").collect())?;
+    for (id, failure) in &failures {
+        invocation.output.warn(&format!("job {id}: {} ({})", failure.what(), failure.code().name()));
+    }
+    Ok(if failures.is_empty() { 0 } else { 3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::job::{Array, JobState, TaskCounts};
+
+    use super::*;
+
+    /// A job of 30 tasks that runs.
+    pub(super) fn view(id: u64) -> JobView {
+        JobView {
+            id: JobId(id),
+            name: "sim".to_owned(),
+            state: JobState::Running,
+            array: Array { first: 1, count: 30, step: 1 },
+            tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
+            slots: 2,
+            priority: 4,
+            submitted_unix_ms: 1_794_744_000_000,
+            started_unix_ms: Some(1_794_744_000_250),
+            ended_unix_ms: None,
+            reason: None,
+            spec: None,
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_job_and_keeps_its_exit_status() {
+        let table = [
+            (Code::NotFound, "there is no job 7", 4),
+            (Code::JobEnded, "job 7 has ended", 1),
+            (Code::JobNotEnded, "job 7 has not ended", 1),
+        ];
+        for (code, what, exit) in table {
+            let failure = named(Failure::of(code), JobId(7));
+            assert_eq!((failure.what(), failure.exit(), failure.code()), (what, exit, code));
+        }
+        assert_eq!(named(Failure::of(Code::BadCall), JobId(7)), Failure::of(Code::BadCall));
+    }
+}

@@ -1,0 +1,190 @@
+//! Jobs in words.
+
+use turno_proto::model::job::{JobState, JobView, TaskCounts};
+
+use crate::cli::schema::job::{JobBody, SpecBody};
+use crate::cli::shell::quoted;
+use crate::cli::table;
+use crate::cli::time::{Clock, short};
+
+/// A job's number and name.
+pub(super) fn title(view: &JobView) -> String {
+    format!("job {} ({})", view.id, view.name)
+}
+
+/// How many tasks are in which state, those without any left out.
+pub(super) fn counts(tasks: &TaskCounts) -> String {
+    let TaskCounts { waiting, running, finished, failed, cancelled } = *tasks;
+    let table = [
+        (waiting, "waiting"),
+        (running, "running"),
+        (finished, "finished"),
+        (failed, "failed"),
+        (cancelled, "cancelled"),
+    ];
+    let told: Vec<String> =
+        table.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    if told.is_empty() { "no task".to_owned() } else { told.join(", ") }
+}
+
+/// So many of them.
+pub(super) fn number_of_tasks(count: u64) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
+}
+
+/// The state it came to, in one line.
+pub(super) fn state_line(view: &JobView) -> String {
+    let state = match view.state {
+        JobState::Waiting => "waits",
+        JobState::Running => "runs",
+        JobState::Held => "is held",
+        JobState::Finished => "finished",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "was cancelled",
+    };
+    format!("{} {state}: {}", title(view), counts(&view.tasks))
+}
+
+/// All there is to tell of a job.
+pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
+    let row = &job.row;
+    let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
+    let tasks = TaskCounts {
+        waiting: row.waiting,
+        running: row.running,
+        finished: row.finished,
+        failed: row.failed,
+        cancelled: row.cancelled,
+    };
+    let mut facts = vec![("job", row.id.clone()), ("name", row.name.clone()), ("state", row.state.clone())];
+    if let Some(because) = &row.because {
+        facts.push(("because", because.text.clone()));
+    }
+    facts.extend([
+        ("tasks", format!("{}, numbers {}", row.tasks, row.array)),
+        ("of these", counts(&tasks)),
+        ("slots", format!("{} a task", row.slots)),
+        ("priority", row.priority.to_string()),
+        ("submitted", moment(&row.submitted_at)),
+        ("started", row.started_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
+        ("ended", row.ended_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
+    ]);
+    if let Some(spec) = &job.spec {
+        facts.extend(asked_for(spec));
+    }
+    table::facts(&facts)
+}
+
+fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
+    match &spec.command {
+        Some(command) => {
+            facts.push(("command", words(&command.argv)));
+            facts.push(("directory", command.cwd.clone()));
+            if !command.env.is_empty() {
+                let pairs: Vec<String> = command.env.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                facts.push(("environment", words(&pairs)));
+            }
+        }
+        None => facts.push(("command", "written by another program in a way of its own".to_owned())),
+    }
+    if let Some(max) = spec.max_parallel {
+        facts.push(("at a time", max.to_string()));
+    }
+    if let Some(seconds) = spec.time_limit_seconds {
+        facts.push(("time limit", span(seconds)));
+    }
+    if spec.retries > 0 {
+        facts.push(("retries", format!("{}, the first after {}", spec.retries, span(spec.backoff_seconds))));
+    }
+    if !spec.after.is_empty() {
+        let after: Vec<String> = spec.after.iter().map(|after| format!("{}:{}", after.job, after.when)).collect();
+        facts.push(("after", after.join(", ")));
+    }
+    if let Some(key) = &spec.key {
+        facts.push(("key", key.clone()));
+    }
+    facts
+}
+
+fn words(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobReason, JobSpec, Work};
+    use turno_proto::work;
+
+    use super::*;
+    use crate::cli::job::tests::view;
+    use crate::cli::schema::job::JobDocument;
+    use crate::cli::time::TimeStyle;
+
+    fn spec() -> JobSpec {
+        let argv = ["./sim", "--title", "a b"].map(ToOwned::to_owned).to_vec();
+        let env = vec![("SEED".to_owned(), "1 2".to_owned())];
+        JobSpec {
+            name: "sim".to_owned(),
+            array: Array { first: 1, count: 30, step: 1 },
+            work: work::encode(&Work { argv, cwd: "/data".to_owned(), env }).unwrap(),
+            slots: 2,
+            priority: 4,
+            max_parallel: Some(4),
+            time_limit_ms: Some(3_600_000),
+            retries: 3,
+            backoff_ms: 1_500,
+            after: vec![After { job: JobId(3), when: AfterWhen::Ok }, After { job: JobId(4), when: AfterWhen::Any }],
+            hold: false,
+            key: Some("may".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_whole_job_in_words() {
+        let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
+        let shown =
+            JobView { reason: Some(JobReason::MaxParallel { max: 4 }), spec: Some(Box::new(spec())), ..view(7) };
+        assert_eq!(
+            whole(&JobDocument::from(&shown).job, &clock),
+            "job          7\n\
+             name         sim\n\
+             state        running\n\
+             because      as many of its tasks run as may at a time: 4\n\
+             tasks        30, numbers 1-30\n\
+             of these     20 waiting, 4 running, 6 finished\n\
+             slots        2 a task\n\
+             priority     4\n\
+             submitted    1m0s ago\n\
+             started      59s ago\n\
+             ended        not yet\n\
+             command      ./sim --title 'a b'\n\
+             directory    /data\n\
+             environment  'SEED=1 2'\n\
+             at a time    4\n\
+             time limit   1h0m\n\
+             retries      3, the first after 1.5s\n\
+             after        3:ok, 4:any\n\
+             key          may\n"
+        );
+    }
+
+    #[test]
+    fn work_that_cannot_be_read_is_told_as_such() {
+        let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
+        let strange = JobSpec { work: vec![0xC1].into(), ..spec() };
+        let shown = JobView { spec: Some(Box::new(strange)), ..view(7) };
+        assert!(whole(&JobDocument::from(&shown).job, &clock).contains("written by another program"));
+    }
+
+    #[test]
+    fn states_in_one_line() {
+        assert_eq!(state_line(&view(7)), "job 7 (sim) runs: 20 waiting, 4 running, 6 finished");
+        let tasks = TaskCounts { finished: 28, failed: 1, cancelled: 1, ..TaskCounts::default() };
+        let ended = JobView { state: JobState::Failed, tasks, ..view(7) };
+        assert_eq!(state_line(&ended), "job 7 (sim) failed: 28 finished, 1 failed, 1 cancelled");
+        assert_eq!(counts(&TaskCounts::default()), "no task");
+        assert_eq!((number_of_tasks(1), number_of_tasks(2)), ("1 task".to_owned(), "2 tasks".to_owned()));
+    }
+}

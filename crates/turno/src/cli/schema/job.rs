@@ -1,0 +1,464 @@
+//! Jobs, as programs read them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use turno_proto::model::job::{AfterWhen, JobId, JobReason, JobSpec, JobState, JobView};
+use turno_proto::work;
+
+use super::Document;
+use super::error::ErrorBody;
+use super::message::ReasonBody;
+use super::worker::moment;
+use crate::cli::table::{Column, Row};
+use crate::cli::time::{rfc3339, seconds, short};
+
+/// A job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobRow {
+    /// Its number.
+    pub(crate) id: String,
+    /// Its name; need not be unique.
+    pub(crate) name: String,
+    /// `waiting`, `running`, `held`, `finished`, `failed` or `cancelled`.
+    pub(crate) state: String,
+    /// The numbers of its tasks.
+    pub(crate) array: String,
+    /// How many tasks it has.
+    pub(crate) tasks: u32,
+    /// Tasks that wait for a slot, for the job or for their next attempt.
+    pub(crate) waiting: u32,
+    /// Tasks that workers have.
+    pub(crate) running: u32,
+    /// Tasks that did what they should.
+    pub(crate) finished: u32,
+    /// Tasks that did not, and have no attempt left.
+    pub(crate) failed: u32,
+    /// Tasks that somebody ended.
+    pub(crate) cancelled: u32,
+    /// Slots that a task takes.
+    pub(crate) slots: u16,
+    /// Its priority, 9 first.
+    pub(crate) priority: u8,
+    /// When it came.
+    pub(crate) submitted_at: String,
+    /// When its first task was given to a worker; null if none was.
+    pub(crate) started_at: Option<String>,
+    /// When its last task ended; null if it goes on.
+    pub(crate) ended_at: Option<String>,
+    /// Seconds from its start to its end; null before.
+    pub(crate) seconds: Option<f64>,
+    /// Why nothing of it is started now; null if something is, or if it has ended.
+    pub(crate) because: Option<ReasonBody>,
+}
+
+impl From<&JobView> for JobRow {
+    fn from(view: &JobView) -> Self {
+        Self {
+            id: view.id.to_string(),
+            name: view.name.clone(),
+            state: state(view.state).to_owned(),
+            array: view.array.to_string(),
+            tasks: view.array.count,
+            waiting: view.tasks.waiting,
+            running: view.tasks.running,
+            finished: view.tasks.finished,
+            failed: view.tasks.failed,
+            cancelled: view.tasks.cancelled,
+            slots: view.slots,
+            priority: view.priority,
+            submitted_at: at(view.submitted_unix_ms),
+            started_at: view.started_unix_ms.map(at),
+            ended_at: view.ended_unix_ms.map(at),
+            seconds: took(view.started_unix_ms, view.ended_unix_ms),
+            because: view.reason.as_ref().map(ReasonBody::from),
+        }
+    }
+}
+
+/// A moment of the broker's clock. One that no calendar has is the last one that it has.
+pub(super) fn at(unix_ms: u64) -> String {
+    let moment = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    rfc3339(moment.unwrap_or(Timestamp::MAX))
+}
+
+/// Seconds from a start to an end.
+pub(super) fn took(started_ms: Option<u64>, ended_ms: Option<u64>) -> Option<f64> {
+    Some(seconds(ended_ms?.saturating_sub(started_ms?)))
+}
+
+/// Seconds for people.
+pub(super) fn span(seconds: Option<f64>) -> String {
+    let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    span.map(short).unwrap_or_default()
+}
+
+const fn state(state: JobState) -> &'static str {
+    match state {
+        JobState::Waiting => "waiting",
+        JobState::Running => "running",
+        JobState::Held => "held",
+        JobState::Finished => "finished",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+    }
+}
+
+impl From<&JobReason> for ReasonBody {
+    fn from(reason: &JobReason) -> Self {
+        let (word, text, details) = told(reason);
+        Self { reason: word.to_owned(), text, details: details.as_object().cloned().unwrap_or_default() }
+    }
+}
+
+fn told(reason: &JobReason) -> (&'static str, String, Value) {
+    match reason {
+        JobReason::Held => ("held", "it is held until somebody releases it".to_owned(), json!({})),
+        JobReason::After { jobs } => {
+            let ids: Vec<String> = jobs.iter().map(JobId::to_string).collect();
+            let noun = if ids.len() == 1 { "job" } else { "jobs" };
+            ("after", format!("{noun} {} must end first", ids.join(", ")), json!({ "jobs": ids }))
+        }
+        JobReason::NoWorker => ("no_worker", "no worker for jobs is connected".to_owned(), json!({})),
+        JobReason::TooWide { slots, largest } => (
+            "too_wide",
+            format!("a task takes {slots} slots, and the largest worker has {largest}"),
+            json!({ "slots": slots, "largest": largest }),
+        ),
+        JobReason::Busy { slots, ahead } => (
+            "busy",
+            format!("all {slots} slots are taken, and {ahead} tasks of other jobs go first"),
+            json!({ "slots": slots, "ahead": ahead }),
+        ),
+        JobReason::MaxParallel { max } => {
+            ("max_parallel", format!("as many of its tasks run as may at a time: {max}"), json!({ "max": max }))
+        }
+        JobReason::Backoff { in_ms } => (
+            "backoff",
+            format!("its tasks failed and are tried again, the first in {}", short(Duration::from_millis(*in_ms))),
+            json!({ "in_seconds": seconds(*in_ms) }),
+        ),
+        JobReason::Draining => ("draining", "the broker is drained".to_owned(), json!({})),
+        JobReason::Disk => ("disk", "the broker's disk takes nothing".to_owned(), json!({})),
+    }
+}
+
+impl Document for JobRow {
+    const SCHEMA: &'static str = "turno.job_row/1";
+}
+
+impl Row for JobRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("id", |row, _| row.id.clone()),
+        Column::new("name", |row, _| row.name.clone()),
+        Column::new("state", |row, _| row.state.clone()),
+        Column::new("tasks", |row, _| row.tasks.to_string()),
+        Column::new("waiting", |row, _| row.waiting.to_string()),
+        Column::new("running", |row, _| row.running.to_string()),
+        Column::new("finished", |row, _| row.finished.to_string()),
+        Column::new("failed", |row, _| row.failed.to_string()),
+        Column::new("cancelled", |row, _| row.cancelled.to_string()),
+        Column::new("submitted_at", |row, clock| moment(Some(&row.submitted_at), clock)),
+        Column::wide("array", |row, _| row.array.clone()),
+        Column::wide("slots", |row, _| row.slots.to_string()),
+        Column::wide("priority", |row, _| row.priority.to_string()),
+        Column::wide("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
+        Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
+        Column::wide("seconds", |row, _| span(row.seconds)),
+        Column::wide("because", |row, _| row.because.as_ref().map(|body| body.reason.clone()).unwrap_or_default()),
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+}
+
+/// A job of several for which a command could not be done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobErrorBody {
+    /// The job.
+    pub(crate) id: String,
+    /// Why not.
+    pub(crate) error: ErrorBody,
+}
+
+/// Jobs: those of a listing, the latest first, or those that a command was done to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobListDocument<'a> {
+    pub(crate) jobs: &'a [JobRow],
+    /// What `--before` takes for the next page of a listing; null at the end.
+    pub(crate) next: Option<String>,
+    /// Those for which the command could not be done; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) errors: Option<&'a [JobErrorBody]>,
+}
+
+impl Document for JobListDocument<'_> {
+    const SCHEMA: &'static str = "turno.job_list/1";
+}
+
+/// What the tasks of a job do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CommandBody {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Where it runs; empty: where its worker does.
+    pub(crate) cwd: String,
+    /// Added to the environment of its worker.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// A job that must end before.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AfterBody {
+    /// Which one.
+    pub(crate) job: String,
+    /// How: `ok`, `any` or `failed`.
+    pub(crate) when: String,
+}
+
+/// What was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SpecBody {
+    /// What its tasks do; null if another program wrote it in a way of its own.
+    pub(crate) command: Option<CommandBody>,
+    /// Tasks that run at a time at most; null without a limit.
+    pub(crate) max_parallel: Option<u32>,
+    /// Seconds that one attempt may take; null without a limit.
+    pub(crate) time_limit_seconds: Option<f64>,
+    /// Attempts that a task may have after its first one failed.
+    pub(crate) retries: u8,
+    /// Seconds before the second attempt; each later one waits twice as long as the one before.
+    pub(crate) backoff_seconds: f64,
+    /// What must have ended before.
+    pub(crate) after: Vec<AfterBody>,
+    /// What the submitter knows it by.
+    pub(crate) key: Option<String>,
+}
+
+impl From<&JobSpec> for SpecBody {
+    fn from(spec: &JobSpec) -> Self {
+        let command = work::decode(&spec.work).ok().map(|work| CommandBody {
+            argv: work.argv,
+            cwd: work.cwd,
+            env: work.env.into_iter().collect(),
+        });
+        Self {
+            command,
+            max_parallel: spec.max_parallel,
+            time_limit_seconds: spec.time_limit_ms.map(seconds),
+            retries: spec.retries,
+            backoff_seconds: seconds(spec.backoff_ms.into()),
+            after: spec
+                .after
+                .iter()
+                .map(|after| AfterBody { job: after.job.to_string(), when: when(after.when).to_owned() })
+                .collect(),
+            key: spec.key.clone(),
+        }
+    }
+}
+
+const fn when(when: AfterWhen) -> &'static str {
+    match when {
+        AfterWhen::Ok => "ok",
+        AfterWhen::Any => "any",
+        AfterWhen::Failed => "failed",
+    }
+}
+
+/// A job with all that was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobBody {
+    #[serde(flatten)]
+    pub(crate) row: JobRow,
+    /// What was asked for; null where the broker does not tell.
+    pub(crate) spec: Option<SpecBody>,
+}
+
+/// One job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobDocument {
+    pub(crate) job: JobBody,
+}
+
+impl From<&JobView> for JobDocument {
+    fn from(view: &JobView) -> Self {
+        Self { job: JobBody { row: JobRow::from(view), spec: view.spec.as_deref().map(SpecBody::from) } }
+    }
+}
+
+impl Document for JobDocument {
+    const SCHEMA: &'static str = "turno.job/1";
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use turno_proto::model::job::{After, Array, TaskCounts, Work};
+
+    use super::*;
+    use crate::cli::schema::{envelope, line};
+    use crate::cli::table;
+    use crate::cli::time::{Clock, TimeStyle};
+
+    const NOON: u64 = 1_794_744_000_000;
+
+    fn waiting(id: u64) -> JobView {
+        JobView {
+            id: JobId(id),
+            name: "sim".to_owned(),
+            state: JobState::Waiting,
+            array: Array { first: 0, count: 10, step: 10 },
+            tasks: TaskCounts { waiting: 10, ..TaskCounts::default() },
+            slots: 1,
+            priority: 4,
+            submitted_unix_ms: NOON,
+            started_unix_ms: None,
+            ended_unix_ms: None,
+            reason: Some(JobReason::NoWorker),
+            spec: None,
+        }
+    }
+
+    fn failed(id: u64) -> JobView {
+        JobView {
+            state: JobState::Failed,
+            tasks: TaskCounts { finished: 7, failed: 2, cancelled: 1, ..TaskCounts::default() },
+            started_unix_ms: Some(NOON + 250),
+            ended_unix_ms: Some(NOON + 60_750),
+            reason: None,
+            ..waiting(id)
+        }
+    }
+
+    fn spec(work: Bytes) -> JobSpec {
+        JobSpec {
+            name: "sim".to_owned(),
+            array: Array::ONE,
+            work,
+            slots: 1,
+            priority: 4,
+            max_parallel: None,
+            time_limit_ms: Some(90_000),
+            retries: 1,
+            backoff_ms: 1_500,
+            after: vec![After { job: JobId(3), when: AfterWhen::Failed }],
+            hold: false,
+            key: Some("may".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_listing_for_people() {
+        let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
+        let rows: Vec<JobRow> = [failed(12), waiting(7)].iter().map(JobRow::from).collect();
+        let columns = table::choose::<JobRow>(&[], false).unwrap();
+        assert_eq!(
+            table::render(&columns, &rows, &clock),
+            "ID  NAME  STATE    TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT\n\
+             12  sim   failed      10        0        0         7       2          1  1m0s\n \
+             7  sim   waiting     10       10        0         0       0          0  1m0s\n"
+        );
+        let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
+        let columns = table::choose::<JobRow>(&wide, false).unwrap();
+        assert_eq!(
+            table::render(&columns, &rows, &clock),
+            "ID  ARRAY    SECONDS  BECAUSE\n\
+             12  0-90:10  1m0s     -\n \
+             7  0-90:10  -        no_worker\n"
+        );
+    }
+
+    #[test]
+    fn a_listing_for_programs() {
+        let rows = [JobRow::from(&failed(12))];
+        let text = line(&envelope(&JobListDocument { jobs: &rows, next: Some("12".to_owned()), errors: None }));
+        assert_eq!(
+            text,
+            "{\"schema\":\"turno.job_list/1\",\"jobs\":[{\"id\":\"12\",\"name\":\"sim\",\"state\":\"failed\",\
+             \"array\":\"0-90:10\",\"tasks\":10,\"waiting\":0,\"running\":0,\"finished\":7,\"failed\":2,\"cancelled\":1,\
+             \"slots\":1,\"priority\":4,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
+             \"started_at\":\"2026-11-15T12:00:00.250Z\",\"ended_at\":\"2026-11-15T12:01:00.750Z\",\"seconds\":60.5,\
+             \"because\":null}],\"next\":\"12\"}\n"
+        );
+        let errors = [JobErrorBody {
+            id: "9".to_owned(),
+            error: crate::cli::error::Failure::of(turno_proto::model::Code::JobEnded).body(),
+        }];
+        let partly = serde_json::to_value(JobListDocument { jobs: &rows, next: None, errors: Some(&errors) }).unwrap();
+        assert_eq!(
+            (&partly["errors"][0]["id"], &partly["errors"][0]["error"]["code"]),
+            (&json!("9"), &json!("job_ended"))
+        );
+    }
+
+    #[test]
+    fn one_job_for_programs() {
+        let work = Work {
+            argv: vec!["./sim".to_owned()],
+            cwd: "/data".to_owned(),
+            env: vec![("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())],
+        };
+        let shown = JobView { spec: Some(Box::new(spec(work::encode(&work).unwrap()))), ..waiting(7) };
+        let job = serde_json::to_value(JobDocument::from(&shown)).unwrap()["job"].take();
+        assert_eq!((&job["id"], &job["because"]["reason"]), (&json!("7"), &json!("no_worker")));
+        assert_eq!(
+            job["spec"],
+            json!({
+                "command": { "argv": ["./sim"], "cwd": "/data", "env": { "A": "2" } },
+                "max_parallel": null,
+                "time_limit_seconds": 90.0,
+                "retries": 1,
+                "backoff_seconds": 1.5,
+                "after": [{ "job": "3", "when": "failed" }],
+                "key": "may",
+            })
+        );
+        let strange = JobView { spec: Some(Box::new(spec(Bytes::from_static(b"no map")))), ..waiting(7) };
+        let job = serde_json::to_value(JobDocument::from(&strange)).unwrap()["job"].take();
+        assert_eq!(job["spec"]["command"], Value::Null);
+        assert_eq!(serde_json::to_value(JobDocument::from(&waiting(7))).unwrap()["job"]["spec"], Value::Null);
+    }
+
+    #[test]
+    fn every_reason_has_a_word_and_a_sentence() {
+        let jobs = vec![JobId(3), JobId(4)];
+        let table = [
+            (JobReason::Held, "held", "it is held until somebody releases it"),
+            (JobReason::After { jobs }, "after", "jobs 3, 4 must end first"),
+            (JobReason::After { jobs: vec![JobId(3)] }, "after", "job 3 must end first"),
+            (JobReason::NoWorker, "no_worker", "no worker for jobs is connected"),
+            (
+                JobReason::TooWide { slots: 9, largest: 8 },
+                "too_wide",
+                "a task takes 9 slots, and the largest worker has 8",
+            ),
+            (
+                JobReason::Busy { slots: 64, ahead: 3 },
+                "busy",
+                "all 64 slots are taken, and 3 tasks of other jobs go first",
+            ),
+            (JobReason::MaxParallel { max: 4 }, "max_parallel", "as many of its tasks run as may at a time: 4"),
+            (JobReason::Backoff { in_ms: 1_500 }, "backoff", "its tasks failed and are tried again, the first in 1.5s"),
+            (JobReason::Draining, "draining", "the broker is drained"),
+            (JobReason::Disk, "disk", "the broker's disk takes nothing"),
+        ];
+        for (reason, word, text) in table {
+            let body = ReasonBody::from(&reason);
+            assert_eq!((body.reason.as_str(), body.text.as_str()), (word, text));
+        }
+        let after = ReasonBody::from(&JobReason::After { jobs: vec![JobId(3)] });
+        assert_eq!(after.details["jobs"], json!(["3"]), "ids are text");
+    }
+
+    #[test]
+    fn a_silly_moment_is_no_panic() {
+        let row = JobRow::from(&JobView { submitted_unix_ms: u64::MAX, ended_unix_ms: Some(0), ..failed(7) });
+        assert!(row.submitted_at.starts_with("9999-") && row.seconds == Some(0.0), "{row:?}");
+    }
+}
