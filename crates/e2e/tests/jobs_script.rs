@@ -304,6 +304,8 @@ fn jobs_are_chosen_by_state_and_number() {
     assert_eq!(names(&["--state", "failed"]), "");
     let document = place.run(["job", "ls", "--limit", "2", "--json"]).expect(0).document("turno.job_list/1");
     assert_eq!(document["next"], "7", "the script gives more than was asked for");
+    let documents = place.run(["job", "ls", "-o", "jsonl"]).expect(0).documents();
+    assert!(documents.len() == 4 && documents.iter().all(|row| row["schema"] == "turno.job_row/1"), "{documents:?}");
     place.run(["job", "show", "last", "--json"]).expect(0).document("turno.job/1");
     let text = place.run(["job", "show", "7"]).expect(0).text();
     assert!(text.starts_with("job        7\nname       sim\nstate      held\n"), "{text}");
