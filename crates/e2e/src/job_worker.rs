@@ -125,12 +125,8 @@ impl JobWorker {
     fn turn(&mut self) {
         let now = self.now();
         self.end.handle_timeout(now);
-        self.hear();
-        let mut said = Vec::new();
-        self.end.take_output(&mut said);
+        self.say();
         let Some(socket) = &mut self.socket else { return };
-        // A broker that is gone is noticed by reading.
-        let _ = socket.write_all(&said);
         let mut bytes = [0; 64 * 1024];
         match socket.read(&mut bytes) {
             Ok(0) => self.cut(),
@@ -142,12 +138,19 @@ impl JobWorker {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(_) => self.cut(),
         }
-        self.hear();
+        self.say();
     }
 
-    fn hear(&mut self) {
+    /// Takes what its end tells, and writes what that wants written.
+    fn say(&mut self) {
         while let Some(event) = self.end.poll_event() {
             self.told.push_back(event);
+        }
+        let mut said = Vec::new();
+        self.end.take_output(&mut said);
+        if let Some(socket) = &mut self.socket {
+            // A broker that is gone is noticed by reading.
+            let _ = socket.write_all(&said);
         }
     }
 

@@ -113,7 +113,7 @@ fn half_an_array_is_cancelled() {
     assert_eq!(ids(&running), [1, 2]);
     broker.run(&["job", "cancel", &format!("{id}.2-6"), "--yes"]).expect(0);
     assert_eq!(worker.cancelled(), [running[1].id()]);
-    assert_eq!(counts(&job(&broker, id))[4], 5, "2 is cancelled once its worker has confirmed, 3 to 6 at once");
+    wait::until("2 is cancelled once its worker has confirmed, 3 to 6 at once", || counts(&job(&broker, id))[4] == 5);
     worker.end(running[1].id(), 143);
     assert_eq!(ids(&worker.tasks()), [7], "one processor is free");
     worker.end(running[0].id(), 0);
@@ -127,19 +127,22 @@ fn workers_are_stopped() {
     let mut calm = JobWorker::start(broker.foreman(), "calm", 2);
     let id = submit(&broker, &["--array", "1-4"]);
     let tasks = calm.tasks();
-    broker.run(&["worker", "stop", "calm"]).expect(0);
+    let mut stop = broker.start_turno(&["worker", "stop", "calm"]);
     calm.until("a STOP", |event| matches!(event, WorkerEvent::Stopping { max: 0 }).then_some(()));
     for task in &tasks {
         calm.end(task.id(), 0);
     }
     calm.until("the exit", |event| matches!(event, WorkerEvent::Exit).then_some(()));
+    drop(calm);
+    assert_eq!(stop.end(wait::PATIENCE), 0);
     assert_eq!(counts(&job(&broker, id)), [2, 0, 2, 0, 0], "it is offered nothing more");
 
     let mut hasty = JobWorker::start(broker.foreman(), "hasty", 2);
     assert_eq!(ids(&hasty.tasks()), [3, 4]);
-    broker.run(&["worker", "stop", "hasty", "--now"]).expect(0);
+    let mut stop = broker.start_turno(&["worker", "stop", "hasty", "--now", "--yes"]);
     hasty.until("the exit", |event| matches!(event, WorkerEvent::ExitNow).then_some(()));
     drop(hasty);
+    assert_eq!(stop.end(wait::PATIENCE), 0);
     let mut third = JobWorker::start(broker.foreman(), "third", 2);
     let again = third.tasks();
     assert_eq!(ids(&again), [3, 4], "what was cut short is run again, at once");
@@ -152,9 +155,9 @@ fn a_taken_usual_address_is_no_reason_to_fail() {
     let (one, other) = (Broker::start(), Broker::start());
     assert_ne!(one.foreman(), other.foreman());
     let address = one.foreman().to_string();
-    let refused = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--foreman-listen", &address]);
+    let refused = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", &address]);
     assert_eq!(refused.expect(1).error_code(), "address_in_use");
-    let open = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--foreman-listen", "0.0.0.0:0"]);
+    let open = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", "0.0.0.0:0"]);
     assert_eq!(open.expect(78).error_code(), "insecure_listen");
     wait::until("both brokers answer", || one.status().is_object() && other.status().is_object());
 }
