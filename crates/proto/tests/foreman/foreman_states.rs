@@ -153,7 +153,7 @@ fn stop_at_once_goes_first() {
 }
 
 /// SV_LOOP1 on DISCONNECT: SV_EXIT. What was asked and not answered may have been done; what was not sent was not. Proves
-/// S4.76 and S4.81.
+/// S4.81.
 #[test]
 fn a_disconnect() {
     let mut seat = ForemanSeat::greeted(3);
@@ -231,7 +231,7 @@ fn a_worker_that_refuses_what_it_has_room_for() {
     }
 }
 
-/// A HELLO that crosses a JOB or a STOP was written before those were done: they are added to it. Proves S4.50, S4.77.
+/// A HELLO that crosses a JOB or a STOP was written before those were done: they are added to it. Proves S4.50.
 #[test]
 fn a_hello_that_crosses_a_job_or_a_stop() {
     let mut seat = ForemanSeat::greeted(3);

@@ -225,7 +225,7 @@ fn a_difference_of_counts() {
 }
 
 /// OK(0xFFFF|0xFFFF): the foreman knows nothing. HELLO lists the task too whose end was not taken in, and its UPDATE
-/// follows. Proves S4.40, S4.63 and S4.77.
+/// follows. Proves S4.40 and S4.63.
 #[test]
 fn a_foreman_that_knows_nothing() {
     let mut seat = WorkerSeat::greeted(3);
