@@ -110,7 +110,7 @@ impl Worker {
     /// A frame came.
     pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
         if self.is_connected() {
-            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame));
+            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame), 0);
             self.follow(now, verdict);
         }
     }
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     fn handle_piece(&mut self, now: Mono, piece: &Piece<'_>) {
-        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece));
+        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece), piece.body.len());
         self.follow(now, verdict);
     }
 
