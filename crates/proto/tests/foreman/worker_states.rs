@@ -258,7 +258,7 @@ fn a_connection_is_lost() {
     let (frames, _) = seat.hears(&ok(0, 0, 0));
     let [Frame::Hello { seq: 0, hello: Some(hello) }] = &frames[..] else { panic!("{frames:?}") };
     let listed: Vec<u32> = hello.running.iter().map(|running| running.task).collect();
-    assert_eq!((hello.num_procs, listed), (3, vec![3, 1, 2]));
+    assert_eq!((hello.num_procs, listed), (3, vec![1, 2, 3]));
     assert_eq!(seat.hears(&ok(0, 3, 0)), (vec![update(2, 1)], vec![WorkerEvent::Greeted]));
     assert_eq!(seat.hears(&ok(2, 2, 1)), (vec![update(4, 2)], vec![WorkerEvent::Reported(id_of(1))]));
     assert_eq!(seat.hears(&ok(4, 1, 2)), (vec![], vec![WorkerEvent::Reported(id_of(2))]));
@@ -285,4 +285,10 @@ fn a_new_attempt_beside_an_unconfirmed_end() {
             assert_eq!(seat.hears(&attempt(2)).0, [ok(1, 1, 2)]);
         }
     }
+    // Both have ended, and neither is confirmed.
+    seat.ends(1);
+    seat.does(Worker::connect);
+    let (frames, _) = seat.hears(&ok(0, 0, 0));
+    let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
+    assert_eq!(hello.running, [Running { task: 1, job: JOB, attempt: 2, procs: 1 }]);
 }
