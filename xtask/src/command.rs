@@ -280,8 +280,8 @@ and says how many inputs it tried and what they reached that was new. Fails at
 a crash and says how to see it again. `cargo xtask test` needs none of this: it
 replays the committed corpora in fuzz/corpus.
 
-Targets: config_file, engine_ops, names, native_frame, session, store_ops,
-store_record, store_recovery (all)
+Targets: config_file, engine_ops, foreman_end, foreman_frame, names,
+native_frame, session, store_ops, store_record, store_recovery, worker_end (all)
 
 Options:
   --seconds <n>  for each target (30)

@@ -6,21 +6,28 @@
 mod bytes;
 mod config_file;
 mod engine_ops;
+mod foreman_end;
+mod foreman_frame;
+mod foreman_peer;
 mod names;
 mod native_frame;
 mod session;
 mod store_ops;
 mod store_record;
 mod store_recovery;
+mod worker_end;
 
 pub use config_file::config_file;
 pub use engine_ops::engine_ops;
+pub use foreman_end::foreman_end;
+pub use foreman_frame::foreman_frame;
 pub use names::names;
 pub use native_frame::native_frame;
 pub use session::session;
 pub use store_ops::store_ops;
 pub use store_record::store_record;
 pub use store_recovery::store_recovery;
+pub use worker_end::worker_end;
 
 /// What a target is: any bytes are fine, a panic is a finding.
 pub type Target = fn(&[u8]);
@@ -35,4 +42,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("store_record", store_record),
     ("store_recovery", store_recovery),
     ("store_ops", store_ops),
+    ("foreman_frame", foreman_frame),
+    ("foreman_end", foreman_end),
+    ("worker_end", worker_end),
 ];

@@ -67,6 +67,21 @@ fn store_ops() {
     replay("store_ops");
 }
 
+#[test]
+fn foreman_frame() {
+    replay("foreman_frame");
+}
+
+#[test]
+fn foreman_end() {
+    replay("foreman_end");
+}
+
+#[test]
+fn worker_end() {
+    replay("worker_end");
+}
+
 /// A target without a test of its own, or without a program for the fuzzer, would never run.
 #[test]
 fn every_target_has_a_corpus_and_a_program() {

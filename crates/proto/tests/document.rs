@@ -1,12 +1,13 @@
 //! `docs/protocol.md` says what the code does: numbers, names, limits and bytes.
 
 mod golden;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod page;
 
 use turno_proto::headers::HEADERS_MAX;
 use turno_proto::model::{Code, Limits, limits};
 use turno_proto::native::{Direction, Kind, VERSION, flags};
+
+use crate::page::{assert_dumps, assert_links, assert_rows_begin, number};
 
 const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
 
@@ -23,14 +24,14 @@ fn every_frame_type_is_in_its_table() {
             format!("| {} | {} | {direction} |", kind.number(), kind.name())
         })
         .collect();
-    assert_rows_begin("## Frame types", &rows);
+    assert_rows_begin(DOCUMENT, "## Frame types", &rows);
 }
 
 #[test]
 fn every_code_is_in_its_table() {
     let row = |code: &Code| format!("| {} | {} | {} |", code.number(), code.name(), code.text().what);
     let rows: Vec<String> = Code::ALL.iter().map(row).collect();
-    assert_rows_begin("### Codes", &rows);
+    assert_rows_begin(DOCUMENT, "### Codes", &rows);
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn every_flag_is_in_its_table() {
         (flags::PERMANENT, "PERMANENT | FAIL"),
         (flags::FATAL, "FATAL | ERROR"),
     ];
-    assert_rows_begin("### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
+    assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn every_limit_is_in_its_table() {
         ("time between two attempts of a task", number(limits::BACKOFF_MS_MAX), " ms"),
         ("bytes of what a worker said of a failed task", number(limits::TASK_STATUS_BYTES_MAX), " bytes"),
     ];
-    assert_rows_begin("## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
+    assert_rows_begin(DOCUMENT, "## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
 }
 
 #[test]
@@ -155,61 +156,11 @@ fn every_key_of_a_map_is_named() {
 
 #[test]
 fn every_dump_is_a_golden_vector() {
-    let vectors: BTreeMap<&str, Vec<u8>> = golden::all().into_iter().map(|v| (v.name, v.bytes)).collect();
-    let mut shown = BTreeSet::new();
-    let mut lines = DOCUMENT.lines();
-    while let Some(line) = lines.next() {
-        let Some(name) = line.strip_prefix("```vector ") else { continue };
-        let dump: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        let digits: String = dump.iter().filter_map(|line| line.split('#').next()).collect();
-        let golden = vectors.get(name).unwrap_or_else(|| panic!("no vector is called {name}"));
-        assert_eq!(&golden::hex(&digits), golden, "{name}");
-        shown.insert(name);
-    }
-    let missing: Vec<&&str> =
-        vectors.keys().filter(|name| name.starts_with("example_") && !shown.contains(**name)).collect();
-    assert!(missing.is_empty(), "the worked session is shown whole: {missing:?}");
+    assert_dumps(DOCUMENT, &golden::all());
 }
 
 /// A link inside the page leads to a heading.
 #[test]
 fn links_lead_somewhere() {
-    let anchor = |heading: &str| {
-        let kept = heading.chars().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-');
-        kept.collect::<String>().to_lowercase().replace(' ', "-")
-    };
-    let headings: BTreeSet<String> = DOCUMENT
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(|line| anchor(line.trim_start_matches(['#', ' '])))
-        .collect();
-    for link in DOCUMENT.split("](#").skip(1) {
-        let target = link.split(')').next().unwrap();
-        assert!(headings.contains(target), "#{target}");
-    }
-}
-
-/// The first table of a section has exactly these rows, in this order; a row may go on after what is given.
-fn assert_rows_begin(heading: &str, expected: &[String]) {
-    let section = DOCUMENT.lines().skip_while(|line| *line != heading).skip(1);
-    let table = section.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let rows: Vec<&str> = table.skip(2).collect();
-    for (row, start) in rows.iter().zip(expected) {
-        assert!(row.starts_with(start.as_str()), "{heading}: {row}\nshould begin with {start}");
-    }
-    assert_eq!(rows.len(), expected.len(), "{heading}");
-}
-
-/// A number with its thousands parted by commas.
-fn number(value: impl TryInto<u64>) -> String {
-    let Ok(value) = value.try_into() else { panic!("limits fit 64 bits") };
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    assert_links(DOCUMENT);
 }

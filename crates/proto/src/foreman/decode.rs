@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::body::Few;
-use super::{CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Stop, Task};
+use super::{CloseReason, Counts, ErrorCode, Frame, Hello, Kind, StatusUpdate, Stop, Task};
 use crate::model::limits;
-use crate::native::{HEADER_LEN, Header, MAGIC};
+use crate::native::{HEADER_LEN, Header, MAGIC, cut};
 use crate::shape::is_one_value;
 
 /// A body is not MessagePack, or not what its type holds, or beyond a limit. The answer is `bad_message`.
@@ -56,7 +56,7 @@ pub fn decode(piece: &Piece<'_>) -> Result<Frame, BadBody> {
         Kind::Hello if body.is_empty() => Frame::Hello { seq, hello: None },
         Kind::Hello => Frame::Hello { seq, hello: Some(hello(body)?) },
         Kind::Job => Frame::Job { seq, tasks: read::<Few<Task>>(body)?.0 },
-        Kind::Update => Frame::Update { seq, update: read(body)? },
+        Kind::Update => Frame::Update { seq, update: update(body)? },
         // One pair, or a list of them.
         Kind::Cancel if matches!(body.first(), Some(0x80..=0x8F | 0xDE | 0xDF)) => {
             Frame::Cancel { seq, pairs: vec![read(body)?] }
@@ -70,13 +70,22 @@ pub fn decode(piece: &Piece<'_>) -> Result<Frame, BadBody> {
 
 /// A worker's state must be one that a worker can be in.
 fn hello(body: &[u8]) -> Result<Hello, BadBody> {
-    let hello: Hello = read(body)?;
+    let mut hello: Hello = read(body)?;
+    cut(&mut hello.name, limits::PEER_NAME_BYTES_MAX);
     let busy: u32 = hello.running.iter().map(|running| u32::from(running.needs())).sum();
     let names: BTreeSet<_> = hello.running.iter().map(|running| running.id()).collect();
     let sound = hello.num_procs <= limits::FOREMAN_PROCS_MAX
         && busy <= u32::from(limits::FOREMAN_PROCS_MAX)
+        && hello.id.len() <= limits::PEER_NAME_BYTES_MAX
         && names.len() == hello.running.len();
     if sound { Ok(hello) } else { Err(BadBody) }
+}
+
+/// What is for people is cut; an id that is cut would be another's.
+fn update(body: &[u8]) -> Result<StatusUpdate, BadBody> {
+    let mut update: StatusUpdate = read(body)?;
+    cut(&mut update.status, limits::FAILURE_BYTES_MAX);
+    Ok(update)
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadBody> {

@@ -100,7 +100,7 @@ impl Foreman {
             match split(bytes.get(used..).unwrap_or_default(), self.settings.body_bytes_max) {
                 Ok(Some(piece)) => {
                     used += piece.used;
-                    let verdict = self.line.receive(piece.kind, piece.header.seq, decode(&piece));
+                    let verdict = self.line.receive(piece.kind, piece.header.seq, decode(&piece), piece.body.len());
                     self.follow(now, verdict);
                 }
                 Ok(None) => return used,
@@ -113,7 +113,7 @@ impl Foreman {
     /// A frame came.
     pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
         if self.is_connected() {
-            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame));
+            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame), 0);
             self.follow(now, verdict);
         }
     }

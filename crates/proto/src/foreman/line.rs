@@ -47,6 +47,7 @@ pub(super) struct Line<O> {
     seq_last: u32,
     peer_seq_last: u32,
     held_max: usize,
+    held_bytes_max: usize,
     /// The highest number sent or taken.
     seen: Option<u32>,
     /// The other end's last request that was taken.
@@ -56,8 +57,8 @@ pub(super) struct Line<O> {
     own: Option<(u32, Sent<O>)>,
     /// The request that is being served.
     current: Option<u32>,
-    /// Requests that wait for their turn, by rising number.
-    held: VecDeque<Frame>,
+    /// Requests that wait for their turn, by rising number, with the bytes of their bodies.
+    held: VecDeque<(Frame, usize)>,
     /// What we shall say.
     queue: VecDeque<O>,
     /// Not before that, if what is at the front of the queue was refused with `overflow`.
@@ -79,6 +80,7 @@ impl<O> Line<O> {
             seq_last: settings.seq_last(role),
             peer_seq_last: settings.seq_last(peer),
             held_max: settings.held_max,
+            held_bytes_max: settings.body_bytes_max,
             seen: None,
             heard: None,
             answered: 0,
@@ -93,8 +95,8 @@ impl<O> Line<O> {
         }
     }
 
-    /// Takes a frame in.
-    pub(super) fn receive(&mut self, kind: Kind, seq: u32, frame: Result<Frame, BadBody>) -> Verdict {
+    /// Takes a frame in, whose body had so many bytes.
+    pub(super) fn receive(&mut self, kind: Kind, seq: u32, frame: Result<Frame, BadBody>, bytes: usize) -> Verdict {
         if let (Kind::Ok | Kind::Error, Ok(frame)) = (kind, &frame) {
             return Verdict::Response(frame.clone());
         }
@@ -125,8 +127,10 @@ impl<O> Line<O> {
         if urgent || (self.held.is_empty() && self.may_serve(seq)) {
             return Verdict::Serve(frame);
         }
-        if self.held.len() < self.held_max {
-            self.held.push_back(frame);
+        // All that wait together may be as long as one may be: else the limit of a body would be none.
+        let held_bytes = self.held.iter().map(|(_, bytes)| bytes).sum::<usize>().saturating_add(bytes);
+        if self.held.len() < self.held_max && held_bytes <= self.held_bytes_max {
+            self.held.push_back((frame, bytes));
             return Verdict::Wait;
         }
         let arg0 = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
@@ -135,8 +139,8 @@ impl<O> Line<O> {
 
     /// A held request whose turn has come.
     pub(super) fn next_held(&mut self) -> Option<Frame> {
-        let seq = self.held.front()?.seq();
-        if self.may_serve(seq) { self.held.pop_front() } else { None }
+        let seq = self.held.front()?.0.seq();
+        if self.may_serve(seq) { self.held.pop_front().map(|(frame, _)| frame) } else { None }
     }
 
     /// That request is being served: no other is until it is answered.
@@ -251,8 +255,8 @@ impl<O> Line<O> {
         &mut self.queue
     }
 
-    pub(super) const fn held_mut(&mut self) -> &mut VecDeque<Frame> {
-        &mut self.held
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
+        self.held.iter_mut().map(|(frame, _)| frame)
     }
 
     /// Our unanswered request, if it is not RESET.

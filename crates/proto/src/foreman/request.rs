@@ -59,7 +59,7 @@ impl Saying {
 
 /// A HELLO that waits for its turn.
 pub(super) fn held_hello(line: &mut Line<Wish>) -> Option<&mut Hello> {
-    line.held_mut().iter_mut().find_map(|frame| match frame {
+    line.held_mut().find_map(|frame| match frame {
         Frame::Hello { hello, .. } => hello.as_mut(),
         _ => None,
     })

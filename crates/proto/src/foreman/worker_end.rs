@@ -1,7 +1,7 @@
 //! The worker's end of a connection, without its socket. It outlives connections: tasks go on when one is lost, and
 //! their ends are reported on the next.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::encode::body as encode_body;
 use super::line::{Line, Next, Sent, Verdict};
@@ -9,7 +9,7 @@ use super::request::Saying;
 use super::table::Table;
 use super::{
     CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Note, Piece, Role, Running, Settings, StatusUpdate, Stop, Task,
-    TaskPair, WorkerEvent, WorkerState, decode, encode, split,
+    TaskId, TaskPair, WorkerEvent, WorkerState, decode, encode, split,
 };
 use crate::model::{Mono, limits};
 
@@ -110,7 +110,7 @@ impl Worker {
     /// A frame came.
     pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
         if self.is_connected() {
-            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame));
+            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame), 0);
             self.follow(now, verdict);
         }
     }
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     fn handle_piece(&mut self, now: Mono, piece: &Piece<'_>) {
-        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece));
+        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece), piece.body.len());
         self.follow(now, verdict);
     }
 
@@ -430,10 +430,12 @@ impl Worker {
     /// What has ended and is not confirmed is listed too: its UPDATE follows, and until then the foreman need not wonder
     /// where it is.
     fn hello(&self) -> Hello {
-        let unreported = self.unreported().filter(|ended| !self.tasks.has(ended.id()));
+        // Each task once, whatever attempts of it have ended before: the last one counts, and best one that runs.
+        let listed: BTreeMap<TaskId, Running> =
+            self.unreported().chain(self.tasks.iter()).map(|running| (running.id(), *running)).collect();
         Hello {
             num_procs: self.tasks.max(),
-            running: self.tasks.iter().chain(unreported).copied().collect(),
+            running: listed.into_values().collect(),
             name: self.name.clone(),
             id: self.id.clone(),
         }

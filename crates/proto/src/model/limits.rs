@@ -5,7 +5,7 @@
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
-/// Bytes of a worker's or client's name. Longer: cut.
+/// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
 pub const PEER_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a frame (header included) before the greeting is done. Longer: closed, `frame_too_large`.
 pub const GREETING_FRAME_BYTES_MAX: usize = 4 * 1024;
@@ -147,7 +147,7 @@ pub const STARTS_MAX: usize = 10_000;
 
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
-/// Bytes of a failure's text that a dead letter keeps. More: cut.
+/// Bytes of a failure's text that a dead letter keeps, and of the status in a job worker's UPDATE. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of it that a listing shows. More: cut.
 pub const FAILURE_LINE_BYTES_MAX: usize = 160;

@@ -18,5 +18,6 @@ pub use encode::{encode, encode_deliver, encode_payload_frame};
 pub use frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
+pub(crate) use session::cut;
 pub use session::{Session, Step};
 pub use word::Word;

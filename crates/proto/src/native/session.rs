@@ -163,7 +163,7 @@ fn say(fault: &Fault, out: &mut Vec<u8>) {
 }
 
 /// Cuts a text to at most `bytes_max` bytes at a character's border.
-fn cut(text: &mut String, bytes_max: usize) {
+pub(crate) fn cut(text: &mut String, bytes_max: usize) {
     if text.len() > bytes_max {
         let end = (0..=bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);

@@ -1,13 +1,14 @@
 //! What peers do wrong, and what comes of it: an ERROR with a stated code, or a closed connection with a stated reason.
 
 use turno_proto::foreman::{
-    Answer, BadBody, CloseReason, Counts, ErrorCode, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Running,
-    Settings, Stop, TooManyProcs, Worker, WorkerEvent, WorkerState, decode, encode, split,
+    Answer, BadBody, CloseReason, Counts, ErrorCode, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Outcome,
+    RequestId, Running, Settings, StatusUpdate, Stop, Task, TooManyProcs, Worker, WorkerEvent, WorkerState, decode,
+    encode, split,
 };
 use turno_proto::model::limits;
 
 use crate::codec::framed;
-use crate::script::{ForemanSeat, JOB, WorkerSeat, error, hello, job, ok, ticket, update};
+use crate::script::{ForemanSeat, JOB, WorkerSeat, error, hello, job, ok, task_of, ticket, update, update_of};
 
 fn bytes_of(frame: &Frame) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -75,7 +76,6 @@ fn requests_during_the_greeting() {
 /// The owner's STOP during the greeting waits for its end.
 #[test]
 fn a_stop_of_the_owner_during_the_greeting() {
-    use turno_proto::foreman::RequestId;
     let mut seat = ForemanSeat::foreman(Settings::default());
     assert_eq!(seat.does(|foreman, now| foreman.stop(now, RequestId(1), Stop::All)), (vec![], vec![]));
     let events = seat.hears(&hello(0, 2)).1;
@@ -180,8 +180,6 @@ fn too_many_processors() {
 /// A foreman that gives a worker more and more while it never confirms an end cannot make it grow without limit.
 #[test]
 fn a_foreman_that_confirms_nothing() {
-    use crate::script::task_of;
-    use turno_proto::foreman::{StatusUpdate, Task};
     let mut seat = WorkerSeat::greeted(40_000);
     let wide = |task| Task { procs: 40_000, ..task_of(task) };
     let give = |seat: &mut WorkerSeat, seq, task| seat.hears(&Frame::Job { seq, tasks: vec![wide(task)] }).0;
@@ -234,8 +232,6 @@ fn a_truncated_body() {
 /// A JOB that no worker would read is not sent, and refused as a worker would refuse it.
 #[test]
 fn a_job_that_is_too_long() {
-    use crate::script::task_of;
-    use turno_proto::foreman::{Outcome, RequestId, Task};
     let mut seat = ForemanSeat::greeted_with(2, Settings { body_bytes_max: 200, ..Settings::default() });
     let task = Task { command: "x".repeat(300), ..task_of(1) };
     let (frames, events) = seat.does(|foreman, now| foreman.offer(now, RequestId(1), vec![task]));
@@ -244,4 +240,39 @@ fn a_job_that_is_too_long() {
     assert_eq!(events[1..], [ForemanEvent::Answered { id: RequestId(1), kind: Kind::Job, outcome }]);
     assert_eq!(seat.waits(1_000).1, [ForemanEvent::Ready { room: 2 }]);
     assert!(matches!(seat.offers(2, &[1]).0[..], [Frame::Job { .. }]), "the next one is");
+}
+
+/// What waits for its turn is bounded in bytes, too: not sixteen times the longest body.
+#[test]
+fn long_requests_that_wait() {
+    let mut seat = ForemanSeat::greeted_with(2, Settings { body_bytes_max: 1_000, ..Settings::default() });
+    let long = |seq| {
+        let update = StatusUpdate { status: "x".repeat(400), ..update_of(1) };
+        Frame::Update { seq, update }
+    };
+    let first = ticket(&seat.hears(&long(2)).1);
+    assert_eq!(seat.hears(&long(4)), (vec![], vec![]));
+    assert_eq!(seat.hears(&long(6)), (vec![], vec![]));
+    assert_eq!(seat.hears(&long(8)).0, [error(8, ErrorCode::Overflow, 2)]);
+    let events = seat.answers(first, Answer::Ok).1;
+    assert_eq!(seat.hears(&long(10)).0, [], "there is room again");
+    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(4, 0, 2)]);
+}
+
+/// Texts for people are cut, at a character's border; an id that is too long is refused.
+#[test]
+fn long_texts() {
+    let mut seat = ForemanSeat::foreman(Settings::default());
+    let said = Hello { name: "ä".repeat(200), id: "i".repeat(129), ..Hello::default() };
+    let frame = Frame::Hello { seq: 0, hello: Some(said.clone()) };
+    assert_eq!(seat.hears(&frame).0, [error(0, ErrorCode::BadMessage, 0)]);
+    let said = Hello { id: "i".repeat(128), ..said };
+    let events = seat.hears(&Frame::Hello { seq: 2, hello: Some(said) }).1;
+    let [ForemanEvent::Hello { hello: Some(heard), .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((heard.name.len(), heard.id.len()), (128, 128));
+    seat.answers(ticket(&events), Answer::Ok);
+    let update = StatusUpdate { status: "x".repeat(5_000), ..update_of(1) };
+    let events = seat.hears(&Frame::Update { seq: 4, update }).1;
+    let [ForemanEvent::Update { update, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(update.status.len(), 4_096);
 }

@@ -2,7 +2,7 @@
 
 use turno_proto::foreman::{
     Answer, CloseReason, Counts, ErrorCode, Foreman, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Outcome,
-    RequestId, Running, Settings, Stop, TaskPair,
+    RequestId, Running, Settings, StatusUpdate, Stop, TaskPair,
 };
 
 use crate::script::{ForemanSeat, JOB, error, hello, job, ok, ticket, update, update_of};
@@ -126,6 +126,21 @@ fn an_update_that_frees_nothing() {
     assert_eq!(seat.end.counts(), counts(0, 2));
 }
 
+/// Who does not count attempts means the one there is: an old worker's UPDATE frees what ours would. Proves S4.62.
+#[test]
+fn an_update_without_an_attempt() {
+    for (listed, told) in [(2, 0), (0, 2)] {
+        let mut seat = ForemanSeat::foreman(Settings::default());
+        let running = vec![Running { task: 1, job: JOB, attempt: listed, procs: 1 }];
+        let said = Hello { num_procs: 2, running, ..Hello::default() };
+        let events = seat.hears(&Frame::Hello { seq: 0, hello: Some(said) }).1;
+        seat.answers(ticket(&events), Answer::Ok);
+        let update = StatusUpdate { attempt: told, ..update_of(1) };
+        let events = seat.hears(&Frame::Update { seq: 2, update }).1;
+        assert!(matches!(events[..], [ForemanEvent::Update { known: true, .. }]), "{events:?}");
+    }
+}
+
 /// SV_LOOP1 on STOP_REQ(n) and on STOP_IMMED: STOP; nothing is offered before its OK, which lowers what the worker has.
 /// STOP 0 is all. Proves S4.44, S4.74, S4.75 and S4.81.
 #[test]
@@ -153,7 +168,7 @@ fn stop_at_once_goes_first() {
 }
 
 /// SV_LOOP1 on DISCONNECT: SV_EXIT. What was asked and not answered may have been done; what was not sent was not. Proves
-/// S4.76 and S4.81.
+/// S4.81.
 #[test]
 fn a_disconnect() {
     let mut seat = ForemanSeat::greeted(3);
@@ -231,7 +246,7 @@ fn a_worker_that_refuses_what_it_has_room_for() {
     }
 }
 
-/// A HELLO that crosses a JOB or a STOP was written before those were done: they are added to it. Proves S4.50, S4.77.
+/// A HELLO that crosses a JOB or a STOP was written before those were done: they are added to it. Proves S4.50.
 #[test]
 fn a_hello_that_crosses_a_job_or_a_stop() {
     let mut seat = ForemanSeat::greeted(3);

@@ -2,10 +2,13 @@
 
 mod bad_input;
 mod codec;
+mod document;
 mod foreman_states;
 #[path = "../golden/mod.rs"]
 mod golden;
 mod order;
+#[path = "../page/mod.rs"]
+mod page;
 mod reset;
 mod script;
 mod tap;

@@ -89,7 +89,8 @@ fn numbers_that_are_refused() {
 }
 
 /// The queue of held requests is finite: what finds no place is refused with `overflow` and how many wait; nothing is
-/// dropped without a word; the held ones are served in order. Proves S4.21, S4.23, S4.45 and S4.65.
+/// dropped without a word; the held ones are served in order. Proves S4.21, S4.23, S4.34, S4.45 and
+/// S4.65.
 #[test]
 fn overflow() {
     let mut seat = WorkerSeat::greeted_with(9, Settings { held_max: 2, ..Settings::default() });
@@ -102,6 +103,8 @@ fn overflow() {
     assert_eq!(events, [WorkerEvent::Note(Note::Overflow { seq: 7 })]);
     assert_eq!(seat.hears(&Frame::Stop { seq: 9, stop: Stop::All }).0, [error(9, ErrorCode::Overflow, 2)]);
     assert_eq!(seat.hears(&ok(2, 0, 9)).0, [ok(3, 1, 8), ok(5, 2, 7)]);
+    let mut resetting = WorkerSeat { end: seat.end.clone(), now: seat.now };
+    assert_eq!(resetting.does(Worker::reset).0, [reset(10, 9)], "the highest number answered, not the last one");
     assert_eq!(seat.hears(&job(11, &[7])).0, [ok(11, 3, 6)]);
 }
 

@@ -157,6 +157,21 @@ fn crossing_resets() {
     assert_eq!(worker.waits(60_000), (vec![], vec![]), "the RESET that was dropped is not waited for");
 }
 
+/// Our RESET that another one serves is not waited for any more, also while the owner takes its time. Proves S4.35.
+#[test]
+fn a_reset_that_another_serves() {
+    let mut seat = ForemanSeat::greeted(2);
+    for seq in [1, 3] {
+        seat.offers(1, &[]);
+        seat.hears(&ok(seq, 0, 2));
+    }
+    assert_eq!(seat.does(Foreman::reset).0, [reset(5, 0)]);
+    let update = ticket(&seat.hears(&update(2, 1)).1);
+    assert_eq!(seat.hears(&reset(4, 0)).0, []);
+    assert_eq!(seat.waits(60_000), (vec![], vec![]));
+    assert_eq!(seat.answers(update, Answer::Ok).0, [ok(2, 0, 2), reset(4, 2), ok(0, 0, 0)]);
+}
+
 /// Tasks run on, HELLO lists them; a RESET without an answer ends the connection after 30 s. Proves S4.36.
 #[test]
 fn tasks_run_on() {

@@ -37,7 +37,7 @@ fn step(world: &mut World, what: u8, how: u8) {
             world.cancel(pairs.into_iter().collect());
         }
         13 => world.pass(u64::from(how)),
-        14 if how < 40 => world.reset(if how % 2 == 0 { Role::Worker } else { Role::Foreman }),
+        14 if how < 40 => world.reset(if how.is_multiple_of(2) { Role::Worker } else { Role::Foreman }),
         14 if how < 60 => world.reconnect(),
         15 if how < 20 => world.stop_one(),
         _ => {

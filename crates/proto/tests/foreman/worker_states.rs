@@ -220,12 +220,16 @@ fn a_difference_of_counts() {
     assert_eq!(events, [WorkerEvent::Reported(id_of(1)), WorkerEvent::Note(mismatch)]);
     let mut healed = WorkerSeat { end: seat.end.clone(), now: seat.now };
     assert_eq!(healed.hears(&ok(4, 0, 2)), (vec![], vec![]));
+    healed.hears(&job(5, &[2]));
+    healed.ends(2);
+    let events = healed.hears(&ok(6, 1, 1)).1;
+    assert_eq!(events[2], WorkerEvent::Close(CloseReason::MismatchAgain), "the first UPDATE after it is wrong again");
     let events = seat.hears(&ok(4, 1, 1)).1;
     assert_eq!(events, [WorkerEvent::Note(mismatch), WorkerEvent::Close(CloseReason::MismatchAgain)]);
 }
 
 /// OK(0xFFFF|0xFFFF): the foreman knows nothing. HELLO lists the task too whose end was not taken in, and its UPDATE
-/// follows. Proves S4.40, S4.63 and S4.77.
+/// follows. Proves S4.40 and S4.63.
 #[test]
 fn a_foreman_that_knows_nothing() {
     let mut seat = WorkerSeat::greeted(3);
@@ -254,8 +258,37 @@ fn a_connection_is_lost() {
     let (frames, _) = seat.hears(&ok(0, 0, 0));
     let [Frame::Hello { seq: 0, hello: Some(hello) }] = &frames[..] else { panic!("{frames:?}") };
     let listed: Vec<u32> = hello.running.iter().map(|running| running.task).collect();
-    assert_eq!((hello.num_procs, listed), (3, vec![3, 1, 2]));
+    assert_eq!((hello.num_procs, listed), (3, vec![1, 2, 3]));
     assert_eq!(seat.hears(&ok(0, 3, 0)), (vec![update(2, 1)], vec![WorkerEvent::Greeted]));
     assert_eq!(seat.hears(&ok(2, 2, 1)), (vec![update(4, 2)], vec![WorkerEvent::Reported(id_of(1))]));
     assert_eq!(seat.hears(&ok(4, 1, 2)), (vec![], vec![WorkerEvent::Reported(id_of(2))]));
+}
+
+/// A task that is given again while the end of its last attempt is not confirmed stands in HELLO once, as it runs now.
+/// Proves S4.63.
+#[test]
+fn a_new_attempt_beside_an_unconfirmed_end() {
+    let mut seat = WorkerSeat::greeted(3);
+    let attempt = |attempt| Frame::Job { seq: 1, tasks: vec![Task { attempt, ..task_of(1) }] };
+    seat.hears(&attempt(1));
+    seat.does(|worker, _| worker.disconnect());
+    seat.ends(1);
+    for reconnected in [false, true] {
+        seat.does(Worker::connect);
+        let (frames, _) = seat.hears(&ok(0, 0, 0));
+        let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
+        let listed: Vec<u32> = hello.running.iter().map(|running| running.attempt).collect();
+        assert_eq!(listed, [if reconnected { 2 } else { 1 }]);
+        let (frames, _) = seat.hears(&ok(0, 1, 2));
+        assert!(matches!(&frames[..], [Frame::Update { seq: 2, update }] if update.attempt == 1), "{frames:?}");
+        if !reconnected {
+            assert_eq!(seat.hears(&attempt(2)).0, [ok(1, 1, 2)]);
+        }
+    }
+    // Both have ended, and neither is confirmed.
+    seat.ends(1);
+    seat.does(Worker::connect);
+    let (frames, _) = seat.hears(&ok(0, 0, 0));
+    let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
+    assert_eq!(hello.running, [Running { task: 1, job: JOB, attempt: 2, procs: 1 }]);
 }
