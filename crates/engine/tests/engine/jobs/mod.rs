@@ -3,8 +3,15 @@
 mod farm;
 mod store;
 
+mod after;
+mod cancel;
+mod durable;
+mod full_disk;
 mod hello;
 mod offer;
 mod order;
+mod property;
+mod recover;
 mod submit;
 mod update;
+mod workers;
