@@ -15,35 +15,21 @@ use crate::persist::Persist;
 /// Chunks that are brought together in one group.
 const CHUNKS_AT_ONCE: usize = 16;
 
+/// A chunk that is brought together on the disk: its job, its number, and the places that have no record of their own from
+/// then on.
+type Written = (JobId, u32, Vec<(u32, u32)>);
+
 /// What goes on once something about jobs is stored.
 #[derive(Debug)]
 pub(crate) enum JobThen {
-    Submitted {
-        job: JobId,
-    },
-    Hold {
-        job: JobId,
-        caller: (ConnId, u32),
-        held: bool,
-    },
+    Submitted { job: JobId },
+    Hold { job: JobId, caller: (ConnId, u32), held: bool },
     Cancel(Box<Cancel>),
-    Removed {
-        job: JobId,
-        caller: (ConnId, u32),
-    },
-    Offer {
-        conn: ConnId,
-        offer: u64,
-    },
-    Ended {
-        job: JobId,
-        place: u32,
-    },
-    /// With the places that have no record of their own from then on.
-    Chunks(Vec<(JobId, u32, Vec<(u32, u32)>)>),
-    Rewritten {
-        job: JobId,
-    },
+    Removed { job: JobId, caller: (ConnId, u32) },
+    Offer { conn: ConnId, offer: u64 },
+    Ended { job: JobId, place: u32 },
+    Chunks(Vec<Written>),
+    Rewritten { job: JobId },
 }
 
 impl Engine {
@@ -185,7 +171,7 @@ impl Engine {
         }
     }
 
-    fn chunks_not_stored(&mut self, chunks: Vec<(JobId, u32, Vec<(u32, u32)>)>) {
+    fn chunks_not_stored(&mut self, chunks: Vec<Written>) {
         self.jobs.writing = false;
         self.pause_for_disk();
         for (id, chunk, tasks) in chunks {

@@ -154,7 +154,7 @@ impl Engine {
         if hand.paused.is_some() || !answered || !self.is_open(conn) {
             return 0;
         }
-        hand.told_free.map_or(worker.room(), |free| free.min(worker.room()))
+        hand.told_free.unwrap_or(u32::MAX).min(worker.room())
     }
 
     /// Whether it takes part at all, full or not.

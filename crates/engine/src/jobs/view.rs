@@ -122,15 +122,13 @@ impl Engine {
         if state == Some(TaskState::Running) {
             let mut rest = job.running.range(from..).map(|(place, _)| *place);
             tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(job, place)));
-            next = rest.next().and(tasks.last().map(|task| task.task));
+            next = rest.next().and_then(|_| tasks.last()).map(|task| task.task);
         } else {
-            let mut seen = 0;
             for place in from..array.count {
-                if tasks.len() == limit || seen == TASKS_SEEN_MAX {
+                if tasks.len() == limit || place - from == TASKS_SEEN_MAX {
                     next = Some(array.number_of(place - 1));
                     break;
                 }
-                seen += 1;
                 if state.is_none_or(|state| state == job.task_state(place)) {
                     tasks.push(self.task_view(job, place));
                 }

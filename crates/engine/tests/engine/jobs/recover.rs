@@ -110,10 +110,9 @@ fn what_was_not_stored_never_was() {
     let (id, _) = farm.submit(job(1));
     assert_eq!(id, 1, "its number is free");
     farm.quick = false;
-    let worker = farm.worker("a", 1);
+    farm.worker("a", 1);
     farm.restart(1);
     assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 0), "a start that was not stored was not offered");
-    let _ = worker;
 }
 
 /// The time of a task goes on while the broker is away.
