@@ -39,6 +39,7 @@ impl Engine {
     }
 
     fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, slots: Slots) {
+        self.part(conn);
         let Some(peer) = self.peers.get_mut(conn) else { return };
         peer.ready = true;
         let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
@@ -63,9 +64,12 @@ impl Engine {
         }
         hand.greeted = true;
         hand.has_id = id.is_some();
-        hand.key = id.unwrap_or_else(|| Arc::clone(name));
+        hand.key = id.clone().unwrap_or_else(|| Arc::clone(name));
         hand.name = shown;
         hand.told_free = None;
+        if let Some(id) = id {
+            self.unite(&id);
+        }
     }
 
     /// What the worker lists and should have stays with it; anything else it is told to stop. Returns what it rightly
@@ -124,7 +128,11 @@ impl Engine {
         let slots = job.spec.slots;
         let task = job.spec.array.number_of(place);
         hand.held.insert((id, place), Held { task, attempt: running.attempt, slots });
-        self.peers.worker_mut(conn).take_over(slots);
+        let worker = self.peers.worker_mut(conn);
+        worker.take_over(slots);
+        if let Some(twin) = worker.twin {
+            self.twin_took(twin, slots);
+        }
     }
 
     /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
@@ -180,6 +188,10 @@ impl Engine {
         if self.jobs.reserved.is_some_and(|(_, kept)| kept == conn) {
             self.jobs.reserved = None;
         }
+        if !self.jobs.is_hand(conn) {
+            return;
+        }
+        self.part(conn);
         self.jobs.hands.hide(conn);
         let Some(hand) = self.jobs.hands.by_conn.remove(&conn) else { return };
         self.jobs.due = true;

@@ -125,11 +125,15 @@ impl Engine {
         job.started_unix_ms.get_or_insert(now_unix_ms);
         let record = self.peers.worker_mut(conn);
         record.take(slots);
+        let twin = record.twin;
         record.deliveries += 1;
         record.last_used = Some(self.now);
         self.turns += 1;
         record.turn = self.turns;
         self.show_hand(conn);
+        if let Some(twin) = twin {
+            self.twin_took(twin, slots);
+        }
         self.jobs.refresh(id);
         self.store_task(id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
         offered

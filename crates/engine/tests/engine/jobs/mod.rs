@@ -13,5 +13,6 @@ mod order;
 mod property;
 mod recover;
 mod submit;
+mod twins;
 mod update;
 mod workers;
