@@ -11,6 +11,7 @@ mod hello;
 mod offer;
 mod order;
 mod property;
+mod property_twin;
 mod recover;
 mod submit;
 mod twins;

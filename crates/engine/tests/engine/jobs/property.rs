@@ -8,8 +8,9 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, JobView, TaskCounts, TaskState};
 
 use super::farm::{Farm, Said, job};
+use super::property_twin::Twin;
 
-const SLOTS: [u16; 4] = [3, 2, 1, 2];
+pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -59,6 +60,10 @@ enum Op {
     Wait {
         job: usize,
     },
+    /// The native connection of the first hand comes or goes, is asked something, or replies.
+    Twin {
+        what: u8,
+    },
     Store {
         groups: usize,
     },
@@ -90,6 +95,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(job, first, more)| Op::Cancel { job, first, last: first + more }),
         1 => (0usize..6, any::<bool>()).prop_map(|(job, hold)| Op::Hold { job, hold }),
         1 => (0usize..6).prop_map(|job| Op::Wait { job }),
+        6 => (0u8..8).prop_map(|what| Op::Twin { what }),
         14 => (1usize..5).prop_map(|groups| Op::Store { groups }),
         1 => Just(Op::Refuse),
         4 => prop_oneof![0u64..900, 900u64..7_000, Just(61_000u64)].prop_map(|ms| Op::Pass { ms }),
@@ -110,8 +116,9 @@ struct Hand {
     strained: bool,
 }
 
-struct World {
-    farm: Farm,
+pub(super) struct World {
+    pub(super) farm: Farm,
+    pub(super) twin: Twin,
     hands: Vec<Hand>,
     widths: BTreeMap<u64, u16>,
     /// Every attempt that was offered and not refused.
@@ -130,6 +137,7 @@ impl World {
         farm.quick = !stores;
         Self {
             farm,
+            twin: Twin::default(),
             hands: SLOTS.iter().map(|_| Hand::default()).collect(),
             widths: BTreeMap::new(),
             given: BTreeSet::new(),
@@ -144,17 +152,22 @@ impl World {
         self.hands.iter().position(|hand| hand.conn == Some(conn))
     }
 
-    fn taken(&self, hand: usize) -> u16 {
+    pub(super) fn is_strained(&self, hand: usize) -> bool {
+        self.hands[hand].strained
+    }
+
+    pub(super) fn taken(&self, hand: usize) -> u16 {
         self.hands[hand].running.keys().map(|(job, _)| self.widths[job]).sum()
     }
 
-    fn hear(&mut self, said: Vec<Said>) {
+    pub(super) fn hear(&mut self, said: Vec<Said>) {
         for word in said {
             match word {
                 Said::Offer(conn, tasks) => {
                     let hand = self.hand_of(conn).expect("offers go to who is there");
                     let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
-                    let fits = self.taken(hand) + wanted <= SLOTS[hand];
+                    let beside = if hand == 0 { self.twin.used() } else { 0 };
+                    let fits = self.taken(hand) + beside + wanted <= SLOTS[hand];
                     assert!(fits || self.hands[hand].strained, "I19: {tasks:?} is more than hand {hand} has room for");
                     assert!(self.hands[hand].offer.is_none(), "one JOB at a time");
                     for (job, task, attempt) in &tasks {
@@ -187,6 +200,7 @@ impl World {
                     self.widths.insert(view.id.0, view.slots);
                 }
                 Said::Error(..) => {}
+                Said::Other(effect) => self.hear_of_messages(&effect),
                 other => panic!("{other:?} is not for anyone here"),
             }
         }
@@ -227,6 +241,12 @@ impl World {
                 }
             }
             Op::Hello { hand, lie, attempts } => self.hello(hand, lie, attempts),
+            Op::Twin { what } => match what {
+                0 => self.twin_goes(),
+                1 | 2 => self.twin_comes(),
+                3..=5 => self.twin_is_asked(),
+                _ => self.twin_replies(),
+            },
             Op::Cancel { .. } | Op::Hold { .. } | Op::Wait { .. } => self.ask(op),
             Op::Store { .. } | Op::Refuse | Op::Pass { .. } | Op::Restart { .. } => self.befall(op),
             Op::Answer { hand, refuse } => self.answer(hand, refuse),
@@ -307,6 +327,7 @@ impl World {
                     }
                     (0..SLOTS.len()).for_each(|hand| self.gone(hand, begun));
                     self.waits.clear();
+                    self.twin.gone();
                     self.farm.restart(10);
                     self.widths = self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
                 }
@@ -343,7 +364,8 @@ impl World {
     fn answer(&mut self, hand: usize, refuse: bool) {
         let (Some(conn), Some(tasks)) = (self.hands[hand].conn, self.hands[hand].offer.take()) else { return };
         let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
-        let free = SLOTS[hand].saturating_sub(self.taken(hand));
+        let beside = if hand == 0 { self.twin.used() } else { 0 };
+        let free = SLOTS[hand].saturating_sub(self.taken(hand) + beside);
         let doubled = tasks.iter().any(|(job, task, _)| self.hands[hand].running.contains_key(&(*job, *task)));
         let said = if refuse || wanted > free || doubled {
             for task in &tasks {
@@ -408,6 +430,7 @@ impl World {
         let said = self.farm.flush();
         self.hear(said);
         self.farm.quick = true;
+        self.twin_ends();
         for _ in 0..200 {
             for job in self.jobs() {
                 let said = self.farm.call(AdminCall::JobRelease { job: JobId(job) });
