@@ -163,10 +163,10 @@ impl Engine {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
-        let twin = record.twin;
         if !record.standings.is_empty() {
             record.standings.released(queue, index);
         }
+        let twin = record.twin;
         self.offer(worker);
         if let Some(twin) = twin {
             self.twin_gave(twin, cost);
