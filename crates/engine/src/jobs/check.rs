@@ -83,8 +83,6 @@ impl Engine {
             let lives = !job.cancelled.contains(*place) && job.ended.get(*place).is_none();
             assert!(lives, "job {id}: what has ended is not tried again");
         }
-        let max = job.spec.max_parallel.map_or(usize::MAX, |max| max as usize);
-        assert!(job.running.len() <= max.max(self.jobs.lost.len()), "job {id}: no more run than may");
         for (place, running) in &job.running {
             let told = running.phase != Phase::Storing;
             let offered = running.conn.is_some() || running.ending.is_some();

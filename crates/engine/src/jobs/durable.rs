@@ -93,8 +93,8 @@ impl Engine {
         }
     }
 
-    /// Writes down that a task which was offered waits again. Nobody waits for that: until it is stored, a restarted
-    /// broker would give its worker the time to tell that it has it.
+    /// Writes down that a task which was offered or lost waits again. Nobody waits for that: until it is stored, a
+    /// restarted broker would give its worker the time to tell that it has it.
     pub(crate) fn store_waiting(&mut self, id: JobId, place: u32) {
         if self.settings.store.is_none() || !self.jobs.at(id).waiting.contains(place) {
             return;

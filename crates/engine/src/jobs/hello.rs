@@ -206,7 +206,10 @@ impl Engine {
             running.conn = None;
             let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
             match (phase, stop) {
-                (Phase::Storing, _) => self.take_back(id, place, out),
+                (Phase::Storing, _) => {
+                    self.take_back(id, place, out);
+                    self.store_waiting(id, place);
+                }
                 _ if is_ending => {}
                 (_, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
                 (_, Some(Stop::TimeLimit)) => self.attempt_failed(id, place, None, out),
@@ -222,6 +225,7 @@ impl Engine {
         let attempt = job.running[&place].attempt;
         job.tried.entry(place).or_default().attempt = attempt;
         self.task_waits_again(id, place, None);
+        self.store_waiting(id, place);
     }
 
     /// A task's worker did not come back, or does not know of the task.
@@ -242,6 +246,7 @@ impl Engine {
             return self.end_lost(id, place, out);
         }
         self.task_waits_again(id, place, None);
+        self.store_waiting(id, place);
     }
 
     /// Tells a hand to have fewer slots, and offers it nothing until it has said that it does (S4.74, S4.75).
