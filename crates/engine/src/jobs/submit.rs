@@ -49,7 +49,7 @@ impl Engine {
     /// The caller hears how the job is now.
     pub(crate) fn tell_of(&self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
         let Some(((conn, seq), job)) = caller.zip(self.jobs.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, &self.jobs.aheads(), true)) });
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, None, true)) });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 
