@@ -7,7 +7,7 @@ use turno_proto::model::{Code, ConnId};
 
 use super::cancel::Cancel;
 use super::ranges::Ranges;
-use super::record::{JobRecord, TaskRecord, Tried};
+use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
 use crate::engine::Engine;
 use crate::persist::Persist;
@@ -23,7 +23,7 @@ type Written = (JobId, u32, Vec<(u32, u32)>);
 #[derive(Debug)]
 pub(crate) enum JobThen {
     Submitted { job: JobId },
-    Hold { job: JobId, caller: (ConnId, u32), held: bool },
+    Hold { job: JobId, caller: (ConnId, u32) },
     Cancel(Box<Cancel>),
     Removed { job: JobId, caller: (ConnId, u32) },
     Offer { conn: ConnId, offer: u64 },
@@ -45,7 +45,7 @@ impl Engine {
     pub(crate) fn job_stored(&mut self, then: JobThen, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_stored(job, out),
-            JobThen::Hold { job, caller, held } => self.hold_stored(job, caller, held, out),
+            JobThen::Hold { job, caller } => self.hold_stored(job, caller, out),
             JobThen::Cancel(cancel) => self.cancel_stored(*cancel, out),
             JobThen::Removed { job, caller } => self.removal_stored(job, caller, out),
             JobThen::Offer { conn, offer } => self.send_offer(conn, offer, out),
@@ -61,13 +61,19 @@ impl Engine {
     pub(crate) fn job_not_stored(&mut self, then: JobThen, code: Code, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_not_stored(job, code, out),
-            JobThen::Hold { job, caller, held } => self.hold_not_stored(job, caller, held, code, out),
+            JobThen::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
             JobThen::Cancel(cancel) => self.cancel_not_stored(*cancel, code, out),
             JobThen::Removed { job, caller } => self.removal_not_stored(job, caller, code, out),
             JobThen::Offer { conn, offer } => self.offer_not_stored(conn, offer, out),
-            JobThen::Ended { job, place } => drop(self.jobs.owed_ends.insert((job, place))),
+            JobThen::Ended { job, place } => {
+                self.jobs.owed_ends.insert((job, place));
+            }
             JobThen::Chunks(chunks) => self.chunks_not_stored(chunks),
-            JobThen::Rewritten { job } => drop(self.jobs.owed_jobs.insert(job)),
+            JobThen::Rewritten { job } => {
+                if self.jobs.all.contains_key(&job) {
+                    self.jobs.owed_jobs.insert(job);
+                }
+            }
         }
     }
 
@@ -76,7 +82,10 @@ impl Engine {
         for (job, place) in std::mem::take(&mut self.jobs.owed_ends) {
             self.store_ending(job, place, out);
         }
-        for job in std::mem::take(&mut self.jobs.owed_jobs) {
+        let is_left = |job: &JobId, jobs: &super::Jobs| !jobs.all[job].removing;
+        let owed: Vec<JobId> = self.jobs.owed_jobs.iter().copied().filter(|job| is_left(job, &self.jobs)).collect();
+        for job in owed {
+            self.jobs.owed_jobs.remove(&job);
             self.store_job(job);
             self.once_stored(JobThen::Rewritten { job }, out);
         }
@@ -111,14 +120,9 @@ impl Engine {
 
     /// Writes a job down.
     pub(crate) fn store_job(&mut self, id: JobId) {
-        let held = self.jobs.at(id).held;
-        self.store_job_as(id, held);
-    }
-
-    pub(crate) fn store_job_as(&mut self, id: JobId, held: bool) {
         if self.settings.store.is_some() {
-            let record = JobRecord { held, ..self.jobs.at(id).record() };
-            self.durable.note(Persist::SetJob { job: id, record: Box::new(record) });
+            let record = Box::new(self.jobs.at(id).record());
+            self.durable.note(Persist::SetJob { job: id, record });
         }
     }
 

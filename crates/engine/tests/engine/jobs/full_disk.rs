@@ -126,3 +126,46 @@ fn a_refused_chunk_is_written_later() {
     farm.flush();
     assert_eq!(farm.store.sizes(), (1, 0, 1));
 }
+
+/// Several changes on their way at once: the last one counts, on disk and in memory, and nothing starts meanwhile.
+#[test]
+fn changes_that_cross_each_other() {
+    let mut farm = full();
+    farm.call(AdminCall::JobSubmit { spec: Box::new(JobSpec { hold: true, ..job(3) }) });
+    farm.flush();
+    farm.worker("a", 1);
+    farm.call(AdminCall::JobRelease { job: JobId(1) });
+    farm.call(AdminCall::JobHold { job: JobId(1) });
+    farm.call(AdminCall::JobCancel { job: JobId(1), tasks: Some(vec![(1, 1)]) });
+    let said = farm.flush();
+    assert_eq!(said.len(), 3, "each is answered, and nothing is offered: {said:?}");
+    assert_eq!((farm.show(1).state, farm.store.jobs[&JobId(1)].held), (JobState::Held, true));
+    farm.call(AdminCall::JobRelease { job: JobId(1) });
+    farm.call(AdminCall::JobCancel { job: JobId(1), tasks: Some(vec![(2, 2)]) });
+    farm.flush();
+    assert_eq!((farm.show(1).state, farm.store.jobs[&JobId(1)].held), (JobState::Running, false));
+    assert_eq!(farm.show(1).tasks, counts(0, 1, 0, 0, 2));
+}
+
+/// A record that is owed to the disk is not written once its job is being removed: the job would live again.
+#[test]
+fn a_removed_job_stays_removed() {
+    let mut farm = full();
+    farm.call(AdminCall::JobSubmit { spec: Box::new(JobSpec { key: Some("k".to_owned()), ..job(1) }) });
+    farm.call(AdminCall::JobSubmit { spec: Box::new(job(1)) });
+    farm.flush();
+    farm.call(AdminCall::JobHold { job: JobId(1) });
+    farm.call(AdminCall::JobCancel { job: JobId(1), tasks: None });
+    farm.refuse();
+    farm.flush();
+    assert_eq!(farm.show(1).state, JobState::Cancelled);
+    farm.call(AdminCall::JobRm { job: JobId(1) });
+    farm.pass(5_000);
+    farm.call(AdminCall::JobSubmit { spec: Box::new(JobSpec { key: Some("k".to_owned()), ..job(1) }) });
+    farm.flush();
+    assert_eq!(farm.store.jobs.keys().map(|job| job.0).collect::<Vec<_>>(), [2, 3], "its key is free at once");
+    farm.quick = true;
+    farm.restart(1);
+    let (again, _) = farm.submit(JobSpec { key: Some("k".to_owned()), ..job(1) });
+    assert_eq!(again, 3);
+}
