@@ -60,6 +60,9 @@ enum Op {
     Wait {
         job: usize,
     },
+    Rm {
+        job: usize,
+    },
     /// The native connection of the first hand comes or goes, is asked something, or replies.
     Twin {
         what: u8,
@@ -95,6 +98,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(job, first, more)| Op::Cancel { job, first, last: first + more }),
         1 => (0usize..6, any::<bool>()).prop_map(|(job, hold)| Op::Hold { job, hold }),
         1 => (0usize..6).prop_map(|job| Op::Wait { job }),
+        2 => (0usize..6).prop_map(|job| Op::Rm { job }),
         6 => (0u8..8).prop_map(|what| Op::Twin { what }),
         14 => (1usize..5).prop_map(|groups| Op::Store { groups }),
         1 => Just(Op::Refuse),
@@ -129,6 +133,8 @@ pub(super) struct World {
     /// Attempts that workers said they finished.
     finished: BTreeSet<(u64, u32, u32)>,
     waits: BTreeMap<u32, u64>,
+    /// Jobs that are being removed, by which call, or are gone.
+    gone: BTreeMap<u64, u32>,
 }
 
 impl World {
@@ -145,6 +151,7 @@ impl World {
             cancelled: BTreeSet::new(),
             finished: BTreeSet::new(),
             waits: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }
     }
 
@@ -199,7 +206,7 @@ impl World {
                     }
                     self.widths.insert(view.id.0, view.slots);
                 }
-                Said::Error(..) => {}
+                Said::Error(seq, _) => self.gone.retain(|_, call| *call != seq),
                 Said::Other(effect) => self.hear_of_messages(&effect),
                 other => panic!("{other:?} is not for anyone here"),
             }
@@ -219,7 +226,7 @@ impl World {
     }
 
     fn jobs(&self) -> Vec<u64> {
-        self.widths.keys().copied().collect()
+        self.widths.keys().filter(|job| !self.gone.contains_key(job)).copied().collect()
     }
 
     fn pick(&self, job: usize) -> Option<u64> {
@@ -231,8 +238,8 @@ impl World {
         match *op {
             Op::Submit { count, slots, retries, max, priority, after } => {
                 if self.widths.len() < 6 {
-                    let before = self.widths.keys().next_back();
-                    let after = after.zip(before).map(|(when, job)| After { job: JobId(*job), when });
+                    let before = self.jobs().pop();
+                    let after = after.zip(before).map(|(when, job)| After { job: JobId(job), when });
                     let after = after.into_iter().collect();
                     let backoff_ms = 700;
                     let spec = JobSpec { slots, retries, max_parallel: max, priority, after, backoff_ms, ..job(count) };
@@ -241,13 +248,8 @@ impl World {
                 }
             }
             Op::Hello { hand, lie, attempts } => self.hello(hand, lie, attempts),
-            Op::Twin { what } => match what {
-                0 => self.twin_goes(),
-                1 | 2 => self.twin_comes(),
-                3..=5 => self.twin_is_asked(),
-                _ => self.twin_replies(),
-            },
-            Op::Cancel { .. } | Op::Hold { .. } | Op::Wait { .. } => self.ask(op),
+            Op::Twin { what } => self.twin_does(what),
+            Op::Cancel { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
             Op::Store { .. } | Op::Refuse | Op::Pass { .. } | Op::Restart { .. } => self.befall(op),
             Op::Answer { hand, refuse } => self.answer(hand, refuse),
             Op::End { hand, pick, success } => {
@@ -292,6 +294,12 @@ impl World {
                 let said = self.farm.call(call);
                 self.hear(said);
             }
+            Op::Rm { job } => {
+                let Some(job) = self.pick(job) else { return };
+                self.gone.insert(job, self.farm.seqs + 1);
+                let said = self.farm.call(AdminCall::JobRm { job: JobId(job) });
+                self.hear(said);
+            }
             Op::Wait { job } => {
                 let Some(job) = self.pick(job) else { return };
                 self.waits.insert(self.farm.seqs + 1, job);
@@ -329,7 +337,10 @@ impl World {
                     self.waits.clear();
                     self.twin.gone();
                     self.farm.restart(10);
-                    self.widths = self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
+                    let found: BTreeMap<u64, u16> =
+                        self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
+                    self.widths.extend(&found);
+                    self.gone = self.widths.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, 0)).collect();
                 }
             }
             _ => unreachable!("not for these"),

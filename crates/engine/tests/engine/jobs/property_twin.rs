@@ -31,7 +31,16 @@ impl Twin {
 }
 
 impl World {
-    pub(super) fn twin_comes(&mut self) {
+    pub(super) fn twin_does(&mut self, what: u8) {
+        match what {
+            0 => self.twin_goes(),
+            1 | 2 => self.twin_comes(),
+            3..=5 => self.twin_is_asked(),
+            _ => self.twin_replies(),
+        }
+    }
+
+    fn twin_comes(&mut self) {
         if self.twin.conn.is_some() {
             return;
         }
@@ -52,7 +61,7 @@ impl World {
         }
     }
 
-    pub(super) fn twin_goes(&mut self) {
+    fn twin_goes(&mut self) {
         if let Some(conn) = self.twin.conn {
             self.twin.gone();
             let said = self.farm.step(Input::Disconnected { conn });
@@ -60,7 +69,7 @@ impl World {
         }
     }
 
-    pub(super) fn twin_is_asked(&mut self) {
+    fn twin_is_asked(&mut self) {
         self.twin.requests += 1;
         let conn = self.farm.admin;
         let said = self.farm.step(Input::Open { conn, seq: 1, handle: 5, queue: Twin::queue() });
@@ -71,7 +80,7 @@ impl World {
         self.hear(said);
     }
 
-    pub(super) fn twin_replies(&mut self) {
+    fn twin_replies(&mut self) {
         let Some((conn, delivery)) = self.twin.conn.zip(self.twin.held.pop()) else { return };
         let said = self.farm.step(Input::Reply { conn, delivery, more: false, payload: Payload::default() });
         self.hear(said);
