@@ -19,6 +19,7 @@ use crate::{Address, Delivery, Error, Options, Outcome};
 pub struct Worker {
     options: Options,
     name: String,
+    key: String,
     slots: Slots,
     queues: Vec<String>,
     claim: Claim,
@@ -31,6 +32,7 @@ impl Worker {
         Self {
             options: options.into(),
             name: String::new(),
+            key: String::new(),
             slots: Slots::Limited(limits::SLOTS),
             queues: Vec::new(),
             claim: Claim::Shared,
@@ -75,6 +77,14 @@ impl Worker {
         self
     }
 
+    /// What the foreman knows this worker by, if it also runs tasks over a connection there: then both share one account
+    /// of slots, and what tasks take is not handed out here.
+    #[must_use]
+    pub fn known_as(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
+    }
+
     /// Has a function told of what becomes of the connection. It must not block.
     #[must_use]
     pub fn on_event(mut self, observer: impl Fn(WorkerEvent) + Send + Sync + 'static) -> Self {
@@ -105,7 +115,9 @@ impl Worker {
 
     async fn start_boxed(self, handler: Handler) -> Result<Running, Error> {
         let queues: Result<Vec<QueueName>, _> = self.queues.iter().map(|queue| queue.parse()).collect();
-        let registration = Registration { name: self.name, slots: self.slots, queues: queues?, claim: self.claim };
+        let Self { name, key, slots, claim, .. } = &self;
+        let (name, key, slots, claim) = (name.clone(), key.clone(), *slots, *claim);
+        let registration = Registration { name, key, slots, queues: queues?, claim };
         if registration.queues.is_empty() {
             return Err(Error::NoQueue);
         }
@@ -125,12 +137,13 @@ impl Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { options, name, slots, queues, claim, observer: _ } = self;
+        let Self { options, name, key, slots, queues, claim, observer: _ } = self;
         f.debug_struct("Worker")
             .field("options", options)
             .field("name", name)
             .field("slots", slots)
             .field("queues", queues)
+            .field("key", key)
             .field("claim", claim)
             .finish_non_exhaustive()
     }

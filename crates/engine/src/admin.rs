@@ -53,16 +53,6 @@ impl Engine {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
                 AdminAnswer::Consumers { consumers: self.consumer_views(number) }
             }
-            AdminCall::JobSubmit { .. }
-            | AdminCall::JobLs { .. }
-            | AdminCall::JobShow { .. }
-            | AdminCall::JobTasks { .. }
-            | AdminCall::JobCancel { .. }
-            | AdminCall::JobHold { .. }
-            | AdminCall::JobRelease { .. }
-            | AdminCall::JobWait { .. }
-            | AdminCall::JobRm { .. } => unreachable!("these have a room of their own"),
-            AdminCall::QueueSet { .. } => unreachable!("a setting holds once it is stored, and is answered then"),
             AdminCall::QueuePurge { queue, limit } => self.purge(&queue, limit, out)?,
             AdminCall::DeadLs { queue, after, limit } => self.dead_page(&queue, after.as_deref(), limit)?,
             AdminCall::DeadShow { queue, id, from } => self.dead_answer(&queue, &id, from)?,
@@ -103,6 +93,7 @@ impl Engine {
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
+            _ => unreachable!("settings of queues and all about jobs have rooms of their own"),
         })
     }
 

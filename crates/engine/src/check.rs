@@ -186,8 +186,13 @@ impl Engine {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
             used += u32::from(self.messages[*index].cost);
         }
-        used += self.slots_of_tasks(conn);
+        used += self.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
+        if let Some(other) = worker.twin {
+            let twin = self.peers.worker(other).expect("a twin is there");
+            assert_eq!((twin.twin, twin.used()), (Some(conn), worker.used()), "twins have one account");
+        }
+        assert!(worker.twin.is_some() || worker.lent() == 0, "only a twin takes slots of another's account");
         assert!(worker.used() <= worker.limit(), "0 ≤ used ≤ slots, always");
         assert_eq!(worker.limit(), worker.slots.as_count().max(worker.used()), "the limit follows the slots");
         assert!(!(worker.leaving && held.is_empty()), "a worker that left and holds nothing is forgotten");

@@ -201,6 +201,7 @@ impl Engine {
         queue.in_flight += 1;
         let record = self.peers.worker_mut(worker);
         record.take(cost);
+        let twin = record.twin;
         record.deliveries += 1;
         record.last_used = Some(self.now);
         record.round.take(queue_number, weight);
@@ -211,6 +212,9 @@ impl Engine {
         self.stats.in_flight += 1;
         self.count(queue_number, |counters| &mut counters.deliveries);
         self.turn_taken(worker);
+        if let Some(twin) = twin {
+            self.twin_took(twin, cost);
+        }
         if let Some(lease_ms) = self.settings.lease_ms {
             self.arm_lease(index, lease_ms);
         }

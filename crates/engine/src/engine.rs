@@ -121,6 +121,9 @@ impl Engine {
                 answer(conn, seq, result, out);
             }
             Input::Register { conn, seq, slots, name } => self.register(conn, seq, slots, name, out),
+            Input::RegisterAs { conn, seq, slots, name, key } => {
+                self.register_as(conn, seq, slots, (name, &key), out);
+            }
             Input::Resize { conn, seq, slots } => {
                 let result = self.resize(conn, slots);
                 answer(conn, seq, result, out);

@@ -92,6 +92,14 @@ pub enum Input {
         slots: Slots,
         name: String,
     },
+    /// REGISTER of a worker that is a foreman's worker as well, known there by that key: both share one account.
+    RegisterAs {
+        conn: ConnId,
+        seq: u32,
+        slots: Slots,
+        name: String,
+        key: String,
+    },
     Resize {
         conn: ConnId,
         seq: u32,

@@ -68,6 +68,10 @@ pub(crate) struct Worker {
     /// What it may use now: its slots, or what it still holds after a resize to fewer.
     limit: u32,
     used: u32,
+    /// The same worker's other connection.
+    pub(crate) twin: Option<ConnId>,
+    /// Slots in use that the twin took.
+    lent: u32,
     /// No new work: somebody asked for that.
     pub(crate) draining: bool,
     /// DEREGISTER came; it only finishes what it holds (S0.15).
@@ -102,6 +106,8 @@ impl Worker {
             slots,
             limit: slots.as_count(),
             used: 0,
+            twin: None,
+            lent: 0,
             draining: false,
             leaving: false,
             consumes: Vec::new(),
@@ -122,6 +128,10 @@ impl Worker {
 
     pub(crate) const fn used(&self) -> u32 {
         self.used
+    }
+
+    pub(crate) const fn lent(&self) -> u32 {
+        self.lent
     }
 
     pub(crate) const fn limit(&self) -> u32 {
@@ -166,6 +176,30 @@ impl Worker {
     pub(crate) fn take(&mut self, cost: u16) {
         self.used += u32::from(cost);
         assert!(self.used <= self.limit, "0 ≤ used ≤ slots, always");
+    }
+
+    /// Has one account with another connection from now on, over which that much is in use.
+    pub(crate) fn unite(&mut self, twin: ConnId, used: u32) {
+        (self.twin, self.lent) = (Some(twin), used);
+        self.used += used;
+        self.limit = self.slots.as_count().max(self.used);
+    }
+
+    /// Has an account of its own from now on. Returns its twin.
+    pub(crate) fn part(&mut self) -> Option<ConnId> {
+        self.used -= std::mem::take(&mut self.lent);
+        self.limit = self.slots.as_count().max(self.used);
+        self.twin.take()
+    }
+
+    pub(crate) fn twin_took(&mut self, cost: u16) {
+        self.lent += u32::from(cost);
+        self.take_over(cost);
+    }
+
+    pub(crate) fn twin_gave(&mut self, cost: u16) {
+        self.lent = self.lent.checked_sub(u32::from(cost)).expect("a twin gives back what it took");
+        self.give_back(cost);
     }
 
     /// Takes slots of what runs there in any case, also beyond the slots it has.

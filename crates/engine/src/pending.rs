@@ -166,7 +166,11 @@ impl Engine {
         if !record.standings.is_empty() {
             record.standings.released(queue, index);
         }
+        let twin = record.twin;
         self.offer(worker);
+        if let Some(twin) = twin {
+            self.twin_gave(twin, cost);
+        }
         self.forget_worker_if_gone(worker);
     }
 

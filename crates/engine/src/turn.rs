@@ -90,6 +90,10 @@ impl Engine {
         let Some(peer) = self.peers.get(worker) else { return };
         let Some(record) = &peer.worker else { return };
         let room = if peer.ready && record.takes_work() { record.room() } else { 0 };
+        if let Some(twin) = record.twin {
+            // One that is kept free for a costly message is so for tasks, too.
+            self.jobs.look_at(twin);
+        }
         if let Some(Seat { crew, number }) = record.crew {
             let free = if record.reserved_for.is_none() { room } else { 0 };
             self.crews[crew].rota.set_free(number, free);

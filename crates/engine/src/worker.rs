@@ -53,6 +53,7 @@ impl Engine {
     /// DEREGISTER: no new work; what it holds it may still settle (S0.14, S0.15).
     pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
         self.registered(conn)?.leaving = true;
+        self.forget_native(conn);
         self.leave_all(conn);
         self.forget_worker_if_gone(conn);
         Ok(())
@@ -111,6 +112,7 @@ impl Engine {
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.forget_waiter(conn);
+        self.forget_native(conn);
         self.lose_hand(conn, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);

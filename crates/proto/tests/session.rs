@@ -290,7 +290,7 @@ fn slots_are_read_as_meant() {
         (Some(i64::MAX), Err(Code::BadSlots)),
     ];
     for (slots, expected) in table {
-        let register = Register { slots, name: String::new() };
+        let register = Register { slots, name: String::new(), key: String::new() };
         assert_eq!(register.slots(), expected, "{slots:?}");
         let input = written(&[Frame::Register { seq: 1, register: register.clone() }]);
         let taken = steps(&mut greeted(Mono::ZERO, 0), &input, &mut Vec::new()).unwrap().len();

@@ -282,7 +282,13 @@ impl World {
             let slots = Slots::Limited(peer.slots);
             core.register(
                 now,
-                Registration { name: String::new(), slots, queues: peer.queues.clone(), claim: Claim::Shared },
+                Registration {
+                    name: String::new(),
+                    key: String::new(),
+                    slots,
+                    queues: peer.queues.clone(),
+                    claim: Claim::Shared,
+                },
             );
         }
         let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;

@@ -146,7 +146,8 @@ impl Core {
     pub(super) fn write_register(&mut self, now: Mono) {
         let Some(wanted) = self.duty.wanted.clone() else { return };
         let seq = self.link.expect(Pending::Register);
-        self.link.write(&Frame::Register { seq, register: Register::new(wanted.slots, wanted.name) });
+        self.link
+            .write(&Frame::Register { seq, register: Register::new(wanted.slots, wanted.name).known_as(wanted.key) });
         let handles: Vec<u32> = wanted.queues.iter().map(|queue| self.link.open(queue)).collect();
         self.link.handles.keep();
         self.link.absences = Absences::default();

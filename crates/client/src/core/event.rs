@@ -101,6 +101,8 @@ pub enum Claim {
 pub struct Registration {
     /// A name for people; empty keeps the one of CONNECT.
     pub name: String,
+    /// What the foreman knows it by, if it runs tasks over a connection there; empty if not.
+    pub key: String,
     /// How much it takes at a time.
     pub slots: Slots,
     /// The queues it consumes, each once.

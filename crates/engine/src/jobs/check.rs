@@ -83,11 +83,10 @@ impl Engine {
             let lives = !job.cancelled.contains(*place) && job.ended.get(*place).is_none();
             assert!(lives, "job {id}: what has ended is not tried again");
         }
-        let max = job.spec.max_parallel.map_or(usize::MAX, |max| max as usize);
-        assert!(job.running.len() <= max.max(self.jobs.lost.len()), "job {id}: no more run than may");
         for (place, running) in &job.running {
             let told = running.phase != Phase::Storing;
-            assert!(told || running.conn.is_some(), "job {id}: what nobody was told of is in somebody's offer");
+            let offered = running.conn.is_some() || running.ending.is_some();
+            assert!(told || offered, "job {id}: what nobody was told of is in somebody's offer");
             let kept = running.conn.is_some() || running.gone.is_some() || running.ending.is_some();
             assert!(kept, "job {id}: task {place} is with a worker, or waits for it, or ends");
             if let Some(conn) = running.conn {

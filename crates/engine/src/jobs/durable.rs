@@ -7,7 +7,7 @@ use turno_proto::model::{Code, ConnId};
 
 use super::cancel::Cancel;
 use super::ranges::Ranges;
-use super::record::{JobRecord, TaskRecord, Tried};
+use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
 use crate::engine::Engine;
 use crate::persist::Persist;
@@ -15,35 +15,21 @@ use crate::persist::Persist;
 /// Chunks that are brought together in one group.
 const CHUNKS_AT_ONCE: usize = 16;
 
+/// A chunk that is brought together on the disk: its job, its number, and the places that have no record of their own from
+/// then on.
+type Written = (JobId, u32, Vec<(u32, u32)>);
+
 /// What goes on once something about jobs is stored.
 #[derive(Debug)]
 pub(crate) enum JobThen {
-    Submitted {
-        job: JobId,
-    },
-    Hold {
-        job: JobId,
-        caller: (ConnId, u32),
-        held: bool,
-    },
+    Submitted { job: JobId },
+    Hold { job: JobId, caller: (ConnId, u32) },
     Cancel(Box<Cancel>),
-    Removed {
-        job: JobId,
-        caller: (ConnId, u32),
-    },
-    Offer {
-        conn: ConnId,
-        offer: u64,
-    },
-    Ended {
-        job: JobId,
-        place: u32,
-    },
-    /// With the places that have no record of their own from then on.
-    Chunks(Vec<(JobId, u32, Vec<(u32, u32)>)>),
-    Rewritten {
-        job: JobId,
-    },
+    Removed { job: JobId, caller: (ConnId, u32) },
+    Offer { conn: ConnId, offer: u64 },
+    Ended { job: JobId, place: u32 },
+    Chunks(Vec<Written>),
+    Rewritten { job: JobId },
 }
 
 impl Engine {
@@ -59,7 +45,7 @@ impl Engine {
     pub(crate) fn job_stored(&mut self, then: JobThen, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_stored(job, out),
-            JobThen::Hold { job, caller, held } => self.hold_stored(job, caller, held, out),
+            JobThen::Hold { job, caller } => self.hold_stored(job, caller, out),
             JobThen::Cancel(cancel) => self.cancel_stored(*cancel, out),
             JobThen::Removed { job, caller } => self.removal_stored(job, caller, out),
             JobThen::Offer { conn, offer } => self.send_offer(conn, offer, out),
@@ -75,13 +61,19 @@ impl Engine {
     pub(crate) fn job_not_stored(&mut self, then: JobThen, code: Code, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_not_stored(job, code, out),
-            JobThen::Hold { job, caller, held } => self.hold_not_stored(job, caller, held, code, out),
+            JobThen::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
             JobThen::Cancel(cancel) => self.cancel_not_stored(*cancel, code, out),
             JobThen::Removed { job, caller } => self.removal_not_stored(job, caller, code, out),
             JobThen::Offer { conn, offer } => self.offer_not_stored(conn, offer, out),
-            JobThen::Ended { job, place } => drop(self.jobs.owed_ends.insert((job, place))),
+            JobThen::Ended { job, place } => {
+                self.jobs.owed_ends.insert((job, place));
+            }
             JobThen::Chunks(chunks) => self.chunks_not_stored(chunks),
-            JobThen::Rewritten { job } => drop(self.jobs.owed_jobs.insert(job)),
+            JobThen::Rewritten { job } => {
+                if self.jobs.all.contains_key(&job) {
+                    self.jobs.owed_jobs.insert(job);
+                }
+            }
         }
     }
 
@@ -90,7 +82,10 @@ impl Engine {
         for (job, place) in std::mem::take(&mut self.jobs.owed_ends) {
             self.store_ending(job, place, out);
         }
-        for job in std::mem::take(&mut self.jobs.owed_jobs) {
+        let is_left = |job: &JobId, jobs: &super::Jobs| !jobs.all[job].removing;
+        let owed: Vec<JobId> = self.jobs.owed_jobs.iter().copied().filter(|job| is_left(job, &self.jobs)).collect();
+        for job in owed {
+            self.jobs.owed_jobs.remove(&job);
             self.store_job(job);
             self.once_stored(JobThen::Rewritten { job }, out);
         }
@@ -107,8 +102,8 @@ impl Engine {
         }
     }
 
-    /// Writes down that a task which was offered waits again. Nobody waits for that: until it is stored, a restarted
-    /// broker would give its worker the time to tell that it has it.
+    /// Writes down that a task which was offered or lost waits again. Nobody waits for that: until it is stored, a
+    /// restarted broker would give its worker the time to tell that it has it.
     pub(crate) fn store_waiting(&mut self, id: JobId, place: u32) {
         if self.settings.store.is_none() || !self.jobs.at(id).waiting.contains(place) {
             return;
@@ -125,14 +120,9 @@ impl Engine {
 
     /// Writes a job down.
     pub(crate) fn store_job(&mut self, id: JobId) {
-        let held = self.jobs.at(id).held;
-        self.store_job_as(id, held);
-    }
-
-    pub(crate) fn store_job_as(&mut self, id: JobId, held: bool) {
         if self.settings.store.is_some() {
-            let record = JobRecord { held, ..self.jobs.at(id).record() };
-            self.durable.note(Persist::SetJob { job: id, record: Box::new(record) });
+            let record = Box::new(self.jobs.at(id).record());
+            self.durable.note(Persist::SetJob { job: id, record });
         }
     }
 
@@ -185,7 +175,7 @@ impl Engine {
         }
     }
 
-    fn chunks_not_stored(&mut self, chunks: Vec<(JobId, u32, Vec<(u32, u32)>)>) {
+    fn chunks_not_stored(&mut self, chunks: Vec<Written>) {
         self.jobs.writing = false;
         self.pause_for_disk();
         for (id, chunk, tasks) in chunks {

@@ -151,10 +151,12 @@ impl Engine {
     pub(crate) fn hand_room(&self, conn: ConnId) -> u32 {
         let Some((hand, worker)) = self.jobs.hands.get(conn).zip(self.peers.worker(conn)) else { return 0 };
         let answered = hand.offer.as_ref().is_none_or(|offer| offer.id == 0 && offer.has_room());
-        if hand.paused.is_some() || !answered || !self.is_open(conn) {
+        // A worker that is kept free for a costly message is so for tasks, too.
+        let kept = worker.twin.and_then(|twin| self.peers.worker(twin)?.reserved_for).is_some();
+        if kept || hand.paused.is_some() || !answered || !self.is_open(conn) {
             return 0;
         }
-        hand.told_free.map_or(worker.room(), |free| free.min(worker.room()))
+        hand.told_free.unwrap_or(u32::MAX).min(worker.room())
     }
 
     /// Whether it takes part at all, full or not.
@@ -181,8 +183,13 @@ impl Engine {
     /// What takes slots of the hand under that name does so no longer. Returns whether it did.
     pub(crate) fn let_go(&mut self, conn: ConnId, task: (JobId, u32)) -> bool {
         let Some(held) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.held.remove(&task)) else { return false };
-        self.peers.worker_mut(conn).give_back(held.slots);
+        let worker = self.peers.worker_mut(conn);
+        worker.give_back(held.slots);
+        let twin = worker.twin;
         self.show_hand(conn);
+        if let Some(twin) = twin {
+            self.twin_gave(twin, held.slots);
+        }
         true
     }
 }

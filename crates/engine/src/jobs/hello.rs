@@ -39,6 +39,7 @@ impl Engine {
     }
 
     fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, slots: Slots) {
+        self.part(conn);
         let Some(peer) = self.peers.get_mut(conn) else { return };
         peer.ready = true;
         let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
@@ -63,9 +64,12 @@ impl Engine {
         }
         hand.greeted = true;
         hand.has_id = id.is_some();
-        hand.key = id.unwrap_or_else(|| Arc::clone(name));
+        hand.key = id.clone().unwrap_or_else(|| Arc::clone(name));
         hand.name = shown;
         hand.told_free = None;
+        if let Some(id) = id {
+            self.unite(&id);
+        }
     }
 
     /// What the worker lists and should have stays with it; anything else it is told to stop. Returns what it rightly
@@ -124,7 +128,11 @@ impl Engine {
         let slots = job.spec.slots;
         let task = job.spec.array.number_of(place);
         hand.held.insert((id, place), Held { task, attempt: running.attempt, slots });
-        self.peers.worker_mut(conn).take_over(slots);
+        let worker = self.peers.worker_mut(conn);
+        worker.take_over(slots);
+        if let Some(twin) = worker.twin {
+            self.twin_took(twin, slots);
+        }
     }
 
     /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
@@ -180,6 +188,10 @@ impl Engine {
         if self.jobs.reserved.is_some_and(|(_, kept)| kept == conn) {
             self.jobs.reserved = None;
         }
+        if !self.jobs.is_hand(conn) {
+            return;
+        }
+        self.part(conn);
         self.jobs.hands.hide(conn);
         let Some(hand) = self.jobs.hands.by_conn.remove(&conn) else { return };
         self.jobs.due = true;
@@ -194,7 +206,10 @@ impl Engine {
             running.conn = None;
             let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
             match (phase, stop) {
-                (Phase::Storing, _) => self.take_back(id, place, out),
+                (Phase::Storing, _) => {
+                    self.take_back(id, place, out);
+                    self.store_waiting(id, place);
+                }
                 _ if is_ending => {}
                 (_, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
                 (_, Some(Stop::TimeLimit)) => self.attempt_failed(id, place, None, out),
@@ -210,6 +225,7 @@ impl Engine {
         let attempt = job.running[&place].attempt;
         job.tried.entry(place).or_default().attempt = attempt;
         self.task_waits_again(id, place, None);
+        self.store_waiting(id, place);
     }
 
     /// A task's worker did not come back, or does not know of the task.
@@ -230,6 +246,7 @@ impl Engine {
             return self.end_lost(id, place, out);
         }
         self.task_waits_again(id, place, None);
+        self.store_waiting(id, place);
     }
 
     /// Tells a hand to have fewer slots, and offers it nothing until it has said that it does (S4.74, S4.75).

@@ -23,6 +23,8 @@ pub(crate) struct Job {
     /// It is being removed.
     pub(crate) removing: bool,
     pub(crate) held: bool,
+    /// Whether it shall be, by calls on their way to the disk, in order. Nothing is started meanwhile.
+    pub(crate) holds: VecDeque<bool>,
     /// Jobs before it that have not ended.
     pub(crate) after: Vec<After>,
     /// Places of tasks that may be started.
@@ -121,6 +123,7 @@ impl Job {
             storing: None,
             removing: false,
             held: spec.hold,
+            holds: VecDeque::new(),
             after: spec.after.clone(),
             waiting: Ranges::up_to(spec.array.count),
             delayed: BTreeMap::new(),
@@ -195,7 +198,7 @@ impl Job {
 
     /// Whether a task of it may be started now, were there a slot.
     pub(crate) fn is_ready(&self) -> bool {
-        let barred = self.storing.is_some() || self.held || !self.after.is_empty();
+        let barred = self.storing.is_some() || self.held || !self.holds.is_empty() || !self.after.is_empty();
         let full = self.spec.max_parallel.is_some_and(|max| self.running.len() >= max as usize);
         !barred && !full && !self.waiting.is_empty()
     }
@@ -213,7 +216,7 @@ impl Job {
         JobRecord {
             spec: Arc::clone(&self.spec),
             submitted_unix_ms: self.submitted_unix_ms,
-            held: self.held,
+            held: self.holds.back().copied().unwrap_or(self.held),
             cancelled: cancelled.ranges(),
             cancelled_unix_ms: self.asked_unix_ms,
         }

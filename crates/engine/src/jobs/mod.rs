@@ -6,6 +6,7 @@
 //! | `order`, `hand` | whose turn it is, among jobs and among workers |
 //! | `offer` | tasks meet a hand; its answer |
 //! | `hello` | who a worker is, and which tasks it has; what happens when it is lost |
+//! | `twin` | one worker over two connections, with one account |
 //! | `update` | an attempt is over: the end, or another one |
 //! | `cancel` | tasks are ended before their time |
 //! | `submit`, `after` | jobs come, are held, wait for others, and go |
@@ -33,6 +34,7 @@ mod ranges;
 mod record;
 mod recover;
 mod submit;
+mod twin;
 mod update;
 mod view;
 
@@ -66,6 +68,11 @@ pub(crate) struct Jobs {
     /// Those that something can be started of.
     order: Order,
     hands: Hands,
+    /// Native connections that are workers of a foreman as well, by their key and the other way round.
+    natives: BTreeMap<Arc<str>, ConnId>,
+    native_keys: BTreeMap<ConnId, Arc<str>>,
+    /// Those whose twin may have other room.
+    twins: BTreeSet<ConnId>,
     /// A job whose tasks are wide, and the hand that is kept free for the next of them.
     reserved: Option<(JobId, ConnId)>,
     /// The numbers of the latest offer and the latest cancel.
@@ -106,6 +113,12 @@ impl Jobs {
 
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
         self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// A hand whose twin may have become another's is looked at again.
+    pub(crate) fn look_at(&mut self, hand: ConnId) {
+        self.twins.insert(hand);
+        self.due = true;
     }
 
     /// What was stopped may go on.
@@ -176,8 +189,13 @@ impl Engine {
             while let Some(job) = self.jobs.just_ended.pop_front() {
                 self.job_ended(job, out);
             }
+            for twin in std::mem::take(&mut self.jobs.twins) {
+                self.show_hand(twin);
+            }
             self.hand_out(out);
             self.write_chunks();
+            // A twin may have got slots back.
+            self.work_off_agenda(out);
         }
     }
 

@@ -94,6 +94,9 @@ impl Engine {
     fn start(&mut self, id: JobId, conn: ConnId) -> usize {
         let now_unix_ms = self.settings.unix_ms(self.now);
         let job = self.jobs.all.get_mut(&id).expect("its turn came");
+        // More may run than that, if a lost worker comes back after a restart; but none is started.
+        let full = job.spec.max_parallel.is_some_and(|max| job.running.len() >= max as usize);
+        assert!(!full, "no more are started than may run at a time");
         let place = job.waiting.pop_first().expect("a job whose turn it is has a task that waits");
         let tried = job.tried(place);
         let tried = Tried { attempt: tried.attempt + 1, ..tried };
@@ -125,11 +128,15 @@ impl Engine {
         job.started_unix_ms.get_or_insert(now_unix_ms);
         let record = self.peers.worker_mut(conn);
         record.take(slots);
+        let twin = record.twin;
         record.deliveries += 1;
         record.last_used = Some(self.now);
         self.turns += 1;
         record.turn = self.turns;
         self.show_hand(conn);
+        if let Some(twin) = twin {
+            self.twin_took(twin, slots);
+        }
         self.jobs.refresh(id);
         self.store_task(id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
         offered

@@ -49,12 +49,13 @@ impl Engine {
     /// The caller hears how the job is now.
     pub(crate) fn tell_of(&self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
         let Some(((conn, seq), job)) = caller.zip(self.jobs.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, &self.jobs.aheads(), true)) });
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, None, true)) });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 
     fn submit(&mut self, caller: (ConnId, u32), spec: JobSpec, out: &mut impl Sink) -> Result<(), Code> {
-        if let Some(known) = spec.key.as_ref().and_then(|key| self.jobs.keys.get(key)).copied() {
+        let known = spec.key.as_ref().and_then(|key| self.jobs.keys.get(key)).copied();
+        if let Some(known) = known.filter(|known| !self.jobs.all[known].removing) {
             match self.jobs.at(known).storing.as_mut() {
                 Some(waiters) => waiters.push(caller),
                 None => self.tell_of(known, Some(caller), out),
@@ -129,38 +130,27 @@ impl Engine {
         if job.has_ended() {
             return Err(Code::JobEnded);
         }
-        if job.held == held {
+        if job.held == held && job.holds.is_empty() {
             self.tell_of(id, Some(caller), out);
             return Ok(());
         }
-        // Nothing is started while it is on its way to the disk, in either direction.
-        self.jobs.at(id).held = true;
+        self.jobs.at(id).holds.push_back(held);
         self.jobs.refresh(id);
-        self.store_job_as(id, held);
-        self.once_stored(JobThen::Hold { job: id, caller, held }, out);
+        self.store_job(id);
+        self.once_stored(JobThen::Hold { job: id, caller }, out);
         Ok(())
     }
 
-    pub(crate) fn hold_stored(&mut self, id: JobId, caller: (ConnId, u32), held: bool, out: &mut impl Sink) {
-        if let Some(job) = self.jobs.all.get_mut(&id) {
-            job.held = held;
-        }
+    pub(crate) fn hold_stored(&mut self, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
+        let job = self.jobs.at(id);
+        job.held = job.holds.pop_front().expect("they are stored in order");
         self.jobs.refresh(id);
         self.tell_of(id, Some(caller), out);
     }
 
-    pub(crate) fn hold_not_stored(
-        &mut self,
-        id: JobId,
-        (conn, seq): (ConnId, u32),
-        held: bool,
-        code: Code,
-        out: &mut impl Sink,
-    ) {
-        if let Some(job) = self.jobs.all.get_mut(&id) {
-            job.held = !held;
-            self.jobs.owed_jobs.insert(id);
-        }
+    pub(crate) fn hold_not_stored(&mut self, id: JobId, (conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
+        self.jobs.at(id).holds.pop_front();
+        self.jobs.owed_jobs.insert(id);
         self.jobs.refresh(id);
         out.effect(Effect::Error { conn, seq, code });
     }

@@ -12,7 +12,8 @@ use super::job::Job;
 use crate::engine::Engine;
 
 impl Jobs {
-    /// How many tasks wait whose turn is before a job's, for each that something can be started of.
+    /// How many tasks wait whose turn is before a job's, for each that something can be started of. It looks at all of
+    /// them: for those who ask, not for every answer.
     pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
         let mut ahead = 0;
         let turns = self.order.turns();
@@ -31,7 +32,7 @@ impl Engine {
         let aheads = self.jobs.aheads();
         let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
-        let mut jobs: Vec<JobView> = told.take(limit + 1).map(|job| self.job_view(job, &aheads, false)).collect();
+        let mut jobs: Vec<JobView> = told.take(limit + 1).map(|job| self.job_view(job, Some(&aheads), false)).collect();
         let more = jobs.len() > limit;
         jobs.truncate(limit);
         let next = jobs.last().filter(|_| more).map(|job| job.id);
@@ -44,10 +45,10 @@ impl Engine {
             told.map(|job| job.id)
         };
         let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
-        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, &self.jobs.aheads(), true)) })
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Some(&self.jobs.aheads()), true)) })
     }
 
-    pub(crate) fn job_view(&self, job: &Job, aheads: &BTreeMap<JobId, u64>, whole: bool) -> JobView {
+    pub(crate) fn job_view(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>, whole: bool) -> JobView {
         JobView {
             id: job.id,
             name: job.spec.name.clone(),
@@ -65,7 +66,7 @@ impl Engine {
     }
 
     /// Why nothing of it is started.
-    fn reason_of(&self, job: &Job, aheads: &BTreeMap<JobId, u64>) -> Option<JobReason> {
+    fn reason_of(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>) -> Option<JobReason> {
         if job.has_ended() {
             return None;
         }
@@ -89,8 +90,6 @@ impl Engine {
         if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
             return Some(JobReason::MaxParallel { max });
         }
-        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
-        let slots: u64 = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
         let largest = self.jobs.hands.largest();
         if largest == 0 {
             return Some(JobReason::NoWorker);
@@ -98,7 +97,10 @@ impl Engine {
         if largest < u32::from(job.spec.slots) {
             return Some(JobReason::TooWide { slots: job.spec.slots, largest });
         }
-        Some(JobReason::Busy { slots, ahead: aheads.get(&job.id).copied().unwrap_or(0) })
+        let ahead = aheads?.get(&job.id).copied().unwrap_or(0);
+        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
+        let slots = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
+        Some(JobReason::Busy { slots, ahead })
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
@@ -122,15 +124,13 @@ impl Engine {
         if state == Some(TaskState::Running) {
             let mut rest = job.running.range(from..).map(|(place, _)| *place);
             tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(job, place)));
-            next = rest.next().and(tasks.last().map(|task| task.task));
+            next = rest.next().and_then(|_| tasks.last()).map(|task| task.task);
         } else {
-            let mut seen = 0;
             for place in from..array.count {
-                if tasks.len() == limit || seen == TASKS_SEEN_MAX {
+                if tasks.len() == limit || place - from == TASKS_SEEN_MAX {
                     next = Some(array.number_of(place - 1));
                     break;
                 }
-                seen += 1;
                 if state.is_none_or(|state| state == job.task_state(place)) {
                     tasks.push(self.task_view(job, place));
                 }

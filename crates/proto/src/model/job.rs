@@ -316,7 +316,8 @@ pub struct JobView {
     pub started_unix_ms: Option<u64>,
     /// When its last task ended.
     pub ended_unix_ms: Option<u64>,
-    /// Why nothing of it is started now; `None` if something is, or if it has ended.
+    /// Why nothing of it is started now; `None` if something is, or if it has ended. Only `job.show` and `job.ls` tell of
+    /// [`JobReason::Busy`]: who is ahead takes a look at all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<JobReason>,
     /// All that was asked for; not in listings.

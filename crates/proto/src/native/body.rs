@@ -55,6 +55,10 @@ pub struct Register {
     /// A name for people; empty keeps the one of CONNECT.
     #[serde(default)]
     pub name: String,
+    /// What the worker is known by to the foreman, if it runs tasks over a connection there: both have one account of
+    /// slots. Empty: it has one of its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
 }
 
 impl Register {
@@ -64,7 +68,14 @@ impl Register {
             Slots::Limited(n) => Some(i64::from(n)),
             Slots::Unlimited => None,
         };
-        Self { slots, name: name.into() }
+        Self { slots, name: name.into(), key: String::new() }
+    }
+
+    /// The same for a worker that the foreman knows by that key.
+    #[must_use]
+    pub fn known_as(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
     }
 
     /// The slots meant (S0.13: negative counts as zero).

@@ -115,6 +115,7 @@ impl Session {
     fn take<'a>(&mut self, mut frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
         if let Frame::Register { register, .. } | Frame::Resize { register, .. } = &mut frame {
             cut(&mut register.name, limits::PEER_NAME_BYTES_MAX);
+            cut(&mut register.key, limits::PEER_NAME_BYTES_MAX);
         }
         match frame {
             Frame::Connect { seq, connect } if self.greeting() => self.open(seq, connect, config, out),

@@ -144,7 +144,7 @@ impl Seed {
     }
 
     fn register(&self) -> Register {
-        Register { slots: self.bits[1].then_some(self.long.cast_signed()), name: self.text() }
+        Register { slots: self.bits[1].then_some(self.long.cast_signed()), name: self.text(), key: self.text() }
     }
 
     fn outgoing(&self) -> Outgoing<'_> {

@@ -89,7 +89,13 @@ fn worker() -> Vec<(&'static str, Frame<'static>)> {
         ("register_limited", register(3, Slots::Limited(1_000_000), "resize-1")),
         ("register_unlimited", register(3, Slots::Unlimited, "resize-1")),
         ("register_zero", register(3, Slots::Limited(0), "")),
-        ("register_negative", Frame::Register { seq: 3, register: Register { slots: Some(-5), name: String::new() } }),
+        ("register_negative", {
+            let register = Register { slots: Some(-5), name: String::new(), key: String::new() };
+            Frame::Register { seq: 3, register }
+        }),
+        ("register_with_a_key", {
+            Frame::Register { seq: 3, register: Register::new(Slots::Limited(2), "").known_as("w1") }
+        }),
         ("deregister", Frame::Deregister { seq: 4 }),
         ("resize_limited", resize(Slots::Limited(4))),
         ("resize_unlimited", resize(Slots::Unlimited)),

@@ -133,6 +133,7 @@ fn config() -> Config {
 
 fn registration(queues: &[&str]) -> Registration {
     Registration {
+        key: String::new(),
         name: "w".to_owned(),
         slots: Slots::Limited(4),
         queues: queues.iter().map(|name| queue(name)).collect(),

@@ -292,3 +292,19 @@ fn resizing_without_a_connection_is_done_with_the_next_register() {
     let register = Register::new(Slots::Limited(9), "w");
     assert_eq!(frames(&sent)[0], Frame::Register { seq: 3, register });
 }
+
+/// A worker that runs tasks as well names what the foreman knows it by, on every connection.
+#[test]
+fn a_worker_of_the_foreman_names_its_key() {
+    let mut rig = Rig::worker(&["a"], &["q"]);
+    rig.sent();
+    rig.core.register(rig.now, Registration { key: "w1".to_owned(), ..registration(&["q"]) });
+    let named = |frames: &[Frame<'_>]| {
+        frames.iter().any(|frame| matches!(frame, Frame::Register { register, .. } if register.key == "w1"))
+    };
+    assert!(named(&frames(&rig.sent())));
+    rig.core.handle_disconnected(rig.now, "reset");
+    rig.pass_ms(1_000);
+    rig.greet();
+    assert!(named(&frames(&rig.sent())));
+}

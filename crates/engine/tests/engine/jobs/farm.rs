@@ -204,8 +204,6 @@ impl Farm {
         self.groups.clear();
         self.engine = Engine::new(settings(self.zero, self.stores), START);
         self.engine.recover_jobs(self.store.found());
-        self.engine.handle(START, Input::Tick, &mut Vec::new());
-        self.engine.sanity_check();
         self.connect_admin();
     }
 }
@@ -389,5 +387,13 @@ impl Farm {
         }
         self.now = until;
         said
+    }
+}
+
+impl Farm {
+    /// Something is stored, and so goes what was noted before.
+    pub(super) fn submit_and_flush(&mut self) {
+        self.call(AdminCall::JobSubmit { spec: Box::new(JobSpec { hold: true, ..job(1) }) });
+        self.flush();
     }
 }

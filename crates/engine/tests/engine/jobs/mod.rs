@@ -3,8 +3,17 @@
 mod farm;
 mod store;
 
+mod after;
+mod cancel;
+mod durable;
+mod full_disk;
 mod hello;
 mod offer;
 mod order;
+mod property;
+mod property_twin;
+mod recover;
 mod submit;
+mod twins;
 mod update;
+mod workers;

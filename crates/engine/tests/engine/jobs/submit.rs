@@ -2,13 +2,13 @@
 
 use turno_engine::{Effect, Input};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::job::{Array, JobId, JobReason, JobState, TaskState};
+use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, TaskState};
 use turno_proto::model::limits::WORK_BYTES_MAX;
 use turno_proto::model::{Code, ConnId};
 
 use super::farm::{Farm, Said, ZERO_UNIX_MS, counts, job};
 
-fn submit(spec: turno_proto::model::job::JobSpec) -> AdminCall {
+fn submit(spec: JobSpec) -> AdminCall {
     AdminCall::JobSubmit { spec: Box::new(spec) }
 }
 
@@ -42,7 +42,7 @@ fn a_submit_is_answered_when_it_is_stored() {
 #[test]
 fn the_same_key_is_the_same_job() {
     let mut farm = Farm::on_disk();
-    let keyed = || turno_proto::model::job::JobSpec { key: Some("once".to_owned()), ..job(3) };
+    let keyed = || JobSpec { key: Some("once".to_owned()), ..job(3) };
     farm.quick = false;
     assert_eq!((farm.call(submit(keyed())), farm.call(submit(keyed()))), (vec![], vec![]));
     let said = farm.flush();
@@ -65,30 +65,23 @@ fn the_same_key_is_the_same_job() {
 #[test]
 fn what_cannot_be_a_job_is_refused() {
     let mut farm = Farm::in_memory();
-    let wrong: Vec<(&str, Box<dyn Fn(&mut turno_proto::model::job::JobSpec)>)> = vec![
-        ("no task", Box::new(|spec| spec.array = Array { first: 0, count: 0, step: 1 })),
-        ("too many", Box::new(|spec| spec.array.count = 10_000_001)),
-        ("too high", Box::new(|spec| spec.array.step = u32::MAX)),
-        ("no slots", Box::new(|spec| spec.slots = 0)),
-        ("65,535 slots", Box::new(|spec| spec.slots = u16::MAX)),
-        ("priority", Box::new(|spec| spec.priority = 10)),
-        ("none may run", Box::new(|spec| spec.max_parallel = Some(0))),
-        ("no time", Box::new(|spec| spec.time_limit_ms = Some(0))),
-        ("name", Box::new(|spec| spec.name = "n".repeat(129))),
-        ("key", Box::new(|spec| spec.key = Some(String::new()))),
-        ("long key", Box::new(|spec| spec.key = Some("k".repeat(129)))),
-        ("work", Box::new(|spec| spec.work = vec![0; WORK_BYTES_MAX + 1].into())),
-        (
-            "after nothing",
-            Box::new(|spec| {
-                let when = turno_proto::model::job::AfterWhen::Any;
-                spec.after = vec![turno_proto::model::job::After { job: JobId(9), when }];
-            }),
-        ),
+    let after = vec![After { job: JobId(9), when: AfterWhen::Any }];
+    let wrong = [
+        ("no task", JobSpec { array: Array { first: 0, count: 0, step: 1 }, ..job(3) }),
+        ("too many", job(10_000_001)),
+        ("too high", JobSpec { array: Array { first: 0, count: 3, step: u32::MAX }, ..job(3) }),
+        ("no slots", JobSpec { slots: 0, ..job(3) }),
+        ("65,535 slots", JobSpec { slots: u16::MAX, ..job(3) }),
+        ("priority", JobSpec { priority: 10, ..job(3) }),
+        ("none may run", JobSpec { max_parallel: Some(0), ..job(3) }),
+        ("no time", JobSpec { time_limit_ms: Some(0), ..job(3) }),
+        ("name", JobSpec { name: "n".repeat(129), ..job(3) }),
+        ("key", JobSpec { key: Some(String::new()), ..job(3) }),
+        ("long key", JobSpec { key: Some("k".repeat(129)), ..job(3) }),
+        ("work", JobSpec { work: vec![0; WORK_BYTES_MAX + 1].into(), ..job(3) }),
+        ("after nothing", JobSpec { after, ..job(3) }),
     ];
-    for (what, change) in wrong {
-        let mut spec = job(3);
-        change(&mut spec);
+    for (what, spec) in wrong {
         assert_eq!(farm.refused(submit(spec)), Code::BadJob, "{what}");
     }
     assert_eq!(farm.submit(job(3)).0, 1, "none of them took a number");
@@ -154,17 +147,14 @@ fn a_search_in_a_large_job_goes_on_with_the_next_page() {
 #[test]
 fn a_held_job_starts_nothing_until_it_is_released() {
     let mut farm = Farm::on_disk();
-    let worker = farm.worker("a", 1);
-    let (id, said) = farm.submit(turno_proto::model::job::JobSpec { hold: true, ..job(2) });
+    farm.worker("a", 1);
+    let (id, said) = farm.submit(JobSpec { hold: true, ..job(2) });
     assert_eq!(said, []);
     let view = farm.show(id);
     assert_eq!((view.state, view.reason), (JobState::Held, Some(JobReason::Held)));
     farm.restart(1);
     assert_eq!(farm.show(id).state, JobState::Held, "also after a restart");
-    let worker = {
-        let _ = worker;
-        farm.worker("a", 1)
-    };
+    let worker = farm.worker("a", 1);
     let (view, said) = farm.told(AdminCall::JobRelease { job: JobId(id) });
     assert_eq!((view.state, said), (JobState::Waiting, vec![Said::Offer(worker, vec![(id, 1, 1)])]));
     assert_eq!(farm.accept(worker), []);

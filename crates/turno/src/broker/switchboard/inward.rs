@@ -13,7 +13,10 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         }
         Frame::Register { seq, register } => {
             let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
-            Input::Register { conn, seq, slots, name: register.name }
+            match register.key {
+                key if key.is_empty() => Input::Register { conn, seq, slots, name: register.name },
+                key => Input::RegisterAs { conn, seq, slots, name: register.name, key },
+            }
         }
         Frame::Resize { seq, register } => {
             let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;

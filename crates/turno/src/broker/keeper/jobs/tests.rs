@@ -1,5 +1,12 @@
 //! The bytes of jobs, tasks and chunks are fixed, and bytes that are none are refused.
 
+use turno_engine::{Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Settings, StoreSettings, Update};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::job::TaskCounts;
+use turno_proto::model::{ConnId, Mono};
+use turno_store::{Batch, Mem, MemMedium, Store};
+
+use super::super::ledger;
 use super::*;
 
 fn job() -> JobRecord {
@@ -155,4 +162,104 @@ fn what_is_no_record_is_refused() {
     assert_eq!(take(JOBS, b"short", &write_job(&job()), &mut stored), None);
     assert_eq!(take(JOBS, &part_key(JobId(1), 1), &write_job(&job()), &mut stored), None);
     assert_eq!(take(TASKS, &job_key(JobId(1)), &write_task(&tasks()[0]), &mut stored), None);
+}
+
+fn engine() -> Engine {
+    let store = Some(StoreSettings { run: 1, unix_ms: 0, last_serial: 0 });
+    Engine::new(Settings { store, ..Settings::default() }, Mono::from_millis(1_000))
+}
+
+/// Lets the engine work until nothing is left to be stored.
+fn run(engine: &mut Engine, store: &mut Mem, input: Input) -> Vec<Effect> {
+    let mut told = Vec::new();
+    let mut inputs = vec![input];
+    while let Some(input) = inputs.pop() {
+        let mut out = Vec::new();
+        engine.handle(Mono::from_millis(1_000), input, &mut out);
+        let mut batch = Batch::new();
+        let mut last = None;
+        for effect in out {
+            match effect {
+                Effect::Persist { group, op } => {
+                    ledger::write(&op, &mut batch);
+                    last = Some(group);
+                }
+                other => told.push(other),
+            }
+        }
+        if let Some(group) = last {
+            let no = store.last_commit().unwrap().next();
+            store.commit(store.epoch(), no, &mut batch).unwrap();
+            inputs.push(Input::Persisted { group });
+        }
+    }
+    told
+}
+
+fn counts(engine: &mut Engine, store: &mut Mem, conn: ConnId) -> TaskCounts {
+    let told = run(engine, store, Input::Admin { conn, seq: 9, call: AdminCall::JobShow { job: None } });
+    match &told[..] {
+        [Effect::Answer { answer, .. }] => match &**answer {
+            AdminAnswer::Job { job } => job.tasks,
+            other => panic!("{other:?} is no job"),
+        },
+        other => panic!("{other:?} is no answer"),
+    }
+}
+
+/// Proves I20 with the store's own bytes: a broker that begins anew knows its jobs, running tasks and ended ones.
+#[test]
+fn a_store_brings_jobs_back() {
+    let medium = MemMedium::new();
+    let mut store = Mem::open(&medium);
+    let mut first = engine();
+    let (admin, hand) = (ConnId { index: 0, generation: 1 }, ConnId { index: 1, generation: 1 });
+    let connected = || Input::Connected { conn: admin, name: String::new(), address: String::new() };
+    run(&mut first, &mut store, connected());
+    let array = Array { first: 1, count: 1_030, step: 1 };
+    let spec =
+        JobSpec { after: Vec::new(), hold: false, max_parallel: None, slots: 1, array, ..JobSpec::clone(&job().spec) };
+    let call = AdminCall::JobSubmit { spec: Box::new(spec) };
+    run(&mut first, &mut store, Input::Admin { conn: admin, seq: 1, call });
+    let event = |event| Input::Foreman { conn: hand, event: Box::new(event) };
+    run(&mut first, &mut store, event(ForemanEvent::Connected { address: String::new() }));
+    let hello = Hello { id: Some("w".to_owned()), slots: 256, ..Hello::default() };
+    let mut told = run(&mut first, &mut store, event(ForemanEvent::Hello(hello)));
+    let mut ended = 0;
+    while ended < 1_026 {
+        let (offer, tasks) = told
+            .iter()
+            .find_map(|effect| match effect {
+                Effect::Foreman { order, .. } => match &**order {
+                    ForemanOrder::Offer { offer, tasks } => Some((*offer, tasks.clone())),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .expect("there is more to do");
+        told = run(&mut first, &mut store, event(ForemanEvent::Accepted { offer }));
+        for task in tasks.iter().take(1_026 - ended) {
+            let update = Update {
+                request: 1,
+                job: task.job,
+                task: task.task,
+                attempt: Some(1),
+                success: true,
+                exit_code: Some(0),
+                signal: None,
+                status: String::new(),
+                started_unix_ms: None,
+                ended_unix_ms: None,
+            };
+            told.extend(run(&mut first, &mut store, event(ForemanEvent::Update(update))));
+            ended += 1;
+        }
+    }
+    let before = counts(&mut first, &mut store, admin);
+    assert_eq!((before.finished, before.running, before.waiting), (1_026, 4, 0));
+    let mut second = engine();
+    ledger::recover(&mut Mem::open(&medium), &mut second).unwrap();
+    second.sanity_check();
+    run(&mut second, &mut store, connected());
+    assert_eq!(counts(&mut second, &mut store, admin), before);
 }

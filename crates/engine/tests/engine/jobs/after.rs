@@ -1,0 +1,121 @@
+//! Jobs that come after others.
+
+use turno_proto::model::Code;
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::job::{After, AfterWhen, JobId, JobReason, JobSpec, JobState};
+
+use super::farm::{Farm, Said, counts, job};
+
+fn after(jobs: &[(u64, AfterWhen)]) -> JobSpec {
+    let after = jobs.iter().map(|(job, when)| After { job: JobId(*job), when: *when }).collect();
+    JobSpec { after, ..job(1) }
+}
+
+/// What becomes of a job after one that finished, failed, or was cancelled.
+#[test]
+fn a_job_begins_or_never_will() {
+    let rows = [
+        (AfterWhen::Ok, [true, false, false]),
+        (AfterWhen::Any, [true, true, true]),
+        (AfterWhen::Failed, [false, true, true]),
+    ];
+    for (when, expected) in rows {
+        for (end, begins) in ["finished", "failed", "cancelled"].into_iter().zip(expected) {
+            let mut farm = Farm::on_disk();
+            let worker = farm.worker("a", 1);
+            let (first, _) = farm.submit(job(1));
+            farm.accept(worker);
+            let (second, said) = farm.submit(after(&[(first, when)]));
+            assert_eq!(said, []);
+            assert_eq!(farm.show(second).reason, Some(JobReason::After { jobs: vec![JobId(first)] }));
+            let (third, _) = farm.submit(after(&[(second, AfterWhen::Failed)]));
+            let said = match end {
+                "finished" => farm.finished(worker, first, 1, 1),
+                "failed" => farm.failed(worker, first, 1, 1),
+                _ => {
+                    farm.cancel(first, None);
+                    farm.no_such_job(worker, first, 1)
+                }
+            };
+            let next = if begins { second } else { third };
+            assert_eq!(said, [Said::Offer(worker, vec![(next, 1, 1)])], "{when:?} {end}");
+            let state = if begins { JobState::Running } else { JobState::Cancelled };
+            assert_eq!(farm.show(second).state, state, "{when:?} {end}");
+            // And the same for one that comes when that has ended.
+            let (late, _) = farm.submit(after(&[(first, when)]));
+            let state = if begins { JobState::Waiting } else { JobState::Cancelled };
+            assert_eq!(farm.show(late).state, state, "{when:?} {end}");
+        }
+    }
+}
+
+#[test]
+fn all_of_several_must_have_ended() {
+    let mut farm = Farm::in_memory();
+    let worker = farm.worker("a", 2);
+    let (first, _) = farm.submit(job(1));
+    farm.accept(worker);
+    let (second, _) = farm.submit(job(1));
+    farm.accept(worker);
+    let (both, _) = farm.submit(after(&[(first, AfterWhen::Ok), (second, AfterWhen::Any), (first, AfterWhen::Any)]));
+    assert_eq!(farm.failed(worker, second, 1, 1), []);
+    assert_eq!(farm.show(both).reason, Some(JobReason::After { jobs: vec![JobId(first)] }));
+    assert_eq!(farm.finished(worker, first, 1, 1), [Said::Offer(worker, vec![(both, 1, 1)])]);
+}
+
+/// A chain of any length that cannot begin ends, and nobody waits for it for ever.
+#[test]
+fn a_chain_ends_as_a_whole() {
+    for mut farm in [Farm::in_memory(), Farm::on_disk()] {
+        let (first, _) = farm.submit(job(2));
+        let mut last = first;
+        for _ in 0..1_000 {
+            last = farm.submit(after(&[(last, AfterWhen::Ok)])).0;
+        }
+        assert_eq!(farm.call(AdminCall::JobWait { job: JobId(last) }), []);
+        let (_, said) = farm.cancel(first, None);
+        assert!(matches!(&said[..], [Said::Job(_, job)] if job.id == JobId(last)), "{said:?}");
+        assert_eq!(farm.show(last).tasks, counts(0, 0, 0, 0, 1));
+    }
+}
+
+/// What a job waits for is known after a restart, also when the job before it was removed meanwhile.
+#[test]
+fn after_a_restart_it_is_the_same() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (first, _) = farm.submit(job(1));
+    let (held, _) = farm.submit(JobSpec { hold: true, ..after(&[(first, AfterWhen::Ok)]) });
+    farm.accept(worker);
+    farm.restart(1);
+    assert_eq!(farm.show(held).reason, Some(JobReason::Held));
+    farm.told(AdminCall::JobRelease { job: JobId(held) });
+    assert_eq!(farm.show(held).reason, Some(JobReason::After { jobs: vec![JobId(first)] }));
+    farm.told(AdminCall::JobHold { job: JobId(held) });
+    let worker = farm.connect();
+    farm.hello(worker, "a", 1, &[(first, 1, Some(1))]);
+    assert_eq!(farm.finished(worker, first, 1, 1), []);
+    farm.told(AdminCall::JobRm { job: JobId(first) });
+    farm.restart(1);
+    let (view, _) = farm.told(AdminCall::JobRelease { job: JobId(held) });
+    assert_eq!((view.state, view.reason), (JobState::Waiting, Some(JobReason::NoWorker)));
+}
+
+/// The disk refuses the end of a job that can never begin: it is tried again, and what it came after stays until then.
+#[test]
+fn a_doomed_job_ends_when_the_disk_has_room() {
+    let mut farm = Farm::on_disk();
+    let (first, _) = farm.submit(job(1));
+    let (second, _) = farm.submit(after(&[(first, AfterWhen::Ok)]));
+    farm.quick = false;
+    farm.call(AdminCall::JobCancel { job: JobId(first), tasks: None });
+    farm.stored(1);
+    assert_eq!(farm.refuse(), []);
+    assert_eq!(farm.show(second).state, JobState::Waiting);
+    assert_eq!(farm.refused(AdminCall::JobRm { job: JobId(first) }), Code::JobNotEnded);
+    farm.pass(1_000);
+    farm.flush();
+    assert_eq!(farm.show(second).state, JobState::Cancelled);
+    farm.quick = true;
+    farm.told(AdminCall::JobRm { job: JobId(first) });
+}

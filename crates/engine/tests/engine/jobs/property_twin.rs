@@ -1,0 +1,112 @@
+//! In the same world: the first hand has a native connection as well, with deliveries that take from the same slots.
+
+use turno_engine::{Effect, Input, Outgoing};
+use turno_proto::model::{ConnId, Delivery, Payload, Slots};
+
+use super::property::{SLOTS, World};
+
+/// The native connection of the first hand.
+#[derive(Default)]
+pub(super) struct Twin {
+    connections: u32,
+    conn: Option<ConnId>,
+    held: Vec<Delivery>,
+    requests: u32,
+}
+
+impl Twin {
+    /// Slots that deliveries take.
+    pub(super) fn used(&self) -> u16 {
+        u16::try_from(self.held.len()).expect("few")
+    }
+
+    pub(super) fn gone(&mut self) {
+        self.conn = None;
+        self.held.clear();
+    }
+
+    fn queue() -> turno_proto::model::QueueName {
+        "q".parse().expect("a good name")
+    }
+}
+
+impl World {
+    pub(super) fn twin_does(&mut self, what: u8) {
+        match what {
+            0 => self.twin_goes(),
+            1 | 2 => self.twin_comes(),
+            3..=5 => self.twin_is_asked(),
+            _ => self.twin_replies(),
+        }
+    }
+
+    fn twin_comes(&mut self) {
+        if self.twin.conn.is_some() {
+            return;
+        }
+        self.twin.connections += 1;
+        let conn = ConnId { index: 1_000, generation: self.twin.connections };
+        self.twin.conn = Some(conn);
+        let (name, address) = (String::new(), String::new());
+        let slots = Slots::Limited(u32::from(SLOTS[0]));
+        for input in [
+            Input::Connected { conn, name: name.clone(), address },
+            Input::Ready { conn },
+            Input::Open { conn, seq: 1, handle: 0, queue: Twin::queue() },
+            Input::RegisterAs { conn, seq: 2, slots, name, key: "hand0".to_owned() },
+            Input::Consume { conn, seq: 3, handle: 0, exclusive: false },
+        ] {
+            let said = self.farm.step(input);
+            self.hear(said);
+        }
+    }
+
+    fn twin_goes(&mut self) {
+        if let Some(conn) = self.twin.conn {
+            self.twin.gone();
+            let said = self.farm.step(Input::Disconnected { conn });
+            self.hear(said);
+        }
+    }
+
+    fn twin_is_asked(&mut self) {
+        self.twin.requests += 1;
+        let conn = self.farm.admin;
+        let said = self.farm.step(Input::Open { conn, seq: 1, handle: 5, queue: Twin::queue() });
+        self.hear(said);
+        let seq = 1_000_000 + self.twin.requests;
+        let message = Outgoing { deadline_ms: Some(50_000), ..Outgoing::new(seq, 5, Payload::default()) };
+        let said = self.farm.step(Input::Request { conn, message, no_reply: false, fail_fast: true });
+        self.hear(said);
+    }
+
+    fn twin_replies(&mut self) {
+        let Some((conn, delivery)) = self.twin.conn.zip(self.twin.held.pop()) else { return };
+        let said = self.farm.step(Input::Reply { conn, delivery, more: false, payload: Payload::default() });
+        self.hear(said);
+    }
+
+    /// A word about messages.
+    pub(super) fn hear_of_messages(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Deliver { conn, delivery, .. } => {
+                assert_eq!(Some(*conn), self.twin.conn, "deliveries go to who is there");
+                self.twin.held.push(*delivery);
+                let fits = self.taken(0) + self.twin.used() <= SLOTS[0];
+                assert!(fits || self.is_strained(0), "one account over both connections");
+            }
+            // It stops at once, and says nothing: the broker counts its slots for a while.
+            Effect::CancelDelivery { delivery, .. } => self.twin.held.retain(|held| held != delivery),
+            // It was too slow too often, and gets no more.
+            Effect::CancelQueue { .. } | Effect::Undelivered { .. } | Effect::Reply { .. } | Effect::Ok { .. } => {}
+            other => panic!("{other:?} is not for anyone here"),
+        }
+    }
+
+    /// What it still has is done.
+    pub(super) fn twin_ends(&mut self) {
+        while !self.twin.held.is_empty() {
+            self.twin_replies();
+        }
+    }
+}
