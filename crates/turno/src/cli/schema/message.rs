@@ -7,6 +7,7 @@ use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageVi
 
 use super::Document;
 use crate::cli::time::{Clock, rfc3339, seconds};
+use crate::cli::words::count;
 
 /// A message, without its body.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -15,9 +16,9 @@ pub(crate) struct MessageBody {
     pub(crate) id: String,
     /// Its queue.
     pub(crate) queue: String,
-    /// `request` or `send`.
+    /// `request`, `send` or `broadcast`.
     pub(crate) kind: String,
-    /// `ready`, `in_flight`, `stopping` or `dead`.
+    /// `ready`, `in_flight`, `stopping`, `storing` or `dead`.
     pub(crate) state: String,
     /// Attempts begun so far.
     pub(crate) attempts: u16,
@@ -104,21 +105,52 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
         Reason::NoWorker => ("no_worker", "no worker consumes the queue".to_owned(), json!({})),
         Reason::WorkersGreeting { workers } => (
             "workers_greeting",
-            format!("{workers} consume the queue, but none has finished its greeting"),
+            match workers {
+                1 => "the only consumer has not finished its greeting".to_owned(),
+                workers => format!("none of the {workers} consumers has finished its greeting"),
+            },
             json!({ "workers": workers }),
         ),
         Reason::WorkersDraining { workers } => (
             "workers_draining",
-            format!("all {workers} consumers are draining and take no new work"),
+            match workers {
+                1 => "the only consumer is draining and takes no new work".to_owned(),
+                workers => format!("all {workers} consumers are draining and take no new work"),
+            },
             json!({ "workers": workers }),
         ),
-        Reason::AllBusy { workers, used, ahead } => (
+        Reason::WorkersDropped { workers } => (
+            "workers_dropped",
+            format!("no worker consumes the queue: {} because deliveries expired", were_dropped(*workers)),
+            json!({ "workers": workers }),
+        ),
+        Reason::AllBusy { workers, used, ahead, probing, dropped } => (
             "all_busy",
-            format!("all slots are busy ({used} in use at {workers} consumers), {ahead} messages go first"),
-            json!({ "workers": workers, "used": used, "ahead": ahead }),
+            all_busy(*workers, *used, *ahead, *probing, *dropped),
+            json!({ "workers": workers, "used": used, "ahead": ahead, "probing": probing, "dropped": dropped }),
+        ),
+        Reason::ExclusiveBusy { worker, name, used, ahead } => (
+            "exclusive_busy",
+            format!(
+                "worker {worker} ({name}) has the queue to itself and is busy ({}), {}",
+                count(*used, "slot in use", "slots in use"),
+                go_first(*ahead)
+            ),
+            json!({ "worker": worker.to_string(), "name": name, "used": used, "ahead": ahead }),
+        ),
+        Reason::NotFree { in_flight, waiters } => (
+            "not_free",
+            format!("nobody has the queue before all of it is settled ({in_flight} in flight, {waiters} standing by)"),
+            json!({ "in_flight": in_flight, "waiters": waiters }),
+        ),
+        Reason::KeptFor { worker, name, left_ms } => (
+            "kept_for",
+            format!("the queue is free and kept for worker {worker} ({name}), which has not taken it yet"),
+            json!({ "worker": worker.to_string(), "name": name, "left_seconds": seconds(*left_ms) }),
         ),
         Reason::Behind { ahead } => {
-            ("behind", format!("{ahead} messages before it wait too"), json!({ "ahead": ahead }))
+            let text = format!("{} too", count(*ahead, "message before it waits", "messages before it wait"));
+            ("behind", text, json!({ "ahead": ahead }))
         }
         Reason::TooCostly { cost, largest } => (
             "too_costly",
@@ -137,7 +169,7 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
         ),
         Reason::AtConsumers { consumers, open } => (
             "at_consumers",
-            format!("it went to {consumers} consumers, and {open} of them have not answered"),
+            format!("it went to {}, and {open} of them did not answer yet", count(*consumers, "consumer", "consumers")),
             json!({ "consumers": consumers, "open": open }),
         ),
         Reason::Stopping { worker } => (
@@ -149,8 +181,31 @@ fn told(reason: &Reason) -> (&'static str, String, Value) {
         Reason::Dead { failure } => {
             ("dead", format!("it used up its attempts; the last one said: {failure}"), json!({ "failure": failure }))
         }
-        Reason::Draining => ("draining", "the broker is drained, or shutting down".to_owned(), json!({})),
+        Reason::Draining => ("draining", "the broker is shutting down".to_owned(), json!({})),
+        Reason::Maintenance => {
+            ("maintenance", "the broker is drained for maintenance, until `turno resume`".to_owned(), json!({}))
+        }
     }
+}
+
+/// All that could take it have no room.
+fn all_busy(workers: u64, used: u64, ahead: u64, probing: u64, dropped: u64) -> String {
+    let mut text = format!("all slots are busy ({used} in use at {})", count(workers, "consumer", "consumers"));
+    if probing > 0 {
+        text += &format!(", {probing} of them on probation with one delivery at a time");
+    }
+    if dropped > 0 {
+        text += &format!(", {} from the queue", were_dropped(dropped));
+    }
+    format!("{text}, {}", go_first(ahead))
+}
+
+fn were_dropped(workers: u64) -> String {
+    count(workers, "worker was dropped", "workers were dropped")
+}
+
+fn go_first(ahead: u64) -> String {
+    count(ahead, "message goes first", "messages go first")
 }
 
 /// A message and why it is where it is.
