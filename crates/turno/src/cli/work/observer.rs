@@ -108,8 +108,11 @@ impl Observer {
             WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker takes work again".to_owned(),
             WorkerEvent::Closing { reason: ClosingReason::Stop | ClosingReason::Now } => return None,
             WorkerEvent::Dropped { queue, again, .. } => {
-                let pause = again.as_secs();
-                format!("dropped from queue {queue}: deliveries expired here; asking for it again in {pause} s")
+                let next = again.map_or_else(
+                    || "not asking for it again".to_owned(),
+                    |pause| format!("asking for it again in {} s", pause.as_secs()),
+                );
+                format!("dropped from queue {queue}: deliveries expired here; {next}")
             }
             WorkerEvent::Returned { queue } => {
                 format!("back in queue {queue}: one delivery at a time until one is done in time")
