@@ -67,6 +67,7 @@ fn who_has_a_queue_and_who_stands_by() {
     assert_eq!(because(&broker, &id)["details"]["name"], "second");
     let mut refused = work(&broker, "fourth", &["--exclusive"]);
     refused.expect_line("error: queue q is another worker's");
+    refused.expect_line("`turno queue consumers q` names");
     assert_eq!(refused.end(LONG), 1);
 }
 

@@ -83,7 +83,10 @@ impl Engine {
         if ahead > 0 && self.pick(message.queue, 1).is_some() {
             return Reason::Behind { ahead };
         }
-        if let Some((worker, name)) = queue.exclusive.and_then(|exclusive| self.named(exclusive.holder)) {
+        // A holder on probation may have slots free: then the probe is the better reason.
+        if probing == 0
+            && let Some((worker, name)) = queue.exclusive.and_then(|exclusive| self.named(exclusive.holder))
+        {
             return Reason::ExclusiveBusy { worker, name, used, ahead };
         }
         Reason::AllBusy { workers, used, ahead, probing, dropped: self.dropped_from(message.queue) }

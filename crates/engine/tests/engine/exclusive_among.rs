@@ -24,7 +24,7 @@ fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
     Seen::Said(Effect::CancelQueue { conn: worker, handle, reason: Code::Dropped })
 }
 
-/// Proves S2.22 and S2.29: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
+/// Proves S2.22, S2.29 and S2.32: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
 /// old token opens nothing any more, and the worker comes back only as the next one.
 #[test]
 fn a_dropped_holder_makes_way_for_the_standby() {

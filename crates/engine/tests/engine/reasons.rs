@@ -66,6 +66,24 @@ fn why_a_message_waits_for_dropped_workers() {
     assert_eq!(standings.iter().flatten().collect::<Vec<_>>(), [&StandingState::Probing]);
 }
 
+/// Proves S2.32: a holder on probation has slots free, so that it is not the one that is busy: its probe is the reason.
+#[test]
+fn why_a_message_waits_for_a_holder_on_probation() {
+    let mut desk = Desk::new();
+    let (holder, client) = (idle(&mut desk), desk.client());
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    for (seq, text) in [(1, "a"), (2, "b")] {
+        let handed = turn(holder, text).left(Some(200)).token(FIRST);
+        assert_eq!(desk.request(client, ask(seq, "q", text).within(200)), [handed]);
+        assert!(desk.pass(200).len() >= 2);
+        assert_eq!(desk.fail(holder, text, "stopped"), []);
+    }
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(desk.send(client, ask(3, "q", "probe")).1, [sent(holder, "probe").token(FIRST + 1)]);
+    let (id, _) = desk.send(client, ask(4, "q", "waits"));
+    assert_eq!(why(&mut desk, id), Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 1, dropped: 0 });
+}
+
 /// Proves S2.17: what waits in a broker that is drained for maintenance says that, and so it does of one that ends.
 #[test]
 fn why_a_message_waits_in_a_drained_broker() {

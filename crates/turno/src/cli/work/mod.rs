@@ -120,7 +120,8 @@ async fn work(
         stderr: stderr.sender(),
         name,
     };
-    let running = worker.start(move |delivery| handle(delivery, hands.clone())).await.map_err(not_started)?;
+    let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
+    let running = running.map_err(|error| not_started(error, &args.queues))?;
     loop {
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
         tokio::select! {
@@ -188,11 +189,18 @@ async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit
     }
 }
 
-/// Why there is no worker; a queue that another has is named in the remedy.
-fn not_started(error: turno_client::Error) -> Failure {
+/// Why there is no worker. Of a queue that another has, the broker's word says which it is.
+fn not_started(error: turno_client::Error, queues: &[String]) -> Failure {
     match &error {
         turno_client::Error::Refused { code: Code::QueueFull, detail } if !detail.is_empty() => {
-            Failure::new(Code::QueueFull, detail.clone())
+            let failure = Failure::new(Code::QueueFull, detail.clone());
+            match queues {
+                [queue] => failure.fix(format!(
+                    "wait for it (`turno work {queue} --exclusive --standby`), or stop the worker that \
+                     `turno queue consumers {queue}` names"
+                )),
+                _ => failure,
+            }
         }
         _ => error.into(),
     }
