@@ -117,7 +117,8 @@ fn a_refusal_is_asked_about_again() {
     assert_eq!(pass(&mut rig, 4_000), [], "it never left");
 }
 
-/// A worker that does not want to come back hears of it once and asks for nothing; its other queues go on.
+/// A worker that does not want to come back hears of it once and asks for nothing; its other queues go on. On the
+/// next connection it is a worker like others.
 #[test]
 fn who_does_not_want_to_come_back_does_not_ask() {
     let mut rig = Rig::worker_with(Settings { come_back: false, ..settings(&["a"]) }, &["q", "r"]);
@@ -131,6 +132,12 @@ fn who_does_not_want_to_come_back_does_not_ask() {
     assert!(matches!(&rig.events()[..], [Event::Deliver(handed)] if handed.queue == queue("r")));
     rig.say(&[dropped(1)]);
     assert_eq!(rig.events(), [Event::Dropped { queue: queue("r"), reason: Code::Dropped, again_ms: None }]);
+    rig.core.handle_disconnected(rig.now, "reset");
+    rig.greet();
+    rig.answer_register(2);
+    rig.events();
+    rig.say(&[dropped(0)]);
+    assert_eq!(rig.events(), [Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
 }
 
 /// Nothing is asked of a broker that closes, and a worker that wants nothing more asks for nothing.
