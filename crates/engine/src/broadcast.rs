@@ -64,6 +64,7 @@ impl Engine {
         if deadline <= self.now {
             return self.refuse(conn, seq, Code::TimedOut, out);
         }
+        self.count(queue, |counters| &mut counters.broadcasts);
         if no_reply || consumers.is_empty() {
             self.spread_and_forget(queue, &consumers, &message.payload, deadline, out);
             let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };

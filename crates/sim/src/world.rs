@@ -276,6 +276,7 @@ impl World {
                 connect_timeout_ms: 2_000,
                 keep_trying: true,
                 stay: false,
+                come_back: true,
             },
         );
         if matches!(peer.actor, Actor::Worker(_)) {

@@ -213,7 +213,7 @@ fn maintenance_and_back() {
     let told = vec![maintenance(worker), maintenance(client), undelivered(client, 2, Code::Closing)];
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), told));
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), vec![]), "once");
-    assert_eq!(desk.explain(kept).reason, Reason::Draining);
+    assert_eq!(desk.explain(kept).reason, Reason::Maintenance);
     let refused = [undelivered(client, 5, Code::Closing)];
     assert_eq!(desk.request(client, ask(5, "q", "new")), refused);
     assert_eq!(desk.try_send(client, ask(5, "q", "new")), refused);

@@ -6,6 +6,7 @@ mod views;
 
 mod admin;
 mod backlog;
+mod bad_input;
 mod broadcast;
 mod cancel;
 mod cold;
@@ -25,6 +26,7 @@ mod limits;
 mod overload;
 mod property;
 mod queues;
+mod reasons;
 mod register;
 mod requests;
 mod retry;

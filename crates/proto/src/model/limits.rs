@@ -96,6 +96,10 @@ pub const LOADS_MAX: usize = 256;
 pub const QUESTIONS_MAX: usize = 256;
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
+/// Broadcasts that wait in `turno work` while as many run as it has slots. More: failed, `busy`.
+pub const BROADCASTS_WAITING_MAX: usize = 1_000;
+/// Bytes of their bodies. More: failed, `busy`, unless none waits.
+pub const BROADCASTS_WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a failure's text that a dead letter keeps. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of it that a listing shows. More: cut.

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageView, Reason};
+use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageView};
 
 use super::Document;
+use super::reason::ReasonBody;
 use crate::cli::time::{Clock, rfc3339, seconds};
 
 /// A message, without its body.
@@ -15,9 +15,9 @@ pub(crate) struct MessageBody {
     pub(crate) id: String,
     /// Its queue.
     pub(crate) queue: String,
-    /// `request` or `send`.
+    /// `request`, `send` or `broadcast`.
     pub(crate) kind: String,
-    /// `ready`, `in_flight`, `stopping` or `dead`.
+    /// `ready`, `in_flight`, `stopping`, `storing` or `dead`.
     pub(crate) state: String,
     /// Attempts begun so far.
     pub(crate) attempts: u16,
@@ -74,82 +74,6 @@ pub(crate) const fn state(state: MessageState) -> &'static str {
         MessageState::Stopping => "stopping",
         MessageState::Storing => "storing",
         MessageState::Dead => "dead",
-    }
-}
-
-/// Why a message is where it is.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ReasonBody {
-    /// A stable word.
-    pub(crate) reason: String,
-    /// The same in a sentence.
-    pub(crate) text: String,
-    /// The numbers and names in that sentence.
-    pub(crate) details: Map<String, Value>,
-}
-
-impl From<&Reason> for ReasonBody {
-    fn from(reason: &Reason) -> Self {
-        let (word, text, details) = told(reason);
-        let details = match details {
-            Value::Object(map) => map,
-            _ => Map::new(),
-        };
-        Self { reason: word.to_owned(), text, details }
-    }
-}
-
-fn told(reason: &Reason) -> (&'static str, String, Value) {
-    match reason {
-        Reason::NoWorker => ("no_worker", "no worker consumes the queue".to_owned(), json!({})),
-        Reason::WorkersGreeting { workers } => (
-            "workers_greeting",
-            format!("{workers} consume the queue, but none has finished its greeting"),
-            json!({ "workers": workers }),
-        ),
-        Reason::WorkersDraining { workers } => (
-            "workers_draining",
-            format!("all {workers} consumers are draining and take no new work"),
-            json!({ "workers": workers }),
-        ),
-        Reason::AllBusy { workers, used, ahead } => (
-            "all_busy",
-            format!("all slots are busy ({used} in use at {workers} consumers), {ahead} messages go first"),
-            json!({ "workers": workers, "used": used, "ahead": ahead }),
-        ),
-        Reason::Behind { ahead } => {
-            ("behind", format!("{ahead} messages before it wait too"), json!({ "ahead": ahead }))
-        }
-        Reason::TooCostly { cost, largest } => (
-            "too_costly",
-            format!("it takes {cost} slots, and the largest consumer has {largest}"),
-            json!({ "cost": cost, "largest": largest }),
-        ),
-        Reason::Reserved { worker, cost, free } => (
-            "reserved",
-            format!("it waits for {cost} free slots at worker {worker}, which has {free} free now"),
-            json!({ "worker": worker.to_string(), "cost": cost, "free": free }),
-        ),
-        Reason::AtWorker { worker, name, since_ms } => (
-            "at_worker",
-            format!("worker {worker} ({name}) works on it"),
-            json!({ "worker": worker.to_string(), "name": name, "since_seconds": seconds(*since_ms) }),
-        ),
-        Reason::AtConsumers { consumers, open } => (
-            "at_consumers",
-            format!("it went to {consumers} consumers, and {open} of them have not answered"),
-            json!({ "consumers": consumers, "open": open }),
-        ),
-        Reason::Stopping { worker } => (
-            "stopping",
-            format!("it is over for its caller, and worker {worker} was told to stop"),
-            json!({ "worker": worker.to_string() }),
-        ),
-        Reason::Storing => ("storing", "it is being written to disk".to_owned(), json!({})),
-        Reason::Dead { failure } => {
-            ("dead", format!("it used up its attempts; the last one said: {failure}"), json!({ "failure": failure }))
-        }
-        Reason::Draining => ("draining", "the broker is drained, or shutting down".to_owned(), json!({})),
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod queue;
+pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod worker;
 
