@@ -149,6 +149,20 @@ impl Cast {
     }
 }
 
+/// A broadcast to a queue, at random.
+pub(crate) fn some(queue: QueueName, number: u64, rng: &mut Rng) -> Ask {
+    let mut ask = plain(queue, number);
+    ask.timeout_ms = Some(u32::try_from(rng.range(100, 8_000)).expect("small"));
+    ask.no_reply = rng.once_in(4);
+    ask
+}
+
+fn plain(queue: QueueName, number: u64) -> Ask {
+    let mut ask = Ask::new(queue, Payload::body(body::of(number | MARK)));
+    ask.timeout_ms = Some(30_000);
+    ask
+}
+
 impl Client {
     /// Says something to every consumer of some queue.
     pub(crate) fn shout(
@@ -156,40 +170,33 @@ impl Client {
         now: Mono,
         me: usize,
         core: &mut Core,
-        queue: &QueueName,
+        ask: Ask,
         number: u64,
         oracle: &mut Broadcasts,
-        rng: &mut Rng,
     ) {
-        let number = number | MARK;
-        let timeout_ms = rng.range(100, 8_000);
-        let mut ask = Ask::new(queue.clone(), Payload::body(body::of(number)));
-        ask.timeout_ms = Some(u32::try_from(timeout_ms).expect("small"));
-        ask.no_reply = rng.once_in(4);
-        oracle.asks(now, number, me, timeout_ms, ask.no_reply);
-        self.opened(number);
-        core.broadcast(now, Ticket(number), ask);
+        let timeout_ms = ask.timeout_ms.map_or(0, u64::from);
+        oracle.asks(now, number | MARK, me, timeout_ms, ask.no_reply);
+        self.opened(number | MARK);
+        core.broadcast(now, Ticket(number | MARK), ask);
     }
 }
 
 impl World {
     /// All is quiet: a broadcast to each queue of a broker reaches every worker that is there, also those that were
-    /// dropped from another queue (S2.9, S2.31).
+    /// dropped from another queue (S2.9, S2.32).
     pub(crate) fn shout_to_all(&mut self, asker: usize, queues: &[QueueName]) {
         for queue in queues {
             let now = self.now;
             let expected: Vec<usize> = self.consumers_of(0, queue).collect();
             self.number += 1;
-            let number = self.number | MARK;
+            let number = self.number;
             let peer = &mut self.peers[asker];
             let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor) else { return };
-            let ask = Ask::new(queue.clone(), Payload::body(body::of(number)));
-            self.oracle.broadcasts.asks(now, number, asker, u64::from(core.config().request_deadline_ms), false);
-            client.opened(number);
-            core.broadcast(now, Ticket(number), ask);
+            let ask = plain(queue.clone(), number);
+            client.shout(now, asker, core, ask, number, &mut self.oracle.broadcasts);
             self.pump_peer(asker);
             self.pass(500);
-            let cast = &self.oracle.broadcasts.0[&number];
+            let cast = &self.oracle.broadcasts.0[&(number | MARK)];
             for wire in expected {
                 assert!(cast.handed.contains(&wire), "S2.9: {number} did not come to the worker on wire {wire}");
             }

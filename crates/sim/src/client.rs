@@ -6,7 +6,7 @@ use turno_proto::model::{DedupId, Mono, Payload, QueueName};
 use turno_proto::native::{Frame, decode, split};
 
 use crate::body;
-use crate::broadcasts::is_one as is_broadcast;
+use crate::broadcasts;
 use crate::oracle::{Oracle, Question};
 use crate::rng::Rng;
 
@@ -43,8 +43,8 @@ impl Client {
         }
         *number += 1;
         if rng.once_in(16) {
-            let queue = &queues[rng.index(queues.len())];
-            self.shout(now, me, core, queue, *number, &mut oracle.broadcasts, rng);
+            let ask = broadcasts::some(queues[rng.index(queues.len())].clone(), *number, rng);
+            self.shout(now, me, core, ask, *number, &mut oracle.broadcasts);
             return None;
         }
         let send = rng.once_in(4);
@@ -138,7 +138,7 @@ impl Client {
                 self.ended(*ticket);
                 oracle.broadcasts.hear(now, me, event);
             }
-            Event::Failed { ticket, .. } if is_broadcast(ticket.0) => {
+            Event::Failed { ticket, .. } if broadcasts::is_one(ticket.0) => {
                 self.ended(*ticket);
                 oracle.broadcasts.hear(now, me, event);
             }

@@ -109,11 +109,11 @@ impl Drops {
     pub(crate) fn handed(&mut self, now: Mono, post: Post, number: u64, handed: &Handed, times: Option<Times>) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
         let Standing { place, in_a_row, on_probation, term, .. } = standing;
-        assert!(*place != Place::Away, "S2.29: a worker gets {number} from a queue that it was dropped from");
+        assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
         let enough = if *on_probation { 1 } else { post.after };
         assert!(
             post.after == 0 || *in_a_row < enough,
-            "S2.29: {in_a_row} deliveries expired, and the worker gets {number}"
+            "S2.30: {in_a_row} deliveries expired, and the worker gets {number}"
         );
         if let Place::Probing(probe) = place {
             assert!(probe.is_none(), "S2.32: a worker on probation gets {number} before it settled its probe");
@@ -178,10 +178,10 @@ impl Drops {
     /// The broker drops the worker from a queue.
     pub(crate) fn dropped(&mut self, now: Mono, post: Post, queue: &QueueName) {
         let standing = self.standings.entry((post.wire, queue.clone())).or_default();
-        assert!(post.after > 0, "S2.30: a worker was dropped though nobody ever is");
+        assert!(post.after > 0, "S2.31: a worker was dropped though nobody ever is");
         let (counted, cleared) = standing.counted(now);
         let enough = if standing.on_probation && !cleared { 1 } else { usize::from(post.after) };
-        assert!(counted >= enough, "S2.29: a worker was dropped after {counted} expiries in a row, not {enough}");
+        assert!(counted >= enough, "S2.30: a worker was dropped after {counted} expiries in a row, not {enough}");
         standing.begin(Place::Away);
         standing.term += 1;
     }
