@@ -17,7 +17,7 @@ impl Engine {
     }
 
     /// The caller is gone. Its waiting requests end. Of those at a worker nobody takes the reply (S1.35): the worker is
-    /// told to stop if the caller wanted that, else it goes on.
+    /// told to stop if the caller wanted that, else it goes on. Of its broadcasts nothing is left.
     pub(crate) fn abandon_requests(&mut self, conn: ConnId, out: &mut impl Sink) {
         while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
             self.disown(index);
@@ -32,6 +32,7 @@ impl Engine {
                     self.count(queue, |counters| &mut counters.cancelled);
                     self.stop(index, worker, Code::CallerGone, out);
                 }
+                State::Broadcast => self.abandon_broadcast(index, conn, out),
                 _ => {}
             }
         }

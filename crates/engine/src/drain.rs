@@ -129,7 +129,9 @@ impl Engine {
             Some(Drain::Running { returned, .. }) => *returned += 1,
             Some(Drain::Maintenance | Drain::Over) => {}
         }
-        self.end_without_reply(index, Code::Closing, out);
+        // Given back, this attempt never was; but one before it may have been.
+        let begun = self.messages[index].attempts > 1;
+        self.end_without_reply(index, if begun { Code::CutShort } else { Code::Closing }, out);
         true
     }
 

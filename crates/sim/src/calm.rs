@@ -1,6 +1,6 @@
 //! After the storm: nothing goes wrong any more, and everything must come to its end.
 
-use turno_proto::model::Mono;
+use turno_proto::model::{Mono, QueueName};
 
 use crate::client::Client;
 use crate::worker::Worker;
@@ -24,6 +24,8 @@ impl World {
         self.trace.note(self.now, "calm", self.steps, 0);
         for broker in 0..self.brokers.len() {
             self.disk_heals(broker);
+            self.resume_a_broker(broker);
+            // Maintenance is over; whoever is on the way out goes.
             if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
                 self.end_broker(broker);
             }
@@ -107,14 +109,17 @@ impl World {
     /// I10: one request after the other goes to each worker in turn.
     pub(crate) fn go_round(&mut self) {
         let queue = "fair".parse().expect("a name");
-        self.queues = vec![queue];
+        let before = std::mem::take(&mut self.queues);
+        self.queues = [before.clone(), vec![queue]].concat();
+        let fair = vec![self.queues[before.len()].clone()];
         let workers: Vec<usize> = (0..FAIR_WORKERS)
-            .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, self.queues.clone(), Some(0)))
+            .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(0)))
             .collect();
         let asker = self.add_peer(Actor::Client(Client::default()), 0, Vec::new(), Some(0));
         self.pass(2_000);
+        self.shout_to_all(asker, &before);
         for _ in 0..FAIR_ROUNDS * FAIR_WORKERS as u64 {
-            self.ask_once(asker);
+            self.ask_once(asker, &fair[0]);
             self.pass(500);
         }
         for worker in workers {
@@ -123,17 +128,17 @@ impl World {
         }
     }
 
-    fn ask_once(&mut self, asker: usize) {
+    fn ask_once(&mut self, asker: usize, queue: &QueueName) {
         let now = self.now;
         let peer = &mut self.peers[asker];
         if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor) {
             self.number += 1;
-            client.ask_plainly(now, asker, core, &self.queues[0], self.number, &mut self.oracle);
+            client.ask_plainly(now, asker, core, queue, self.number, &mut self.oracle);
             self.pump_peer(asker);
         }
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         let end: Mono = self.now.plus_millis(ms);
         while self.now < end && self.step() {}
     }

@@ -9,6 +9,7 @@ use turno_proto::native::{Config, VERSION};
 use turno_store::Turn;
 
 use crate::disk::Shelf;
+use crate::drops::drop_after;
 use crate::net::Way;
 use crate::world::{Happening, World};
 
@@ -24,7 +25,13 @@ impl World {
         // Odd brokers have crews from two queues on, even ones only beyond eight.
         let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
         let ids = (index as u64) << 32 | run;
-        let settings = EngineSettings { run: ids, limits: limits.clone(), own_rotas_max, ..EngineSettings::default() };
+        let settings = EngineSettings {
+            run: ids,
+            limits: limits.clone(),
+            own_rotas_max,
+            drop_after: drop_after(index, run),
+            ..EngineSettings::default()
+        };
         let config = Config {
             version: VERSION,
             broker: format!("broker-{index}"),

@@ -6,14 +6,19 @@
 //! at the first thing that cannot be. The same seed always gives the same run.
 
 mod body;
+mod broadcasts;
 mod calm;
+mod cancels;
 mod client;
 mod disk;
+mod drops;
 mod keeping;
+mod leaving;
 mod letters;
 mod net;
 mod oracle;
 mod pump;
+mod rear;
 mod rng;
 mod rogue;
 mod trace;

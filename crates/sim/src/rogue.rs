@@ -87,7 +87,11 @@ impl Rogue {
             if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
                 let number = body::number(deliver.raw.bytes);
                 let Deliver { id, delivery, attempt, .. } = deliver;
-                oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
+                if deliver.cost == 0 {
+                    oracle.broadcasts.handed(number, None, deliver.wants_reply);
+                } else {
+                    oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
+                }
                 let number = number.unwrap_or(0);
                 self.own.insert(deliver.delivery);
                 if rng.once_in(4) {

@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::disk::Shelf;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
+use crate::rear::Rear;
 use crate::rng::Rng;
 use crate::rogue::Rogue;
 use crate::trace::Trace;
@@ -77,6 +78,11 @@ pub(crate) enum Happening {
         peer: usize,
         life: u64,
     },
+    /// A worker that deregistered goes.
+    Leaves {
+        peer: usize,
+        life: u64,
+    },
 }
 
 /// What a peer is.
@@ -96,6 +102,8 @@ pub(crate) struct Peer {
     pub(crate) life: u64,
     pub(crate) wire: Option<usize>,
     pub(crate) out: Vec<u8>,
+    /// Its connections to brokers that close.
+    pub(crate) rears: Vec<Rear>,
     pub(crate) wakes: Option<Mono>,
     /// Sees and does nothing until then.
     pub(crate) asleep_until: Mono,
@@ -163,7 +171,7 @@ impl World {
             crashed: None,
             blind: false,
         };
-        for broker in 0..world.rng.index(2) + 1 {
+        for broker in 0..world.rng.index(3) + 1 {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
@@ -218,6 +226,7 @@ impl World {
             Happening::Resumes { broker } => self.resume_a_broker(broker),
             Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
             Happening::PeerStarts { .. } => {}
+            Happening::Leaves { peer, life } => self.leaves(peer, life),
         }
     }
 
@@ -235,6 +244,7 @@ impl World {
             life: 0,
             wire: None,
             out: Vec::new(),
+            rears: Vec::new(),
             wakes: None,
             asleep_until: Mono::ZERO,
             slots,

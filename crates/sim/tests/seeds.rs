@@ -4,7 +4,8 @@ use turno_sim::{How, run};
 
 const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
 
-/// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21 for these seeds: the oracle complains about none of them.
+/// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21, and S1.35, S2.9, S2.10, S2.11, S2.13, S2.17, S2.18,
+/// S2.30, S2.31 and S2.32 for these seeds: the oracle complains about none of them.
 #[test]
 fn some_seeds_in_bad_weather() {
     let mut answered = 0;
