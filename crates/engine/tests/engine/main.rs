@@ -8,6 +8,7 @@ mod admin;
 mod backlog;
 mod broadcast;
 mod cancel;
+mod chores;
 mod cold;
 mod dead;
 mod deadline;
