@@ -22,10 +22,27 @@ const RETRIES: u8 = 9;
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Is the program of both workers: says when it began.
+/// Is the program of both workers: says when it began, and with which token its worker has the queue.
 pub(crate) fn stamp() -> Result<()> {
-    println!("{}", now()?);
+    let began = now()?;
+    println!("{began} {}", std::env::var("TURNO_FENCE").unwrap_or_default());
     Ok(())
+}
+
+/// What the program said.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    began: u128,
+    token: Option<u64>,
+}
+
+impl Stamp {
+    fn parse(said: &[u8]) -> Result<Self> {
+        let said = std::str::from_utf8(said)?;
+        let (began, token) = said.trim_end_matches('\n').split_once(' ').context("the program said something else")?;
+        let token = if token.is_empty() { None } else { Some(token.parse()?) };
+        Ok(Self { began: began.parse()?, token })
+    }
 }
 
 /// Nanoseconds that two processes of one machine can compare.
@@ -51,13 +68,17 @@ async fn kills(address: SocketAddr) -> Result<Sample> {
     let (mut takeovers, mut starts, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
     let mut holder = Worker::start(address, &queue, false)?;
     for _ in 0..KILLS {
-        wait(&mut link, &queue, |view| view.exclusive.is_some() && view.waiters == 0).await?;
+        let held = wait(&mut link, &queue, |view| view.exclusive.is_some() && view.waiters == 0).await?;
         let standby = Worker::start(address, &queue, true)?;
         wait(&mut link, &queue, |view| view.waiters == 1).await?;
         let start = program_start()?;
         let killed = now()?;
         holder.end()?;
-        let takeover = millis(killed, first_delivery(&mut link).await?);
+        let first = first_delivery(&mut link).await?;
+        if first.token <= held.exclusive.map(|held| held.token) {
+            bail!("the one that was killed has answered");
+        }
+        let takeover = millis(killed, first.began);
         holder = standby;
         takeovers.push(takeover);
         starts.push(start);
@@ -105,22 +126,21 @@ fn program_start() -> Result<f64> {
     let begun = now()?;
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.arg("stamp").stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-    Ok(millis(begun, stamp_of(&output.stdout)?))
+    Ok(millis(begun, Stamp::parse(&output.stdout)?.began))
 }
 
-fn stamp_of(said: &[u8]) -> Result<u128> {
-    std::str::from_utf8(said)?.trim().parse().context("the program did not say when it began")
-}
-
-async fn wait(link: &mut Link, queue: &str, is_so: impl Fn(&QueueView) -> bool) -> Result<()> {
-    while !is_so(&admin::queue(link, queue).await?) {
+async fn wait(link: &mut Link, queue: &str, is_so: impl Fn(&QueueView) -> bool) -> Result<QueueView> {
+    loop {
+        let view = admin::queue(link, queue).await?;
+        if is_so(&view) {
+            return Ok(view);
+        }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    Ok(())
 }
 
-/// Asks, and says when the program that answers began. The broker may still give it to the one that is dead.
-async fn first_delivery(link: &mut Link) -> Result<u128> {
+/// Asks, and says what the program that answers said. The broker may still give it to the one that is dead.
+async fn first_delivery(link: &mut Link) -> Result<Stamp> {
     let raw = Raw { headers: false, bytes: b"" };
     let message = Outgoing { retries: Some(RETRIES), ..Outgoing::new(1, 0, raw) };
     encode(&Frame::Request(message), &mut link.out);
@@ -129,7 +149,7 @@ async fn first_delivery(link: &mut Link) -> Result<u128> {
     while said.is_none() {
         link.receive(|header, rest, _| {
             said = Some(match admin::whole(header, rest) {
-                Ok(Frame::Reply { raw, .. }) => stamp_of(raw.bytes),
+                Ok(Frame::Reply { raw, .. }) => Stamp::parse(raw.bytes),
                 Ok(_) => Err(anyhow::anyhow!("the request ended with {}", name_of(header.word))),
                 Err(error) => Err(error),
             });
@@ -148,8 +168,10 @@ mod tests {
 
     #[test]
     fn stamps_come_back() {
-        assert_eq!(stamp_of(b"1500000\n").unwrap(), 1_500_000);
-        assert!(stamp_of(b"").is_err());
+        let stamp = |token| Stamp { began: 1_500_000, token };
+        assert_eq!(Stamp::parse(b"1500000 7\n").unwrap(), stamp(Some(7)));
+        assert_eq!(Stamp::parse(b"1500000 \n").unwrap(), stamp(None));
+        assert!(Stamp::parse(b"").is_err());
         assert_eq!((millis(500_000, 1_500_000), millis(2, 1)), (1.0, 0.0));
     }
 }
