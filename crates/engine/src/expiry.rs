@@ -17,6 +17,7 @@ impl Engine {
         self.run_checker();
         self.sweep_dedup();
         self.end_offers();
+        self.go_on_with_chores(out);
         self.end_drain_if_late(out);
     }
 

@@ -36,6 +36,7 @@ mod broadcast;
 mod cancel;
 mod chain;
 mod check;
+mod chores;
 mod cold;
 mod crew;
 mod dead;

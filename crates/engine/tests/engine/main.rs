@@ -9,6 +9,7 @@ mod backlog;
 mod bad_input;
 mod broadcast;
 mod cancel;
+mod chores;
 mod cold;
 mod dead;
 mod deadline;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageView};
 
 use super::Document;
+use super::error::ErrorBody;
 use super::reason::ReasonBody;
 use crate::cli::time::{Clock, rfc3339, seconds};
 
@@ -104,4 +105,38 @@ pub(crate) struct CancelledDocument {
 
 impl Document for CancelledDocument {
     const SCHEMA: &'static str = "turno.cancelled/1";
+}
+
+/// How one of several messages ended: as it was before it was cancelled, or with `error`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CancelledRow {
+    /// Its id.
+    pub(crate) id: String,
+    /// The message as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<MessageBody>,
+    /// Why it is not cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<ErrorBody>,
+}
+
+impl Document for CancelledRow {
+    const SCHEMA: &'static str = "turno.cancelled_row/1";
+}
+
+/// Several messages that were cancelled in one go.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CancelledListDocument {
+    /// In the order of their ids.
+    pub(crate) messages: Vec<CancelledRow>,
+    /// How many were cancelled.
+    pub(crate) cancelled: u64,
+    /// How many were not.
+    pub(crate) failed: u64,
+    /// How many were not tried, because of what went wrong before.
+    pub(crate) untried: u64,
+}
+
+impl Document for CancelledListDocument {
+    const SCHEMA: &'static str = "turno.cancelled_list/1";
 }

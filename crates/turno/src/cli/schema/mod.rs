@@ -63,6 +63,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<error::ErrorDocument>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
+        of::<message::CancelledListDocument>(),
+        of::<message::CancelledRow>(),
         of::<meta::CodeDocument>(),
         of::<meta::CodeListDocument<'_>>(),
         of::<meta::CodeRow>(),
