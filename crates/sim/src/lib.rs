@@ -9,6 +9,9 @@ mod body;
 mod calm;
 mod client;
 mod disk;
+mod exclusive;
+mod fences;
+mod ghost;
 mod keeping;
 mod letters;
 mod net;
@@ -37,6 +40,10 @@ pub struct Outcome {
     pub answered: u64,
     /// Questions that ended otherwise.
     pub failed: u64,
+    /// Exclusive queues that were given to somebody.
+    pub tokens: u64,
+    /// Replies that came under an older token.
+    pub fenced_off: u64,
 }
 
 /// What was wrong with a run.
@@ -86,6 +93,8 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             steps: world.steps,
             answered: world.oracle.answered,
             failed: world.oracle.failed,
+            tokens: world.oracle.fences.granted,
+            fenced_off: world.oracle.fences.fenced_off,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
 
+use crate::fences::Fences;
 use crate::letters::{Handing, Letters, is_durable};
 
 /// Deadlines travel in whole milliseconds.
@@ -92,6 +93,7 @@ pub(crate) struct Seen {
 pub(crate) struct Oracle {
     asked: BTreeMap<u64, Asked>,
     pub(crate) letters: Letters,
+    pub(crate) fences: Fences,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
