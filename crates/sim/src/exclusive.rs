@@ -22,6 +22,8 @@ pub(crate) struct Singles {
     claims: BTreeMap<usize, Claim>,
     /// What each of them was told it has: by peer, life and queue.
     active: BTreeMap<(usize, u64, QueueName), u64>,
+    /// Who believes to stand in the line for which queue.
+    standing: BTreeSet<(usize, QueueName)>,
     /// Brokers whose last start may not have been written down.
     unsure: BTreeSet<usize>,
 }
@@ -63,6 +65,11 @@ impl World {
         self.queues.iter().filter(|queue| !self.oracle.fences.names.contains(queue)).cloned().collect()
     }
 
+    /// A new process knows nothing of what the last one waited for.
+    pub(crate) fn single_starts(&mut self, peer: usize) {
+        self.singles.standing.retain(|(waiting, _)| *waiting != peer);
+    }
+
     pub(crate) fn claim_of(&self, peer: usize) -> Claim {
         self.singles.claims.get(&peer).copied().unwrap_or_default()
     }
@@ -99,11 +106,20 @@ impl World {
             Event::Active { queue, token } => {
                 self.trace.note(self.now, "active", index as u64, *token);
                 self.singles.active.insert((index, life, queue.clone()), *token);
+                self.singles.standing.remove(&(index, queue.clone()));
             }
-            Event::StandingBy { .. } => self.trace.note(self.now, "stands by", index as u64, life),
+            Event::StandingBy { queue } => {
+                self.trace.note(self.now, "stands by", index as u64, life);
+                self.singles.standing.insert((index, queue.clone()));
+            }
+            Event::Disconnect { .. } => self.singles.standing.retain(|(peer, _)| *peer != index),
             Event::Deliver(handed) => {
                 let known = self.singles.active.get(&(index, life, handed.queue.clone())).copied();
-                assert!(handed.token.is_some() && handed.token == known, "I8: work under {:?}, not {known:?}", handed.token);
+                assert!(
+                    handed.token.is_some() && handed.token == known,
+                    "I8: work under {:?}, not {known:?}",
+                    handed.token
+                );
             }
             _ => {}
         }
@@ -115,7 +131,8 @@ impl World {
         let shelf = self.brokers[broker].shelf.as_ref();
         let (stored, faulty) = (shelf.is_some(), shelf.is_some_and(|shelf| shelf.is_faulty));
         let was_unsure = if faulty { !self.singles.unsure.insert(broker) } else { self.singles.unsure.remove(&broker) };
-        let back_ms = if stored && !faulty && !was_unsure && self.rng.once_in(3) { self.rng.range(1, 20_000) } else { 0 };
+        let back_ms =
+            if stored && !faulty && !was_unsure && self.rng.once_in(3) { self.rng.range(1, 20_000) } else { 0 };
         CLOCK_MS + self.now.as_millis() - back_ms
     }
 
@@ -157,12 +174,28 @@ impl World {
         waits && rogue.will_not_come()
     }
 
-    /// Every exclusive queue of every broker is somebody's who lives, before the calm ends.
+    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and whoever believes to stand in
+    /// a line does.
     pub(crate) fn await_holders(&mut self, end: Mono) {
-        while let Some((broker, queue)) = self.queue_without_holder() {
-            assert!(self.now < end, "S2.22: nobody has queue {queue} of broker {broker}, and somebody waits for it");
+        loop {
+            let (free, lost) = (self.queue_without_holder(), self.standby_without_place());
+            if free.is_none() && lost.is_none() {
+                return;
+            }
+            assert!(
+                self.now < end || free.is_none(),
+                "S2.22: nobody has queue and broker {free:?}, and some wait for it"
+            );
+            assert!(self.now < end, "S2.24: peer {lost:?} stands by, and its broker does not know");
             assert!(self.step(), "I21: time stands still");
         }
+    }
+
+    fn standby_without_place(&self) -> Option<usize> {
+        let placed = |peer: usize, queue: &QueueName| {
+            self.peers[peer].wire.is_some_and(|wire| self.oracle.fences.waits_for(wire, queue))
+        };
+        self.singles.standing.iter().find(|(peer, queue)| !placed(*peer, queue)).map(|(peer, _)| *peer)
     }
 
     fn queue_without_holder(&self) -> Option<(usize, usize)> {

@@ -158,7 +158,8 @@ impl Fences {
                 }
             }
             Frame::Deregister { .. } => self.leaves(wire),
-            Frame::Reply { more: false, raw, .. } | Frame::Fenced { word: Word::Reply { more: false, raw, .. }, .. } => {
+            Frame::Reply { more: false, raw, .. }
+            | Frame::Fenced { word: Word::Reply { more: false, raw, .. }, .. } => {
                 self.reply_comes(broker, raw.bytes);
             }
             _ => {}
@@ -269,7 +270,11 @@ impl Fences {
                 {
                     let place = self.place(broker, queue);
                     let holds = place.consumers.get(&wire).copied();
-                    assert_eq!(holds, Some(deliver.token), "I8: work for one that does not have the queue by that token");
+                    assert_eq!(
+                        holds,
+                        Some(deliver.token),
+                        "I8: work for one that does not have the queue by that token"
+                    );
                 }
             }
             _ => {}
@@ -292,9 +297,12 @@ impl Fences {
         assert!(!alone || place.consumers.is_empty(), "I8: {wire} consumes beside {:?}", place.consumers);
         let kept = place.kept_for(now);
         assert!(kept.is_none_or(|kept| kept == wire), "S2.24: wire {wire} has what is kept for {kept:?}");
-        let passed = place.offer.is_none() && place.consumers.is_empty() && place.waiters.iter().any(|other| *other != wire);
+        let passed =
+            place.offer.is_none() && place.consumers.is_empty() && place.waiters.iter().any(|other| *other != wire);
         assert!(!passed, "S2.24: wire {wire} overtakes {:?}", place.waiters);
         place.leave(wire);
+        // Whoever it was kept for before has let its time pass.
+        place.offer = None;
         place.consumers.insert(wire, token);
     }
 
@@ -304,7 +312,10 @@ impl Fences {
             if let Some((told, at)) = place.offer {
                 let kept_ms = now.millis_since(at);
                 let over = kept_ms > limits::QUEUE_OFFER_MS + TICK_MS;
-                assert!(!over || place.waiters.is_empty(), "S2.24: queue {queue} is kept for {told} since {kept_ms} ms");
+                assert!(
+                    !over || place.waiters.is_empty(),
+                    "S2.24: queue {queue} is kept for {told} since {kept_ms} ms"
+                );
             }
         }
     }
@@ -318,6 +329,13 @@ impl Fences {
     /// It stands in a line.
     pub(crate) fn waits(&self, wire: usize) -> bool {
         self.places.values().any(|place| place.waiters.contains(&wire))
+    }
+
+    /// It stands in the line for this queue, or was told just now.
+    pub(crate) fn waits_for(&self, wire: usize, queue: &QueueName) -> bool {
+        let Some(ear) = self.ears.get(&wire) else { return false };
+        let queue = self.names.iter().position(|name| name == queue);
+        queue.and_then(|queue| self.places.get(&(ear.broker, queue))).is_some_and(|place| place.waits(wire))
     }
 }
 

@@ -253,6 +253,7 @@ impl World {
     /// A peer begins a life: a fresh core that knows its brokers and nothing else.
     pub(crate) fn start_peer(&mut self, index: usize) {
         let (now, brokers) = (self.now, self.brokers.len());
+        self.single_starts(index);
         let (first, claim) = (self.rng.index(brokers), self.claim_of(index));
         let peer = &mut self.peers[index];
         peer.life += 1;
