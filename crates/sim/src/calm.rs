@@ -33,6 +33,7 @@ impl World {
         }
         let rogues: Vec<usize> =
             (0..self.peers.len()).filter(|at| matches!(self.peers[*at].actor, Actor::Rogue(_))).collect();
+        let rogues: Vec<usize> = rogues.into_iter().filter(|at| !self.only_waits(*at)).collect();
         for index in rogues {
             if let Some(wire) = self.peers[index].wire.take() {
                 self.close(wire, crate::net::Way::ToBroker);
@@ -48,14 +49,16 @@ impl World {
         }
         // Every queue of every broker has at least one worker that is large enough for anything.
         for broker in 0..self.brokers.len() {
-            let queues = self.queues.clone();
+            let queues = self.shared_queues();
             self.add_peer(Actor::Worker(Worker::new(8, true)), 8, queues, Some(broker));
         }
+        self.singles_calm_down();
     }
 
     /// Lets time pass until all is quiet; all must be quiet in time.
     pub(crate) fn settle(&mut self) {
         let end = self.now.plus_millis(CALM_MS);
+        self.await_holders(end);
         while self.now < end && !self.is_quiet() {
             assert!(self.step(), "I21: time stands still");
         }

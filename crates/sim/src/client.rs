@@ -144,7 +144,8 @@ impl Client {
             }
             Event::Reply { ticket, more: false, payload } => {
                 self.ended(*ticket);
-                oracle.replied(now, me, ticket.0, payload.bytes == body::answer(ticket.0));
+                oracle.fences.replied(ticket.0, &payload.bytes);
+                oracle.replied(now, me, ticket.0, body::is_answer(&payload.bytes, ticket.0));
             }
             Event::Reply { ticket, more: true, payload } | Event::Progress { ticket, payload } => {
                 assert_eq!(body::number(&payload.bytes), Some(ticket.0), "I12: a piece of another's answer");

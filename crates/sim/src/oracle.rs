@@ -11,6 +11,7 @@ use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
 use crate::broadcasts::{self, Broadcasts};
 use crate::cancels::{Cancels, judge_stop};
 use crate::drops::{Drops, Times};
+use crate::fences::Fences;
 use crate::letters::{Handing, Letters, is_durable};
 
 /// Deadlines travel in whole milliseconds.
@@ -110,6 +111,7 @@ pub(crate) struct Oracle {
     cancels: Cancels,
     /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
     goodbyes: BTreeSet<u64>,
+    pub(crate) fences: Fences,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,

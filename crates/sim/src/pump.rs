@@ -35,6 +35,7 @@ impl World {
         self.wires.push(Wire::new(index, broker, self.brokers[broker].run, &mut self.rng));
         self.wires[wire].conn = Some(conn);
         self.brokers[broker].wires.insert(conn, wire);
+        self.listen(wire, index, broker);
         let peer = &mut self.peers[index];
         peer.wire = Some(wire);
         peer.out.clear();
@@ -78,6 +79,7 @@ impl World {
                     && self.brokers[broker].wires.remove(&conn).is_some()
                     && let Some(board) = &mut self.brokers[broker].board
                 {
+                    self.oracle.fences.wire_gone(wire);
                     board.hang_up(now, conn);
                 }
                 self.pump_broker(broker);
@@ -119,6 +121,7 @@ impl World {
         }
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
+            self.oracle.fences.broker_reads(wire, &bytes);
             board.take(now, conn, &bytes);
             self.pump_broker(broker);
             // The window has room again for what the peer could not write.
@@ -218,11 +221,12 @@ impl World {
             board.sweep(now);
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
+            self.oracle.fences.looks_round(now, index);
         }
     }
 
     pub(crate) fn act(&mut self, index: usize, life: u64) {
-        if !self.stormy || self.peers[index].life != life {
+        if self.peers[index].life != life || self.ghost_acts(index, life) || !self.stormy {
             return;
         }
         let now = self.now;
@@ -297,6 +301,7 @@ impl World {
 
     fn peer_event(&mut self, index: usize, event: &Event) {
         let (now, life) = (self.now, self.peers[index].life);
+        self.single_hears(index, event);
         match event {
             Event::Connect { address } => self.dial(index, life, broker_of(address)),
             Event::Disconnect { .. } => {
@@ -374,13 +379,13 @@ impl World {
         let now = self.now;
         self.keep(index);
         let Some(board) = &mut self.brokers[index].board else { return };
-        let dirty = board.take_dirty();
+        let (dirty, gone) = (board.take_dirty(), board.take_gone());
         let mut unread = Vec::new();
+        self.overhear(index, &dirty, &gone);
         for conn in dirty {
             unread.extend(self.write_to(index, conn));
         }
-        let Some(board) = &mut self.brokers[index].board else { return };
-        for conn in board.take_gone() {
+        for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
                 self.close(wire, Way::ToPeer);
             }
@@ -417,6 +422,7 @@ impl World {
         let unwritten = board.unwritten(conn);
         let (taken, pieces) = self.wires[wire].write(now, Way::ToPeer, unwritten, &mut self.rng);
         board.wrote(now, conn, taken);
+        self.oracle.fences.wrote(wire, taken);
         let readable = board.wants_reading(conn) && self.wires[wire].has_unread(Way::ToBroker);
         let said_all = board.said_all(conn);
         for (at, piece) in pieces {

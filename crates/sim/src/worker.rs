@@ -29,6 +29,8 @@ struct Job {
     cost: u32,
     manner: Manner,
     wants_reply: bool,
+    /// The token of a queue that is its own.
+    token: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Worker {
             _ => Manner::Answer,
         };
         let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost));
-        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply };
+        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply, token: handed.token };
         assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");
         if self.leaving {
             oracle.may_come_back(number, handed.id);
@@ -106,9 +108,9 @@ impl Worker {
                 let piece = Payload::body(body::of(job.number));
                 core.piece(held, &piece);
                 core.progress(held, &piece);
-                Settlement::Reply(Payload::body(body::answer(job.number)))
+                Settlement::Reply(Payload::body(body::answer_under(job.number, job.token)))
             }
-            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer(job.number))),
+            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer_under(job.number, job.token))),
             _ => Settlement::Ack,
         };
         let done = !matches!(settlement, Settlement::Fail { .. });

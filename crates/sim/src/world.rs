@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use turno::broker::Switchboard;
 use turno_client::Address;
-use turno_client::core::{Claim, Core, Held, Registration, Settings};
+use turno_client::core::{Core, Held, Registration, Settings};
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::client::Client;
 use crate::disk::Shelf;
+use crate::exclusive::Singles;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rear::Rear;
@@ -141,6 +142,8 @@ pub(crate) struct World {
     /// The number of the latest message.
     pub(crate) number: u64,
     pub(crate) oracle: Oracle,
+    /// Those who want a queue to themselves.
+    pub(crate) singles: Singles,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -166,6 +169,7 @@ impl World {
             queues,
             number: 0,
             oracle: Oracle::default(),
+            singles: Singles::default(),
             trace,
             stormy: true,
             crashed: None,
@@ -190,6 +194,7 @@ impl World {
             let rogue = Rogue::new(&mut world.rng, world.queues.len());
             world.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
         }
+        world.add_singles();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -258,7 +263,8 @@ impl World {
     /// A peer begins a life: a fresh core that knows its brokers and nothing else.
     pub(crate) fn start_peer(&mut self, index: usize) {
         let (now, brokers) = (self.now, self.brokers.len());
-        let first = self.rng.index(brokers);
+        self.single_starts(index);
+        let (first, claim) = (self.rng.index(brokers), self.claim_of(index));
         let peer = &mut self.peers[index];
         peer.life += 1;
         peer.wire = None;
@@ -271,6 +277,7 @@ impl World {
         match &mut peer.actor {
             Actor::Rogue(_) => {
                 let life = peer.life;
+                self.wind_up_ghost(index, life);
                 return self.dial(index, life, first);
             }
             Actor::Client(client) => *client = Client::default(),
@@ -291,10 +298,7 @@ impl World {
         );
         if matches!(peer.actor, Actor::Worker(_)) {
             let slots = Slots::Limited(peer.slots);
-            core.register(
-                now,
-                Registration { name: String::new(), slots, queues: peer.queues.clone(), claim: Claim::Shared },
-            );
+            core.register(now, Registration { name: String::new(), slots, queues: peer.queues.clone(), claim });
         }
         let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;
         peer.core = Some(core);

@@ -18,6 +18,22 @@ fn some_seeds_in_bad_weather() {
     assert!(answered > 1_000, "a storm in which hardly anyone gets an answer proves little: {answered}");
 }
 
+/// Proves I8 for these seeds, and S2.19, S2.22, S2.24 and S2.26: exclusive queues change hands, and old tokens open nothing.
+#[test]
+fn exclusive_queues_change_hands() {
+    let (mut tokens, mut fenced_off) = (0, 0);
+    for seed in 41..=70 {
+        match run(seed, SHORT) {
+            Ok(outcome) => {
+                tokens += outcome.tokens;
+                fenced_off += outcome.fenced_off;
+            }
+            Err(violation) => panic!("seed {seed}: {}\n{}", violation.what, violation.last),
+        }
+    }
+    assert!(tokens > 100 && fenced_off > 0, "{tokens} holders and {fenced_off} replies of old ones prove little");
+}
+
 /// Proves I22: the same seed gives the same run, and another seed another one.
 #[test]
 fn a_seed_is_a_run() {
