@@ -11,7 +11,7 @@ use crate::seen::{Seen, closing, drained, reply, turn, undelivered};
 
 /// Two in one go.
 fn desk() -> Desk {
-    Desk::with(Settings { portion: NonZeroUsize::new(2).unwrap(), ..Settings::default() })
+    Desk::with(Settings { portion: NonZeroUsize::MIN.saturating_add(1), ..Settings::default() })
 }
 
 /// Requests that nobody takes, numbered from 1.
