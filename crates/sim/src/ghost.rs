@@ -117,7 +117,11 @@ impl Ghost {
     ) {
         let Deliver { id, delivery, attempt, token, wants_reply, .. } = *deliver;
         let number = body::number(deliver.raw.bytes);
-        oracle.handed(number, Seen { queue, id, life, delivery, attempt });
+        if deliver.cost == 0 {
+            oracle.broadcasts.handed(number, None, wants_reply);
+        } else {
+            oracle.handed(number, Seen { queue, id, life, delivery, attempt });
+        }
         let owed = Owed { delivery, number: number.unwrap_or(0), token, wants_reply };
         if rng.once_in(4) {
             return self.owed.push(owed);

@@ -364,6 +364,10 @@ impl World {
             }
             Event::Dropped { queue, .. } => self.oracle.drops.dropped(now, post, queue),
             Event::Returned { queue } => self.oracle.drops.returned(wire, queue),
+            // One that wants a queue to itself is told that it has it.
+            Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
+                self.oracle.drops.returned(wire, queue);
+            }
             _ => {}
         }
     }
