@@ -204,6 +204,8 @@ const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench broadcast|takeover [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench log [--rounds <n>] [--seed <n>] [--folder <dir>]
        cargo xtask bench chart --from <file>... [--docs <dir>]
 
@@ -227,6 +229,13 @@ relay right beside it. Timings belong here and never into tests.
             become many times more; fails if one grows by more than a quarter
   overload  three times the sustainable rate, and peers that stop reading;
             fails at a missed bar
+  broadcast deliveries a second of no-reply broadcasts to 1,000 consumers,
+            beside the relay's W2 requests; fails at a missed bar
+  takeover  the holder of an exclusive queue is killed: until the standby's
+            program runs, beside a start of that program alone; fails too
+  cancel    W2's p99 while 100,000 waiting messages are cancelled, beside that
+            right before: by id, by purge, by their caller, by its going;
+            fails too
   log       the store and its group committer beside a plain loop of write and
             fdatasync with the same bytes; --folder says on which disk
   chart     writes drawings and tables of docs/performance.md from reports
@@ -236,7 +245,8 @@ Options:
                  too; installs their Debian packages if they are missing
   --runs <n>     rounds of each work (7)
   --pending <n>  durable messages of W6 (1000000); each takes about 300 bytes of disk
-  --rounds <n>   rounds of each curve of growth (5), of each size of log (7)
+  --rounds <n>   rounds of each curve of growth (5), of each size of log (7), of
+                 broadcast, takeover and each way of cancel (7)
   --seconds <n>  how long an overload lasts (60)
   --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)

@@ -21,6 +21,7 @@ mod process;
 mod relay;
 mod report;
 mod rounds;
+mod rules;
 mod server;
 mod spread;
 mod system;
@@ -38,6 +39,8 @@ use crate::options::{Options, USAGE};
 use crate::overload::hands;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
+use crate::rules::Rule;
+use crate::rules::canceller::Way;
 use crate::spread::{Dice, clock_seed};
 use crate::system::System;
 use crate::works::Work;
@@ -60,7 +63,11 @@ fn run(words: &[String]) -> Result<()> {
         ["relay"] => return relay::run(),
         ["hands", address, micros] => return hands::run(address.parse()?, micros.parse()?),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
-        ["takeover", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
+        ["stamp"] => return rules::standby::stamp(),
+        ["canceller", way, address] => {
+            return rules::canceller::run(Way::parse(way).context("no such way")?, address.parse()?);
+        }
+        ["killed", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
         ["connections", system, address, pids] => {
             memory::connections(named(system)?, address.parse()?, &numbers(pids)?)?
         }
@@ -75,6 +82,9 @@ fn run(words: &[String]) -> Result<()> {
         ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
         ["log", ref words @ ..] => return log::run(&log::Options::parse(words).map_err(misuse)?),
         ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),
+        [first, ref more @ ..] if let Some(rule) = Rule::parse(first) => {
+            return rules::run(&rules::Options::parse(rule, more).map_err(misuse)?);
+        }
         _ => return bench(&words),
     };
     println!("{}", serde_json::to_string(&figures)?);

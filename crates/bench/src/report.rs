@@ -180,7 +180,7 @@ pub(crate) struct Ratios {
 }
 
 /// One line of the budget and whether Turno keeps to it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verdict {
     pub(crate) figure: String,
     /// As in "≤ 1.3".

@@ -156,8 +156,13 @@ pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<F
             };
             Ok(Figures { connection_bytes: figures.connection_bytes, message_bytes, ..durable })
         }
-        Work::W7 => load("takeover", Keeps::Memory),
+        Work::W7 => load("killed", Keeps::Memory),
     }
+}
+
+/// What the limit can do: the measure of all that is no request itself.
+pub(crate) fn relay_requests() -> Result<Figures> {
+    shaped_load(&Server::start(System::Relay, false, Keeps::ByDefault, &[])?, Work::W2, System::Relay)
 }
 
 /// Requests again, beside durable sends.

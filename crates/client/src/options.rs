@@ -19,6 +19,7 @@ pub struct Options {
     cache: Option<PathBuf>,
     keep_trying: bool,
     stay: bool,
+    come_back: bool,
 }
 
 impl Options {
@@ -33,6 +34,7 @@ impl Options {
             cache: None,
             keep_trying: false,
             stay: false,
+            come_back: true,
         }
     }
 
@@ -86,6 +88,18 @@ impl Options {
         self
     }
 
+    /// Whether a worker that was dropped from a queue, because deliveries expired at it, asks for that queue again after
+    /// a pause; it does if not set. Without it the worker gets nothing more of that queue on this connection and goes on
+    /// with its others: for programs that would rather end, or be looked at, than be given a probe. [`WorkerEvent`]
+    /// tells of the drop either way.
+    ///
+    /// [`WorkerEvent`]: crate::WorkerEvent::Dropped
+    #[must_use]
+    pub const fn come_back(mut self, come_back: bool) -> Self {
+        self.come_back = come_back;
+        self
+    }
+
     /// The brokers given, in order.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
@@ -109,6 +123,7 @@ impl Options {
             connect_timeout_ms: u64::from(crate::message::millis(self.connect_timeout)),
             keep_trying: self.keep_trying,
             stay: self.stay,
+            come_back: self.come_back,
         })
     }
 }

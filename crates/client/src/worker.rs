@@ -269,14 +269,15 @@ pub enum WorkerEvent {
         reason: ClosingReason,
     },
     /// Deliveries expired here, and the broker dropped the worker from their queue. It asks for it again after a pause:
-    /// 1 second, twice as long each time up to 30, until a delivery of that queue was settled in time.
+    /// 1 second, twice as long each time up to 30, until a delivery of that queue was settled in time. It does not if
+    /// [`Options::come_back`] says so.
     Dropped {
         /// The queue.
         queue: String,
         /// Why.
         reason: Code,
-        /// The pause.
-        again: Duration,
+        /// The pause; `None` if it does not ask again.
+        again: Option<Duration>,
     },
     /// The worker is back in a queue it was dropped from, with one delivery at a time until it settles one in time.
     Returned {

@@ -254,6 +254,9 @@ fn every_published_schema_is_printed_by_some_command() {
     see(stored);
     see(broker.run(&["message", "explain", &id, "--json"]).expect(0));
     see(broker.run(&["message", "cancel", &id, "--yes", "--json"]).expect(0));
+    for format in ["json", "jsonl"] {
+        see(broker.run(&["message", "cancel", &id, &id, "--yes", "-o", format]).expect(4));
+    }
     let mut undertaker = Peer::worker(broker.address(), "grave", Slots::Limited(1), "undertaker");
     let sent = broker.run(&["send", "grave", "x", "-o", "name"]).expect(0).text();
     let (delivery, ..) = undertaker.delivery();

@@ -129,7 +129,7 @@ fn maintenance_by_hand() {
     let mut peer = Peer::greeted(broker.address(), 0);
     broker.run(&["send", "q", "kept"]).expect(0);
     let drained = broker.run(&["drain"]).expect(0).text();
-    assert!(drained.contains("is drained: nothing runs, 1 messages wait"), "{drained}");
+    assert!(drained.contains("is drained: nothing runs, 1 message waits for `turno resume`"), "{drained}");
     assert_eq!(peer.closing(), ClosingReason::Maintenance);
     assert_eq!(broker.run(&["drain"]).expect(0).text(), drained, "again changes nothing");
     assert!(broker.run(&["status"]).expect(0).text().contains("drained for maintenance"));

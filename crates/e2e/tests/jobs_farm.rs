@@ -47,9 +47,7 @@ fn an_array_is_worked_off_by_several_workers() {
             .into_iter()
             .map(|(name, procs)| {
                 let (foreman, done) = (broker.foreman(), &done);
-                scope.spawn(move || {
-                    JobWorker::start(foreman, name, procs).work_until(|| done.load(Ordering::Relaxed))
-                })
+                scope.spawn(move || JobWorker::start(foreman, name, procs).work_until(|| done.load(Ordering::Relaxed)))
             })
             .collect();
         let id = submit(&broker, &["--array", "1-200", "--name", "two hundred"]);
@@ -155,9 +153,11 @@ fn a_taken_usual_address_is_no_reason_to_fail() {
     let (one, other) = (Broker::start(), Broker::start());
     assert_ne!(one.foreman(), other.foreman());
     let address = one.foreman().to_string();
-    let refused = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", &address]);
+    let refused =
+        one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", &address]);
     assert_eq!(refused.expect(1).error_code(), "address_in_use");
-    let open = one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", "0.0.0.0:0"]);
+    let open =
+        one.place.run(["serve", "--listen", "127.0.0.1:0", "--memory", "--json", "--foreman-listen", "0.0.0.0:0"]);
     assert_eq!(open.expect(78).error_code(), "insecure_listen");
     wait::until("both brokers answer", || one.status().is_object() && other.status().is_object());
 }

@@ -1,5 +1,7 @@
 //! What an admin may ask and change.
 
+use std::collections::BTreeSet;
+
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
@@ -216,12 +218,22 @@ impl Engine {
         }
     }
 
+    /// The rota, next first; then those who wait for the queue, next first; then those who were dropped.
     fn consumer_views(&self, number: u32) -> Vec<ConsumerView> {
         let turns = (1..).zip(self.turns(number)).filter_map(|(turn, worker)| {
             let worker = self.peers.worker(worker)?;
             Some(self.consumer_view(worker, number, Some(turn)))
         });
-        turns.chain(self.dropped_views(number)).collect()
+        let waiting = (1..).zip(self.line_of(number)).filter_map(|(place, worker)| {
+            let view = self.consumer_view(self.peers.worker(worker)?, number, None);
+            Some(ConsumerView { waits: Some(place), ..view })
+        });
+        let mut views: Vec<ConsumerView> = turns.chain(waiting).collect();
+        let told: BTreeSet<u64> = views.iter().map(|view| view.worker).collect();
+        // One that was dropped may wait for the queue too.
+        let dropped = self.dropped(number).filter(|worker| !told.contains(&worker.id));
+        views.extend(dropped.map(|worker| self.consumer_view(worker, number, None)));
+        views
     }
 
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {

@@ -64,6 +64,7 @@ impl Engine {
         if deadline <= self.now {
             return self.refuse(conn, seq, Code::TimedOut, out);
         }
+        self.count(queue, |counters| &mut counters.broadcasts);
         if no_reply || consumers.is_empty() {
             self.spread_and_forget(queue, &consumers, &message.payload, deadline, out);
             let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };
@@ -269,6 +270,24 @@ impl Engine {
         self.stop_parts(broadcast, Code::Cancelled, out);
         self.broadcasts.remove(&broadcast);
         self.end_without_reply(broadcast, Code::Cancelled, out);
+    }
+
+    /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Whoever has not
+    /// ended is told to stop, but not the caller itself.
+    pub(crate) fn abandon_broadcast(&mut self, broadcast: u32, caller: ConnId, out: &mut impl Sink) {
+        let queue = self.messages[broadcast].queue;
+        self.count(queue, |counters| &mut counters.cancelled);
+        let tally = self.broadcasts.get(&broadcast).expect("it has not ended");
+        let parts = tally.parts.iter(&self.messages, Lane::Owned);
+        let own: Vec<u32> = parts.filter(|index| self.messages[*index].holder() == Some(caller)).collect();
+        for index in own {
+            let tally = self.broadcasts.get_mut(&broadcast).expect("it has not ended");
+            tally.parts.remove(&mut self.messages, Lane::Owned, index);
+            self.finish(index, End::Otherwise);
+        }
+        self.stop_parts(broadcast, Code::CallerGone, out);
+        self.broadcasts.remove(&broadcast);
+        self.finish(broadcast, End::Otherwise);
     }
 
     /// Tells every consumer that has not ended to stop. Their deliveries take no slots and no part in the broadcast

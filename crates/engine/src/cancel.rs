@@ -2,9 +2,10 @@
 
 use turno_proto::model::{Code, ConnId, Payload, limits};
 
+use crate::chores::{Chore, What};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{End, Flags, Message, State};
+use crate::message::{End, Flags, State};
 use crate::stats::bytes_of;
 
 impl Engine {
@@ -17,24 +18,28 @@ impl Engine {
     }
 
     /// The caller is gone. Its waiting requests end. Of those at a worker nobody takes the reply (S1.35): the worker is
-    /// told to stop if the caller wanted that, else it goes on.
+    /// told to stop if the caller wanted that, else it goes on. Of its broadcasts nothing is left. To end many that wait
+    /// takes long, and is a chore.
     pub(crate) fn abandon_requests(&mut self, conn: ConnId, out: &mut impl Sink) {
         while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
             self.disown(index);
-            let Message { queue, state, flags, .. } = self.messages[index];
-            match state {
+            let message = &mut self.messages[index];
+            let (queue, ends) = (message.queue, message.flags.has(Flags::ENDS_WITH_CALLER));
+            match message.state {
                 State::Waiting => {
-                    self.unplace(index);
-                    self.finish(index, End::Otherwise);
+                    message.flags.set(Flags::ABANDONED);
+                    self.chores.push(Chore { index, serial: message.serial, what: What::End });
                 }
                 // One that asked itself is gone as a worker too, and there is nobody to tell.
-                State::Held { worker, .. } if flags.has(Flags::ENDS_WITH_CALLER) && worker != conn => {
+                State::Held { worker, .. } if ends && worker != conn => {
                     self.count(queue, |counters| &mut counters.cancelled);
                     self.stop(index, worker, Code::CallerGone, out);
                 }
+                State::Broadcast => self.abandon_broadcast(index, conn, out),
                 _ => {}
             }
         }
+        self.do_portion(out);
     }
 
     /// Ends a message: waiting, running or dead. Running work keeps its slots until it has stopped.

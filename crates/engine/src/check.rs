@@ -1,13 +1,13 @@
 //! All rooms agree. Tests, fuzzing and the simulator call this after every step; a broker does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::{ConnId, Slots};
 
 use crate::chain::Lane;
 use crate::engine::Engine;
 use crate::line::{COLD_BYTES, Cold};
-use crate::message::{Flags, State};
+use crate::message::{Flags, Message, State};
 use crate::peer::{Consuming, Worker};
 use crate::stats::bytes_of;
 
@@ -63,6 +63,10 @@ impl Engine {
             let beside = matches!(message.state, State::Broadcast | State::Asked { .. } | State::Stopping { .. });
             assert!(message.cost > 0 || beside, "every delivery takes a slot, but those of broadcasts");
         }
+        let waits = |message: &Message| message.state == State::Waiting;
+        let abandoned = self.messages.iter().filter(|(_, one)| waits(one) && one.flags.has(Flags::ABANDONED));
+        let abandoned: BTreeSet<(u32, u64)> = abandoned.map(|(index, message)| (index, message.serial)).collect();
+        assert!(abandoned.is_subset(&self.chores.ends().collect()), "what lost its caller will end");
         assert_eq!(
             storing,
             self.durable.indexes().count() as u64,
@@ -168,11 +172,12 @@ impl Engine {
         }
     }
 
-    /// I11: no message waits while a worker has room for it.
+    /// I11: no message waits while a worker has room for it. Behind one that only waits for its end it may, for a moment.
     fn check_no_one_waits_beside_a_free_slot(&self, number: u32) {
         let queue = self.queues.at(number);
         if self.drain.is_none()
             && let Some(head) = queue.backlog.head()
+            && !self.messages[head].flags.has(Flags::ABANDONED)
         {
             let cost = u32::from(self.messages[head].cost);
             assert_eq!(self.pick(number, cost), None, "{}: the head waits beside a free slot", queue.name);

@@ -117,6 +117,10 @@ impl Engine {
             && let Some(head) = queue.backlog.head()
         {
             let message = &self.messages[head];
+            if message.flags.has(Flags::ABANDONED) {
+                // There may be many of them in a row, and the queue goes on when it has lost them.
+                return false;
+            }
             if message.past_deadline(self.now) {
                 self.expire_waiting(head, out);
                 continue;

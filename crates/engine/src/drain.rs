@@ -3,6 +3,7 @@
 
 use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
 
+use crate::chores::{Chore, What};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -36,8 +37,7 @@ impl Engine {
         }
         let until = self.now.plus_millis(within_ms);
         self.drain = Some(Drain::Running { until, returned: 0 });
-        let returned = self.turn_away(out);
-        self.drain = Some(Drain::Running { until, returned });
+        self.turn_away(out);
     }
 
     /// The same for maintenance: the broker stays, answers questions and keeps what is stored. Again: nothing more.
@@ -87,28 +87,20 @@ impl Engine {
         }
     }
 
-    /// Tells everyone of the drain that has just begun. Returns how many waiting requests were given back.
-    fn turn_away(&mut self, out: &mut impl Sink) -> u64 {
+    /// Tells everyone of the drain that has just begun, and gives waiting requests back, many by portions.
+    fn turn_away(&mut self, out: &mut impl Sink) {
         let closing = self.closing().expect("the drain has just begun");
         self.tell_all(closing, out);
         let kept = self.queues.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
         for number in kept.collect::<Vec<u32>>() {
             self.release_reservation(number);
         }
-        let waiting: Vec<u32> = self
-            .messages
-            .iter()
-            .filter(|(_, message)| message.state == State::Waiting && message.wants != Wants::Settling)
-            .map(|(index, _)| index)
-            .collect();
-        let returned = waiting.len() as u64;
-        for index in waiting {
-            // `closing` promises that nobody has begun with it, and its caller will start anew elsewhere.
-            let begun = self.messages[index].attempts > 0;
-            self.unplace(index);
-            self.end_without_reply(index, if begun { Code::CutShort } else { Code::Closing }, out);
+        for (index, message) in self.messages.iter() {
+            if message.state == State::Waiting && message.wants != Wants::Settling {
+                self.chores.push(Chore { index, serial: message.serial, what: What::TurnAway });
+            }
         }
-        returned
+        self.do_portion(out);
     }
 
     /// What everyone is told while the broker drains.
@@ -131,13 +123,16 @@ impl Engine {
             Some(Drain::Running { returned, .. }) => *returned += 1,
             Some(Drain::Maintenance | Drain::Over) => {}
         }
-        self.end_without_reply(index, Code::Closing, out);
+        // Given back, this attempt never was; but one before it may have been.
+        let begun = self.messages[index].attempts > 1;
+        self.end_without_reply(index, if begun { Code::CutShort } else { Code::Closing }, out);
         true
     }
 
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
         if let Some(Drain::Running { returned, .. }) = self.drain
             && self.stats.in_flight == 0
+            && self.chores.is_empty()
             && self.durable.is_idle()
         {
             self.end_drain(returned, 0, out);
@@ -146,10 +141,15 @@ impl Engine {
 
     /// The deadline passed: callers of what still runs are told, and the broker ends all the same.
     pub(crate) fn end_drain_if_late(&mut self, out: &mut impl Sink) {
-        let Some(Drain::Running { until, returned }) = self.drain else { return };
+        let Some(until) = self.drain.as_ref().and_then(Drain::until) else { return };
         if self.now < until {
             return;
         }
+        // There is no later for what was to be given back later.
+        while !self.chores.is_empty() {
+            self.do_portion(out);
+        }
+        let Some(Drain::Running { returned, .. }) = self.drain else { return };
         let running: Vec<(u32, Origin)> = self
             .messages
             .iter()

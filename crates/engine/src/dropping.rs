@@ -267,14 +267,18 @@ impl Engine {
             standing: worker.standings.view(queue, self.now),
             // One that was dropped has the queue no more, though nobody else has it before all is settled.
             token: turn.and_then(|_| self.queues.at(queue).token()),
+            waits: None,
         }
     }
 
-    /// The workers that were dropped from a queue and did not come back yet, as an admin sees them.
-    pub(crate) fn dropped_views(&self, queue: u32) -> impl Iterator<Item = ConsumerView> {
+    /// The workers that were dropped from a queue and did not come back yet.
+    pub(crate) fn dropped(&self, queue: u32) -> impl Iterator<Item = &Worker> {
         let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
-        let dropped = move |worker: &&Worker| matches!(worker.standings.place(queue), Some(Place::Dropped { .. }));
-        workers.filter(dropped).map(move |worker| self.consumer_view(worker, queue, None))
+        workers.filter(move |worker| matches!(worker.standings.place(queue), Some(Place::Dropped { .. })))
+    }
+
+    pub(crate) fn dropped_from(&self, queue: u32) -> u64 {
+        self.dropped(queue).count() as u64
     }
 
     /// What counts against a worker in its queues, the first of them.

@@ -207,9 +207,7 @@ impl Engine {
     pub(crate) fn persist(&mut self, out: &mut impl Sink) {
         self.durable.group += 1;
         let group = self.durable.group;
-        if self.durable.ops.len() > 1 {
-            self.durable.owed.note_ends(group, &self.durable.ops);
-        }
+        self.durable.owed.note_ends(group, &self.durable.ops);
         for change in self.durable.ops.drain(..) {
             match change {
                 Change::Put(index) => {

@@ -6,6 +6,7 @@ use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
 use crate::broadcast::Tally;
+use crate::chores::Chores;
 use crate::cold::Loads;
 use crate::crew::Crews;
 use crate::dedup::Dedup;
@@ -53,6 +54,7 @@ pub struct Engine {
     /// How far each broadcast is, by its message.
     pub(crate) broadcasts: BTreeMap<u32, Tally>,
     pub(crate) drain: Option<Drain>,
+    pub(crate) chores: Chores,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
     /// no chain of consequences can grow the stack.
     pub(crate) agenda: VecDeque<Item>,
@@ -87,6 +89,7 @@ impl Engine {
             failures: BTreeMap::new(),
             broadcasts: BTreeMap::new(),
             drain: None,
+            chores: Chores::default(),
             agenda: VecDeque::new(),
             check_at: now.plus_millis(limits::CHECKER_MS),
         }
@@ -180,6 +183,9 @@ impl Engine {
         }
         if let Some(sweep) = self.dedup.next_sweep() {
             or_at(sweep);
+        }
+        if let Some(at) = self.chores.next_deadline() {
+            or_at(at);
         }
         if let Some(until) = self.exclusives.next_deadline() {
             or_at(until);

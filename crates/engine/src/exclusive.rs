@@ -297,6 +297,20 @@ impl Engine {
         self.exclusives.waiters(queue) as u64
     }
 
+    /// Those who wait for the queue, next first.
+    pub(crate) fn line_of(&self, queue: u32) -> impl Iterator<Item = ConnId> {
+        let line = self.exclusives.lines.get(&queue);
+        let offered = line.and_then(|line| line.offer).map(|offer| offer.conn);
+        let waiting = line.into_iter().flat_map(|line| line.waiters.values()).map(|waiter| waiter.conn);
+        offered.into_iter().chain(waiting)
+    }
+
+    /// For whom the queue is kept, and for how many milliseconds.
+    pub(crate) fn kept_for(&self, queue: u32) -> Option<(ConnId, u64)> {
+        let offer = self.exclusives.lines.get(&queue)?.offer?;
+        Some((offer.conn, offer.until.millis_left(self.now)))
+    }
+
     /// The queues that the worker has to itself.
     pub(crate) fn holdings(&self, conn: ConnId) -> Vec<HoldingView> {
         let Some(worker) = self.peers.worker(conn) else { return Vec::new() };

@@ -18,6 +18,7 @@ impl Engine {
         self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();
+        self.go_on_with_chores(out);
         self.end_drain_if_late(out);
     }
 

@@ -1,12 +1,11 @@
 //! Why a message is where it is: anything that waits can say what it waits for.
 
-use turno_proto::model::MessageId;
 use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
+use turno_proto::model::{ConnId, MessageId};
 
 use crate::chain::NIL;
 use crate::engine::Engine;
 use crate::message::{Message, State};
-use crate::queue::Queue;
 
 /// How far the messages ahead are counted; a long backlog is not walked to its end for one question.
 const AHEAD_MAX: u64 = 100_000;
@@ -56,16 +55,20 @@ impl Engine {
 
     fn why_waiting(&self, message: &Message, ahead: u64) -> Reason {
         let queue = self.queues.at(message.queue);
+        if self.is_in_maintenance() {
+            return Reason::Maintenance;
+        }
         if self.drain.is_some() {
             return Reason::Draining;
         }
-        if let Some(reason) = self.why_nobody(queue) {
+        if let Some(reason) = self.why_nobody(message.queue) {
             return reason;
         }
         let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
-        let (mut workers, mut used, mut largest) = (0, 0, 0);
+        let (mut workers, mut used, mut largest, mut probing) = (0, 0, 0, 0);
         for worker in sizes {
             workers += 1;
+            probing += u64::from(worker.standings.is_probing(message.queue));
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());
         }
@@ -80,11 +83,22 @@ impl Engine {
         if ahead > 0 && self.pick(message.queue, 1).is_some() {
             return Reason::Behind { ahead };
         }
-        Reason::AllBusy { workers, used, ahead }
+        // A holder on probation may have slots free: then the probe is the better reason.
+        if probing == 0
+            && let Some((worker, name)) = queue.exclusive.and_then(|exclusive| self.named(exclusive.holder))
+        {
+            return Reason::ExclusiveBusy { worker, name, used, ahead };
+        }
+        Reason::AllBusy { workers, used, ahead, probing, dropped: self.dropped_from(message.queue) }
+    }
+
+    fn named(&self, worker: ConnId) -> Option<(u64, String)> {
+        self.peers.worker(worker).map(|worker| (worker.id, worker.name.clone()))
     }
 
     /// Nobody could take anything from this queue, however long it waits as things are.
-    fn why_nobody(&self, queue: &Queue) -> Option<Reason> {
+    fn why_nobody(&self, number: u32) -> Option<Reason> {
+        let queue = self.queues.at(number);
         let (mut workers, mut greeting, mut draining) = (0, 0, 0);
         for consumer in queue.consumers() {
             let peer = self.peers.get(consumer.worker).expect("consumers are connected");
@@ -94,10 +108,28 @@ impl Engine {
             draining += u64::from(peer.ready && worker.draining);
         }
         match workers {
-            0 => Some(Reason::NoWorker),
+            0 => Some(self.why_no_consumer(number)),
             all if draining == all => Some(Reason::WorkersDraining { workers: all }),
             all if greeting + draining == all => Some(Reason::WorkersGreeting { workers: greeting }),
             _ => None,
+        }
+    }
+
+    /// Nobody consumes the queue.
+    fn why_no_consumer(&self, number: u32) -> Reason {
+        let queue = self.queues.at(number);
+        let waiters = self.waiters_of(number);
+        if let Some((offered, left_ms)) = self.kept_for(number)
+            && let Some((worker, name)) = self.named(offered)
+        {
+            return Reason::KeptFor { worker, name, left_ms };
+        }
+        if queue.exclusive.is_some() || waiters > 0 {
+            return Reason::NotFree { in_flight: u64::from(queue.in_flight + queue.returning), waiters };
+        }
+        match self.dropped_from(number) {
+            0 => Reason::NoWorker,
+            workers => Reason::WorkersDropped { workers },
         }
     }
 

@@ -37,6 +37,7 @@ mod broadcast;
 mod cancel;
 mod chain;
 mod check;
+mod chores;
 mod cold;
 mod crew;
 mod dead;

@@ -24,8 +24,17 @@ enum Debt {
     Attempt { index: u32, serial: u64 },
     /// A dead letter.
     Death { index: u32, serial: u64 },
-    /// A message is over. Only beside what may be refused: ends alone never are.
-    End { serial: u64, marked: bool },
+    /// A message is over.
+    End { serial: u64, marked: bool, beside: Beside },
+}
+
+/// What a message's end was stored together with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// Other ends alone: a disk that refuses these takes nothing at all.
+    Ends,
+    /// Something that a full disk refuses. Ends alone make room, and have a better chance.
+    Others,
 }
 
 impl Owed {
@@ -40,11 +49,10 @@ impl Owed {
 
     /// The group goes out with these changes.
     pub(crate) fn note_ends(&mut self, group: u64, changes: &[Change]) {
-        if changes.iter().all(|change| matches!(change, Change::Note(Persist::Remove { .. }))) {
-            return;
-        }
+        let is_end = |change: &Change| matches!(change, Change::Note(Persist::Remove { .. }));
+        let beside = if changes.iter().all(is_end) { Beside::Ends } else { Beside::Others };
         let ends = changes.iter().filter_map(|change| match *change {
-            Change::Note(Persist::Remove { serial, marked }) => Some((group, Debt::End { serial, marked })),
+            Change::Note(Persist::Remove { serial, marked }) => Some((group, Debt::End { serial, marked, beside })),
             _ => None,
         });
         self.sent.extend(ends);
@@ -70,12 +78,14 @@ impl Owed {
 }
 
 impl Engine {
-    /// A group was refused: what it held of ends goes out at once, in a group that no full disk refuses.
+    /// A group was refused: what it held of ends beside other things goes out at once, in a group that makes room.
     pub(crate) fn owe(&mut self, group: u64) {
         for (of, debt) in std::mem::take(&mut self.durable.owed.sent) {
             match debt {
                 _ if of != group => self.durable.owed.sent.push_back((of, debt)),
-                Debt::End { serial, marked } => self.durable.note(Persist::Remove { serial, marked }),
+                Debt::End { serial, marked, beside: Beside::Others } => {
+                    self.durable.note(Persist::Remove { serial, marked });
+                }
                 _ => self.durable.owed.refused.push(debt),
             }
         }
@@ -84,7 +94,13 @@ impl Engine {
     /// Tries again, once a second.
     pub(crate) fn pay(&mut self) {
         for debt in std::mem::take(&mut self.durable.owed.refused) {
-            let (Debt::Attempt { index, serial } | Debt::Death { index, serial }) = debt else { continue };
+            let (index, serial) = match debt {
+                Debt::Attempt { index, serial } | Debt::Death { index, serial } => (index, serial),
+                Debt::End { serial, marked, .. } => {
+                    self.durable.note(Persist::Remove { serial, marked });
+                    continue;
+                }
+            };
             // It may have been removed meanwhile, and that is on disk, or on its way.
             let Some(message) = self.messages.get(index).filter(|message| message.serial == serial) else { continue };
             match (debt, message.state) {

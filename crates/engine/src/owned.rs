@@ -9,9 +9,37 @@ use crate::message::{Message, Messages};
 #[derive(Debug, Default)]
 pub(crate) struct Owned {
     chain: Chain,
-    /// By number and serial: callers may use a number twice, and then the older request is meant. Most callers never
-    /// cancel, so it is made at the first CANCEL and kept until none is left: each request is entered once at most.
-    by_seq: Option<BTreeMap<(u32, u64), u32>>,
+    /// Most callers never cancel, so it is made at the first CANCEL and kept until none is left.
+    numbers: Option<Numbers>,
+}
+
+/// The older requests of a caller by its numbers.
+#[derive(Debug)]
+struct Numbers {
+    /// By number and serial: callers may use a number twice, and then the older request is meant. Each request is
+    /// entered once at most, and not before one is wanted that is not older: many take milliseconds.
+    by_seq: BTreeMap<(u32, u64), u32>,
+    /// The oldest that is not entered.
+    next: Option<u32>,
+}
+
+impl Numbers {
+    fn find(&self, seq: u32) -> Option<u32> {
+        self.by_seq.range((seq, 0)..=(seq, u64::MAX)).next().map(|(_, index)| *index)
+    }
+
+    /// Enters requests until one with that number is among them.
+    fn enter_until(&mut self, messages: &Messages, seq: u32) -> Option<u32> {
+        while let Some(index) = self.next {
+            let key = key(&messages[index]);
+            self.by_seq.extend(key.map(|key| (key, index)));
+            self.next = Chain::after(messages, Lane::Owned, index);
+            if key.is_some_and(|(number, _)| number == seq) {
+                return Some(index);
+            }
+        }
+        None
+    }
 }
 
 impl Owned {
@@ -31,18 +59,23 @@ impl Owned {
     /// Takes in a request that has its origin.
     pub(crate) fn add(&mut self, messages: &mut Messages, index: u32) {
         self.chain.push_back(messages, Lane::Owned, index);
-        if let Some(by_seq) = &mut self.by_seq {
-            by_seq.extend(key(&messages[index]).map(|key| (key, index)));
+        if let Some(numbers) = &mut self.numbers {
+            numbers.next.get_or_insert(index);
         }
     }
 
     /// Lets a request go that still has its origin.
     pub(crate) fn remove(&mut self, messages: &mut Messages, index: u32) {
+        let next = self.numbers.as_ref().and_then(|_| Chain::after(messages, Lane::Owned, index));
         self.chain.remove(messages, Lane::Owned, index);
         if self.chain.is_empty() {
-            self.by_seq = None;
-        } else if let (Some(by_seq), Some(key)) = (&mut self.by_seq, key(&messages[index])) {
-            by_seq.remove(&key);
+            self.numbers = None;
+        } else if let (Some(numbers), Some(key)) = (&mut self.numbers, key(&messages[index])) {
+            if numbers.next == Some(index) {
+                numbers.next = next;
+            } else {
+                numbers.by_seq.remove(&key);
+            }
         }
     }
 
@@ -51,22 +84,23 @@ impl Owned {
         if self.chain.is_empty() {
             return None;
         }
-        let chain = &self.chain;
-        let by_seq = self.by_seq.get_or_insert_with(|| {
-            let all = chain.iter(messages, Lane::Owned);
-            all.filter_map(|index| key(&messages[index]).map(|key| (key, index))).collect()
-        });
-        by_seq.range((seq, 0)..=(seq, u64::MAX)).next().map(|(_, index)| *index)
+        let next = self.chain.front();
+        let numbers = self.numbers.get_or_insert_with(|| Numbers { by_seq: BTreeMap::new(), next });
+        numbers.find(seq).or_else(|| numbers.enter_until(messages, seq))
     }
 
-    /// The numbers lead to all requests and to nothing else.
+    /// The numbers lead to the older requests, and to nothing else.
     pub(crate) fn check(&self, messages: &Messages) {
-        let Some(by_seq) = &self.by_seq else { return };
-        assert_eq!(by_seq.len(), self.len() as usize, "every request can be found by its number, and nothing else can");
-        for index in self.iter(messages) {
+        let Some(Numbers { by_seq, next }) = &self.numbers else { return };
+        let mut older = 0;
+        for index in self.iter(messages).take_while(|index| Some(*index) != *next) {
             let found = key(&messages[index]).and_then(|key| by_seq.get(&key));
-            assert_eq!(found, Some(&index), "a request is found by its number");
+            assert_eq!(found, Some(&index), "an older request is found by its number");
+            older += 1;
         }
+        assert_eq!(by_seq.len(), older, "nothing else is found");
+        let known = next.is_none_or(|next| self.iter(messages).any(|index| index == next));
+        assert!(known, "the first that is not entered is there");
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the engine is told once, at its start.
 
+use std::num::NonZeroUsize;
+
 use turno_proto::model::{Limits, MessageId, Mono, limits};
 
 use crate::chain::NIL;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub hot_bytes: u64,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
+    /// Requests that end in one go when their caller is gone or the broker drains.
+    pub portion: NonZeroUsize,
 }
 
 impl Settings {
@@ -85,6 +89,7 @@ impl Default for Settings {
             store: None,
             hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
+            portion: limits::CHORES_MAX,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Any bytes as a row of things that happen to the engine.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 
 use turno_engine::{Broadcast, Effect, Engine, Input, Outgoing, Policy, Settings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots};
+use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots, limits};
 
 use crate::bytes::Bytes;
 
@@ -61,6 +62,7 @@ impl Play {
             limits,
             own_rotas_max: if manner & 64 != 0 { 1 } else { 8 },
             policy: if manner & 1 != 0 { Policy::Fill } else { Policy::LeastRecentlyUsed },
+            portion: if manner & 32 != 0 { NonZeroUsize::MIN } else { limits::CHORES_MAX },
             // A configuration may name any lease, even one beyond the end of time.
             lease_ms: (manner & 2 != 0).then_some(if manner & 0x10 != 0 { u64::MAX } else { 1_000 }),
             ..Settings::default()

@@ -24,7 +24,32 @@ pub(crate) fn answer(number: u64) -> Bytes {
     bytes.into()
 }
 
+/// The answer of one that has the queue to itself: it says under which token it was made.
+pub(crate) fn answer_under(number: u64, token: Option<u64>) -> Bytes {
+    let mut bytes = answer(number).to_vec();
+    bytes.extend(token.into_iter().flat_map(u64::to_le_bytes));
+    bytes.into()
+}
+
 /// The number of the message that this answers, as a whole or with a piece.
 pub(crate) fn number_of_answer(body: &[u8]) -> Option<u64> {
-    number(body.strip_suffix(b"!").unwrap_or(body)).or_else(|| number(body))
+    parts(body).map(|(number, _)| number)
+}
+
+/// The token under which an answer was made.
+pub(crate) fn token_of_answer(body: &[u8]) -> Option<u64> {
+    let (_, rest) = parts(body)?;
+    rest.strip_prefix(b"!").and_then(|token| token.try_into().ok()).map(u64::from_le_bytes)
+}
+
+/// Whether it is a whole answer to the message with that number.
+pub(crate) fn is_answer(body: &[u8], number: u64) -> bool {
+    let whole = |rest: &[u8]| rest == b"!" || token_of_answer(body).is_some();
+    parts(body).is_some_and(|(of, rest)| of == number && whole(rest))
+}
+
+/// What a body says about a message, and what follows it.
+fn parts(body: &[u8]) -> Option<(u64, &[u8])> {
+    let number = u64::from_le_bytes(*body.first_chunk::<8>()?);
+    body.strip_prefix(&*of(number)).map(|rest| (number, rest)).filter(|(_, rest)| matches!(rest.len(), 0 | 1 | 9))
 }

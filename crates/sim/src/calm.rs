@@ -1,6 +1,6 @@
 //! After the storm: nothing goes wrong any more, and everything must come to its end.
 
-use turno_proto::model::Mono;
+use turno_proto::model::{Mono, QueueName};
 
 use crate::client::Client;
 use crate::worker::Worker;
@@ -24,6 +24,8 @@ impl World {
         self.trace.note(self.now, "calm", self.steps, 0);
         for broker in 0..self.brokers.len() {
             self.disk_heals(broker);
+            self.resume_a_broker(broker);
+            // Maintenance is over; whoever is on the way out goes.
             if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
                 self.end_broker(broker);
             }
@@ -31,6 +33,7 @@ impl World {
         }
         let rogues: Vec<usize> =
             (0..self.peers.len()).filter(|at| matches!(self.peers[*at].actor, Actor::Rogue(_))).collect();
+        let rogues: Vec<usize> = rogues.into_iter().filter(|at| !self.only_waits(*at)).collect();
         for index in rogues {
             if let Some(wire) = self.peers[index].wire.take() {
                 self.close(wire, crate::net::Way::ToBroker);
@@ -46,14 +49,16 @@ impl World {
         }
         // Every queue of every broker has at least one worker that is large enough for anything.
         for broker in 0..self.brokers.len() {
-            let queues = self.queues.clone();
+            let queues = self.shared_queues();
             self.add_peer(Actor::Worker(Worker::new(8, true)), 8, queues, Some(broker));
         }
+        self.singles_calm_down();
     }
 
     /// Lets time pass until all is quiet; all must be quiet in time.
     pub(crate) fn settle(&mut self) {
         let end = self.now.plus_millis(CALM_MS);
+        self.await_holders(end);
         while self.now < end && !self.is_quiet() {
             assert!(self.step(), "I21: time stands still");
         }
@@ -107,14 +112,17 @@ impl World {
     /// I10: one request after the other goes to each worker in turn.
     pub(crate) fn go_round(&mut self) {
         let queue = "fair".parse().expect("a name");
-        self.queues = vec![queue];
+        let before = std::mem::take(&mut self.queues);
+        self.queues = [before.clone(), vec![queue]].concat();
+        let fair = vec![self.queues[before.len()].clone()];
         let workers: Vec<usize> = (0..FAIR_WORKERS)
-            .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, self.queues.clone(), Some(0)))
+            .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(0)))
             .collect();
         let asker = self.add_peer(Actor::Client(Client::default()), 0, Vec::new(), Some(0));
         self.pass(2_000);
+        self.shout_to_all(asker, &before);
         for _ in 0..FAIR_ROUNDS * FAIR_WORKERS as u64 {
-            self.ask_once(asker);
+            self.ask_once(asker, &fair[0]);
             self.pass(500);
         }
         for worker in workers {
@@ -123,17 +131,17 @@ impl World {
         }
     }
 
-    fn ask_once(&mut self, asker: usize) {
+    fn ask_once(&mut self, asker: usize, queue: &QueueName) {
         let now = self.now;
         let peer = &mut self.peers[asker];
         if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor) {
             self.number += 1;
-            client.ask_plainly(now, asker, core, &self.queues[0], self.number, &mut self.oracle);
+            client.ask_plainly(now, asker, core, queue, self.number, &mut self.oracle);
             self.pump_peer(asker);
         }
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         let end: Mono = self.now.plus_millis(ms);
         while self.now < end && self.step() {}
     }

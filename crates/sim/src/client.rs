@@ -6,6 +6,7 @@ use turno_proto::model::{DedupId, Mono, Payload, QueueName};
 use turno_proto::native::{Frame, decode, split};
 
 use crate::body;
+use crate::broadcasts;
 use crate::oracle::{Oracle, Question};
 use crate::rng::Rng;
 
@@ -20,7 +21,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Asks something, or cancels something asked before.
+    /// Asks something, or returns what was asked before and is to be cancelled.
     #[expect(clippy::too_many_arguments, reason = "an actor is handed the world's parts one by one")]
     pub(crate) fn act(
         &mut self,
@@ -31,17 +32,21 @@ impl Client {
         number: &mut u64,
         oracle: &mut Oracle,
         rng: &mut Rng,
-    ) {
+    ) -> Option<Ticket> {
         if self.open.len() >= OPEN_MAX {
-            return;
+            return None;
         }
         if rng.once_in(12)
             && let Some(ticket) = self.open.get(rng.index(self.open.len().max(1)))
         {
-            core.cancel(Ticket(*ticket));
-            return;
+            return Some(Ticket(*ticket));
         }
         *number += 1;
+        if rng.once_in(16) {
+            let ask = broadcasts::some(queues[rng.index(queues.len())].clone(), *number, rng);
+            self.shout(now, me, core, ask, *number, &mut oracle.broadcasts);
+            return None;
+        }
         let send = rng.once_in(4);
         let retries = if rng.once_in(2) { 0 } else { rng.range(0, 4) };
         let timeout_ms = rng.range(100, 8_000);
@@ -59,7 +64,21 @@ impl Client {
         // A caller waits for STORED as long as for a reply. How long the message is worth delivering is another time.
         let waits_ms = if send { 30_000 } else { timeout_ms };
         let worth_ms = (send && rng.once_in(5)).then_some(timeout_ms);
-        let question = Question { client: me, send, timeout_ms: waits_ms, worth_ms, retries, resend, named, priority };
+        // Some work may take longer than its caller waits for it.
+        let work_ms = if rng.once_in(5) { rng.range(timeout_ms, 9_000) } else { timeout_ms };
+        ask.cancel_on_disconnect = !rng.once_in(3);
+        let question = Question {
+            client: me,
+            send,
+            timeout_ms: waits_ms,
+            worth_ms,
+            work_ms,
+            ends_with_caller: ask.cancel_on_disconnect,
+            retries,
+            resend,
+            named,
+            priority,
+        };
         oracle.asks(now, *number, question);
         self.open.push(*number);
         if send {
@@ -67,10 +86,17 @@ impl Client {
             core.send(now, ticket, ask);
         } else {
             ask.timeout_ms = Some(u32::try_from(timeout_ms).expect("small"));
+            ask.deadline_ms = (work_ms > timeout_ms).then(|| u32::try_from(work_ms).expect("small"));
+            ask.cancel_on_timeout = rng.once_in(2);
             ask.fail_fast = rng.once_in(10);
             ask.no_reply = rng.once_in(10);
             core.request(now, ticket, ask);
         }
+        None
+    }
+
+    pub(crate) fn opened(&mut self, number: u64) {
+        self.open.push(number);
     }
 
     /// Asks without any option.
@@ -83,7 +109,8 @@ impl Client {
         number: u64,
         oracle: &mut Oracle,
     ) {
-        let plain = Question { client: me, timeout_ms: 30_000, priority: PRIORITY, ..Question::default() };
+        let plain =
+            Question { client: me, timeout_ms: 30_000, work_ms: 30_000, priority: PRIORITY, ..Question::default() };
         oracle.asks(now, number, plain);
         self.open.push(number);
         core.request(now, Ticket(number), Ask::new(queue.clone(), Payload::body(body::of(number))));
@@ -94,28 +121,31 @@ impl Client {
         self.partial.clear();
     }
 
-    /// Looks at the bytes themselves: the core drops an answer it does not know, and nobody would see that it was
-    /// meant for another.
     pub(crate) fn overhear(&mut self, me: usize, bytes: &[u8], oracle: &Oracle) {
-        self.partial.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&self.partial[used..], usize::MAX) {
-            used += piece.used;
-            if let Ok(Frame::Reply { raw, .. }) = decode(&piece.header, piece.rest)
-                && let Some(number) = body::number_of_answer(raw.bytes)
-            {
-                oracle.overhears(me, number);
-            }
-        }
-        self.partial.drain(..used);
+        overhear(&mut self.partial, me, bytes, oracle);
+    }
+
+    /// The connection is another's to read.
+    pub(crate) fn take_partial(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.partial)
     }
 
     /// Hears of an outcome.
     pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &Event, oracle: &mut Oracle) {
         match event {
+            Event::Answer { .. } => oracle.broadcasts.hear(now, me, event),
+            Event::BroadcastEnd { ticket, .. } => {
+                self.ended(*ticket);
+                oracle.broadcasts.hear(now, me, event);
+            }
+            Event::Failed { ticket, .. } if broadcasts::is_one(ticket.0) => {
+                self.ended(*ticket);
+                oracle.broadcasts.hear(now, me, event);
+            }
             Event::Reply { ticket, more: false, payload } => {
                 self.ended(*ticket);
-                oracle.replied(now, me, ticket.0, payload.bytes == body::answer(ticket.0));
+                oracle.fences.replied(ticket.0, &payload.bytes);
+                oracle.replied(now, me, ticket.0, body::is_answer(&payload.bytes, ticket.0));
             }
             Event::Reply { ticket, more: true, payload } | Event::Progress { ticket, payload } => {
                 assert_eq!(body::number(&payload.bytes), Some(ticket.0), "I12: a piece of another's answer");
@@ -143,4 +173,23 @@ impl Client {
     fn ended(&mut self, ticket: Ticket) {
         self.open.retain(|open| *open != ticket.0);
     }
+}
+
+/// Looks at the bytes themselves: the core drops an answer it does not know, and nobody would see that it was meant for
+/// another.
+pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &Oracle) {
+    partial.extend_from_slice(bytes);
+    let mut used = 0;
+    while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
+        used += piece.used;
+        let answer = match decode(&piece.header, piece.rest) {
+            Ok(Frame::Reply { raw, .. }) => body::number_of_answer(raw.bytes),
+            Ok(Frame::Answer(answer)) if !answer.failed => body::number_of_answer(answer.raw.bytes),
+            _ => None,
+        };
+        if let Some(number) = answer {
+            oracle.overhears(me, number);
+        }
+    }
+    partial.drain(..used);
 }

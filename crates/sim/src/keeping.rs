@@ -9,6 +9,7 @@ use turno_proto::native::{Config, VERSION};
 use turno_store::Turn;
 
 use crate::disk::Shelf;
+use crate::drops::drop_after;
 use crate::net::Way;
 use crate::world::{Happening, World};
 
@@ -24,7 +25,13 @@ impl World {
         // Odd brokers have crews from two queues on, even ones only beyond eight.
         let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
         let ids = (index as u64) << 32 | run;
-        let settings = EngineSettings { run: ids, limits: limits.clone(), own_rotas_max, ..EngineSettings::default() };
+        let settings = EngineSettings {
+            run: ids,
+            limits: limits.clone(),
+            own_rotas_max,
+            drop_after: drop_after(index, run),
+            ..EngineSettings::default()
+        };
         let config = Config {
             version: VERSION,
             broker: format!("broker-{index}"),
@@ -40,22 +47,27 @@ impl World {
         broker.board = Some(Switchboard::with_engine(desk, limits, config));
         broker.wakes = None;
         broker.drains_until = None;
+        self.oracle.fences.broker_starts(index);
         self.trace.note(now, "broker starts", index as u64, run);
         self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
         self.pump_broker(index);
     }
 
     /// The engine with what it had before; `None` if the broker did not get that far.
-    fn open_store(&mut self, index: usize, settings: EngineSettings) -> Option<EngineDesk> {
+    fn open_store(&mut self, index: usize, mut settings: EngineSettings) -> Option<EngineDesk> {
         let (now, stormy) = (self.now, self.stormy);
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else {
+            settings.term = self.wall_clock_ms(index);
             return Some(EngineDesk { engine: Engine::new(settings, now), keeper: None });
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
             shelf.fail_soon(&mut self.rng);
         }
+        settings.term = self.wall_clock_ms(index);
+        let broker = &mut self.brokers[index];
+        let Some(shelf) = &mut broker.shelf else { return None };
         match shelf.open(now, settings) {
             Err(why) => {
                 assert!(shelf.is_faulty, "I1: the store cannot be opened after a crash: {why}");

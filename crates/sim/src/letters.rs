@@ -43,6 +43,8 @@ pub(crate) struct Letters {
     told: BTreeMap<MessageId, Told>,
     /// Deliveries, by message, life and attempt. Ids of requests may come again in another life.
     handed: BTreeMap<(u64, MessageId), BTreeSet<(u64, u16)>>,
+    /// A worker that left may have given it back, and then that attempt never was.
+    returnable: BTreeSet<(u64, MessageId)>,
     /// A worker did it and said so.
     done: BTreeSet<MessageId>,
     /// Dead letters that a broker found on its disk, and the first life that did.
@@ -62,12 +64,17 @@ impl Letters {
         let Handing { id, life, attempt, retries } = handing;
         let all = self.handed.entry((number, id)).or_default();
         // In any order: an attempt may be on its way when the next one arrives.
-        assert!(all.insert((life, attempt)), "I2: {number} comes as attempt {attempt} twice");
+        let first = all.insert((life, attempt)) || self.returnable.contains(&(number, id));
+        assert!(first, "I2: {number} comes as attempt {attempt} twice");
         let lives: BTreeSet<u64> = all.iter().map(|(life, _)| *life).collect();
         let (count, most) = (all.len() as u64, retries + lives.len() as u64);
         assert!(count <= most, "I2: {number} was handed out {count} times in {} lives, {most} allowed", lives.len());
         let died = self.dead.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
         assert!(died.is_none_or(|found| life < *found), "I2: {number} was a dead letter, and is handed out again");
+    }
+
+    pub(crate) fn may_come_back(&mut self, number: u64, id: MessageId) {
+        self.returnable.insert((number, id));
     }
 
     pub(crate) fn done(&mut self, id: MessageId) {

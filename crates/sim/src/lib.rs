@@ -6,14 +6,22 @@
 //! at the first thing that cannot be. The same seed always gives the same run.
 
 mod body;
+mod broadcasts;
 mod calm;
+mod cancels;
 mod client;
 mod disk;
+mod drops;
+mod exclusive;
+mod fences;
+mod ghost;
 mod keeping;
+mod leaving;
 mod letters;
 mod net;
 mod oracle;
 mod pump;
+mod rear;
 mod rng;
 mod rogue;
 mod trace;
@@ -37,6 +45,10 @@ pub struct Outcome {
     pub answered: u64,
     /// Questions that ended otherwise.
     pub failed: u64,
+    /// Exclusive queues that were given to somebody.
+    pub tokens: u64,
+    /// Replies that came under an older token.
+    pub fenced_off: u64,
 }
 
 /// What was wrong with a run.
@@ -86,6 +98,8 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             steps: world.steps,
             answered: world.oracle.answered,
             failed: world.oracle.failed,
+            tokens: world.oracle.fences.granted,
+            fenced_off: world.oracle.fences.fenced_off,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

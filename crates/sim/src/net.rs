@@ -44,6 +44,8 @@ pub(crate) struct Wire {
     to_broker: Lane,
     to_peer: Lane,
     window: usize,
+    /// Somebody had to wait on it last then.
+    held_up: Mono,
     /// Cut: what is on the way is lost, both ends learn of it.
     pub(crate) cut: bool,
 }
@@ -52,7 +54,7 @@ impl Wire {
     pub(crate) fn new(peer: usize, broker: usize, life: u64, rng: &mut Rng) -> Self {
         let window = usize::try_from(rng.range(WINDOW_MIN, WINDOW_MAX)).expect("small");
         let (to_broker, to_peer) = (Lane::default(), Lane::default());
-        Self { peer, broker, life, conn: None, to_broker, to_peer, window, cut: false }
+        Self { peer, broker, life, conn: None, to_broker, to_peer, window, held_up: Mono::ZERO, cut: false }
     }
 
     const fn lane(&mut self, way: Way) -> &mut Lane {
@@ -86,6 +88,9 @@ impl Wire {
             pieces.push((at, piece.to_vec()));
             rest = after;
         }
+        if taken < bytes.len() {
+            self.held_up = now;
+        }
         (taken, pieces)
     }
 
@@ -108,6 +113,28 @@ impl Wire {
 
     pub(crate) fn has_unread(&mut self, way: Way) -> bool {
         !self.lane(way).unread.is_empty()
+    }
+
+    /// Its reader does not want to read now.
+    pub(crate) const fn hold_up(&mut self, now: Mono) {
+        self.held_up = now;
+    }
+
+    /// What is written arrives.
+    pub(crate) const fn is_sound(&self) -> bool {
+        !self.cut && !self.to_broker.hole && !self.to_peer.hole
+    }
+
+    /// Nobody had to wait on it since then, nothing was lost, and nothing is on the way.
+    pub(crate) fn is_flawless_since(&self, then: Mono) -> bool {
+        let lanes = [&self.to_broker, &self.to_peer];
+        let empty = lanes.into_iter().all(|lane| lane.unread.is_empty() && lane.on_the_way == 0);
+        self.is_sound() && self.held_up < then && empty
+    }
+
+    /// Nobody ever had to wait on it, and nothing was lost.
+    pub(crate) fn was_never_held_up(&self) -> bool {
+        self.is_sound() && self.held_up == Mono::ZERO
     }
 
     /// From now on bytes of this direction vanish; nobody is told.

@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
 
+use crate::broadcasts::{self, Broadcasts};
+use crate::cancels::{Cancels, judge_stop};
+use crate::drops::{Drops, Times};
+use crate::fences::Fences;
 use crate::letters::{Handing, Letters, is_durable};
 
 /// Deadlines travel in whole milliseconds.
@@ -20,11 +24,17 @@ struct Asked {
     at: Mono,
     timeout_ms: u64,
     worth_ms: Option<u64>,
+    work_ms: u64,
+    ends_with_caller: bool,
     send: bool,
     retries: u64,
     resend: bool,
     named: bool,
     priority: u8,
+    /// A worker that left may have given it back unfinished.
+    returnable: bool,
+    /// Its caller closed its connection then, and had no answer.
+    farewell: Option<Mono>,
     ended: bool,
     /// Who asked it has crashed since.
     forgotten: bool,
@@ -70,6 +80,10 @@ pub(crate) struct Question {
     pub(crate) timeout_ms: u64,
     /// How long a send is worth delivering.
     pub(crate) worth_ms: Option<u64>,
+    /// How long a request is worth working on.
+    pub(crate) work_ms: u64,
+    /// Its worker is stopped when the caller is gone.
+    pub(crate) ends_with_caller: bool,
     pub(crate) retries: u64,
     pub(crate) resend: bool,
     /// It has a dedup id.
@@ -92,6 +106,12 @@ pub(crate) struct Seen {
 pub(crate) struct Oracle {
     asked: BTreeMap<u64, Asked>,
     pub(crate) letters: Letters,
+    pub(crate) broadcasts: Broadcasts,
+    pub(crate) drops: Drops,
+    cancels: Cancels,
+    /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
+    goodbyes: BTreeSet<u64>,
+    pub(crate) fences: Fences,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
@@ -99,17 +119,22 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
-        let Question { client, send, timeout_ms, worth_ms, retries, resend, named, priority } = question;
+        let Question { client, send, timeout_ms, worth_ms, work_ms, ends_with_caller, .. } = question;
+        let Question { retries, resend, named, priority, .. } = question;
         let asked = Asked {
             client,
             at: now,
             timeout_ms,
             worth_ms,
+            work_ms,
+            ends_with_caller,
             send,
             retries,
             resend,
             named,
             priority,
+            returnable: false,
+            farewell: None,
             ended: false,
             forgotten: false,
             ids: BTreeSet::new(),
@@ -129,12 +154,51 @@ impl Oracle {
         self.letters.handed(number, Handing { id, life, attempt, retries });
         asked.is(number, id);
         asked.ids.insert(id);
-        let once = !asked.may_come_again();
+        if !asked.send {
+            self.cancels.handed(number, asked.at, id, delivery.stamp);
+        }
+        let once = !asked.may_come_again() && !asked.returnable;
         assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
         if attempt == 1 && once {
             let (run, serial, durable) = (id.run(), id.serial(), is_durable(id));
             self.firsts.push(First { run, life, durable, queue, priority, stamp: delivery.stamp, serial });
         }
+    }
+
+    /// A worker that leaves has it, and may give it back.
+    pub(crate) fn may_come_back(&mut self, number: u64, id: MessageId) {
+        self.letters.may_come_back(number, id);
+        if let Some(asked) = self.asked.get_mut(&number) {
+            asked.returnable = true;
+        }
+    }
+
+    /// A worker of a broker in that life has deregistered.
+    pub(crate) fn said_goodbye(&mut self, life: u64) {
+        self.goodbyes.insert(life);
+    }
+
+    /// When it was asked for and when its caller's time is over, unless it is a send.
+    pub(crate) fn times_of(&self, number: u64) -> Option<(Mono, Mono)> {
+        let asked = self.asked.get(&number).filter(|asked| !asked.send);
+        let times = asked.map(|asked| (asked.at, asked.at.plus_millis(asked.timeout_ms)));
+        times.or_else(|| self.broadcasts.times_of(number))
+    }
+
+    /// When a request is asked for and worth working on. A send's worker has all the time it wants.
+    pub(crate) fn work_of(&self, number: u64) -> Option<Times> {
+        let asked = self.asked.get(&number).filter(|asked| !asked.send)?;
+        Some(Times { asked: asked.at, over: asked.at.plus_millis(asked.work_ms.saturating_sub(CLOCK_GRAIN_MS)) })
+    }
+
+    /// A worker is told to stop.
+    pub(crate) fn stopped(&self, number: u64, reason: Code) {
+        if let Some(Asked { farewell: Some(farewell), ends_with_caller: true, at, work_ms, .. }) =
+            self.asked.get(&number)
+        {
+            judge_stop(number, reason, *farewell, at.plus_millis(*work_ms));
+        }
+        self.broadcasts.stopped(number, reason);
     }
 
     /// A client got an answer (I12).
@@ -144,11 +208,17 @@ impl Oracle {
         assert!(!asked.ids.is_empty(), "I12: {number} was answered though no worker had it");
         assert!(!asked.send, "I12: a send was answered");
         self.answered += 1;
+        if !asked.may_come_again() {
+            self.drops.replied(now, number);
+        }
         self.ends(now, client, number);
     }
 
     /// A connection of a client carries an answer, whether the client wants it or not (I12).
     pub(crate) fn overhears(&self, client: usize, number: u64) {
+        if broadcasts::is_one(number) {
+            return self.broadcasts.overhears(client, number);
+        }
         let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
         let own = asked.client == client && !asked.forgotten;
         assert!(own, "I12: the answer to {number} goes to another than asked it");
@@ -167,6 +237,13 @@ impl Oracle {
 
     pub(crate) fn failed(&mut self, now: Mono, client: usize, number: u64, code: Option<Code>) {
         self.failed += 1;
+        if let Some(asked) = self.asked.get(&number) {
+            let untouched = code == Some(Code::Closing) && asked.ids.is_empty();
+            assert!(!untouched, "S2.18: {number} was lost by a broker that closed, and nobody had it");
+            if code == Some(Code::Cancelled) && !asked.may_come_again() && !asked.send {
+                self.cancels.over(now, number);
+            }
+        }
         if code == Some(Code::TimedOut)
             && let Some(asked) = self.asked.get(&number)
         {
@@ -190,8 +267,10 @@ impl Oracle {
     }
 
     /// The client is gone: nobody waits for its questions.
-    pub(crate) fn forgets(&mut self, client: usize) {
-        for asked in self.asked.values_mut().filter(|asked| asked.client == client) {
+    pub(crate) fn forgets(&mut self, client: usize, farewell: Option<Mono>) {
+        self.broadcasts.forgets(client, farewell);
+        for asked in self.asked.values_mut().filter(|asked| asked.client == client && !asked.forgotten) {
+            asked.farewell = farewell.filter(|_| !asked.ended);
             asked.ended = true;
             asked.forgotten = true;
         }
@@ -202,6 +281,9 @@ impl Oracle {
         for (number, asked) in &self.asked {
             assert!(asked.ended, "I13: {number} never ended");
         }
+        self.broadcasts.judge();
+        self.cancels.judge();
+        self.firsts.retain(|first| !self.goodbyes.contains(&first.life));
         self.firsts.sort_unstable();
         for pair in self.firsts.windows(2) {
             let (a, b) = (pair[0], pair[1]);

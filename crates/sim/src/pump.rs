@@ -3,8 +3,10 @@
 use turno::broker::Door;
 use turno_client::core::{Event, Held};
 use turno_engine::Input;
-use turno_proto::model::{ConnId, Mono};
+use turno_proto::model::{Code, ConnId, Mono};
 
+use crate::body;
+use crate::drops::{Post, drop_after};
 use crate::net::{Way, Wire};
 use crate::rogue::Mischief;
 use crate::world::{Actor, Happening, World, broker_of};
@@ -37,6 +39,7 @@ impl World {
         self.wires.push(Wire::new(index, broker, self.brokers[broker].run, &mut self.rng));
         self.wires[wire].conn = Some(conn);
         self.brokers[broker].wires.insert(conn, wire);
+        self.listen(wire, index, broker);
         let peer = &mut self.peers[index];
         peer.wire = Some(wire);
         peer.out.clear();
@@ -80,6 +83,7 @@ impl World {
                     && self.brokers[broker].wires.remove(&conn).is_some()
                     && let Some(board) = &mut self.brokers[broker].board
                 {
+                    self.oracle.fences.wire_gone(wire);
                     board.hang_up(now, conn);
                 }
                 self.pump_broker(broker);
@@ -95,6 +99,8 @@ impl World {
                         None => {}
                     }
                     self.pump_peer(peer);
+                } else {
+                    self.rear_closed(wire);
                 }
             }
         }
@@ -114,24 +120,28 @@ impl World {
         }
         let Some(board) = &mut self.brokers[broker].board else { return };
         if !board.wants_reading(conn) {
+            self.wires[wire].hold_up(now);
             return;
         }
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
+            self.oracle.fences.broker_reads(wire, &bytes);
             board.take(now, conn, &bytes);
             self.pump_broker(broker);
             // The window has room again for what the peer could not write.
-            if self.peers[peer].wire == Some(wire) {
+            if self.has_wire(peer, wire) {
                 self.pump_peer(peer);
             }
         }
     }
 
     fn peer_reads(&mut self, wire: usize) {
-        let (now, Wire { peer: index, broker, conn, .. }) = (self.now, &self.wires[wire]);
-        let (index, broker, conn) = (*index, *broker, *conn);
+        let (now, index) = (self.now, self.wires[wire].peer);
         let peer = &mut self.peers[index];
-        if peer.wire != Some(wire) || peer.asleep_until > now {
+        if peer.wire != Some(wire) {
+            return self.rear_reads(wire);
+        }
+        if peer.asleep_until > now {
             return;
         }
         match (&mut peer.core, &mut peer.actor) {
@@ -150,6 +160,13 @@ impl World {
             _ => return,
         }
         self.pump_peer(index);
+        self.read_on(wire);
+    }
+
+    /// There is room on the wire again for what the broker could not write.
+    pub(crate) fn read_on(&mut self, wire: usize) {
+        let Wire { broker, conn, .. } = &self.wires[wire];
+        let (broker, conn) = (*broker, *conn);
         if let (Some(conn), Some(board)) = (conn, &mut self.brokers[broker].board)
             && !board.unwritten(conn).is_empty()
         {
@@ -173,6 +190,8 @@ impl World {
         if let Some(core) = &mut peer.core {
             core.handle_timeout(now);
         }
+        self.rears_wake(index);
+        let peer = &mut self.peers[index];
         match peer.wire {
             Some(wire) if self.wires[wire].has_unread(Way::ToPeer) => self.peer_reads(wire),
             _ => self.pump_peer(index),
@@ -206,11 +225,12 @@ impl World {
             board.sweep(now);
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
+            self.oracle.fences.looks_round(now, index);
         }
     }
 
     pub(crate) fn act(&mut self, index: usize, life: u64) {
-        if !self.stormy || self.peers[index].life != life {
+        if self.peers[index].life != life || self.ghost_acts(index, life) || !self.stormy {
             return;
         }
         let now = self.now;
@@ -221,7 +241,9 @@ impl World {
             && peer.asleep_until <= now
         {
             let (number, oracle, rng) = (&mut self.number, &mut self.oracle, &mut self.rng);
-            client.act(now, index, core, &self.queues, number, oracle, rng);
+            if let Some(ticket) = client.act(now, index, core, &self.queues, number, oracle, rng) {
+                self.cancel(index, ticket);
+            }
             self.pump_peer(index);
         }
     }
@@ -236,6 +258,9 @@ impl World {
             return self.at(until, Happening::Finish { peer: index, life, held });
         }
         if let (Some(core), Actor::Worker(worker)) = (&mut peer.core, &mut peer.actor) {
+            if let Some(wire) = peer.wire {
+                self.oracle.drops.settled(now, wire, held);
+            }
             worker.finish(core, held, &mut self.oracle);
             self.pump_peer(index);
         }
@@ -245,6 +270,10 @@ impl World {
     pub(crate) fn pump_peer(&mut self, index: usize) {
         while let Some(event) = self.peers[index].core.as_mut().and_then(|core| core.poll_event()) {
             self.peer_event(index, &event);
+        }
+        self.pump_rears(index);
+        if self.part_ways(index) {
+            return self.pump_peer(index);
         }
         let now = self.now;
         let peer = &mut self.peers[index];
@@ -264,8 +293,9 @@ impl World {
             }
         }
         let peer = &mut self.peers[index];
-        if let Some(due) = peer.core.as_ref().and_then(|core| core.next_deadline()) {
-            let due = due.max(now);
+        let front = peer.core.as_ref().and_then(|core| core.next_deadline());
+        if let Some(due) = [front, self.rears_deadline(index)].into_iter().flatten().min() {
+            let (due, peer) = (due.max(now), &mut self.peers[index]);
             if peer.wakes.is_none_or(|wakes| due < wakes) {
                 peer.wakes = Some(due);
                 self.at(due, Happening::PeerWakes { peer: index });
@@ -275,6 +305,7 @@ impl World {
 
     fn peer_event(&mut self, index: usize, event: &Event) {
         let (now, life) = (self.now, self.peers[index].life);
+        self.single_hears(index, event);
         match event {
             Event::Connect { address } => self.dial(index, life, broker_of(address)),
             Event::Disconnect { .. } => {
@@ -287,6 +318,14 @@ impl World {
                 self.trace.note(now, "handed", index as u64, handed.id.serial());
                 let peer = &mut self.peers[index];
                 let wire = peer.wire.expect("I4: work comes over a connection");
+                let number = body::number(&handed.payload.bytes);
+                if handed.cost == 0 {
+                    self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
+                } else if let Some(number) = number {
+                    let (post, times) = (self.post(wire), self.oracle.work_of(number));
+                    self.oracle.drops.handed(now, post, number, handed, times);
+                }
+                let peer = &mut self.peers[index];
                 if let Actor::Worker(worker) = &mut peer.actor {
                     let (queues, broker_life) = (&self.queues, self.wires[wire].life);
                     let done = worker.take(now, handed, broker_life, queues, &mut self.oracle, &mut self.rng);
@@ -296,15 +335,50 @@ impl World {
                     }
                 }
             }
+            event if matches!(self.peers[index].actor, Actor::Client(_)) => {
+                self.client_event(index, self.peers[index].wire, event);
+            }
             event => {
+                if let Some(wire) = self.peers[index].wire {
+                    self.worker_event(index, wire, event);
+                }
                 let peer = &mut self.peers[index];
-                match (&mut peer.actor, &mut peer.core) {
-                    (Actor::Client(client), _) => client.hear(now, index, event, &mut self.oracle),
-                    (Actor::Worker(worker), Some(core)) => worker.stop(core, event),
-                    _ => {}
+                if let (Actor::Worker(worker), Some(core)) = (&mut peer.actor, &mut peer.core) {
+                    match event {
+                        Event::Registered => worker.set_registered(true),
+                        Event::Lost { .. } => worker.set_registered(false),
+                        _ => worker.stop(core, event),
+                    }
                 }
             }
         }
+    }
+
+    /// What a worker's connection says of the worker itself.
+    fn worker_event(&mut self, index: usize, wire: usize, event: &Event) {
+        let (now, post) = (self.now, self.post(wire));
+        match event {
+            Event::CancelDelivery { held, reason } => {
+                if let Actor::Worker(worker) = &self.peers[index].actor
+                    && let Some(number) = worker.number_of(*held)
+                {
+                    self.oracle.stopped(number, *reason);
+                }
+                self.oracle.drops.stopped(now, post, *held, *reason == Code::TimedOut);
+            }
+            Event::Dropped { queue, .. } => self.oracle.drops.dropped(now, post, queue),
+            Event::Returned { queue } => self.oracle.drops.returned(wire, queue),
+            // One that wants a queue to itself is told that it has it.
+            Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
+                self.oracle.drops.returned(wire, queue);
+            }
+            _ => {}
+        }
+    }
+
+    fn post(&self, wire: usize) -> Post {
+        let Wire { broker, life, .. } = &self.wires[wire];
+        Post { wire, after: drop_after(*broker, *life), flawless: self.wires[wire].was_never_held_up() }
     }
 
     /// Everything that comes out of a broker: what it writes, whom it closes, when it wakes. Then all its rooms
@@ -313,13 +387,13 @@ impl World {
         let now = self.now;
         self.keep(index);
         let Some(board) = &mut self.brokers[index].board else { return };
-        let dirty = board.take_dirty();
+        let (dirty, gone) = (board.take_dirty(), board.take_gone());
         let mut unread = Vec::new();
+        self.overhear(index, &dirty, &gone);
         for conn in dirty {
             unread.extend(self.write_to(index, conn));
         }
-        let Some(board) = &mut self.brokers[index].board else { return };
-        for conn in board.take_gone() {
+        for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
                 self.close(wire, Way::ToPeer);
             }
@@ -356,6 +430,7 @@ impl World {
         let unwritten = board.unwritten(conn);
         let (taken, pieces) = self.wires[wire].write(now, Way::ToPeer, unwritten, &mut self.rng);
         board.wrote(now, conn, taken);
+        self.oracle.fences.wrote(wire, taken);
         let readable = board.wants_reading(conn) && self.wires[wire].has_unread(Way::ToBroker);
         let said_all = board.said_all(conn);
         for (at, piece) in pieces {

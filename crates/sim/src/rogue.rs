@@ -7,6 +7,7 @@ use turno_proto::model::{Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use crate::body;
+use crate::ghost::Ghost;
 use crate::oracle::{Oracle, Seen};
 use crate::rng::Rng;
 
@@ -21,6 +22,8 @@ pub(crate) enum Mischief {
     Deaf,
     /// Connects and says nothing.
     Silent,
+    /// Wants a queue to itself, and settles what was its own on the last connection.
+    Ghost,
 }
 
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub(crate) struct Rogue {
     own: BTreeSet<Delivery>,
     /// Says nothing more on this connection.
     mute: bool,
+    ghost: Ghost,
     inbox: Vec<u8>,
     pub(crate) out: Vec<u8>,
 }
@@ -44,9 +48,29 @@ impl Rogue {
             queue: rng.index(queues),
             own: BTreeSet::new(),
             mute: false,
+            ghost: Ghost::default(),
             inbox: Vec::new(),
             out: Vec::new(),
         }
+    }
+
+    pub(crate) fn ghost(queue: usize) -> Self {
+        let (own, ghost, inbox, out) = (BTreeSet::new(), Ghost::default(), Vec::new(), Vec::new());
+        Self { mischief: Mischief::Ghost, queue, own, mute: false, ghost, inbox, out }
+    }
+
+    pub(crate) fn is_ghost(&self) -> bool {
+        self.mischief == Mischief::Ghost
+    }
+
+    /// A ghost that holds nothing takes nothing any more. True if it is one.
+    pub(crate) const fn will_not_come(&mut self) -> bool {
+        self.ghost.will_not_come()
+    }
+
+    /// What a ghost does from time to time.
+    pub(crate) fn show_life(&mut self, stormy: bool, rng: &mut Rng) {
+        self.ghost.show_life(stormy, rng, &mut self.out);
     }
 
     /// The connection stands: the greeting, and everything a worker says, without waiting for answers.
@@ -55,8 +79,10 @@ impl Rogue {
         self.out.clear();
         self.own.clear();
         self.mute = false;
-        if self.mischief == Mischief::Silent {
-            return;
+        match self.mischief {
+            Mischief::Silent => return,
+            Mischief::Ghost => return self.ghost.connected(queue_name, rng, &mut self.out),
+            _ => {}
         }
         let connect = Connect { version: VERSION, name: "rogue".into(), program: String::new(), heartbeat_ms: 1_000 };
         for frame in [
@@ -80,6 +106,9 @@ impl Rogue {
 
     /// Reads what came and answers in its own way.
     pub(crate) fn hear(&mut self, bytes: &[u8], life: u64, oracle: &mut Oracle, rng: &mut Rng) {
+        if self.mischief == Mischief::Ghost {
+            return self.ghost.hear(bytes, (self.queue, life), oracle, rng, &mut self.out);
+        }
         self.inbox.extend_from_slice(bytes);
         let mut used = 0;
         while let Ok(Some(piece)) = split(&self.inbox[used..], usize::MAX) {
@@ -87,7 +116,11 @@ impl Rogue {
             if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
                 let number = body::number(deliver.raw.bytes);
                 let Deliver { id, delivery, attempt, .. } = deliver;
-                oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
+                if deliver.cost == 0 {
+                    oracle.broadcasts.handed(number, None, deliver.wants_reply);
+                } else {
+                    oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
+                }
                 let number = number.unwrap_or(0);
                 self.own.insert(deliver.delivery);
                 if rng.once_in(4) {

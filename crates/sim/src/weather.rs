@@ -15,7 +15,7 @@ impl World {
         }
         let next = self.now.plus_millis(self.rng.range(50, 900));
         self.at(next, Happening::Weather);
-        match self.rng.range(0, 14) {
+        match self.rng.range(0, 16) {
             0..=2 => self.cut_a_wire(),
             3 => self.open_a_hole(),
             4..=5 => self.crash_a_peer(),
@@ -23,7 +23,8 @@ impl World {
             7 => self.kill_a_broker(),
             8 => self.drain_a_broker(),
             9..=10 => self.harm_a_disk(),
-            11 => self.maintain_a_broker(),
+            11..=12 => self.maintain_a_broker(),
+            13 => self.dismiss_a_worker(),
             _ => {}
         }
     }
@@ -78,8 +79,10 @@ impl World {
                 self.close(wire, Way::ToBroker);
             }
         }
+        self.drop_rears(index, quietly);
         if matches!(self.peers[index].actor, Actor::Client(_)) {
-            self.oracle.forgets(index);
+            let farewell = (!quietly).then_some(self.now);
+            self.oracle.forgets(index, farewell);
         }
         let away_ms = if self.rng.once_in(2) { self.rng.range(1, 30) } else { self.rng.range(30, 3_000) };
         let back = self.now.plus_millis(away_ms);

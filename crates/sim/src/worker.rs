@@ -29,6 +29,8 @@ struct Job {
     cost: u32,
     manner: Manner,
     wants_reply: bool,
+    /// The token of a queue that is its own.
+    token: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -39,12 +41,16 @@ pub(crate) struct Worker {
     good: bool,
     /// It ignored CANCEL for so long that the broker counts its slots as free.
     overdue: bool,
+    /// It takes no new work: what it has may go to others as if it had never had it.
+    leaving: bool,
+    /// Its broker has taken it, with all its queues.
+    registered: bool,
     taken: u64,
 }
 
 impl Worker {
     pub(crate) const fn new(slots: u32, good: bool) -> Self {
-        Self { slots, jobs: BTreeMap::new(), good, overdue: false, taken: 0 }
+        Self { slots, jobs: BTreeMap::new(), good, overdue: false, leaving: false, registered: false, taken: 0 }
     }
 
     /// Takes a delivery; returns when it will be done.
@@ -60,10 +66,13 @@ impl Worker {
         self.taken += 1;
         let number = body::number(&handed.payload.bytes);
         let queue = queues.iter().position(|queue| *queue == handed.queue).expect("I4: work from a queue it consumes");
-        oracle.handed(
-            number,
-            Seen { queue, id: handed.id, life, delivery: handed.held.delivery(), attempt: handed.attempt },
-        );
+        // A broadcast takes no slots; if it wants no reply there is nothing to do.
+        if handed.cost > 0 {
+            let (delivery, attempt) = (handed.held.delivery(), handed.attempt);
+            oracle.handed(number, Seen { queue, id: handed.id, life, delivery, attempt });
+        } else if !handed.wants_reply {
+            return None;
+        }
         assert!(handed.deadline_ms != Some(0), "I4: handed out after its deadline");
         let manner = match rng.range(0, if self.good { 6 } else { 12 }) {
             0 => Manner::Stream,
@@ -73,8 +82,11 @@ impl Worker {
             _ => Manner::Answer,
         };
         let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost));
-        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply };
+        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply, token: handed.token };
         assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");
+        if self.leaving {
+            oracle.may_come_back(number, handed.id);
+        }
         let held: u32 = self.jobs.values().map(|job| job.cost).sum();
         assert!(held <= self.slots || self.overdue, "I9: {held} of {} slots in use", self.slots);
         match manner {
@@ -96,9 +108,9 @@ impl Worker {
                 let piece = Payload::body(body::of(job.number));
                 core.piece(held, &piece);
                 core.progress(held, &piece);
-                Settlement::Reply(Payload::body(body::answer(job.number)))
+                Settlement::Reply(Payload::body(body::answer_under(job.number, job.token)))
             }
-            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer(job.number))),
+            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer_under(job.number, job.token))),
             _ => Settlement::Ack,
         };
         let done = !matches!(settlement, Settlement::Fail { .. });
@@ -122,6 +134,30 @@ impl Worker {
     pub(crate) fn start_over(&mut self) {
         self.jobs.clear();
         self.overdue = false;
+        self.leaving = false;
+        self.registered = false;
+    }
+
+    /// From now on it gives back what it does not finish.
+    pub(crate) fn leaves(&mut self, oracle: &mut Oracle) {
+        self.leaving = true;
+        self.registered = false;
+        for job in self.jobs.values() {
+            oracle.may_come_back(job.number, job.id);
+        }
+    }
+
+    /// The broker took it, or it has no broker.
+    pub(crate) const fn set_registered(&mut self, registered: bool) {
+        self.registered = registered;
+    }
+
+    pub(crate) const fn is_registered(&self) -> bool {
+        self.registered
+    }
+
+    pub(crate) fn number_of(&self, held: Held) -> Option<u64> {
+        self.jobs.get(&held).map(|job| job.number)
     }
 
     /// It may miss its time to stop something.

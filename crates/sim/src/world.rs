@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use turno::broker::Switchboard;
 use turno_client::Address;
-use turno_client::core::{Claim, Core, Held, Registration, Settings};
+use turno_client::core::{Core, Held, Registration, Settings};
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::client::Client;
 use crate::disk::Shelf;
+use crate::exclusive::Singles;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
+use crate::rear::Rear;
 use crate::rng::Rng;
 use crate::rogue::Rogue;
 use crate::trace::Trace;
@@ -77,6 +79,11 @@ pub(crate) enum Happening {
         peer: usize,
         life: u64,
     },
+    /// A worker that deregistered goes.
+    Leaves {
+        peer: usize,
+        life: u64,
+    },
 }
 
 /// What a peer is.
@@ -96,6 +103,8 @@ pub(crate) struct Peer {
     pub(crate) life: u64,
     pub(crate) wire: Option<usize>,
     pub(crate) out: Vec<u8>,
+    /// Its connections to brokers that close.
+    pub(crate) rears: Vec<Rear>,
     pub(crate) wakes: Option<Mono>,
     /// Sees and does nothing until then.
     pub(crate) asleep_until: Mono,
@@ -133,6 +142,8 @@ pub(crate) struct World {
     /// The number of the latest message.
     pub(crate) number: u64,
     pub(crate) oracle: Oracle,
+    /// Those who want a queue to themselves.
+    pub(crate) singles: Singles,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -158,12 +169,13 @@ impl World {
             queues,
             number: 0,
             oracle: Oracle::default(),
+            singles: Singles::default(),
             trace,
             stormy: true,
             crashed: None,
             blind: false,
         };
-        for broker in 0..world.rng.index(2) + 1 {
+        for broker in 0..world.rng.index(3) + 1 {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
@@ -182,6 +194,7 @@ impl World {
             let rogue = Rogue::new(&mut world.rng, world.queues.len());
             world.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
         }
+        world.add_singles();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -218,6 +231,7 @@ impl World {
             Happening::Resumes { broker } => self.resume_a_broker(broker),
             Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
             Happening::PeerStarts { .. } => {}
+            Happening::Leaves { peer, life } => self.leaves(peer, life),
         }
     }
 
@@ -235,6 +249,7 @@ impl World {
             life: 0,
             wire: None,
             out: Vec::new(),
+            rears: Vec::new(),
             wakes: None,
             asleep_until: Mono::ZERO,
             slots,
@@ -248,7 +263,8 @@ impl World {
     /// A peer begins a life: a fresh core that knows its brokers and nothing else.
     pub(crate) fn start_peer(&mut self, index: usize) {
         let (now, brokers) = (self.now, self.brokers.len());
-        let first = self.rng.index(brokers);
+        self.single_starts(index);
+        let (first, claim) = (self.rng.index(brokers), self.claim_of(index));
         let peer = &mut self.peers[index];
         peer.life += 1;
         peer.wire = None;
@@ -261,6 +277,7 @@ impl World {
         match &mut peer.actor {
             Actor::Rogue(_) => {
                 let life = peer.life;
+                self.wind_up_ghost(index, life);
                 return self.dial(index, life, first);
             }
             Actor::Client(client) => *client = Client::default(),
@@ -276,20 +293,13 @@ impl World {
                 connect_timeout_ms: 2_000,
                 keep_trying: true,
                 stay: false,
+                come_back: true,
             },
         );
         if matches!(peer.actor, Actor::Worker(_)) {
             let slots = Slots::Limited(peer.slots);
-            core.register(
-                now,
-                Registration {
-                    name: String::new(),
-                    key: String::new(),
-                    slots,
-                    queues: peer.queues.clone(),
-                    claim: Claim::Shared,
-                },
-            );
+            let queues = peer.queues.clone();
+            core.register(now, Registration { name: String::new(), key: String::new(), slots, queues, claim });
         }
         let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;
         peer.core = Some(core);

@@ -4,7 +4,8 @@ use turno_sim::{How, run};
 
 const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
 
-/// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21 for these seeds: the oracle complains about none of them.
+/// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21, and S1.35, S2.9, S2.10, S2.11, S2.13, S2.17, S2.18,
+/// S2.30, S2.31 and S2.32 for these seeds: the oracle complains about none of them.
 #[test]
 fn some_seeds_in_bad_weather() {
     let mut answered = 0;
@@ -15,6 +16,22 @@ fn some_seeds_in_bad_weather() {
         }
     }
     assert!(answered > 1_000, "a storm in which hardly anyone gets an answer proves little: {answered}");
+}
+
+/// Proves I8 for these seeds, and S2.19, S2.22, S2.24 and S2.26: exclusive queues change hands, and old tokens open nothing.
+#[test]
+fn exclusive_queues_change_hands() {
+    let (mut tokens, mut fenced_off) = (0, 0);
+    for seed in 41..=70 {
+        match run(seed, SHORT) {
+            Ok(outcome) => {
+                tokens += outcome.tokens;
+                fenced_off += outcome.fenced_off;
+            }
+            Err(violation) => panic!("seed {seed}: {}\n{}", violation.what, violation.last),
+        }
+    }
+    assert!(tokens > 100 && fenced_off > 0, "{tokens} holders and {fenced_off} replies of old ones prove little");
 }
 
 /// Proves I22: the same seed gives the same run, and another seed another one.

@@ -171,6 +171,14 @@ impl Crowd {
         self.close(begun)
     }
 
+    /// Waits for something else, and says how requests ended meanwhile.
+    pub(crate) async fn watch_during<T>(&self, other: impl Future<Output = Result<T>>) -> Result<(Stretch, T)> {
+        self.books.close(0.0);
+        let begun = Instant::now();
+        let value = other.await?;
+        Ok((self.close(begun)?, value))
+    }
+
     /// Asks at a fixed rate whatever comes back, and says how requests ended meanwhile. `each_beat` is called often.
     pub(crate) async fn offer(&self, rate: f64, seconds: f64, mut each_beat: impl FnMut()) -> Result<Stretch> {
         self.books.close(0.0);

@@ -1,6 +1,6 @@
 //! `cargo xtask bench overload`: three times what can be done, and peers that stop reading.
 
-mod crowd;
+pub(crate) mod crowd;
 pub(crate) mod figures;
 pub(crate) mod hands;
 mod reader;

@@ -3,7 +3,7 @@
 //! Deliveries expired here, so more of them at once would do no better: the pause grows with every drop until a delivery
 //! of that queue, handed out since, was settled in time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::{Code, Delivery, Mono};
 use turno_proto::native::Frame;
@@ -23,6 +23,8 @@ pub(super) struct Absences {
     by_handle: BTreeMap<u32, Absence>,
     /// What was handed out from them since, with the handle.
     probes: BTreeMap<Delivery, u32>,
+    /// Those that are not asked for again.
+    for_good: BTreeSet<u32>,
 }
 
 #[derive(Debug)]
@@ -66,7 +68,8 @@ impl Absences {
     }
 
     fn is_away(&self, handle: u32) -> bool {
-        self.by_handle.get(&handle).is_some_and(|absence| absence.again.is_some())
+        let pausing = self.by_handle.get(&handle).is_some_and(|absence| absence.again.is_some());
+        pausing || self.for_good.contains(&handle)
     }
 
     /// The queues to ask for now.
@@ -89,7 +92,10 @@ impl Core {
         if self.link.absences.is_away(handle) || !self.consumes(&queue) {
             return;
         }
-        let again_ms = self.link.absences.pause(handle, now);
+        let again_ms = self.settings.come_back.then(|| self.link.absences.pause(handle, now));
+        if again_ms.is_none() {
+            self.link.absences.for_good.insert(handle);
+        }
         self.events.push_back(Event::Dropped { queue, reason, again_ms });
     }
 

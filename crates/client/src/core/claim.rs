@@ -3,9 +3,9 @@
 use turno_proto::model::{Code, Mono, QueueName};
 use turno_proto::native::Frame;
 
+use super::Core;
 use super::event::{Claim, Event};
 use super::link::Pending;
-use super::{Core, State};
 
 impl Core {
     /// `first`: the registration waits for the answer.
@@ -55,11 +55,12 @@ impl Core {
         self.events.push_back(Event::StandingBy { queue });
     }
 
-    /// The queue is free, and kept for this worker for a moment.
+    /// The queue is free, and kept for this worker for a moment. A broker in maintenance gives it as well; who does not come
+    /// has lost its place, and nobody would ask for another when the broker goes on.
     pub(super) fn handle_queue_available(&mut self, seq: u32) {
         let Some(Pending::Available(queue)) = self.link.pending.get(&seq).cloned() else { return };
         self.link.pending.remove(&seq);
-        if self.state == State::Open && self.consumes(&queue) {
+        if self.open() && self.consumes(&queue) {
             self.write_consume(&queue, false);
         }
     }

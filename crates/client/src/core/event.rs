@@ -23,6 +23,8 @@ pub struct Settings {
     pub keep_trying: bool,
     /// Stay with a broker that closes until it ends the connection: for those who only ask about it.
     pub stay: bool,
+    /// Ask again for a queue that the broker dropped the worker from.
+    pub come_back: bool,
 }
 
 /// Names one call from its start to its one end. The caller chooses it; it is never used twice.
@@ -241,7 +243,7 @@ pub enum Event {
         /// Why.
         reason: Code,
         /// The pause.
-        again_ms: u64,
+        again_ms: Option<u64>,
     },
     /// The worker consumes a queue again that it was dropped from.
     Returned {

@@ -94,7 +94,7 @@ impl Driver {
                 }
             }
             Event::Dropped { queue, reason, again_ms } => {
-                let again = Duration::from_millis(again_ms);
+                let again = again_ms.map(Duration::from_millis);
                 crew.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
             }
             Event::Returned { queue } => crew.tell(WorkerEvent::Returned { queue: queue.to_string() }),

@@ -262,25 +262,49 @@ fn a_cancelled_broadcast_ends_once() {
     assert_eq!(desk.counters().cancelled, 2);
 }
 
-/// Proves S1.35 and I12: nobody is told when the caller is gone; what its workers say is dropped and counted.
+/// Proves S1.35, S2.12 and I12: when the caller is gone, whoever has not answered is told to stop at once, nothing is kept
+/// until the deadline, and what consumers still say is late.
 #[test]
-fn a_caller_that_leaves_hears_nothing() {
+fn a_broadcast_ends_with_its_caller() {
     let mut desk = Desk::new();
-    let (a, b, client) = (desk.worker(1, &["q"]), desk.worker(1, &["q"]), desk.client());
-    assert_eq!(broadcast(&mut desk, client, Broadcast { deadline_ms: Some(500), ..call(1, "hi") }).len(), 2);
-    assert_eq!(desk.leave(client), []);
-    assert_eq!(desk.piece(a, "hi", "a1"), []);
-    assert_eq!(desk.reply(a, "hi", "A"), []);
-    assert_eq!(desk.counters().unclaimed, 1);
-    assert_eq!(desk.pass(500), [desk.stopped(b, "hi", Code::TimedOut)]);
-    assert_eq!(desk.ack(b, "hi"), []);
+    let (a, b, c, client) = (desk.worker(1, &["q"]), desk.worker(1, &["q"]), desk.worker(1, &["q"]), desk.client());
+    assert_eq!(broadcast(&mut desk, client, Broadcast { deadline_ms: Some(500), ..call(1, "hi") }).len(), 3);
+    assert_eq!(desk.reply(a, "hi", "A"), [answer(client, 1, (1, a), "A")]);
+    let told = [desk.stopped(b, "hi", Code::CallerGone), desk.stopped(c, "hi", Code::CallerGone)];
+    assert_eq!(desk.leave(client), told);
+    assert_eq!(desk.counters().cancelled, 1);
+    assert_eq!(desk.reply(b, "hi", "B"), []);
+    assert_eq!(desk.fail(c, "hi", "stopped"), []);
+    assert_eq!(desk.counters().late, 2);
+    idle(&mut desk);
+    assert_eq!(desk.pass(500), []);
+    // A consumer that never stops is waited for no longer than any other.
+    let client = desk.client();
+    assert_eq!(broadcast(&mut desk, client, call(1, "he")).len(), 3);
+    assert_eq!(desk.leave(client).len(), 3);
+    assert_eq!(desk.pass(limits::CANCEL_GRACE_MS), []);
     idle(&mut desk);
     // Everyone leaves: the last delivery takes the queue with it.
     let client = desk.client();
-    assert_eq!(broadcast(&mut desk, client, call(1, "ho")).len(), 2);
-    assert_eq!(desk.leave(client), []);
-    assert_eq!(desk.leave(a), []);
-    assert_eq!(desk.leave(b), []);
+    assert_eq!(broadcast(&mut desk, client, call(1, "ho")).len(), 3);
+    assert_eq!(desk.leave(client).len(), 3);
+    for worker in [a, b, c] {
+        assert_eq!(desk.leave(worker), []);
+    }
+    assert_eq!(desk.status().queues, 0);
+}
+
+/// Proves S1.35 and S2.9: a consumer that asks itself too and goes is told nothing, and leaves nothing behind.
+#[test]
+fn a_caller_that_consumes_what_it_broadcasts() {
+    let mut desk = Desk::new();
+    let (both, other) = (desk.worker(1, &["q"]), desk.worker(1, &["q"]));
+    assert_eq!(broadcast(&mut desk, both, call(1, "hi")), [part(both, "hi"), part(other, "hi")]);
+    assert_eq!(desk.leave(both), [desk.stopped(other, "hi", Code::CallerGone)]);
+    assert_eq!(desk.fail(other, "hi", "stopped"), []);
+    idle(&mut desk);
+    assert_eq!(broadcast(&mut desk, other, call(1, "ho")), [part(other, "ho")]);
+    assert_eq!(desk.leave(other), []);
     assert_eq!(desk.status().queues, 0);
 }
 

@@ -127,6 +127,19 @@ fn nothing_is_tried_again_during_a_drain() {
     }
 }
 
+/// Proves S2.17 and I15: a worker gives back a second attempt during a drain. The first one was made, so `closing` would
+/// promise too much.
+#[test]
+fn a_second_attempt_given_back_is_cut_short() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
+    assert_eq!(desk.fail(worker, "a", "no"), [turn(worker, "a").attempt(2)]);
+    assert_eq!(drain(&mut desk, 30_000).len(), 2);
+    let stop = AdminCall::WorkerStop { worker: "w0".to_owned(), now: true };
+    assert_eq!(desk.admin(stop).1[1..], [undelivered(client, 1, Code::CutShort), drained(1, 0, 0)]);
+}
+
 /// Proves S2.17: a failure for good is told as it is, also during a drain.
 #[test]
 fn a_failure_during_the_drain() {
@@ -213,7 +226,7 @@ fn maintenance_and_back() {
     let told = vec![maintenance(worker), maintenance(client), undelivered(client, 2, Code::Closing)];
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), told));
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), vec![]), "once");
-    assert_eq!(desk.explain(kept).reason, Reason::Draining);
+    assert_eq!(desk.explain(kept).reason, Reason::Maintenance);
     let refused = [undelivered(client, 5, Code::Closing)];
     assert_eq!(desk.request(client, ask(5, "q", "new")), refused);
     assert_eq!(desk.try_send(client, ask(5, "q", "new")), refused);

@@ -188,6 +188,27 @@ fn a_death_waits_for_room_on_the_disk() {
     assert_eq!(desk.pass(5_000), []);
 }
 
+/// Proves I1: a disk may be so full that it does not even take ends; they are written down as soon as it does, once a
+/// second and no faster.
+#[test]
+fn an_end_waits_for_room_on_the_disk() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a"));
+    desk.try_send(client, ask(2, "q", "b"));
+    desk.say(Input::Persisted { group: 2 });
+    assert_eq!(desk.ack(worker, "a"), [remove(3, 41, false)]);
+    assert_eq!(desk.ack(worker, "b"), [remove(4, 42, false)]);
+    for group in [3, 4] {
+        assert_eq!(desk.say(Input::Refused { group, code: Code::OverDisk }), []);
+    }
+    assert_eq!(desk.pass(1_000), [remove(5, 41, false), remove(5, 42, false)]);
+    assert_eq!(desk.say(Input::Refused { group: 5, code: Code::OverDisk }), []);
+    assert_eq!(desk.pass(1_000), [remove(6, 41, false), remove(6, 42, false)]);
+    assert_eq!(desk.say(Input::Persisted { group: 6 }), []);
+    assert_eq!(desk.pass(5_000), []);
+}
+
 /// What is cancelled on its way to the disk is stored, answered, and gone.
 #[test]
 fn a_message_can_be_cancelled_on_its_way_to_the_disk() {

@@ -40,13 +40,13 @@ impl Desk {
         got
     }
 
-    fn shared(&mut self, conn: ConnId, queue: &str) -> Got {
+    pub(crate) fn shared(&mut self, conn: ConnId, queue: &str) -> Got {
         let (got, seen) = self.ask_for(conn, queue, false);
         assert_eq!(seen, [], "nothing waits");
         got
     }
 
-    fn notify(&mut self, conn: ConnId, queue: &str) -> Vec<Seen> {
+    pub(crate) fn notify(&mut self, conn: ConnId, queue: &str) -> Vec<Seen> {
         let handle = self.handle(conn, queue);
         self.say(Input::QueueAvailableNotify { conn, seq: 88, handle })
     }
@@ -68,7 +68,7 @@ pub(crate) fn idle(desk: &mut Desk) -> ConnId {
     desk.worker(10, &[])
 }
 
-fn refusal(conn: ConnId, code: Code) -> Vec<Seen> {
+pub(crate) fn refusal(conn: ConnId, code: Code) -> Vec<Seen> {
     vec![Seen::Said(Effect::Error { conn, seq: 88, code })]
 }
 
@@ -418,8 +418,8 @@ fn views_tell_who_has_a_queue_and_who_waits() {
     assert_eq!((queue.exclusive, queue.waiters), (Some(ExclusiveView { token: FIRST, worker: Some(1) }), 1));
     let other = desk.queue("other");
     assert_eq!((other.exclusive, other.waiters), (None, 0));
-    let tokens: Vec<_> = desk.consumers("q").iter().map(|consumer| consumer.token).collect();
-    assert_eq!(tokens, [Some(FIRST)]);
+    let rows: Vec<_> = desk.consumers("q").iter().map(|row| (row.worker, row.turn, row.token, row.waits)).collect();
+    assert_eq!(rows, [(1, Some(1), Some(FIRST), None), (2, None, None, Some(1))]);
     let shown = desk.worker_view("1");
     assert_eq!(shown.exclusive, [HoldingView { queue: "q".to_owned(), token: FIRST }]);
     assert!(shown.waits_for.is_empty());

@@ -24,7 +24,7 @@ fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
     Seen::Said(Effect::CancelQueue { conn: worker, handle, reason: Code::Dropped })
 }
 
-/// Proves S2.22 and S2.29: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
+/// Proves S2.22, S2.29 and S2.32: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
 /// old token opens nothing any more, and the worker comes back only as the next one.
 #[test]
 fn a_dropped_holder_makes_way_for_the_standby() {
@@ -36,9 +36,16 @@ fn a_dropped_holder_makes_way_for_the_standby() {
     let told = dropped(&mut desk, holder);
     assert_eq!(expire(&mut desk, client, holder, 2, "b", FIRST), [told]);
     assert_eq!(desk.queue("q").exclusive.map(|view| view.token), Some(FIRST), "it still holds two of them");
-    let tokens: Vec<Option<u64>> = desk.consumers("q").iter().map(|row| row.token).collect();
-    assert_eq!(tokens, [None], "whoever was dropped has the queue no more");
-    assert_eq!(desk.alone(holder, "q"), Got::Full, "not even for itself");
+    let rows = |desk: &mut Desk| {
+        let rows =
+            desk.consumers("q").into_iter().map(|row| (row.worker, row.token, row.waits, row.standing.is_some()));
+        rows.collect::<Vec<(u64, Option<u64>, Option<u64>, bool)>>()
+    };
+    let listed = [(2, None, Some(1), false), (1, None, None, true)];
+    assert_eq!(rows(&mut desk), listed, "whoever was dropped has the queue no more");
+    desk.stand_by(holder, "q");
+    let listed = [(2, None, Some(1), false), (1, None, Some(2), true)];
+    assert_eq!(rows(&mut desk), listed, "not even for itself: it waits like others, and is listed once");
     assert_eq!(desk.fail(holder, "a", "stopped"), []);
     let free = desk.available(standby, "q");
     assert_eq!(desk.fail(holder, "b", "stopped"), [free]);

@@ -6,8 +6,10 @@ mod views;
 
 mod admin;
 mod backlog;
+mod bad_input;
 mod broadcast;
 mod cancel;
+mod chores;
 mod cold;
 mod dead;
 mod deadline;
@@ -26,6 +28,7 @@ mod limits;
 mod overload;
 mod property;
 mod queues;
+mod reasons;
 mod register;
 mod requests;
 mod retry;

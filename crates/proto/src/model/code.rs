@@ -302,6 +302,10 @@ codes! {
         "the broker stopped because its store failed",
         "what was not confirmed may or may not be on the disk, so it must not go on; what was confirmed is there",
         "look at the disk and the log, then start it again: it reads what is really there";
+    Busy = 95, "busy", exit 1,
+        "the worker has as many broadcasts to do as it may have",
+        "a broadcast takes no slots: `turno work` runs as many at a time as it has slots, and 1,000 more wait in it",
+        "wait for the answers before the next broadcast, or give the worker more slots";
 }
 
 impl Code {

@@ -3,6 +3,8 @@
 //! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
 //! a configuration may change.
 
+use std::num::NonZeroUsize;
+
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
 /// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
@@ -79,6 +81,11 @@ pub const CHECKER_MS: u64 = 1_000;
 pub const PAGE_MAX: u32 = 1_000;
 /// Messages that one admin call removes or puts back, so that others are served in between. More: the next call.
 pub const PORTION_MAX: u32 = 1_000;
+/// Requests that end in one go because their caller is gone or the broker drains, so that others are served in between.
+/// More: the next ones [`PORTION_PAUSE_MS`] later.
+pub const CHORES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+/// Pause after each portion of them.
+pub const PORTION_PAUSE_MS: u64 = 1;
 /// Bytes of messages that one admin call writes to disk anew. More: the next call.
 pub const PORTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of a dead letter that one admin call shows. More: the next call.
@@ -147,6 +154,10 @@ pub const STARTS_MAX: usize = 10_000;
 
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
+/// Broadcasts that wait in `turno work` while as many run as it has slots. More: failed, `busy`.
+pub const BROADCASTS_WAITING_MAX: usize = 1_000;
+/// Bytes of their bodies. More: failed, `busy`, unless none waits.
+pub const BROADCASTS_WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a failure's text that a dead letter keeps, and of the status in a job worker's UPDATE. More: cut.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of it that a listing shows. More: cut.

@@ -14,6 +14,8 @@ pub struct Counters {
     pub requests: u64,
     /// Sends taken in.
     pub sends: u64,
+    /// Broadcasts taken in.
+    pub broadcasts: u64,
     /// Messages refused at the door.
     pub refused: u64,
     /// Deliveries made.
@@ -180,7 +182,7 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// One worker in a queue's rota.
+/// One worker in a queue's rota, or outside of it: dropped, or waiting until the queue is free.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsumerView {
     /// The worker's id.
@@ -191,7 +193,7 @@ pub struct ConsumerView {
     pub slots: Slots,
     /// Slots in use, by all its queues.
     pub used: u32,
-    /// Its place in the rota: 1 is next; `None` of one that was dropped.
+    /// Its place in the rota: 1 is next; `None` of one that was dropped, or that waits until the queue is free.
     pub turn: Option<u64>,
     /// Messages of this queue it has now.
     pub in_flight: u64,
@@ -201,6 +203,9 @@ pub struct ConsumerView {
     /// The token with which it has the queue to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
+    /// Its place among those who wait until the queue is free: 1 is next; `None`: it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u64>,
 }
 
 /// What a queue thinks of a worker at which deliveries expired.
@@ -365,6 +370,39 @@ pub struct DeadView {
 pub enum Reason {
     /// No worker consumes the queue.
     NoWorker,
+    /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
+    WorkersDropped {
+        /// How many.
+        workers: u64,
+    },
+    /// The queue is one worker's alone, and that has no room.
+    ExclusiveBusy {
+        /// That worker.
+        worker: u64,
+        /// Its name.
+        name: String,
+        /// Its slots in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
+    /// Nobody has the queue: whoever left it has not settled all yet, or what it had is on its way back. Others wait
+    /// for it, or it was one worker's alone.
+    NotFree {
+        /// Messages of the queue that are not settled.
+        in_flight: u64,
+        /// Workers that wait until it is free.
+        waiters: u64,
+    },
+    /// Nobody has the queue: it is kept for the first of those who wait for it.
+    KeptFor {
+        /// That worker.
+        worker: u64,
+        /// Its name.
+        name: String,
+        /// For how long.
+        left_ms: u64,
+    },
     /// Workers consume it, but none has sent its first PING.
     WorkersGreeting {
         /// How many.
@@ -383,6 +421,12 @@ pub enum Reason {
         used: u64,
         /// Messages of the queue that go first.
         ahead: u64,
+        /// Those of the consumers that get one delivery at a time, because they were dropped before.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        probing: u64,
+        /// Workers that were dropped from the queue and have not asked for it again.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        dropped: u64,
     },
     /// Messages before it wait too.
     Behind {
@@ -433,8 +477,10 @@ pub enum Reason {
         /// What the last failure said.
         failure: String,
     },
-    /// The broker drains.
+    /// The broker is on its way out.
     Draining,
+    /// The broker is drained until it is told to go on.
+    Maintenance,
 }
 
 /// A message and why it is where it is.

@@ -327,6 +327,7 @@ impl Seed {
             in_flight: self.seq.into(),
             standing: self.bits[1].then_some(self.standing()),
             token: self.bits[3].then_some(self.long),
+            waits: self.bits[2].then_some(self.small.into()),
         }
     }
 
@@ -386,17 +387,28 @@ impl Seed {
 
     fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
-        let reason = match self.small % 11 {
+        let reason = match self.small % 16 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
-            3 => Reason::AllBusy { workers, used: self.long, ahead },
+            3 => Reason::AllBusy {
+                workers,
+                used: self.long,
+                ahead,
+                probing: self.small.into(),
+                dropped: self.choice.into(),
+            },
             4 => Reason::Behind { ahead },
             5 => Reason::TooCostly { cost: self.small, largest: self.number },
             6 => Reason::Reserved { worker, cost: self.small, free: self.number },
             7 => Reason::AtWorker { worker, name: self.text(), since_ms: self.long },
             8 => Reason::Stopping { worker },
             9 => Reason::Dead { failure: self.text() },
+            10 => Reason::WorkersDropped { workers },
+            11 => Reason::ExclusiveBusy { worker, name: self.text(), used: self.long, ahead },
+            12 => Reason::NotFree { in_flight: self.long, waiters: workers },
+            13 => Reason::KeptFor { worker, name: self.text(), left_ms: self.long },
+            14 => Reason::Maintenance,
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), reason }

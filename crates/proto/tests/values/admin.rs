@@ -68,6 +68,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ConsumerView { worker: 44, turn: None, in_flight: 0, standing: Some(dropped()), ..consumer() },
     ];
     let holder = ConsumerView { token: Some(TOKEN), ..consumer() };
+    let standby = ConsumerView { worker: 43, used: 0, turn: None, in_flight: 0, waits: Some(1), ..consumer() };
     let settings = Some(QueueSettings { durable: Some(true), ..PATIENT });
     let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
     let exclusive = Some(ExclusiveView { token: TOKEN, worker: Some(42) });
@@ -106,7 +107,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
-        ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder] }),
+        ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby] }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
     ]
 }
@@ -114,11 +115,26 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
 fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
     let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
+    let name = || "w1".to_owned();
+    let dropped = Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4 };
     let table = vec![
         ("answer_message_no_worker", waiting(), Reason::NoWorker),
+        ("answer_message_workers_dropped", waiting(), Reason::WorkersDropped { workers: 2 }),
+        (
+            "answer_message_exclusive_busy",
+            waiting(),
+            Reason::ExclusiveBusy { worker: 42, name: name(), used: 10, ahead: 3 },
+        ),
+        ("answer_message_not_free", waiting(), Reason::NotFree { in_flight: 1, waiters: 2 }),
+        ("answer_message_kept_for", waiting(), Reason::KeptFor { worker: 42, name: name(), left_ms: 4_500 }),
         ("answer_message_workers_greeting", waiting(), Reason::WorkersGreeting { workers: 2 }),
         ("answer_message_workers_draining", waiting(), Reason::WorkersDraining { workers: 2 }),
-        ("answer_message_all_busy", waiting(), Reason::AllBusy { workers: 2, used: 20, ahead: 3 }),
+        (
+            "answer_message_all_busy",
+            waiting(),
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0 },
+        ),
+        ("answer_message_all_busy_dropped", waiting(), dropped),
         ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
         ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
         ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),
@@ -126,6 +142,7 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_message_stopping", stopping, Reason::Stopping { worker: 42 }),
         ("answer_message_dead", dead(), Reason::Dead { failure: "disk full".to_owned() }),
         ("answer_message_draining", waiting(), Reason::Draining),
+        ("answer_message_maintenance", waiting(), Reason::Maintenance),
     ];
     let answer = |message, reason| AdminAnswer::Message { explanation: Box::new(Explanation { message, reason }) };
     table.into_iter().map(|(name, message, reason)| (name, answer(message, reason))).collect()
@@ -141,6 +158,7 @@ fn consumer() -> ConsumerView {
         in_flight: 1,
         standing: None,
         token: None,
+        waits: None,
     }
 }
 
@@ -152,6 +170,7 @@ fn counters() -> Counters {
     Counters {
         requests: 1,
         sends: 2,
+        broadcasts: 20,
         refused: 3,
         deliveries: 4,
         replied: 5,

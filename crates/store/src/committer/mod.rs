@@ -111,16 +111,18 @@ impl Committer {
     pub fn end_group(&mut self) -> Ticket {
         self.last.0 += 1;
         let has_puts = self.gathered.batch.has_puts_since(self.mark);
+        let mut is_refused = false;
         if self.gathered.batch.is_beyond(self.batch_bytes_max) {
             let group = self.gathered.batch.split_off(self.mark);
             if group.is_beyond(self.batch_bytes_max) {
                 self.gathered.refused.push((self.last, CommitError::TooLarge));
+                is_refused = true;
             } else {
                 self.submit_ended();
                 self.gathered.batch = group;
             }
         }
-        self.gathered.groups.push(Group { ticket: self.last, end: self.gathered.batch.len(), has_puts });
+        self.gathered.groups.push(Group { ticket: self.last, end: self.gathered.batch.len(), has_puts, is_refused });
         self.mark = self.gathered.batch.mark();
         if self.gathered.batch.len() >= GATHER_BYTES {
             self.submit_ended();

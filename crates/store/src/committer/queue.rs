@@ -17,6 +17,8 @@ pub(super) struct Group {
     /// Where it ends in the batch.
     pub(super) end: usize,
     pub(super) has_puts: bool,
+    /// It was too large, and nothing of it is in the batch: that is told already.
+    pub(super) is_refused: bool,
 }
 
 /// What goes into one commit, and what is to be read after it.

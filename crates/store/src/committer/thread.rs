@@ -168,7 +168,7 @@ impl<S: Store> Worker<S> {
             Err(CommitError::Full) => true,
             Err(error) => return Err(error),
         };
-        let refused = gathered.groups.iter().filter(|group| group.has_puts || takes_nothing);
+        let refused = gathered.groups.iter().filter(|group| !group.is_refused && (group.has_puts || takes_nothing));
         done.extend(refused.map(|group| Done::Refused { ticket: group.ticket, why: CommitError::Full }));
         Ok(())
     }

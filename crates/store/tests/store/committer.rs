@@ -240,6 +240,23 @@ fn a_group_that_is_too_large_is_refused_alone() {
     assert_eq!(numbers(&mut Mem::open(&medium)), [1, 3]);
 }
 
+/// A group that was refused for its size is not refused again when the rest of its batch finds no room.
+#[test]
+fn a_group_is_refused_once() {
+    let medium = MemMedium::new();
+    medium.set_batch_bytes_max(1_000);
+    medium.fail_next(MemFault::Full);
+    let mut rig = Rig::new(Mem::open(&medium));
+    rig.committer.batch().put(Space(1), RecordNo(1), &[0; 1_000]);
+    let large = rig.committer.end_group();
+    rig.committer.batch().put(Space(1), RecordNo(2), &[0; 10]);
+    let small = rig.committer.end_group();
+    let done = rig.committer.close();
+    let refused = |ticket, why| Done::Refused { ticket, why };
+    let expected = [refused(large, CommitError::TooLarge), refused(small, CommitError::Full), Done::Durable(small)];
+    assert_eq!(done, expected);
+}
+
 /// A store that stands still until it is told to go on.
 struct Gate {
     store: Mem,

@@ -13,6 +13,7 @@ use super::error::Failure;
 use super::global::Format;
 use super::help;
 use super::schema::broadcast::{BroadcastAnswer, BroadcastDocument, BroadcastEndDocument};
+use super::words::count;
 
 /// Say something to every consumer of a queue and print their replies
 ///
@@ -53,7 +54,7 @@ pub(crate) struct BroadcastArgs {
 pub(crate) fn run(args: &BroadcastArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
     connect::block_on(async {
-        let client = connect::client(invocation).await?;
+        let client = connect::caller(invocation).await?;
         let body = compose::body(args.body.as_deref(), &client.config()).await?;
         let message =
             Message::new(body).timeout(invocation.global.timeout()).no_reply(args.no_reply).skip_self(args.skip_self);
@@ -61,8 +62,11 @@ pub(crate) fn run(args: &BroadcastArgs, invocation: &Invocation) -> Result<u8, F
         let since = Instant::now();
         let mut broadcast = client.broadcast(&args.queue, message).await?;
         let mut kept = Vec::new();
-        while let Some(answer) = broadcast.next().await {
-            tell(answer?, since, &mut kept, invocation)?;
+        let (mut next, drained) = connect::patiently(&client, invocation, broadcast.next()).await;
+        while let Some(answer) = next {
+            let answer = answer.map_err(|error| if drained { connect::drained(error.into()) } else { error.into() })?;
+            tell(answer, since, &mut kept, invocation)?;
+            next = broadcast.next().await;
         }
         let end = broadcast.end().ok_or_else(|| Failure::of(Code::ConnectionLost))?;
         finish(args, end, kept, since, invocation)
@@ -120,7 +124,7 @@ fn finish(
 /// The last line: how many answered, and who did not.
 fn summary(end: &BroadcastEnd, no_reply: bool) -> String {
     if no_reply {
-        return format!("written to {} consumers", end.consumers);
+        return format!("written to {}", count(end.consumers.into(), "consumer", "consumers"));
     }
     let mut line = format!("{} of {} answered", end.answered, end.consumers);
     if end.failed > 0 {

@@ -1,6 +1,7 @@
 //! Finding the broker and asking it.
 
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use tracing::{debug, info};
@@ -13,6 +14,9 @@ use super::version::VERSION;
 
 /// Where a broker listens when nobody says otherwise.
 const LOCAL: &str = "turno://127.0.0.1:7460";
+
+/// How long an answer may take before the broker is asked what it is doing.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the asynchronous part of a command on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -58,6 +62,41 @@ async fn connect(options: Options) -> Result<Client, Failure> {
     let config = client.config();
     info!(broker = config.broker, program = config.program, heartbeat_ms = config.heartbeat_ms, "connected");
     Ok(client)
+}
+
+/// Waits for an answer. If it does not come soon, looks whether that is because the broker is drained, and says so: it
+/// may be a long wait for somebody's `turno resume`. The answer, and whether the broker was found drained.
+pub(crate) async fn patiently<T>(client: &Client, invocation: &Invocation, call: impl Future<Output = T>) -> (T, bool) {
+    let patience = PATIENCE.min(invocation.global.timeout() / 2);
+    let mut call = pin!(call);
+    tokio::select! {
+        biased;
+        end = &mut call => return (end, false),
+        () = tokio::time::sleep(patience) => {}
+    }
+    let look = async {
+        let answer = admin(client, AdminCall::Status, invocation.global.timeout()).await;
+        matches!(answer, Ok(AdminAnswer::Status { broker }) if broker.maintenance)
+    };
+    let drained = tokio::select! {
+        biased;
+        end = &mut call => return (end, false),
+        drained = look => drained,
+    };
+    if drained {
+        invocation.output.note("the broker is drained for maintenance; waiting for `turno resume`");
+    }
+    (call.await, drained)
+}
+
+/// The time that passed passed because the broker is drained.
+pub(crate) fn drained(failure: Failure) -> Failure {
+    match failure.code() {
+        Code::TimedOut => failure
+            .why("the broker is drained for maintenance and takes no work")
+            .fix("`turno resume` lets it work again; or name another broker with --url"),
+        _ => failure,
+    }
 }
 
 /// One question to the broker, answered in time or not at all.

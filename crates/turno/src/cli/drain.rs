@@ -12,6 +12,7 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::schema::broker::{BrokerBody, StatusDocument};
+use super::words::count;
 
 /// How long to wait for what runs.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,9 +57,8 @@ pub(crate) fn drain(invocation: &Invocation) -> Result<u8, Failure> {
                     .fix("`turno status` tells"));
             }
         }
-        let waiting = view.ready;
-        let text =
-            format!("broker {} is drained: nothing runs, {waiting} messages wait for `turno resume`\n", view.name);
+        let waiting = count(view.ready, "message waits", "messages wait");
+        let text = format!("broker {} is drained: nothing runs, {waiting} for `turno resume`\n", view.name);
         tell(&view, text, invocation)
     })
 }
@@ -86,7 +86,8 @@ fn tell(view: &BrokerView, text: String, invocation: &Invocation) -> Result<u8, 
 }
 
 fn still_running(view: &BrokerView) -> Failure {
-    let what = format!("broker {} is drained, but {} deliveries still run", view.name, view.in_flight);
+    let running = count(view.in_flight, "delivery still runs", "deliveries still run");
+    let what = format!("broker {} is drained, but {running}", view.name);
     Failure::new(Code::TimedOut, what)
         .why("workers have not settled them")
         .fix("wait with `turno drain --timeout 5m`, or take work again with `turno resume`")

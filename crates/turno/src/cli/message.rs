@@ -1,16 +1,19 @@
 //! `turno message`: one message, why it is where it is, and its end.
 
+mod cancel;
+
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client, MessageId};
 use turno_proto::model::Code;
 use turno_proto::model::view::Explanation;
 
 use super::Invocation;
-use super::confirm;
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::schema::message::{CancelledDocument, ExplanationDocument, MessageBody};
+use super::schema::message::{ExplanationDocument, MessageBody};
 use super::table;
 
 /// Look at messages and cancel them
@@ -23,7 +26,7 @@ pub(crate) struct MessageArgs {
 #[derive(Subcommand, Debug)]
 enum MessageCommand {
     Explain(ExplainArgs),
-    Cancel(CancelArgs),
+    Cancel(cancel::CancelArgs),
 }
 
 /// Say why a message is where it is
@@ -37,52 +40,24 @@ struct ExplainArgs {
     id: String,
 }
 
-/// Cancel a message that waits or runs
-///
-/// One that waits goes at once; one that runs is stopped at its worker.
-#[derive(Args, Debug)]
-#[command(after_long_help = help::notes(
-    &["turno message cancel 5f3a9c0d21e4000000000001c0000007 --yes"],
-    &[1, 4, 5, 78, 124],
-))]
-struct CancelArgs {
-    /// The message's id
-    id: String,
-}
-
 pub(crate) fn run(args: &MessageArgs, invocation: &Invocation) -> Result<u8, Failure> {
     match &args.command {
         MessageCommand::Explain(args) => connect::block_on(explain(&args.id, invocation)),
-        MessageCommand::Cancel(args) => connect::block_on(cancel(&args.id, invocation)),
+        MessageCommand::Cancel(args) => connect::block_on(cancel::run(args, invocation)),
     }
 }
 
 async fn explain(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
     check(id)?;
     let client = connect::client(invocation).await?;
-    let explanation = ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation).await?;
+    let explanation =
+        ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation.global.timeout()).await?;
     let document = ExplanationDocument::new(&explanation, invocation.output.clock());
     invocation.output.one(&document, id, || {
         let mut facts = facts(&document.message, invocation);
         facts.push(("because", document.because.text.clone()));
         table::facts(&facts)
     })?;
-    Ok(0)
-}
-
-async fn cancel(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
-    check(id)?;
-    let client = connect::client(invocation).await?;
-    let before = ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation).await?;
-    let now = MessageBody::new(&before.message, invocation.output.clock());
-    confirm::ask(
-        invocation,
-        &format!("cancel the {} {} of queue {}, which is {}?", now.kind, now.id, now.queue, now.state),
-    )?;
-    let explanation = ask(&client, AdminCall::MessageCancel { id: id.to_owned() }, id, invocation).await?;
-    let message = MessageBody::new(&explanation.message, invocation.output.clock());
-    let text = format!("cancelled {} of queue {} (was {})\n", message.id, message.queue, message.state);
-    invocation.output.one(&CancelledDocument { message, cancelled: true }, id, || text)?;
     Ok(0)
 }
 
@@ -95,8 +70,8 @@ pub(crate) fn check(id: &str) -> Result<(), Failure> {
     }
 }
 
-async fn ask(client: &Client, call: AdminCall, id: &str, invocation: &Invocation) -> Result<Explanation, Failure> {
-    match connect::admin(client, call, invocation.global.timeout()).await {
+async fn ask(client: &Client, call: AdminCall, id: &str, timeout: Duration) -> Result<Explanation, Failure> {
+    match connect::admin(client, call, timeout).await {
         Ok(AdminAnswer::Message { explanation }) => Ok(*explanation),
         Ok(other) => Err(connect::unexpected(&other)),
         Err(failure) if failure.code() == Code::NotFound => {

@@ -35,6 +35,7 @@ mod tree;
 mod usage;
 mod version;
 mod window;
+mod words;
 mod work;
 mod worker;
 

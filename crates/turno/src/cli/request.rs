@@ -108,7 +108,9 @@ fn reply_body(reply: Reply, since: Instant) -> ReplyBody {
 
 async fn one(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
     let since = Instant::now();
-    let reply = client.request(&args.queue, message).await.map_err(|error| explained(error, &args.queue))?;
+    let (end, drained) = connect::patiently(client, invocation, client.request(&args.queue, message)).await;
+    let reply = end.map_err(|error| explained(error, &args.queue));
+    let reply = reply.map_err(|failure| if drained { connect::drained(failure) } else { failure })?;
     if invocation.output.format().is_json() {
         invocation.output.document(&ReplyDocument { reply: reply_body(reply, since) })?;
         return Ok(0);

@@ -120,7 +120,9 @@ async fn stored(client: Client, queue: String, message: Message, timeout: Durati
 async fn one(client: &Client, args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let body = compose::body(args.body.as_deref(), &client.config()).await?;
     let message = message(args, body, args.dedup_id.clone());
-    let stored = stored(client.clone(), args.queue.clone(), message, invocation.global.timeout()).await?;
+    let stored = stored(client.clone(), args.queue.clone(), message, invocation.global.timeout());
+    let (stored, drained) = connect::patiently(client, invocation, stored).await;
+    let stored = stored.map_err(|failure| if drained { connect::drained(failure) } else { failure })?;
     let document = document(stored);
     let text = row(&document);
     invocation.output.one(&document, &document.id, || text)?;

@@ -261,7 +261,7 @@ mod tests {
             ("10.0.0.7:7460", false),
         ];
         for (address, fine) in table {
-            let result = refuse_to_be_open(&[address.parse().unwrap()], &words("turno serve"));
+            let result = refuse_to_be_open([address.parse().unwrap()].iter(), &words("turno serve"));
             assert_eq!(result.is_ok(), fine, "{address}");
         }
     }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn the_refusal_names_the_command_that_mends_it() {
         let line = "turno serve --listen 0.0.0.0:7460 --name it's";
-        let failure = refuse_to_be_open(&["0.0.0.0:7460".parse().unwrap()], &words(line)).unwrap_err();
+        let failure = refuse_to_be_open(["0.0.0.0:7460".parse().unwrap()].iter(), &words(line)).unwrap_err();
         assert_eq!((failure.code(), failure.exit()), (Code::InsecureListen, 78));
         let text = failure.render(Paint::plain());
         assert!(text.contains(r"turno serve --listen 0.0.0.0:7460 --name 'it'\''s' --insecure"), "{text}");
@@ -277,13 +277,17 @@ mod tests {
 
     #[test]
     fn the_ready_line_has_every_address() {
-        let bound = Bound { native: vec!["127.0.0.1:4711".parse().unwrap()], unix: Some("/d/turno.sock".into()) };
+        let bound = Bound {
+            native: vec!["127.0.0.1:4711".parse().unwrap()],
+            foreman: vec!["127.0.0.1:5429".parse().unwrap()],
+            unix: Some("/d/turno.sock".into()),
+        };
         let ready = ready(&bound);
         assert_eq!(
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":null,"ring":null}"#,
+                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":null}"#,
                 "\n"
             )
         );
@@ -302,14 +306,14 @@ mod tests {
             &[],
         );
         let settings = config.unwrap().typed();
-        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], unix: None };
+        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
         let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
-        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], unix: None };
+        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
         assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }
 }

@@ -1,7 +1,7 @@
 //! A worker that wants its queues to itself.
 
 use turno_proto::model::{Delivery, MessageId};
-use turno_proto::native::Deliver;
+use turno_proto::native::{Closing, ClosingReason, Deliver};
 
 use super::super::{Held, Settlement};
 use super::*;
@@ -74,6 +74,23 @@ fn a_standby_waits_and_takes_over() {
     rig.sent();
     rig.say(&[granted(9, 12)]);
     assert_eq!(rig.events(), [active(12)]);
+}
+
+/// Proves S2.24: a queue that becomes free while the broker is in maintenance is taken as well: whoever does not come is
+/// passed over, and would stand in no line when the broker goes on.
+#[test]
+fn a_standby_takes_over_during_maintenance() {
+    let mut rig = begun(Claim::Standby);
+    rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
+    let maintenance = Closing { reason: ClosingReason::Maintenance, within_ms: 0 };
+    rig.say(&[Frame::Closing { closing: maintenance }]);
+    rig.events();
+    rig.sent();
+    rig.say(&[Frame::QueueAvailable { seq: 6, handle: 0 }]);
+    let sent = rig.sent();
+    assert_eq!(frames(&sent), [Frame::Consume { seq: 7, handle: 0, exclusive: true }]);
+    rig.say(&[granted(7, 9)]);
+    assert_eq!(rig.events(), [active(9)]);
 }
 
 /// Of several queues each is taken or waited for by itself; the registration is done when all were answered.

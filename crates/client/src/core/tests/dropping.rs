@@ -11,7 +11,7 @@ fn dropped(handle: u32) -> Frame<'static> {
 }
 
 fn told(again_ms: u64) -> Event {
-    Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms }
+    Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: Some(again_ms) }
 }
 
 fn deliver(index: u32, handle: u32) -> Frame<'static> {
@@ -115,6 +115,29 @@ fn a_refusal_is_asked_about_again() {
     let seq = consumed(&mut rig, 0);
     rig.say(&[Frame::Error { seq, code: Code::AlreadyConsuming, fatal: false, detail: "" }]);
     assert_eq!(pass(&mut rig, 4_000), [], "it never left");
+}
+
+/// A worker that does not want to come back hears of it once and asks for nothing; its other queues go on. On the
+/// next connection it is a worker like others.
+#[test]
+fn who_does_not_want_to_come_back_does_not_ask() {
+    let mut rig = Rig::worker_with(Settings { come_back: false, ..settings(&["a"]) }, &["q", "r"]);
+    rig.say(&[dropped(0), dropped(0)]);
+    assert_eq!(rig.events(), [Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
+    for _ in 0..60 {
+        assert_eq!(pass(&mut rig, 1_000), []);
+        assert!(!frames(&rig.sent()).iter().any(|frame| matches!(frame, Frame::Consume { .. })));
+    }
+    rig.say(&[deliver(7, 1)]);
+    assert!(matches!(&rig.events()[..], [Event::Deliver(handed)] if handed.queue == queue("r")));
+    rig.say(&[dropped(1)]);
+    assert_eq!(rig.events(), [Event::Dropped { queue: queue("r"), reason: Code::Dropped, again_ms: None }]);
+    rig.core.handle_disconnected(rig.now, "reset");
+    rig.greet();
+    rig.answer_register(2);
+    rig.events();
+    rig.say(&[dropped(0)]);
+    assert_eq!(rig.events(), [Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
 }
 
 /// Nothing is asked of a broker that closes, and a worker that wants nothing more asks for nothing.

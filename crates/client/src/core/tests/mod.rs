@@ -43,7 +43,11 @@ impl Rig {
 
     /// A registered worker of those queues.
     fn worker(brokers: &[&str], queues: &[&str]) -> Self {
-        let mut rig = Self::new(brokers);
+        Self::worker_with(settings(brokers), queues)
+    }
+
+    fn worker_with(settings: Settings, queues: &[&str]) -> Self {
+        let mut rig = Self::with(settings);
         rig.core.register(rig.now, registration(queues));
         rig.greet();
         rig.answer_register(queues.len());
@@ -115,6 +119,7 @@ fn settings(brokers: &[&str]) -> Settings {
         connect_timeout_ms: 5_000,
         keep_trying: false,
         stay: false,
+        come_back: true,
     }
 }
 

@@ -9,6 +9,8 @@ mod restarts;
 mod upkeep;
 mod world;
 
+use std::num::NonZeroUsize;
+
 use proptest::prelude::*;
 use turno_engine::{Policy, Settings, StoreSettings};
 use turno_proto::model::{Limits, limits};
@@ -19,6 +21,9 @@ use world::World;
 const PLACES: usize = 6;
 /// Queues, each connection's handle 0, 1 and 2.
 const QUEUES: usize = 3;
+
+/// Unanswered requests of one connection.
+const IN_FLIGHT_MAX: usize = 30;
 
 /// How long a dedup id is known.
 const HOUR_MS: u64 = 3_600_000;
@@ -205,10 +210,12 @@ fn settings() -> impl Strategy<Value = Settings> {
     let store = prop::option::of(Just(StoreSettings { run: 1, unix_ms: 1_000_000, last_serial: 0 }));
     // With a small window, stored messages wait on disk.
     let hot_bytes = prop_oneof![1 => Just(1u64), 2 => Just(300), 1 => Just(1_000), 1 => Just(limits::HOT_BYTES)];
-    let all = (policy, lease_ms, own_rotas_max, store, hot_bytes);
-    all.prop_map(|(policy, lease_ms, own_rotas_max, store, hot_bytes)| {
-        let limits = Limits { in_flight_max: 30, ..Limits::default() };
-        Settings { policy, lease_ms, limits, own_rotas_max, store, hot_bytes, ..Settings::default() }
+    // With small portions, what a caller leaves behind ends later.
+    let portion = prop_oneof![Just(NonZeroUsize::MIN), Just(limits::CHORES_MAX)];
+    let all = (policy, lease_ms, own_rotas_max, store, hot_bytes, portion);
+    all.prop_map(|(policy, lease_ms, own_rotas_max, store, hot_bytes, portion)| {
+        let limits = Limits { in_flight_max: IN_FLIGHT_MAX as u32, ..Limits::default() };
+        Settings { policy, lease_ms, limits, own_rotas_max, store, hot_bytes, portion, ..Settings::default() }
     })
 }
 

@@ -402,6 +402,13 @@ impl Oracle {
         requests.filter(|(_, message)| self.peers.contains_key(&message.caller)).map(|(seq, message)| (*seq, message))
     }
 
+    /// Requests of a queue that no worker has and whose caller is gone: those that are still there are to end.
+    pub(super) fn abandoned(&self, queue: usize) -> usize {
+        let requests = self.messages.iter().filter(|(_, message)| message.kind != Kind::Send && message.queue == queue);
+        let gone = |message: &Message| !message.ended && !self.peers.contains_key(&message.caller);
+        requests.filter(|(seq, message)| gone(message) && !self.held.contains_key(seq)).count()
+    }
+
     /// Workers were told to stop what only a caller who is gone had waited for.
     pub(super) fn check_nobody_works_for(&self, caller: ConnId) {
         for (seq, held) in &self.held {

@@ -7,7 +7,7 @@ use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payl
 
 use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer, Standings};
-use super::{Op, Options, PLACES, QUEUES, Word};
+use super::{IN_FLIGHT_MAX, Op, Options, PLACES, QUEUES, Word};
 
 pub(super) const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
 pub(super) const NAMES: [&str; QUEUES] = ["a", "b", "c"];
@@ -410,6 +410,8 @@ impl World {
     pub(super) fn settle_everything(&mut self) {
         self.apply(Op::GoOn);
         self.leave(0);
+        // What those who are gone have left behind ends, one a millisecond if it must be.
+        self.pass((PLACES * IN_FLIGHT_MAX) as u64);
         self.apply(Op::Connect(0));
         self.apply(Op::Ready(0));
         self.apply(Op::Register(0, 5));

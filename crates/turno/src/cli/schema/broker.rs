@@ -37,6 +37,8 @@ pub(crate) struct CountersBody {
     pub(crate) requests: u64,
     /// Sends taken in.
     pub(crate) sends: u64,
+    /// Broadcasts taken in.
+    pub(crate) broadcasts: u64,
     /// Messages refused at the door.
     pub(crate) refused: u64,
     /// Deliveries made.
@@ -78,6 +80,7 @@ impl From<&Counters> for CountersBody {
         Self {
             requests: counters.requests,
             sends: counters.sends,
+            broadcasts: counters.broadcasts,
             refused: counters.refused,
             deliveries: counters.deliveries,
             replied: counters.replied,

@@ -12,7 +12,7 @@ use turno_proto::work;
 
 use super::Document;
 use super::error::ErrorBody;
-use super::message::ReasonBody;
+use super::reason::ReasonBody;
 use super::worker::moment;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{rfc3339, seconds, short};

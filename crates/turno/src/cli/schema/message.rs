@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageView, Reason};
+use turno_proto::model::view::{Explanation, MessageKind, MessageState, MessageView};
 
 use super::Document;
+use super::error::ErrorBody;
+use super::reason::ReasonBody;
 use crate::cli::time::{Clock, rfc3339, seconds};
 
 /// A message, without its body.
@@ -15,9 +16,9 @@ pub(crate) struct MessageBody {
     pub(crate) id: String,
     /// Its queue.
     pub(crate) queue: String,
-    /// `request` or `send`.
+    /// `request`, `send` or `broadcast`.
     pub(crate) kind: String,
-    /// `ready`, `in_flight`, `stopping` or `dead`.
+    /// `ready`, `in_flight`, `stopping`, `storing` or `dead`.
     pub(crate) state: String,
     /// Attempts begun so far.
     pub(crate) attempts: u16,
@@ -77,82 +78,6 @@ pub(crate) const fn state(state: MessageState) -> &'static str {
     }
 }
 
-/// Why a message is where it is.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ReasonBody {
-    /// A stable word.
-    pub(crate) reason: String,
-    /// The same in a sentence.
-    pub(crate) text: String,
-    /// The numbers and names in that sentence.
-    pub(crate) details: Map<String, Value>,
-}
-
-impl From<&Reason> for ReasonBody {
-    fn from(reason: &Reason) -> Self {
-        let (word, text, details) = told(reason);
-        let details = match details {
-            Value::Object(map) => map,
-            _ => Map::new(),
-        };
-        Self { reason: word.to_owned(), text, details }
-    }
-}
-
-fn told(reason: &Reason) -> (&'static str, String, Value) {
-    match reason {
-        Reason::NoWorker => ("no_worker", "no worker consumes the queue".to_owned(), json!({})),
-        Reason::WorkersGreeting { workers } => (
-            "workers_greeting",
-            format!("{workers} consume the queue, but none has finished its greeting"),
-            json!({ "workers": workers }),
-        ),
-        Reason::WorkersDraining { workers } => (
-            "workers_draining",
-            format!("all {workers} consumers are draining and take no new work"),
-            json!({ "workers": workers }),
-        ),
-        Reason::AllBusy { workers, used, ahead } => (
-            "all_busy",
-            format!("all slots are busy ({used} in use at {workers} consumers), {ahead} messages go first"),
-            json!({ "workers": workers, "used": used, "ahead": ahead }),
-        ),
-        Reason::Behind { ahead } => {
-            ("behind", format!("{ahead} messages before it wait too"), json!({ "ahead": ahead }))
-        }
-        Reason::TooCostly { cost, largest } => (
-            "too_costly",
-            format!("it takes {cost} slots, and the largest consumer has {largest}"),
-            json!({ "cost": cost, "largest": largest }),
-        ),
-        Reason::Reserved { worker, cost, free } => (
-            "reserved",
-            format!("it waits for {cost} free slots at worker {worker}, which has {free} free now"),
-            json!({ "worker": worker.to_string(), "cost": cost, "free": free }),
-        ),
-        Reason::AtWorker { worker, name, since_ms } => (
-            "at_worker",
-            format!("worker {worker} ({name}) works on it"),
-            json!({ "worker": worker.to_string(), "name": name, "since_seconds": seconds(*since_ms) }),
-        ),
-        Reason::AtConsumers { consumers, open } => (
-            "at_consumers",
-            format!("it went to {consumers} consumers, and {open} of them have not answered"),
-            json!({ "consumers": consumers, "open": open }),
-        ),
-        Reason::Stopping { worker } => (
-            "stopping",
-            format!("it is over for its caller, and worker {worker} was told to stop"),
-            json!({ "worker": worker.to_string() }),
-        ),
-        Reason::Storing => ("storing", "it is being written to disk".to_owned(), json!({})),
-        Reason::Dead { failure } => {
-            ("dead", format!("it used up its attempts; the last one said: {failure}"), json!({ "failure": failure }))
-        }
-        Reason::Draining => ("draining", "the broker is drained, or shutting down".to_owned(), json!({})),
-    }
-}
-
 /// A message and why it is where it is.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExplanationDocument {
@@ -180,4 +105,38 @@ pub(crate) struct CancelledDocument {
 
 impl Document for CancelledDocument {
     const SCHEMA: &'static str = "turno.cancelled/1";
+}
+
+/// How one of several messages ended: as it was before it was cancelled, or with `error`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CancelledRow {
+    /// Its id.
+    pub(crate) id: String,
+    /// The message as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<MessageBody>,
+    /// Why it is not cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<ErrorBody>,
+}
+
+impl Document for CancelledRow {
+    const SCHEMA: &'static str = "turno.cancelled_row/1";
+}
+
+/// Several messages that were cancelled in one go.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CancelledListDocument {
+    /// In the order of their ids.
+    pub(crate) messages: Vec<CancelledRow>,
+    /// How many were cancelled.
+    pub(crate) cancelled: u64,
+    /// How many were not.
+    pub(crate) failed: u64,
+    /// How many were not tried, because of what went wrong before.
+    pub(crate) untried: u64,
+}
+
+impl Document for CancelledListDocument {
+    const SCHEMA: &'static str = "turno.cancelled_list/1";
 }

@@ -11,6 +11,7 @@ pub(crate) mod job;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod queue;
+pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod task;
 pub(crate) mod worker;
@@ -67,6 +68,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<job::JobRow>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
+        of::<message::CancelledListDocument>(),
+        of::<message::CancelledRow>(),
         of::<meta::CodeDocument>(),
         of::<meta::CodeListDocument<'_>>(),
         of::<meta::CodeRow>(),

@@ -176,7 +176,7 @@ impl Document for QueueDocument {
 /// A worker in a queue's rota.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConsumerRow {
-    /// Its place in the rota: 1 is next; null of one that was dropped.
+    /// Its place in the rota: 1 is next; null of one that was dropped, or that stands by.
     pub(crate) turn: Option<u64>,
     /// The worker's id.
     pub(crate) worker: String,
@@ -192,6 +192,8 @@ pub(crate) struct ConsumerRow {
     pub(crate) in_flight: u64,
     /// The token with which it has the queue to itself, a decimal number; null if it shares it.
     pub(crate) token: Option<String>,
+    /// Its place among those who stand by until the queue is free: 1 is next; null if it does not.
+    pub(crate) waits: Option<u64>,
     #[serde(flatten)]
     pub(crate) standing: StandingBody,
 }
@@ -200,7 +202,7 @@ pub(crate) struct ConsumerRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StandingBody {
     /// `consuming`; `suspect` if its last delivery expired; `dropped` if too many did in a row; `probing` if it came
-    /// back and gets one delivery at a time until it settles one.
+    /// back and gets one delivery at a time until it settles one; `standby` if it waits until the queue is free.
     pub(crate) standing: &'static str,
     /// Deliveries in a row that expired at it.
     pub(crate) expired: u32,
@@ -239,7 +241,20 @@ impl ConsumerRow {
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             in_flight: view.in_flight,
             token: view.token.map(|token| token.to_string()),
-            standing: StandingBody::new(view.standing.as_ref(), clock),
+            waits: view.waits,
+            standing: match (&view.standing, view.waits) {
+                (None, Some(_)) => StandingBody { standing: "standby", ..StandingBody::new(None, clock) },
+                (standing, _) => StandingBody::new(standing.as_ref(), clock),
+            },
+        }
+    }
+
+    /// How it stands, for people: the holder of an exclusive queue consumes it too, but alone.
+    fn told(&self) -> String {
+        match (&self.token, self.standing.standing) {
+            (Some(_), "consuming") => "exclusive".to_owned(),
+            (Some(_), standing) => format!("exclusive,{standing}"),
+            (None, standing) => standing.to_owned(),
         }
     }
 }
@@ -257,7 +272,8 @@ impl Row for ConsumerRow {
         Column::new("used", |row, _| row.used.to_string()),
         Column::new("free", |row, _| count_or_unlimited(row.free)),
         Column::new("in_flight", |row, _| row.in_flight.to_string()),
-        Column::new("standing", |row, _| row.standing.standing.to_owned()),
+        Column::new("standing", |row, _| row.told()),
+        Column::wide("waits", |row, _| row.waits.map(|place| place.to_string()).unwrap_or_default()),
         Column::wide("expired", |row, _| row.standing.expired.to_string()),
         Column::wide("dropped_at", |row, clock| moment(row.standing.dropped_at.as_deref(), clock)),
         Column::wide("reason", |row, _| row.standing.reason.clone().unwrap_or_default()),
@@ -274,7 +290,7 @@ impl Row for ConsumerRow {
 pub(crate) struct ConsumerListDocument<'a> {
     /// The queue.
     pub(crate) queue: String,
-    /// Next first, then those that were dropped.
+    /// Next first, then those that stand by, next first, then those that were dropped.
     pub(crate) consumers: &'a [ConsumerRow],
 }
 

@@ -1,5 +1,6 @@
 //! `turno work`: any program is a worker.
 
+mod broadcasts;
 mod echo;
 mod group;
 mod observer;
@@ -11,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use turno_client::{Delivery, Ended, Outcome, Running, Slots, Worker};
-use turno_proto::model::{limits, units};
+use turno_proto::model::{Code, limits, units};
 
 use super::Invocation;
 use super::compose::{body_bytes_max, check_queue};
@@ -23,6 +24,7 @@ use super::help;
 use super::signals::Signals;
 use super::worker::parse_slots;
 
+use self::broadcasts::{Broadcasts, NoTurn};
 use self::observer::Observer;
 use self::program::{Program, Task};
 use self::stderr::StderrPipe;
@@ -32,8 +34,9 @@ use self::stderr::StderrPipe;
 /// The program runs once a message. Exit status 0 settles it; any other fails it, with the end of stderr as the
 /// reason. It sees TURNO_QUEUE, TURNO_MESSAGE_ID and TURNO_ATTEMPT, and with --exclusive TURNO_FENCE, a number higher
 /// than that of every earlier holder of the queue. A program whose message is cancelled or
-/// expires gets TERM, and KILL 5 s later, with all that it started. SIGTERM or Ctrl-C lets what runs finish; a
-/// second one ends at once.
+/// expires gets TERM, and KILL 5 s later, with all that it started. A broadcast takes no slot: as many of them run at a
+/// time as there are slots, beside the other work; 1,000 more wait, and what comes then fails with `busy`. SIGTERM or
+/// Ctrl-C lets what runs finish; a second one ends at once.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -110,9 +113,15 @@ async fn work(
     } else if args.exclusive {
         worker = worker.exclusive();
     }
-    let pipe = stderr.sender();
-    let running =
-        worker.start(move |delivery| handle(delivery, program.clone(), reply_max_known.clone(), pipe.clone())).await?;
+    let hands = Hands {
+        program,
+        broadcasts: Broadcasts::new(args.slots),
+        reply_max: reply_max_known,
+        stderr: stderr.sender(),
+        name,
+    };
+    let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
+    let running = running.map_err(|error| not_started(error, &args.queues))?;
     loop {
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
         tokio::select! {
@@ -123,15 +132,29 @@ async fn work(
     }
 }
 
-async fn handle(
-    delivery: Delivery,
+/// What every delivery needs.
+#[derive(Clone)]
+struct Hands {
     program: Option<Arc<Program>>,
-    mut reply_max_known: watch::Receiver<Option<u64>>,
+    broadcasts: Broadcasts,
+    /// Known as soon as the worker is registered.
+    reply_max: watch::Receiver<Option<u64>>,
     stderr: stderr::Sender,
-) -> Outcome {
-    let Some(program) = program else { return echo::reply(delivery) };
-    // Known as soon as the worker is registered; nobody is left to tell only when everything ends.
-    let reply_max = match reply_max_known.wait_for(Option::is_some).await {
+    /// The worker's.
+    name: String,
+}
+
+async fn handle(delivery: Delivery, mut hands: Hands) -> Outcome {
+    let Some(program) = hands.program.clone() else { return echo::reply(delivery) };
+    let _turn = match delivery.cost {
+        0 => match turn(&delivery, &hands).await {
+            Ok(turn) => Some(turn),
+            Err(outcome) => return outcome,
+        },
+        _ => None,
+    };
+    // Nobody is left to tell only when everything ends.
+    let reply_max = match hands.reply_max.wait_for(Option::is_some).await {
         Ok(known) => known.unwrap_or_default(),
         Err(_) => return Outcome::failed("the worker is ending"),
     };
@@ -144,7 +167,43 @@ async fn handle(
         reply_bytes_max: delivery.wants_reply.then(|| usize::try_from(reply_max).unwrap_or(usize::MAX)),
     };
     let stop = async { delivery.cancelled().await.name() };
-    program.run(task, stop, &stderr).await.into()
+    program.run(task, stop, &hands.stderr).await.into()
+}
+
+/// The turn of a broadcast, or how it ends without one.
+async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit, Outcome> {
+    let stop = async { delivery.cancelled().await.name() };
+    let turn = hands.broadcasts.turn(delivery.body.len(), delivery.deadline, stop).await;
+    match turn {
+        Ok(turn) => Ok(turn),
+        Err(NoTurn::Stopped(reason)) => Err(Outcome::failed(format!("stopped before it began: {reason}"))),
+        Err(NoTurn::Late) => Err(Outcome::failed(format!("{} before it began", Code::TimedOut.name()))),
+        Err(NoTurn::Busy { text, first }) => {
+            if first {
+                let line = format!("{}: too many broadcasts, more of them fail: {text}\n", hands.name);
+                // Nobody takes it only when everything ends.
+                let _ = hands.stderr.send(line.into_bytes().into()).await;
+            }
+            Err(Outcome::failed(text))
+        }
+    }
+}
+
+/// Why there is no worker. Of a queue that another has, the broker's word says which it is.
+fn not_started(error: turno_client::Error, queues: &[String]) -> Failure {
+    match &error {
+        turno_client::Error::Refused { code: Code::QueueFull, detail } if !detail.is_empty() => {
+            let failure = Failure::new(Code::QueueFull, detail.clone());
+            match queues {
+                [queue] => failure.fix(format!(
+                    "wait for it (`turno work {queue} --exclusive --standby`), or stop the worker that \
+                     `turno queue consumers {queue}` names"
+                )),
+                _ => failure,
+            }
+        }
+        _ => error.into(),
+    }
 }
 
 /// A signal came: what runs may finish, unless a second one says otherwise.
@@ -190,7 +249,6 @@ fn default_name() -> String {
 #[cfg(test)]
 mod tests {
     use turno_client::{Address, Options};
-    use turno_proto::model::Code;
 
     use super::*;
     use crate::cli::tree::{self, Command};

@@ -21,6 +21,10 @@ pub(super) struct Observer {
     known: bool,
     /// The brokers that were told to be out of reach since the last success.
     unreachable: Vec<String>,
+    /// Registered on this connection.
+    connected: bool,
+    /// What is known of queues before the worker is registered: it comes with the first answer, and that with the last.
+    early: Vec<String>,
 }
 
 impl Observer {
@@ -32,7 +36,7 @@ impl Observer {
             slots: limited(slots),
             broker: String::new(),
         };
-        Self { events, sender, registered, known: false, unreachable: Vec::new() }
+        Self { events, sender, registered, known: false, unreachable: Vec::new(), connected: false, early: Vec::new() }
     }
 
     /// What the worker calls; it never waits.
@@ -58,7 +62,7 @@ impl Observer {
     }
 
     pub(super) fn tell(&mut self, event: &WorkerEvent, invocation: &Invocation) -> Result<(), Failure> {
-        if let Some(line) = self.line(event) {
+        for line in self.lines(event) {
             invocation.output.note(&line);
         }
         if let (WorkerEvent::Connected { address, .. }, false) = (event, self.known) {
@@ -69,6 +73,27 @@ impl Observer {
             }
         }
         Ok(())
+    }
+
+    /// The lines that are due with an event, first things first.
+    fn lines(&mut self, event: &WorkerEvent) -> Vec<String> {
+        let line = self.line(event);
+        match event {
+            WorkerEvent::Active { .. } | WorkerEvent::StandingBy { .. } if !self.connected => {
+                self.early.extend(line);
+                Vec::new()
+            }
+            WorkerEvent::Connected { .. } => {
+                self.connected = true;
+                line.into_iter().chain(std::mem::take(&mut self.early)).collect()
+            }
+            WorkerEvent::Lost { .. } | WorkerEvent::Unreachable { .. } | WorkerEvent::Refused { .. } => {
+                self.connected = false;
+                self.early.clear();
+                line.into_iter().collect()
+            }
+            _ => line.into_iter().collect(),
+        }
     }
 
     /// The line for an event; `None` if it was told before.
@@ -108,8 +133,11 @@ impl Observer {
             WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker takes work again".to_owned(),
             WorkerEvent::Closing { reason: ClosingReason::Stop | ClosingReason::Now } => return None,
             WorkerEvent::Dropped { queue, again, .. } => {
-                let pause = again.as_secs();
-                format!("dropped from queue {queue}: deliveries expired here; asking for it again in {pause} s")
+                let next = again.map_or_else(
+                    || "not asking for it again".to_owned(),
+                    |pause| format!("asking for it again in {} s", pause.as_secs()),
+                );
+                format!("dropped from queue {queue}: deliveries expired here; {next}")
             }
             WorkerEvent::Returned { queue } => {
                 format!("back in queue {queue}: one delivery at a time until one is done in time")
@@ -124,6 +152,26 @@ mod tests {
     use turno_client::Address;
 
     use super::*;
+
+    /// Of two queues one is known before the worker is registered, on every connection; that is told in its order.
+    #[test]
+    fn a_worker_is_registered_before_it_is_active() {
+        let mut observer = Observer::new("w", Slots::Limited(10), &["a".to_owned(), "b".to_owned()]);
+        let address = || Address::Tcp("h:1".to_owned());
+        let active = |token| WorkerEvent::Active { queue: "a".to_owned(), token };
+        let standing_by = || WorkerEvent::StandingBy { queue: "b".to_owned() };
+        for round in [1, 2] {
+            assert_eq!(observer.lines(&active(round)), [""; 0]);
+            let lines = observer.lines(&WorkerEvent::Connected { address: address(), broker: "rb".to_owned() });
+            assert!(lines[0].starts_with("w registered"), "{lines:?}");
+            assert_eq!(lines[1..], [format!("w is active on queue a, token {round}")]);
+            assert_eq!(observer.lines(&standing_by()), ["w is standing by for queue b"]);
+            assert_eq!(observer.lines(&WorkerEvent::Lost { address: address(), reason: "closed".to_owned() }).len(), 1);
+            assert_eq!(observer.lines(&active(7)), [""; 0]);
+            let refused = WorkerEvent::Refused { code: turno_proto::model::Code::QueueFull, detail: String::new() };
+            assert_eq!(observer.lines(&refused).len(), 1, "and the other is forgotten");
+        }
+    }
 
     #[test]
     fn an_outage_is_told_once_and_so_is_its_end() {

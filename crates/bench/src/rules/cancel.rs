@@ -1,0 +1,95 @@
+//! Requests as in W2, alone and beside the cancelling of many other messages.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use anyhow::{Result, bail};
+use turno_proto::native::Kind;
+
+use super::canceller::{Canceller, Way};
+use super::figures::Sample;
+use crate::link::Link;
+use crate::native::echo;
+use crate::overload::crowd::{Crowd, Stretch};
+use crate::server::{Keeps, Server, routers};
+use crate::system::System;
+use crate::tasks::{Failure, block_on};
+
+/// As W2 has them, with the ten clients of the crowd.
+const WORKERS: usize = 10;
+const SLOTS: u32 = 10;
+const IN_FLIGHT: usize = 10;
+const DEADLINE_MS: u32 = 30_000;
+const WARM_UP: f64 = 0.3;
+const ALONE: f64 = 1.0;
+/// One connection has them all.
+const WAITING_MAX: (&str, u32) = ("TURNO_LIMITS__IN_FLIGHT", 1_000_000);
+
+/// The requests' p99 while others are cancelled, beside that right before.
+pub(super) fn measure(way: Way, router_count: usize) -> Result<Sample> {
+    let settings = [routers(router_count), (WAITING_MAX.0, WAITING_MAX.1.to_string())];
+    let server = Server::start(System::Turno, false, Keeps::Memory, &settings)?;
+    block_on(drive(way, server.address))
+}
+
+async fn drive(way: Way, address: SocketAddr) -> Result<Sample> {
+    let mut canceller = Canceller::start(way, address).await?;
+    let failure = Rc::new(Failure::default());
+    let crowd = Crowd::gather(address, DEADLINE_MS).await?;
+    for _ in 0..WORKERS {
+        let worker = Link::worker(System::Turno, address, &crowd.scratch, 0..1, SLOTS).await?;
+        let failure = Rc::clone(&failure);
+        tokio::task::spawn_local(async move { failure.keep(work(worker).await) });
+    }
+    crowd.keep_asking(IN_FLIGHT);
+    crowd.watch(WARM_UP).await?;
+    let alone = crowd.watch(ALONE).await?;
+    let (beside, seconds) = crowd.watch_during(canceller.cancel()).await?;
+    failure.check()?;
+    sample(&alone, &beside, seconds)
+}
+
+fn sample(alone: &Stretch, beside: &Stretch, seconds: f64) -> Result<Sample> {
+    for stretch in [alone, beside] {
+        if stretch.replies == 0 || !stretch.refusals.is_empty() {
+            bail!("{} replies, and without one {:?}", stretch.replies, stretch.refusals);
+        }
+    }
+    Ok(Sample(vec![
+        ("p99 beside / alone", beside.p99_us / alone.p99_us),
+        ("p99 us alone", alone.p99_us),
+        ("p99 us beside", beside.p99_us),
+        ("requests/s alone", alone.rate()),
+        ("requests/s beside", beside.rate()),
+        ("ms until all were cancelled", seconds * 1e3),
+    ]))
+}
+
+async fn work(mut worker: Link) -> Result<()> {
+    loop {
+        worker.flush().await?;
+        worker
+            .receive(|header, rest, out| {
+                if header.kind == Kind::Deliver.number() {
+                    echo(&header, rest, out);
+                }
+            })
+            .await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_of_one_round_and_refusals_spoil_it() {
+        let stretch = |p99_us| Stretch { seconds: 1.0, asked: 5, replies: 5, p99_us, ..Stretch::default() };
+        let good = sample(&stretch(400.0), &stretch(600.0), 0.25).unwrap();
+        assert_eq!(good.0[0], ("p99 beside / alone", 1.5));
+        assert_eq!(good.0[5], ("ms until all were cancelled", 250.0));
+        let refused = Stretch { refusals: [("timed_out".to_owned(), 1)].into(), ..stretch(1.0) };
+        assert!(sample(&stretch(1.0), &refused, 1.0).is_err());
+        assert!(sample(&Stretch::default(), &stretch(1.0), 1.0).is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! `cargo xtask bench broadcast|takeover|cancel`: the figures of the rules of queues.
+
+mod admin;
+mod broadcast;
+mod cancel;
+pub(crate) mod canceller;
+pub(crate) mod figures;
+pub(crate) mod standby;
+
+use anyhow::{Result, bail};
+
+use self::canceller::Way;
+use self::figures::{PartResult, RuleResult, Sample};
+use crate::options::{all_if_none, count, name, number, routers, text};
+use crate::process;
+use crate::report::{self, Bound, Head};
+use crate::spread::{Dice, clock_seed};
+
+const ROUNDS: usize = 7;
+
+/// One rule of queues that has a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// A broadcast without replies to many consumers.
+    Broadcast,
+    /// An exclusive queue whose holder is killed.
+    Takeover,
+    /// Many waiting messages that are cancelled beside requests.
+    Cancel,
+}
+
+impl Rule {
+    const ALL: [Self; 3] = [Self::Broadcast, Self::Takeover, Self::Cancel];
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == word)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Broadcast => "broadcast",
+            Self::Takeover => "takeover",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Broadcast => {
+                "no-reply broadcasts of 256 bytes to 1,000 consumers, eight in flight; beside the relay's W2 requests"
+            }
+            Self::Takeover => {
+                "the holder of an exclusive queue is killed: until the standby's program runs with the first delivery"
+            }
+            Self::Cancel => "100,000 waiting messages are cancelled while W2 runs; p99 of requests beside that without",
+        }
+    }
+
+    /// What the first figure of a sample must keep to.
+    const fn bound(self) -> Bound {
+        match self {
+            Self::Broadcast => Bound::AtLeast(1.5),
+            Self::Takeover => Bound::AtMost(50.0),
+            Self::Cancel => Bound::AtMost(2.0),
+        }
+    }
+
+    /// What is measured apart, and has a verdict of its own.
+    fn parts(self, ways: &[Way]) -> Vec<Part> {
+        match self {
+            Self::Broadcast => vec![Part::Broadcast],
+            Self::Takeover => vec![Part::Takeover],
+            Self::Cancel => ways.iter().map(|way| Part::Cancel(*way)).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Broadcast,
+    Takeover,
+    Cancel(Way),
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Broadcast => Rule::Broadcast.name(),
+            Self::Takeover => Rule::Takeover.name(),
+            Self::Cancel(way) => way.name(),
+        }
+    }
+
+    fn measure(self, routers: usize, dice: &mut Dice) -> Result<Sample> {
+        match self {
+            Self::Broadcast => broadcast::measure(routers, dice),
+            Self::Takeover => standby::measure(routers),
+            Self::Cancel(way) => cancel::measure(way, routers),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    rule: Rule,
+    /// Of cancelling; none named: all.
+    ways: Vec<Way>,
+    rounds: usize,
+    seed: Option<u64>,
+    routers: usize,
+    json: Option<String>,
+}
+
+impl Options {
+    /// What is wrong is told in a sentence.
+    pub(crate) fn parse(rule: Rule, words: &[&str]) -> Result<Self, String> {
+        let mut options = Self { rule, ways: Vec::new(), rounds: ROUNDS, seed: None, routers: 1, json: None };
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "--rounds" => options.rounds = count(word, words.next())?,
+                "--seed" => options.seed = Some(number(word, words.next())?),
+                "--routers" => options.routers = routers(word, words.next())?,
+                "--json" => options.json = Some(text(word, words.next())?),
+                other => {
+                    let way = Way::parse(other).filter(|_| rule == Rule::Cancel);
+                    name(&mut options.ways, way, other)?;
+                }
+            }
+        }
+        Ok(Self { ways: all_if_none(options.ways, &Way::ALL), ..options })
+    }
+}
+
+/// Runs it; an error names the bars that were missed.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let Options { rule, ways, rounds, seed, routers, json } = options;
+    let head = Head::now(*routers)?;
+    let seed = seed.map_or_else(clock_seed, Ok)?;
+    process::raise_file_limit(broadcast::CONSUMERS)?;
+    println!("{head}; order by seed {seed}");
+    let mut dice = Dice::new(seed);
+    let parts = rule.parts(ways);
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); parts.len()];
+    for round in 1..=*rounds {
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        dice.shuffle(&mut order);
+        for at in order {
+            let sample = parts[at].measure(*routers, &mut dice)?;
+            eprintln!("round {round} of {rounds}, {}: {sample}", parts[at].name());
+            samples[at].push(sample);
+        }
+    }
+    let of = |(part, samples): (&Part, &Vec<Sample>)| PartResult::of(part.name(), samples, rule.bound());
+    let parts: Vec<PartResult> = parts.iter().zip(&samples).map(of).collect();
+    let (name, about) = (rule.name().to_owned(), rule.about().to_owned());
+    let result = RuleResult { head, rule: name, about, rounds: *rounds, seed, parts };
+    println!("\n{}", result.table().trim_end());
+    report::write(json.as_deref(), &result)?;
+    match result.missed() {
+        missed if missed.is_empty() => Ok(()),
+        missed => bail!("missed: {}", missed.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(rule: Rule, line: &str) -> Result<Options, String> {
+        Options::parse(rule, &line.split_whitespace().collect::<Vec<&str>>())
+    }
+
+    #[test]
+    fn options_are_taken_in_any_order() {
+        let all =
+            Options { rule: Rule::Cancel, ways: Way::ALL.to_vec(), rounds: 7, seed: None, routers: 1, json: None };
+        assert_eq!(parse(Rule::Cancel, ""), Ok(all));
+        let some = Options {
+            rule: Rule::Cancel,
+            ways: vec![Way::Purge],
+            rounds: 2,
+            seed: Some(3),
+            routers: 2,
+            json: Some("c.json".to_owned()),
+        };
+        assert_eq!(parse(Rule::Cancel, "--rounds 2 purge --json c.json --routers 2 --seed 3 purge"), Ok(some));
+        for line in ["W1", "--rounds", "--rounds 0", "--json", "--peers"] {
+            assert!(parse(Rule::Cancel, line).is_err(), "{line}");
+        }
+        assert!(parse(Rule::Broadcast, "purge").is_err(), "only cancelling has ways");
+    }
+
+    #[test]
+    fn rules_and_ways_have_names() {
+        for rule in Rule::ALL {
+            assert_eq!(Rule::parse(rule.name()), Some(rule));
+            assert!(!rule.parts(&Way::ALL).is_empty());
+        }
+        for way in Way::ALL {
+            assert_eq!(Way::parse(way.name()), Some(way));
+        }
+        assert_eq!((Rule::parse("W2"), Way::parse("cancel")), (None, None));
+    }
+
+    /// The budget.
+    #[test]
+    fn bars() {
+        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2"]);
+    }
+}

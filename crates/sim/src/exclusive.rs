@@ -1,0 +1,209 @@
+//! Exclusive queues in the simulation: who wants them, and that in the end somebody has each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_client::core::{Claim, Event};
+use turno_proto::model::{ConnId, Mono, QueueName};
+
+use crate::rogue::Rogue;
+use crate::worker::Worker;
+use crate::world::{Actor, Happening, World};
+
+/// Enough for whatever a client asks: a holder that is too small would never let go.
+const SLOTS: u32 = 4;
+/// How often ghosts show that they are alive.
+const GHOST_MS: u64 = 700;
+/// The clocks of brokers begin here, and are set back by less.
+const CLOCK_MS: u64 = 1_000_000;
+
+/// What is particular to those who want a queue to themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Singles {
+    claims: BTreeMap<usize, Claim>,
+    /// What each of them was told it has: by peer, life and queue.
+    active: BTreeMap<(usize, u64, QueueName), u64>,
+    /// Who believes to stand in the line for which queue.
+    standing: BTreeSet<(usize, QueueName)>,
+    /// Brokers whose last start may not have been written down.
+    unsure: BTreeSet<usize>,
+}
+
+impl World {
+    /// In every other world some queues are for one at a time, and some peers want them.
+    pub(crate) fn add_singles(&mut self) {
+        if !self.rng.once_in(2) {
+            return;
+        }
+        for n in 0..self.rng.range(1, 3) {
+            self.oracle.fences.names.push(format!("single.{n}").parse().expect("a name"));
+        }
+        self.queues.extend(self.oracle.fences.names.iter().cloned());
+        for _ in 0..self.rng.range(2, 4) {
+            let claim = if self.rng.once_in(4) { Claim::Exclusive } else { Claim::Standby };
+            let good = self.rng.once_in(2);
+            let names = self.oracle.fences.names.clone();
+            self.add_single(claim, good, names, None);
+        }
+        if self.rng.once_in(2) {
+            let queue = self.queues.len() - 1;
+            self.add_peer(Actor::Rogue(Rogue::ghost(queue)), 0, Vec::new(), None);
+        }
+        if self.rng.once_in(4) {
+            // May come to one of these queues as one who shares.
+            let rogue = Rogue::new(&mut self.rng, self.queues.len());
+            self.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
+        }
+    }
+
+    fn add_single(&mut self, claim: Claim, good: bool, queues: Vec<QueueName>, only: Option<usize>) {
+        self.singles.claims.insert(self.peers.len(), claim);
+        self.add_peer(Actor::Worker(Worker::new(SLOTS, good)), SLOTS, queues, only);
+    }
+
+    /// The queues that workers share.
+    pub(crate) fn shared_queues(&self) -> Vec<QueueName> {
+        self.queues.iter().filter(|queue| !self.oracle.fences.names.contains(queue)).cloned().collect()
+    }
+
+    /// A new process knows nothing of what the last one waited for.
+    pub(crate) fn single_starts(&mut self, peer: usize) {
+        self.singles.standing.retain(|(waiting, _)| *waiting != peer);
+    }
+
+    pub(crate) fn claim_of(&self, peer: usize) -> Claim {
+        self.singles.claims.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// A connection stands: it is listened to if its peer may want an exclusive queue.
+    pub(crate) fn listen(&mut self, wire: usize, peer: usize, broker: usize) {
+        let rogue = matches!(self.peers[peer].actor, Actor::Rogue(_)) && !self.oracle.fences.names.is_empty();
+        if rogue || self.singles.claims.contains_key(&peer) {
+            self.oracle.fences.listen(wire, broker);
+        }
+    }
+
+    /// What a broker is about to say, and whom it has done with.
+    pub(crate) fn overhear(&mut self, index: usize, dirty: &[ConnId], gone: &[ConnId]) {
+        let (broker, fences) = (&self.brokers[index], &mut self.oracle.fences);
+        if fences.names.is_empty() {
+            return;
+        }
+        for wire in gone.iter().filter_map(|conn| broker.wires.get(conn)) {
+            fences.wire_gone(*wire);
+        }
+        let Some(board) = &broker.board else { return };
+        let wires = dirty.iter().filter_map(|conn| broker.wires.get(conn).map(|wire| (*wire, board.unwritten(*conn))));
+        fences.broker_says(self.now, &wires.collect::<Vec<_>>());
+    }
+
+    /// Work comes under the token that the worker knows it has the queue by.
+    pub(crate) fn single_hears(&mut self, index: usize, event: &Event) {
+        if self.claim_of(index) == Claim::Shared {
+            return;
+        }
+        let life = self.peers[index].life;
+        match event {
+            Event::Active { queue, token } => {
+                self.trace.note(self.now, "active", index as u64, *token);
+                self.singles.active.insert((index, life, queue.clone()), *token);
+                self.singles.standing.remove(&(index, queue.clone()));
+            }
+            Event::StandingBy { queue } => {
+                self.trace.note(self.now, "stands by", index as u64, life);
+                self.singles.standing.insert((index, queue.clone()));
+            }
+            Event::Disconnect { .. } => self.singles.standing.retain(|(peer, _)| *peer != index),
+            Event::Deliver(handed) => {
+                let known = self.singles.active.get(&(index, life, handed.queue.clone())).copied();
+                assert!(
+                    handed.token.is_some() && handed.token == known,
+                    "I8: work under {:?}, not {known:?}",
+                    handed.token
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// What the broker's clock says when it starts. One with a store may have been set back since the last start, unless
+    /// that one, or this, may find no room to write its term down.
+    pub(crate) fn wall_clock_ms(&mut self, broker: usize) -> u64 {
+        let shelf = self.brokers[broker].shelf.as_ref();
+        let (stored, faulty) = (shelf.is_some(), shelf.is_some_and(|shelf| shelf.is_faulty));
+        let was_unsure = if faulty { !self.singles.unsure.insert(broker) } else { self.singles.unsure.remove(&broker) };
+        let back_ms =
+            if stored && !faulty && !was_unsure && self.rng.once_in(3) { self.rng.range(1, 20_000) } else { 0 };
+        CLOCK_MS + self.now.as_millis() - back_ms
+    }
+
+    /// Ghosts have no core that would ask for the time.
+    pub(crate) fn wind_up_ghost(&mut self, peer: usize, life: u64) {
+        if let Actor::Rogue(rogue) = &self.peers[peer].actor
+            && rogue.is_ghost()
+        {
+            self.at(self.now.plus_millis(GHOST_MS), Happening::Act { peer, life });
+        }
+    }
+
+    /// True if it is a ghost, whatever the weather: it is alive, and may ask again for what it was refused.
+    pub(crate) fn ghost_acts(&mut self, peer: usize, life: u64) -> bool {
+        let Actor::Rogue(rogue) = &mut self.peers[peer].actor else { return false };
+        rogue.show_life(self.stormy, &mut self.rng);
+        self.wind_up_ghost(peer, life);
+        self.pump_peer(peer);
+        true
+    }
+
+    /// The storm is over: every queue has one at each broker that wants it. A ghost that waits goes on waiting, and takes
+    /// nothing.
+    pub(crate) fn singles_calm_down(&mut self) {
+        let names = self.oracle.fences.names.clone();
+        if names.is_empty() {
+            return;
+        }
+        for broker in 0..self.brokers.len() {
+            self.add_single(Claim::Standby, true, names.clone(), Some(broker));
+        }
+    }
+
+    /// True if the peer is a ghost that may stay in the calm: it has nothing and only waits, and will not come when it is
+    /// told.
+    pub(crate) fn only_waits(&mut self, peer: usize) -> bool {
+        let waits = self.peers[peer].wire.is_some_and(|wire| self.oracle.fences.waits(wire));
+        let Actor::Rogue(rogue) = &mut self.peers[peer].actor else { return false };
+        waits && rogue.will_not_come()
+    }
+
+    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and whoever believes to stand in
+    /// a line does.
+    pub(crate) fn await_holders(&mut self, end: Mono) {
+        loop {
+            let (free, lost) = (self.queue_without_holder(), self.standby_without_place());
+            if free.is_none() && lost.is_none() {
+                return;
+            }
+            assert!(
+                self.now < end || free.is_none(),
+                "S2.22: nobody has queue and broker {free:?}, and some wait for it"
+            );
+            assert!(self.now < end, "S2.24: peer {lost:?} stands by, and its broker does not know");
+            assert!(self.step(), "I21: time stands still");
+        }
+    }
+
+    fn standby_without_place(&self) -> Option<usize> {
+        let placed = |peer: usize, queue: &QueueName| {
+            self.peers[peer].wire.is_some_and(|wire| self.oracle.fences.waits_for(wire, queue))
+        };
+        self.singles.standing.iter().find(|(peer, queue)| !placed(*peer, queue)).map(|(peer, _)| *peer)
+    }
+
+    fn queue_without_holder(&self) -> Option<(usize, usize)> {
+        let queues = 0..self.oracle.fences.names.len();
+        let mut all = (0..self.brokers.len()).flat_map(|broker| queues.clone().map(move |queue| (broker, queue)));
+        all.find(|(broker, queue)| {
+            let holder = self.oracle.fences.holder(*broker, *queue);
+            holder.is_none_or(|wire| self.peers[self.wires[wire].peer].wire != Some(wire))
+        })
+    }
+}

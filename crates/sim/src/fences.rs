@@ -1,0 +1,353 @@
+//! Who has which exclusive queue, judged by the frames between brokers and those who want one.
+//!
+//! It hears what a broker reads and what it says, knows from that who consumes a queue and who waits for it, and complains
+//! when two have a queue at once, when a token does not rise, when somebody is passed over, and when an old token opens
+//! something (I8, S2.19 to S2.26).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::{Mono, QueueName, limits};
+use turno_proto::native::{Frame, Word, decode, split};
+
+use crate::body;
+
+/// Brokers look at their timers when these are due.
+const TICK_MS: u64 = 200;
+
+/// One connection, as far as it is listened to.
+#[derive(Debug)]
+struct Ear {
+    broker: usize,
+    /// The beginning of a frame that the broker has not read as a whole.
+    partial: Vec<u8>,
+    /// Bytes that wait for the peer and were heard before.
+    heard: usize,
+    /// The exclusive queues it has handles of.
+    handles: BTreeMap<u32, usize>,
+    /// CONSUME without an answer: which queue, and whether it alone.
+    asked: BTreeMap<u32, (usize, bool)>,
+    /// The broker has done with it.
+    gone: bool,
+}
+
+/// One exclusive queue at one broker.
+#[derive(Debug, Default)]
+struct Place {
+    /// By connection, with the token.
+    consumers: BTreeMap<usize, Option<u64>>,
+    /// Were told that it is full, and may ask to be told.
+    refused: BTreeSet<usize>,
+    waiters: Vec<usize>,
+    /// Who was told that it is free, and when.
+    offer: Option<(usize, Mono)>,
+}
+
+impl Place {
+    fn leave(&mut self, wire: usize) {
+        self.consumers.remove(&wire);
+        self.refused.remove(&wire);
+        self.waiters.retain(|waiter| *waiter != wire);
+        if self.offer.is_some_and(|(told, _)| told == wire) {
+            self.offer = None;
+        }
+    }
+
+    /// The one it is kept for. At the very end both may be right.
+    fn kept_for(&self, now: Mono) -> Option<usize> {
+        let live = |(_, at): &(usize, Mono)| now.millis_since(*at) < limits::QUEUE_OFFER_MS;
+        self.offer.filter(live).map(|(wire, _)| wire)
+    }
+
+    fn waits(&self, wire: usize) -> bool {
+        self.waiters.contains(&wire) || self.offer.is_some_and(|(told, _)| told == wire)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Fences {
+    pub(crate) names: Vec<QueueName>,
+    ears: BTreeMap<usize, Ear>,
+    /// By broker and queue.
+    places: BTreeMap<(usize, usize), Place>,
+    /// The last token of each, over all lives of the broker.
+    last: BTreeMap<(usize, usize), u64>,
+    /// What each token of a broker is for.
+    tokens: BTreeMap<(usize, u64), usize>,
+    /// Replies that came while their token was the last of its queue: by message and token.
+    in_time: BTreeSet<(u64, u64)>,
+    /// Tokens given out.
+    pub(crate) granted: u64,
+    /// Replies that came too late.
+    pub(crate) fenced_off: u64,
+}
+
+impl Fences {
+    /// A connection of somebody who may want an exclusive queue.
+    pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
+        let (partial, handles, asked) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        self.ears.insert(wire, Ear { broker, partial, heard: 0, handles, asked, gone: false });
+    }
+
+    /// A broker begins a life: nobody has anything.
+    pub(crate) fn broker_starts(&mut self, broker: usize) {
+        self.places.retain(|(of, _), _| *of != broker);
+        self.ears.retain(|_, ear| ear.broker != broker);
+    }
+
+    /// The broker has done with a connection.
+    pub(crate) fn wire_gone(&mut self, wire: usize) {
+        if self.ears.remove(&wire).is_some() {
+            self.leaves(wire);
+        }
+    }
+
+    fn leaves(&mut self, wire: usize) {
+        for place in self.places.values_mut() {
+            place.leave(wire);
+        }
+    }
+
+    fn place(&mut self, broker: usize, queue: usize) -> &mut Place {
+        self.places.entry((broker, queue)).or_default()
+    }
+
+    /// A broker is about to read these bytes.
+    pub(crate) fn broker_reads(&mut self, wire: usize, bytes: &[u8]) {
+        let Some(ear) = self.ears.get_mut(&wire).filter(|ear| !ear.gone) else { return };
+        let mut partial = std::mem::take(&mut ear.partial);
+        partial.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
+            used += piece.used;
+            if let Ok(frame) = decode(&piece.header, piece.rest) {
+                self.peer_says(wire, &frame);
+            }
+        }
+        partial.drain(..used);
+        if let Some(ear) = self.ears.get_mut(&wire) {
+            ear.partial = partial;
+        }
+    }
+
+    fn peer_says(&mut self, wire: usize, frame: &Frame<'_>) {
+        let Some(ear) = self.ears.get_mut(&wire) else { return };
+        let broker = ear.broker;
+        match frame {
+            Frame::Open { handle, name, .. } => {
+                match self.names.iter().position(|known| known.as_str().as_bytes() == *name) {
+                    Some(queue) => ear.handles.insert(*handle, queue),
+                    None => ear.handles.remove(handle),
+                };
+            }
+            Frame::Consume { seq, handle, exclusive } => {
+                if let Some(queue) = ear.handles.get(handle) {
+                    ear.asked.insert(*seq, (*queue, *exclusive));
+                }
+            }
+            Frame::QueueAvailableNotify { handle, .. } => {
+                if let Some(queue) = ear.handles.get(handle).copied() {
+                    let place = self.place(broker, queue);
+                    if place.refused.remove(&wire) {
+                        place.waiters.push(wire);
+                    }
+                }
+            }
+            Frame::CancelQueue { handle, .. } => {
+                if let Some(queue) = ear.handles.get(handle).copied() {
+                    self.place(broker, queue).leave(wire);
+                }
+            }
+            Frame::Deregister { .. } => self.leaves(wire),
+            Frame::Reply { more: false, raw, .. }
+            | Frame::Fenced { word: Word::Reply { more: false, raw, .. }, .. } => {
+                self.reply_comes(broker, raw.bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// A worker's reply says itself under which token it was made.
+    fn reply_comes(&mut self, broker: usize, bytes: &[u8]) {
+        let (Some(number), Some(token)) = (body::number_of_answer(bytes), body::token_of_answer(bytes)) else { return };
+        let Some(queue) = self.tokens.get(&(broker, token)) else { return };
+        if self.last.get(&(broker, *queue)) == Some(&token) {
+            self.in_time.insert((number, token));
+        } else {
+            self.fenced_off += 1;
+        }
+    }
+
+    /// A caller has got this as its answer.
+    pub(crate) fn replied(&self, number: u64, bytes: &[u8]) {
+        if let Some(token) = body::token_of_answer(bytes) {
+            assert!(self.in_time.contains(&(number, token)), "I8: {number} was ended under the old token {token}");
+        }
+    }
+
+    /// All that a broker says in one go. Who leaves is noted first: of several connections nobody knows the order.
+    pub(crate) fn broker_says(&mut self, now: Mono, said: &[(usize, &[u8])]) {
+        let mut left = BTreeSet::new();
+        for (wire, unwritten) in said {
+            let Some(ear) = self.ears.get(wire) else { continue };
+            let (broker, from) = (ear.broker, ear.heard.min(unwritten.len()));
+            for frame in frames(&unwritten[from..]) {
+                match frame {
+                    Frame::Error { fatal: true, .. } => {
+                        self.leaves(*wire);
+                        if let Some(ear) = self.ears.get_mut(wire) {
+                            ear.gone = true;
+                        }
+                    }
+                    Frame::CancelQueue { handle, .. } => {
+                        if let Some(queue) = self.ears.get(wire).and_then(|ear| ear.handles.get(&handle)).copied() {
+                            self.place(broker, queue).consumers.remove(wire);
+                            left.insert((*wire, queue));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (wire, unwritten) in said {
+            let Some(ear) = self.ears.get_mut(wire).filter(|ear| !ear.gone) else { continue };
+            let from = ear.heard.min(unwritten.len());
+            ear.heard = unwritten.len();
+            for frame in frames(&unwritten[from..]) {
+                self.hear(now, *wire, &frame, &left);
+            }
+        }
+    }
+
+    /// So many of the bytes are on their way.
+    pub(crate) fn wrote(&mut self, wire: usize, count: usize) {
+        if let Some(ear) = self.ears.get_mut(&wire) {
+            ear.heard = ear.heard.saturating_sub(count);
+        }
+    }
+
+    fn hear(&mut self, now: Mono, wire: usize, frame: &Frame<'_>, left: &BTreeSet<(usize, usize)>) {
+        let Some(ear) = self.ears.get_mut(&wire) else { return };
+        let broker = ear.broker;
+        match frame {
+            Frame::Fenced { token, word: Word::Ok { seq } } => {
+                let (queue, exclusive) = ear.asked.remove(seq).expect("I8: a token that nobody asked for");
+                assert!(exclusive, "I8: a token for one that shares");
+                self.token_rises(broker, queue, *token);
+                self.consumes(now, wire, (broker, queue), Some(*token));
+            }
+            Frame::Ok { seq } => {
+                if let Some((queue, exclusive)) = ear.asked.remove(seq) {
+                    assert!(!exclusive, "I8: an exclusive queue without a token");
+                    self.consumes(now, wire, (broker, queue), None);
+                }
+            }
+            Frame::Error { seq, .. } => drop(ear.asked.remove(seq)),
+            Frame::QueueFull { seq, .. } => {
+                if let Some((queue, _)) = ear.asked.remove(seq) {
+                    let place = self.place(broker, queue);
+                    assert!(place.kept_for(now) != Some(wire), "S2.24: the queue was kept for wire {wire}, and is not");
+                    if place.offer.is_some_and(|(told, _)| told == wire) {
+                        place.offer = None;
+                    }
+                    if !place.waits(wire) {
+                        place.refused.insert(wire);
+                    }
+                }
+            }
+            Frame::QueueAvailable { handle, .. } => {
+                let queue = *ear.handles.get(handle).expect("S2.25: a word about a queue it has no handle of");
+                let place = self.place(broker, queue);
+                let kept = place.kept_for(now);
+                assert!(kept.is_none(), "S2.24: wire {wire} is told while the queue is kept for {kept:?}");
+                assert!(place.consumers.is_empty(), "S2.22: {wire} is told that {:?} do not consume", place.consumers);
+                assert_eq!(place.waiters.first(), Some(&wire), "S2.24: first come first served of {:?}", place.waiters);
+                place.waiters.remove(0);
+                place.offer = Some((wire, now));
+            }
+            Frame::Deliver(deliver) => {
+                if let Some(queue) = ear.handles.get(&deliver.handle).copied()
+                    && !left.contains(&(wire, queue))
+                {
+                    let place = self.place(broker, queue);
+                    let holds = place.consumers.get(&wire).copied();
+                    assert_eq!(
+                        holds,
+                        Some(deliver.token),
+                        "I8: work for one that does not have the queue by that token"
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// No token comes twice, and each is higher than those before, whoever lived or died meanwhile.
+    fn token_rises(&mut self, broker: usize, queue: usize, token: u64) {
+        let taken = self.tokens.insert((broker, token), queue);
+        assert!(taken.is_none(), "I8: two holders of broker {broker} have the token {token}");
+        let before = self.last.insert((broker, queue), token);
+        assert!(before.is_none_or(|before| before < token), "I8: token {token} after {before:?}");
+        self.granted += 1;
+    }
+
+    /// A consumer is alone if it, or another, wants to be; and nobody overtakes those who wait.
+    fn consumes(&mut self, now: Mono, wire: usize, at: (usize, usize), token: Option<u64>) {
+        let place = self.place(at.0, at.1);
+        let alone = token.is_some() || place.consumers.values().any(Option::is_some);
+        assert!(!alone || place.consumers.is_empty(), "I8: {wire} consumes beside {:?}", place.consumers);
+        let kept = place.kept_for(now);
+        assert!(kept.is_none_or(|kept| kept == wire), "S2.24: wire {wire} has what is kept for {kept:?}");
+        let passed =
+            place.offer.is_none() && place.consumers.is_empty() && place.waiters.iter().any(|other| *other != wire);
+        assert!(!passed, "S2.24: wire {wire} overtakes {:?}", place.waiters);
+        place.leave(wire);
+        // Whoever it was kept for before has let its time pass.
+        place.offer = None;
+        place.consumers.insert(wire, token);
+    }
+
+    /// What is kept for somebody is not kept for ever.
+    pub(crate) fn looks_round(&self, now: Mono, broker: usize) {
+        for ((_, queue), place) in self.places.range((broker, 0)..(broker + 1, 0)) {
+            if let Some((told, at)) = place.offer {
+                let kept_ms = now.millis_since(at);
+                let over = kept_ms > limits::QUEUE_OFFER_MS + TICK_MS;
+                assert!(
+                    !over || place.waiters.is_empty(),
+                    "S2.24: queue {queue} is kept for {told} since {kept_ms} ms"
+                );
+            }
+        }
+    }
+
+    /// The connection that has the queue to itself.
+    pub(crate) fn holder(&self, broker: usize, queue: usize) -> Option<usize> {
+        let place = self.places.get(&(broker, queue))?;
+        place.consumers.iter().find(|(_, token)| token.is_some()).map(|(wire, _)| *wire)
+    }
+
+    /// It stands in a line.
+    pub(crate) fn waits(&self, wire: usize) -> bool {
+        self.places.values().any(|place| place.waiters.contains(&wire))
+    }
+
+    /// It stands in the line for this queue, or was told just now.
+    pub(crate) fn waits_for(&self, wire: usize, queue: &QueueName) -> bool {
+        let Some(ear) = self.ears.get(&wire) else { return false };
+        let queue = self.names.iter().position(|name| name == queue);
+        queue.and_then(|queue| self.places.get(&(ear.broker, queue))).is_some_and(|place| place.waits(wire))
+    }
+}
+
+/// The whole frames at the front. What a broker has to say stands there frame by frame.
+fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    std::iter::from_fn(move || {
+        while let Ok(Some(piece)) = split(bytes, usize::MAX) {
+            bytes = &bytes[piece.used..];
+            if let Ok(frame) = decode(&piece.header, piece.rest) {
+                return Some(frame);
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,163 @@
+//! Why a message is where it is, as programs and people read it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use turno_proto::model::view::Reason;
+
+use crate::cli::time::seconds;
+use crate::cli::words::count;
+
+/// Why a message is where it is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReasonBody {
+    /// A stable word.
+    pub(crate) reason: String,
+    /// The same in a sentence.
+    pub(crate) text: String,
+    /// The numbers and names in that sentence.
+    pub(crate) details: Map<String, Value>,
+}
+
+impl From<&Reason> for ReasonBody {
+    fn from(reason: &Reason) -> Self {
+        let (word, details) = word_and_details(reason);
+        Self { reason: word, text: told(reason), details }
+    }
+}
+
+/// The word of the wire, and the rest with our units: seconds for times, text for ids.
+fn word_and_details(reason: &Reason) -> (String, Map<String, Value>) {
+    let Ok(Value::Object(mut map)) = serde_json::to_value(reason) else { return Default::default() };
+    let word = map.remove("reason").and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default();
+    let mut details: Map<String, Value> = map
+        .into_iter()
+        .map(|(key, value)| match (key.strip_suffix("_ms"), value.as_u64()) {
+            (Some(time), Some(ms)) => (format!("{time}_seconds"), json!(seconds(ms))),
+            (None, Some(id)) if key == "worker" => (key, json!(id.to_string())),
+            _ => (key, value),
+        })
+        .collect();
+    if let Reason::AllBusy { probing, dropped, .. } = reason {
+        // Left out on the wire when they are 0.
+        details.insert("probing".to_owned(), json!(probing));
+        details.insert("dropped".to_owned(), json!(dropped));
+    }
+    (word, details)
+}
+
+fn told(reason: &Reason) -> String {
+    match reason {
+        Reason::NoWorker => "no worker consumes the queue".to_owned(),
+        Reason::WorkersDropped { workers } => {
+            format!("no worker consumes the queue: {} because deliveries expired", were_dropped(*workers))
+        }
+        Reason::WorkersGreeting { workers: 1 } => "the only consumer has not finished its greeting".to_owned(),
+        Reason::WorkersGreeting { workers } => format!("none of the {workers} consumers has finished its greeting"),
+        Reason::WorkersDraining { workers: 1 } => "the only consumer is draining and takes no new work".to_owned(),
+        Reason::WorkersDraining { workers } => format!("all {workers} consumers are draining and take no new work"),
+        Reason::AllBusy { workers, used, ahead, probing, dropped } => {
+            all_busy(*workers, *used, *ahead, *probing, *dropped)
+        }
+        Reason::ExclusiveBusy { worker, name, used, ahead } => {
+            let (used, first) = (count(*used, "slot in use", "slots in use"), go_first(*ahead));
+            format!("worker {worker} ({name}) has the queue to itself and is busy ({used}), {first}")
+        }
+        Reason::NotFree { in_flight, waiters } => {
+            format!("nobody has the queue before all of it is settled ({in_flight} in flight, {waiters} standing by)")
+        }
+        Reason::KeptFor { worker, name, .. } => {
+            format!("the queue is free and kept for worker {worker} ({name}), which has not taken it yet")
+        }
+        Reason::Behind { ahead } => {
+            format!("{} too", count(*ahead, "message before it waits", "messages before it wait"))
+        }
+        Reason::TooCostly { cost, largest } => {
+            format!("it takes {cost} slots, and the largest consumer has {largest}")
+        }
+        Reason::Reserved { worker, cost, free } => {
+            format!("it waits for {cost} free slots at worker {worker}, which has {free} free now")
+        }
+        Reason::AtWorker { worker, name, .. } => format!("worker {worker} ({name}) works on it"),
+        Reason::AtConsumers { consumers, open } => {
+            format!("it went to {}, and {open} of them did not answer yet", count(*consumers, "consumer", "consumers"))
+        }
+        Reason::Stopping { worker } => format!("it is over for its caller, and worker {worker} was told to stop"),
+        Reason::Storing => "it is being written to disk".to_owned(),
+        Reason::Dead { failure } => format!("it used up its attempts; the last one said: {failure}"),
+        Reason::Draining => "the broker is shutting down".to_owned(),
+        Reason::Maintenance => "the broker is drained for maintenance, until `turno resume`".to_owned(),
+    }
+}
+
+/// All that could take it have no room.
+fn all_busy(workers: u64, used: u64, ahead: u64, probing: u64, dropped: u64) -> String {
+    let mut text = format!("all slots are busy ({used} in use at {})", count(workers, "consumer", "consumers"));
+    if probing > 0 {
+        text += &format!(", {probing} of them on probation with one delivery at a time");
+    }
+    if dropped > 0 {
+        text += &format!(", {} from the queue", were_dropped(dropped));
+    }
+    format!("{text}, {}", go_first(ahead))
+}
+
+fn were_dropped(workers: u64) -> String {
+    count(workers, "worker was dropped", "workers were dropped")
+}
+
+fn go_first(ahead: u64) -> String {
+    count(ahead, "message goes first", "messages go first")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The word, the sentence and the details of the reasons that have some.
+    #[test]
+    fn reasons_for_people_and_programs() {
+        let name = || "w".to_owned();
+        let table = [
+            (
+                Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0 },
+                "all slots are busy (2 in use at 1 consumer), 3 messages go first",
+                json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0 }),
+            ),
+            (
+                Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4 },
+                "all slots are busy (2 in use at 2 consumers), 1 of them on probation with one delivery at a time, \
+                 4 workers were dropped from the queue, 1 message goes first",
+                json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4 }),
+            ),
+            (
+                Reason::WorkersDropped { workers: 1 },
+                "no worker consumes the queue: 1 worker was dropped because deliveries expired",
+                json!({ "reason": "workers_dropped", "workers": 1 }),
+            ),
+            (
+                Reason::KeptFor { worker: 7, name: name(), left_ms: 4_500 },
+                "the queue is free and kept for worker 7 (w), which has not taken it yet",
+                json!({ "reason": "kept_for", "worker": "7", "name": "w", "left_seconds": 4.5 }),
+            ),
+            (
+                Reason::NotFree { in_flight: 1, waiters: 2 },
+                "nobody has the queue before all of it is settled (1 in flight, 2 standing by)",
+                json!({ "reason": "not_free", "in_flight": 1, "waiters": 2 }),
+            ),
+            (
+                Reason::AtWorker { worker: 7, name: name(), since_ms: 1_500 },
+                "worker 7 (w) works on it",
+                json!({ "reason": "at_worker", "worker": "7", "name": "w", "since_seconds": 1.5 }),
+            ),
+            (Reason::NoWorker, "no worker consumes the queue", json!({ "reason": "no_worker" })),
+        ];
+        for (reason, text, expected) in table {
+            let body = ReasonBody::from(&reason);
+            assert_eq!(body.text, text);
+            let mut all = body.details.clone();
+            all.insert("reason".to_owned(), json!(body.reason));
+            assert_eq!(Value::Object(all), expected);
+        }
+    }
+}
