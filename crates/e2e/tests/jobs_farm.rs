@@ -6,8 +6,12 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use turno_e2e::{Broker, JobWorker, wait};
+use turno_e2e::{Broker, JobWorker, Peer, wait};
 use turno_proto::foreman::{Task, TaskId, WorkerEvent};
+use turno_proto::model::Code;
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::job::{Array, JobSpec};
+use turno_proto::native::Frame;
 
 fn submit(broker: &Broker, flags: &[&str]) -> u64 {
     let arguments = [&["job", "submit", "--json"], flags, &["--", "true"]].concat();
@@ -145,6 +149,35 @@ fn workers_are_stopped() {
     let again = third.tasks();
     assert_eq!(ids(&again), [3, 4], "what was cut short is run again, at once");
     assert!(again.iter().all(|task| task.attempt == 2));
+}
+
+/// What the tasks of a job do must be readable before anybody is asked to do it.
+#[test]
+fn work_that_cannot_be_read_is_refused() {
+    let broker = Broker::start();
+    let mut client = Peer::greeted(broker.address(), 0);
+    for work in [&b""[..], b"no map", &[0xdf, 0xff, 0xff, 0xff, 0xff], &[0x91; 10_000]] {
+        let spec = JobSpec {
+            name: "n".to_owned(),
+            array: Array::ONE,
+            work: work.to_vec().into(),
+            slots: 1,
+            priority: 4,
+            max_parallel: None,
+            time_limit_ms: None,
+            retries: 0,
+            backoff_ms: 0,
+            after: Vec::new(),
+            hold: false,
+            key: None,
+        };
+        client.say(&Frame::AdminCall { seq: 9, call: AdminCall::JobSubmit { spec: Box::new(spec) } });
+        client.hear(|frame| assert!(matches!(frame, Frame::Error { seq: 9, code: Code::BadJob, fatal: false, .. })));
+    }
+    assert_eq!(
+        broker.run(&["job", "ls", "--json"]).expect(0).document("turno.job_list/1")["jobs"],
+        serde_json::json!([])
+    );
 }
 
 /// Two brokers on one machine do not fight for the foreman's usual address.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::{
-    FOREMAN_SLOTS_MAX, PEER_NAME_BYTES_MAX, TASK_GRACE_MS, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
+    FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, TASK_GRACE_MS, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
 };
 use turno_proto::model::{Code, ConnId, Slots};
 
@@ -22,7 +22,7 @@ impl Engine {
     /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
     pub(crate) fn hello(&mut self, conn: ConnId, hello: Hello, out: &mut impl Sink) {
         let Hello { id, name, slots, running } = hello;
-        if slots > FOREMAN_SLOTS_MAX {
+        if slots > FOREMAN_PROCS_MAX {
             return self.close_hand(conn, Code::BadSlots, out);
         }
         let (id, name) = (id.map(|id| short(&id)).filter(|id| !id.is_empty()), short(&name));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::limits::{
-    FOREMAN_SLOTS_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX,
+    FOREMAN_PROCS_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX,
     WORK_BYTES_MAX,
 };
 use turno_proto::model::{Code, ConnId};
@@ -247,7 +247,7 @@ fn check_spec(spec: &JobSpec) -> Result<(), Code> {
     let good = array.check().is_ok()
         && name.len() <= JOB_NAME_BYTES_MAX
         && work.len() <= WORK_BYTES_MAX
-        && (1..=FOREMAN_SLOTS_MAX).contains(slots)
+        && (1..=FOREMAN_PROCS_MAX).contains(slots)
         && *priority <= PRIORITY_MAX
         && *max_parallel != Some(0)
         && *time_limit_ms != Some(0)

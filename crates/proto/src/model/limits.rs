@@ -143,8 +143,6 @@ pub const TIME_LIMIT_SLACK_MS: u64 = 10_000;
 pub const TASK_STATUS_BYTES_MAX: usize = 256;
 /// Failed tasks of one job whose worker's words are kept. More: only how they ended.
 pub const TASK_STATUSES_MAX: usize = 10_000;
-/// Slots of a foreman's worker (S4.40). More: closed, `bad_slots`.
-pub const FOREMAN_SLOTS_MAX: u16 = 65_534;
 /// Tasks in one JOB frame. More: the next frame.
 pub const OFFER_TASKS_MAX: usize = 256;
 /// Bytes of what the tasks in one JOB frame do, unless it is one task. More: the next frame.

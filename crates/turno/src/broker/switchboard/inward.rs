@@ -1,8 +1,10 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
 use turno_engine::{Broadcast, Input, Outgoing};
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
 use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
+use turno_proto::work;
 
 /// The input a frame means, or why it means none.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
@@ -50,7 +52,10 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Extend { delivery, lease_ms } => Input::Extend { conn, delivery, lease_ms },
         Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
         Frame::Closing { .. } => Input::PeerClosing { conn },
-        Frame::AdminCall { seq, call } => Input::Admin { conn, seq, call },
+        Frame::AdminCall { seq, call } => {
+            check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
+            Input::Admin { conn, seq, call }
+        }
         // The session answers these itself or refuses them for their direction.
         Frame::Connect { seq, .. } | Frame::Ping { seq } | Frame::Config { seq, .. } | Frame::Pong { seq } => {
             return Err(Fault::fatal(Code::WrongDirection, seq));
@@ -67,6 +72,14 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
         Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
     })
+}
+
+/// What the tasks of a job do is read where it is handed to workers: what cannot be read is not taken in.
+fn check_work(call: &AdminCall) -> Result<(), Code> {
+    match call {
+        AdminCall::JobSubmit { spec } => work::decode(&spec.work).map(drop).map_err(|_| Code::BadJob),
+        _ => Ok(()),
+    }
 }
 
 fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {
