@@ -25,7 +25,7 @@ pub struct JobWorker {
 impl JobWorker {
     /// A worker with so many processors, greeted by the foreman.
     pub fn start(foreman: SocketAddr, name: &str, procs: u16) -> Self {
-        let end = Worker::new(name.to_owned(), name.to_owned(), procs, Settings::default()).unwrap();
+        let end = Worker::new(name.to_owned(), name.to_owned(), procs, Settings::default()).expect("few processors");
         let mut worker =
             Self { end, foreman, socket: None, partial: Vec::new(), began: Instant::now(), told: VecDeque::new() };
         worker.connect(foreman);
@@ -37,8 +37,8 @@ impl JobWorker {
         self.cut();
         self.foreman = foreman;
         let socket = wait::find(wait::PATIENCE, || TcpStream::connect(self.foreman).ok()).expect("the foreman listens");
-        socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        socket.set_nodelay(true).expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
         self.socket = Some(socket);
         self.end.connect(self.now());
         self.until("greeted", |event| matches!(event, WorkerEvent::Greeted).then_some(()));
@@ -155,6 +155,6 @@ impl JobWorker {
     }
 
     fn now(&self) -> Mono {
-        Mono::from_millis(u64::try_from(self.began.elapsed().as_millis()).unwrap())
+        Mono::from_millis(u64::try_from(self.began.elapsed().as_millis()).expect("a short while"))
     }
 }
