@@ -10,7 +10,7 @@ use super::append::{Fate, blank_header, hold_length, mix, write_header};
 use super::compact::Cleaner;
 use super::error::{AppendError, Failed, OpenError, Wrong};
 use super::format::{First, HEADER_BYTES, Header, Point};
-use super::segment::{Batches, Change, Segment, Spare, Whole, slot_of};
+use super::segment::{Batches, Change, Segment, Spare, Whole, name, slot_of};
 use super::tables::Tables;
 use super::window::Window;
 use super::{Embedded, Settings};
@@ -57,7 +57,7 @@ impl<D: Disk> Embedded<D> {
             store.set_generation(segment.slot, segment.generation());
             store.log.push_back(segment);
         }
-        for spare in store.free.iter().filter(|spare| Some(spare.slot) == replayed.unused) {
+        for spare in store.free.iter().filter(|spare| replayed.unused.contains(&spare.slot)) {
             blank_header(spare).map_err(AppendError::into_failed)?;
         }
         store.sort_free();
@@ -126,11 +126,25 @@ impl<D: Disk> Embedded<D> {
 
 /// Finds the log and reads it from its oldest segment to its end. Changes nothing.
 pub(super) fn read_log<D: Disk>(disk: &mut D, window: &mut Window) -> Result<Replayed<D::File>, OpenError> {
-    let replayed = Found::look(disk)?.replay(window)?;
-    if replayed.has_sign && replayed.last.is_none() {
-        return Err(OpenError::damaged(SIGN, 0, Wrong::Missing(replayed.point.tail.max(1))));
+    let mut found = Found::look(disk)?;
+    let doubtful = std::mem::take(&mut found.doubtful);
+    // A log that is whole without them does not need them. If it is not, they are what is wrong with it.
+    let headless = doubtful.first().map(|spare| OpenError::damaged(&name(spare.slot), 0, Wrong::Header));
+    let is_lost = found.segments.is_empty() && doubtful.iter().any(|spare| spare.len > HEADER_BYTES as u64);
+    let replayed = found.replay(window).and_then(|replayed| match replayed.last {
+        None if replayed.has_sign => Err(OpenError::damaged(SIGN, 0, Wrong::Missing(replayed.point.tail.max(1)))),
+        _ => Ok(replayed),
+    });
+    match (replayed, headless) {
+        (Err(OpenError::Damaged { what: Wrong::Missing(_), .. }), Some(error)) => Err(error),
+        (Ok(_), Some(error)) if is_lost => Err(error),
+        (Ok(mut replayed), _) => {
+            replayed.unused.extend(doubtful.iter().map(|spare| spare.slot));
+            replayed.free.extend(doubtful);
+            Ok(replayed)
+        }
+        (result, _) => result,
     }
-    Ok(replayed)
 }
 
 /// The files of a directory.
@@ -138,6 +152,9 @@ struct Found<F> {
     /// Files with a header, by generation.
     segments: BTreeMap<u64, Segment<F>>,
     free: Vec<Spare<F>>,
+    /// Files whose header is none. The power may have gone while it was written, and then nothing rests on it: a header is
+    /// on the disk before the log goes on behind it.
+    doubtful: Vec<Spare<F>>,
     /// A free file whose header says that it comes next.
     unused: Option<u32>,
     has_sign: bool,
@@ -153,8 +170,8 @@ struct Last {
 pub(super) struct Replayed<F> {
     pub(super) log: Vec<Segment<F>>,
     pub(super) free: Vec<Spare<F>>,
-    /// A free file whose header says that it comes next.
-    unused: Option<u32>,
+    /// Free files whose header is to be taken away: it says that they come next, or nothing that makes sense.
+    unused: Vec<u32>,
     has_sign: bool,
     pub(super) tables: Tables,
     /// The last batch.
@@ -186,14 +203,15 @@ impl<F: DiskFile> Found<F> {
         let mut names = disk.names().map_err(OpenError::io("list", "the directory"))?;
         names.sort();
         let has_sign = names.iter().any(|name| name == SIGN);
-        let mut found = Self { segments: BTreeMap::new(), free: Vec::new(), unused: None, has_sign };
+        let (segments, free, doubtful) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut found = Self { segments, free, doubtful, unused: None, has_sign };
         for name in names {
             let Some(slot) = slot_of(&name) else { continue };
             let (spare, first) = read_first(disk, &name, slot)?;
             match first {
                 First::Blank => found.free.push(spare),
                 First::Newer(found) => return Err(OpenError::Newer { file: name, found, known: super::FORMAT }),
-                First::Damaged => return Err(OpenError::damaged(&name, 0, Wrong::Header)),
+                First::Damaged => found.doubtful.push(spare),
                 First::Header(header) => {
                     let generation = header.point.generation;
                     if found.segments.insert(generation, Segment::new(spare, header)).is_some() {
@@ -214,7 +232,7 @@ impl<F: DiskFile> Found<F> {
         let mut replayed = Replayed {
             log: Vec::new(),
             free: self.free,
-            unused: self.unused,
+            unused: self.unused.into_iter().collect(),
             has_sign: self.has_sign,
             tables: Tables::default(),
             point: Point::default(),
