@@ -1,7 +1,7 @@
 //! `turno serve`: what it says when it starts, and where it can be found.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -80,7 +80,9 @@ fn the_ready_line_names_what_was_really_bound() {
     for key in ["native", "unix", "http", "zmq", "foreman", "ring"] {
         assert!(ready.get(key).is_some(), "{key}: {ready}");
     }
-    for key in ["http", "zmq", "foreman", "ring"] {
+    let foreman: SocketAddr = ready["foreman"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    assert!(foreman.ip().is_loopback() && foreman.port() > 0, "{ready}");
+    for key in ["http", "zmq", "ring"] {
         assert_eq!(ready[key], Value::Null, "{key} is not there yet");
     }
     assert_eq!(ready["unix"], format!("{dir}/turno.sock"));

@@ -7,8 +7,11 @@ use std::time::Duration;
 use turno_e2e::transcript::{Step, difference, steps_of};
 use turno_e2e::{Background, Place, Run, tree, wait};
 
-/// The port the documents speak of. The test's broker takes a free one.
+/// The ports the documents speak of. The test's broker takes free ones.
 const DOCUMENTED: &str = "127.0.0.1:7460";
+const DOCUMENTED_FOREMAN: &str = "127.0.0.1:5429";
+/// How a line begins that names the second one.
+const FOREMAN_LINE: &str = "job workers";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/e2e is two levels down").to_owned()
@@ -45,7 +48,7 @@ impl Session {
             return self.run_on(&command, step);
         }
         let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));
-        difference(&step.expected, &with_documented_port(&run.text()))
+        difference(&step.expected, &with_documented_ports(&run.text()))
     }
 
     /// A command that goes on: it is given time to print what the document says.
@@ -53,7 +56,7 @@ impl Session {
         let process = Background::start(self.shell(&format!("exec {command}")));
         let mut last = None;
         wait::find(Duration::from_secs(20), || {
-            last = difference(&step.expected, &with_documented_port(&process.stdout().join("\n")));
+            last = difference(&step.expected, &with_documented_ports(&process.stdout().join("\n")));
             last.is_none().then_some(())
         });
         self.running.push(process);
@@ -70,12 +73,16 @@ impl Session {
 }
 
 /// Puts the documents' port where the free one stands.
-fn with_documented_port(printed: &str) -> String {
-    let mut parts = printed.split("127.0.0.1:");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push_str(DOCUMENTED);
-        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+fn with_documented_ports(printed: &str) -> String {
+    let mut text = String::new();
+    for line in printed.split_inclusive('\n') {
+        let address = if line.starts_with(FOREMAN_LINE) { DOCUMENTED_FOREMAN } else { DOCUMENTED };
+        let mut parts = line.split("127.0.0.1:");
+        text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            text.push_str(address);
+            text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+        }
     }
     text
 }

@@ -104,9 +104,9 @@ fn an_offer_has_its_limits() {
     let [Said::Offer(_, tasks)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(tasks.len(), 44);
     farm.accept(worker);
-    let (heavy, said) = farm.submit(JobSpec { work: vec![0; 600_000].into(), ..job(3) });
-    assert_eq!(said, [Said::Offer(worker, vec![(heavy, 1, 1), (heavy, 2, 1)])]);
-    assert_eq!(farm.accept(worker), [Said::Offer(worker, vec![(heavy, 3, 1)])]);
+    let (heavy, said) = farm.submit(JobSpec { work: vec![0; 60_000].into(), ..job(18) });
+    assert_eq!(said, [Said::Offer(worker, (1..=17).map(|task| (heavy, task, 1)).collect())], "a megabyte of work");
+    assert_eq!(farm.accept(worker), [Said::Offer(worker, vec![(heavy, 18, 1)])]);
 }
 
 /// I19: a start that is not stored yet is not told; if the worker goes meanwhile, another has it, with the same number.
