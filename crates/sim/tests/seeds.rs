@@ -22,7 +22,7 @@ fn some_seeds_in_bad_weather() {
 #[test]
 fn exclusive_queues_change_hands() {
     let (mut tokens, mut fenced_off) = (0, 0);
-    for seed in 41..=70 {
+    for seed in 41..=130 {
         match run(seed, SHORT) {
             Ok(outcome) => {
                 tokens += outcome.tokens;
