@@ -18,7 +18,7 @@ use turno_proto::native::ClosingReason;
 
 use crate::command::Command;
 use crate::core::{Handed, Held};
-use crate::{Cancellation, Delivery, Ended, Outcome, WorkerEvent};
+use crate::{Cancellation, Delivery, Ended, Error, Outcome, WorkerEvent};
 
 type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub(crate) type Handler = Arc<dyn Fn(Delivery) -> Work + Send + Sync>;
@@ -196,6 +196,12 @@ impl Crew {
         };
         self.end = Ended::StoppedByBroker { now };
         if now { self.stop_now() } else { self.drain(None) }
+    }
+
+    /// The worker cannot go on: what still runs is told to stop.
+    pub(crate) fn give_up(&mut self, error: Error) -> Wish {
+        self.end = Ended::GaveUp(error);
+        self.stop_now()
     }
 
     /// When [`Crew::check`] has something to do although nothing happens.

@@ -55,7 +55,9 @@ impl Worker {
     }
 
     /// Has its queues to itself: as long as it is connected nobody else gets anything of them. A queue that somebody else
-    /// consumes is an error of [`Worker::start`], with the code `queue_full`.
+    /// consumes is an error of [`Worker::start`], with the code `queue_full`. If it is so after a lost connection, and not
+    /// by that connection, which the broker may not yet know to be lost, the worker ends with [`Ended::GaveUp`] and the
+    /// same code.
     #[must_use]
     pub const fn exclusive(mut self) -> Self {
         self.claim = Claim::Exclusive;

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use turno_e2e::{Background, Broker, Peer, wait};
-use turno_proto::model::{Code, Slots};
+use turno_e2e::{Background, Broker, Peer, Place, wait};
+use turno_proto::model::{Code, Delivery, Slots};
 use turno_proto::native::{Deliver, Frame, Raw, Word};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -200,4 +200,125 @@ fn the_frames_of_an_exclusive_queue() {
     assert_eq!(client.answer().1, b"y");
     let counters = client.status().counters;
     assert_eq!((counters.late, counters.forged, counters.replied), (1, 1, 1));
+}
+
+/// A broker that takes a peer for gone after three seconds of silence.
+fn attentive() -> Broker {
+    let place = Place::new();
+    place.file("config/turno/turno.toml", "heartbeat = \"1s\"\n");
+    Broker::start_in(place, &[])
+}
+
+/// Writes down that it has begun, and replies with its name when the test lets it go.
+const WAITER: &str = "cat > /dev/null; echo \"$1 begun $TURNO_FENCE\" >> book; \
+    while [ ! -e \"go-$1\" ] && [ -d \"$PWD\" ]; do sleep 0.02; done; touch \"gone-$1\"; echo \"$1\"";
+
+/// Proves S2.19, S2.24 and I8: a holder whose machine stands still is taken for gone by its silence, and the standby has
+/// its work under a higher token. When the machine goes on, the reply that was ready there reaches nobody: the caller has
+/// that of the new holder, once, and the old one stands by.
+#[test]
+fn a_standby_takes_over_from_one_that_fell_silent() {
+    let broker = attentive();
+    let program = broker.place.script("waiter", WAITER).display().to_string();
+    let waiter = |name: &str| {
+        let words = ["work", "q", "--exclusive", "--standby", "--slots", "1", "--name", name, "--", &program, name];
+        broker.start_turno(&words)
+    };
+    let first = waiter("first");
+    let token = token_of(&first);
+    let second = waiter("second");
+    second.expect_line("second is standing by for queue q");
+    let mut caller = broker.start_turno(&["request", "q", "x", "--retries", "1", "--timeout", "60s"]);
+    wait::until("the first one is at work", || book(&broker).len() == 1);
+
+    first.signal(Signal::STOP);
+    let next = token_of(&second);
+    assert!(next > token, "{next} after {token}");
+    wait::until("the second one is at work", || book(&broker).len() == 2);
+    let begun = |name: &str, token| (name.to_owned(), "begun".to_owned(), token);
+    assert_eq!(book(&broker), [begun("first", token), begun("second", next)]);
+    broker.place.file("go-first", "");
+    wait::until("the first one's reply is ready", || broker.place.path().join("gone-first").exists());
+
+    first.signal(Signal::CONT);
+    first.expect_line("first is standing by for queue q");
+    assert!(caller.runs(), "the old holder's reply is nobody's: {:?}", caller.stdout());
+    broker.place.file("go-second", "");
+    assert_eq!((caller.end(LONG), caller.stdout()), (0, vec!["second".to_owned()]));
+    let counters = broker.status()["counters"].take();
+    assert_eq!((&counters["replied"], &counters["forged"]), (&1.into(), &0.into()));
+}
+
+/// Proves I8 on the wire: the late reply of a holder that was taken for gone by its silence is refused and counted when it
+/// comes over a new connection, and the caller has the one reply of the new holder.
+#[test]
+fn the_late_reply_of_a_silent_holder_is_counted() {
+    let broker = Broker::start_with(&["--memory"]);
+    let address = broker.address();
+    let mut holder = Peer::greeted(address, 1_000);
+    let mut next = Peer::greeted(address, 0);
+    for peer in [&mut holder, &mut next] {
+        peer.open("q");
+        peer.register(Slots::Limited(1), "w");
+    }
+    let token = consume(&mut holder, 10, true).expect("free").expect("a token");
+    assert_eq!(consume(&mut next, 10, true), Err(()));
+    next.say(&Frame::QueueAvailableNotify { seq: 11, handle: 0 });
+    let mut client = Peer::client(address, "q");
+    client.request_with(b"x", |message| message.retries = Some(1));
+    let (old, _, attempt) = holder.delivery();
+    assert_eq!(attempt, 1);
+
+    assert_eq!(holder.closed_with(), Code::PeerSilent);
+    next.hear(|frame| assert_eq!(frame, Frame::QueueAvailable { seq: 11, handle: 0 }));
+    let higher = consume(&mut next, 12, true).expect("kept for it").expect("a token");
+    assert!(higher > token);
+    let (delivery, body, attempt) = next.delivery();
+    assert_eq!((body.as_slice(), attempt), (b"x".as_slice(), 2));
+
+    let reply = |delivery: Delivery, bytes| {
+        let raw = Raw { headers: false, bytes };
+        Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw }
+    };
+    holder.say(&Frame::fenced(token, reply(old, b"late")));
+    let mut back = Peer::greeted(address, 0);
+    back.say(&Frame::fenced(token, reply(old, b"late")));
+    let counters = back.status().counters;
+    assert_eq!((counters.late, counters.forged, counters.replied), (1, 0, 0));
+    next.say(&Frame::fenced(higher, reply(delivery, b"right")));
+    assert_eq!(client.answer().1, b"right");
+    let counters = client.status().counters;
+    assert_eq!((counters.late, counters.forged, counters.replied), (1, 0, 1));
+}
+
+/// Proves S2.21 and S2.23: a holder that does not stand by, and finds its queue another's when it comes back to its broker
+/// or to the next run of it, ends as it would have if it had started then.
+#[test]
+fn a_holder_that_was_replaced_ends() {
+    for restart in [false, true] {
+        let mut broker = attentive();
+        let mut first =
+            broker.start_turno(&["work", "q", "--exclusive", "--echo", "--name", "first", "--output", "jsonl"]);
+        let token = token_of(&first);
+        let second = if restart {
+            first.signal(Signal::STOP);
+            broker.kill();
+            let address = broker.address().to_string();
+            broker = Broker::start_in_at(broker.into_place(), &address, &[]);
+            clerk(&broker, "second", &[])
+        } else {
+            let second = clerk(&broker, "second", &["--standby"]);
+            second.expect_line("standing by");
+            first.signal(Signal::STOP);
+            second
+        };
+        assert!(token_of(&second) > token);
+        first.signal(Signal::CONT);
+        assert_eq!(first.end(LONG), 1, "{:?}", first.stderr());
+        let last = first.stdout().pop().expect("it says why");
+        let error: serde_json::Value = serde_json::from_str(&last).expect("a document");
+        assert_eq!(error["error"]["code"], "queue_full", "{last}");
+        assert_eq!(error["error"]["message"], "queue q is another worker's", "{last}");
+        assert_eq!(broker.queue("q")["consumers"], 1, "the second one has it still");
+    }
 }

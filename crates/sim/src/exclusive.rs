@@ -112,6 +112,7 @@ impl World {
                 self.trace.note(self.now, "stands by", index as u64, life);
                 self.singles.standing.insert((index, queue.clone()));
             }
+            Event::Replaced { .. } => self.single_ends(index),
             Event::Disconnect { .. } => self.singles.standing.retain(|(peer, _)| *peer != index),
             Event::Deliver(handed) => {
                 let known = self.singles.active.get(&(index, life, handed.queue.clone())).copied();
@@ -123,6 +124,19 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// Another has its queue, so it ends in order; somebody starts it again.
+    fn single_ends(&mut self, index: usize) {
+        let peer = &mut self.peers[index];
+        self.trace.note(self.now, "replaced", index as u64, peer.life);
+        if let Actor::Worker(worker) = &mut peer.actor {
+            worker.leaves(&mut self.oracle);
+        }
+        if let Some(wire) = peer.wire {
+            self.oracle.said_goodbye(self.wires[wire].life);
+        }
+        self.at(self.now, Happening::Leaves { peer: index, life: self.peers[index].life });
     }
 
     /// What the broker's clock says when it starts. One with a store may have been set back since the last start, unless

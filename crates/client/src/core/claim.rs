@@ -7,6 +7,11 @@ use super::Core;
 use super::event::{Claim, Event};
 use super::link::Pending;
 
+/// What is wrong with a queue that this worker cannot have to itself.
+pub(crate) fn taken(queue: &QueueName) -> String {
+    format!("queue {queue} is another worker's")
+}
+
 impl Core {
     /// `first`: the registration waits for the answer.
     pub(super) fn write_consume(&mut self, queue: &QueueName, first: bool) {
@@ -43,8 +48,11 @@ impl Core {
             _ => return,
         };
         self.link.pending.remove(&seq);
+        if self.claim() == Claim::Exclusive && self.ready_once && !self.duty.may_be_ghost(now) {
+            return self.replaced(now, queue);
+        }
         if self.claim() != Claim::Standby {
-            return self.not_registered(now, Code::QueueFull, format!("queue {queue} is another worker's"));
+            return self.not_registered(now, Code::QueueFull, taken(&queue));
         }
         let handle = self.link.open(&queue);
         let wish = self.link.expect(Pending::Available(queue.clone()));
@@ -53,6 +61,13 @@ impl Core {
             self.register_done(now);
         }
         self.events.push_back(Event::StandingBy { queue });
+    }
+
+    /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. Whoever only
+    /// tried on would take the queue back at some later time that nobody expects.
+    fn replaced(&mut self, now: Mono, queue: QueueName) {
+        self.events.push_back(Event::Replaced { queue });
+        self.close(now);
     }
 
     /// The queue is free, and kept for this worker for a moment. A broker in maintenance gives it as well; who does not come

@@ -27,6 +27,8 @@ enum Phase {
 pub(super) struct Duty {
     wanted: Option<Registration>,
     phase: Phase,
+    /// Until then the last broker may take a connection that is gone for one that is only quiet.
+    ghost_until: Mono,
 }
 
 impl Duty {
@@ -44,6 +46,16 @@ impl Duty {
 
     pub(super) const fn connection_gone(&mut self) {
         self.phase = Phase::Idle;
+    }
+
+    /// A connection on which the worker was registered is gone.
+    pub(super) const fn leaves_ghost(&mut self, until: Mono) {
+        self.ghost_until = until;
+    }
+
+    /// Whether a queue that is taken may be so by this worker's own last connection.
+    pub(super) fn may_be_ghost(&self, now: Mono) -> bool {
+        now < self.ghost_until
     }
 }
 

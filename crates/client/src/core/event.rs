@@ -92,7 +92,7 @@ pub enum Claim {
     /// Beside others.
     #[default]
     Shared,
-    /// Alone. A queue that is another's is an error.
+    /// Alone. A queue that is another's is an error, at the start and after a lost connection.
     Exclusive,
     /// Alone. It waits for a queue that is another's, for as long as it takes.
     Standby,
@@ -208,6 +208,11 @@ pub enum Event {
         code: Code,
         /// What the broker said.
         detail: String,
+    },
+    /// A queue that this worker must have to itself has become another's while it was away; the core has ended.
+    Replaced {
+        /// The queue.
+        queue: QueueName,
     },
     /// An open connection is gone.
     Lost {

@@ -11,7 +11,7 @@
 //! - A broker that closes is left at once: the calls it has stay with a second core ([`Core::leave_behind`]) until they
 //!   end, everything else goes to the next broker.
 //! - A worker is registered again on every new connection. What settles a delivery of an old connection is
-//!   dropped.
+//!   dropped. One that must have a queue to itself, does not stand by, and finds the queue another's ends.
 //! - No byte from a broker makes it panic or keep more than has really arrived.
 
 mod absence;
@@ -40,6 +40,7 @@ use self::link::Link;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
+pub(crate) use self::claim::taken;
 pub use self::event::{Ask, Claim, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
 pub use self::rear::Returned;
 
@@ -223,7 +224,7 @@ impl Core {
         self.state = State::Closed;
     }
 
-    /// True after [`Core::close`] and after [`Event::GaveUp`].
+    /// True after [`Core::close`], [`Event::GaveUp`] and [`Event::Replaced`].
     pub fn closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -277,7 +278,12 @@ impl Core {
     }
 
     fn silent_at(&self) -> Mono {
-        self.link.heard.plus_millis(u64::from(self.config.heartbeat_ms) * u64::from(self.config.liveness))
+        self.link.heard.plus_millis(self.silence_ms())
+    }
+
+    /// After so long a silence either side takes the other for gone.
+    fn silence_ms(&self) -> u64 {
+        u64::from(self.config.heartbeat_ms) * u64::from(self.config.liveness)
     }
 
     /// The connection does all that is wanted of it.
@@ -302,6 +308,9 @@ impl Core {
         // up would be dialled in turns without a pause.
         if self.link.ready.is_some_and(|since| now.millis_since(since) >= REST_MS) {
             self.brokers.proved();
+        }
+        if self.link.ready.is_some() {
+            self.duty.leaves_ghost(now.plus_millis(self.silence_ms()));
         }
         self.events.push_back(if self.open() {
             Event::Lost { address, reason: reason.clone() }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turno_proto::model::Payload;
+use turno_proto::model::{Code, Payload};
 use turno_proto::native::Config;
 
 use super::{Connection, Driver};
 use crate::command::Sink;
-use crate::core::{Event, Ticket};
+use crate::core::{Event, Ticket, taken};
 use crate::stream::Stream;
 use crate::{Address, Answer, Error, Reply, Stored, WorkerEvent, cache};
 
@@ -92,6 +92,10 @@ impl Driver {
                 if self.ready.is_some() {
                     self.never_began(Error::Refused { code, detail });
                 }
+            }
+            Event::Replaced { queue } => {
+                let wish = crew.give_up(Error::Refused { code: Code::QueueFull, detail: taken(&queue) });
+                self.grant(wish);
             }
             Event::Dropped { queue, reason, again_ms } => {
                 let again = again_ms.map(Duration::from_millis);

@@ -2,7 +2,7 @@
 
 use turno_engine::{Effect, Input, Persist, Settings, StoreSettings};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
-use turno_proto::model::{Code, ConnId, Slots};
+use turno_proto::model::{Code, ConnId, Delivery, Slots};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, reply, sent, turn};
@@ -292,6 +292,22 @@ fn strays(counters: Counters) -> (u64, u64, u64) {
     (counters.late, counters.doubled, counters.forged)
 }
 
+/// Everything that can be said about a delivery.
+fn words(conn: ConnId, delivery: Delivery) -> [Input; 6] {
+    [
+        Input::Reply { conn, delivery, more: false, payload: body("x") },
+        Input::Reply { conn, delivery, more: true, payload: body("x") },
+        Input::Ack { conn, delivery },
+        Input::Fail { conn, delivery, permanent: true, payload: body("x") },
+        Input::Progress { conn, delivery, payload: body("x") },
+        Input::Extend { conn, delivery, lease_ms: 1 },
+    ]
+}
+
+fn fenced(token: u64, input: Input) -> Input {
+    Input::Fenced { token, input: Box::new(input) }
+}
+
 /// Proves I8: word about a delivery is taken under the token of its queue and no other; without a token the holder is
 /// checked alone.
 #[test]
@@ -304,20 +320,9 @@ fn another_token_is_refused_and_counted() {
     let client = desk.client();
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(holder, "a").token(FIRST + 1)]);
     let delivery = desk.held(holder, "a");
-    let words = |conn| {
-        [
-            Input::Reply { conn, delivery, more: false, payload: body("x") },
-            Input::Reply { conn, delivery, more: true, payload: body("x") },
-            Input::Ack { conn, delivery },
-            Input::Fail { conn, delivery, permanent: true, payload: body("x") },
-            Input::Progress { conn, delivery, payload: body("x") },
-            Input::Extend { conn, delivery, lease_ms: 1 },
-        ]
-    };
-    let fenced = |token, input| Input::Fenced { token, input: Box::new(input) };
     let (mut late, mut forged) = (0, 0);
     for token in [0, FIRST - 1, FIRST, FIRST + 2, FIRST + 3, u64::MAX] {
-        for input in words(holder) {
+        for input in words(holder, delivery) {
             assert_eq!(desk.say(fenced(token, input)), [], "token {token}");
             let given_out = token <= FIRST + 2;
             late += u64::from(given_out);
@@ -325,7 +330,7 @@ fn another_token_is_refused_and_counted() {
             assert_eq!(strays(desk.counters()), (late, 0, forged), "token {token}");
         }
     }
-    for input in words(other) {
+    for input in words(other, delivery) {
         assert_eq!(desk.say(fenced(FIRST + 1, input)), [], "the token alone is not enough");
         forged += 1;
         assert_eq!(strays(desk.counters()), (late, 0, forged));
@@ -356,6 +361,43 @@ fn an_old_holder_is_late() {
     assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), []);
     assert_eq!(strays(desk.counters()), (2, 0, 0));
     assert_eq!(desk.ack(next, "a"), []);
+}
+
+/// Proves S2.19 and I8: a holder that fell silent is disconnected like one that hung up. Whatever it says when it wakes,
+/// on the old connection or a new one, with its token or without, before the next one has the queue or after, is refused
+/// and counted, and the caller has the one reply of the next one.
+#[test]
+fn a_holder_that_was_silent_is_late() {
+    let mut desk = Desk::new();
+    let [holder, next] = [idle(&mut desk), idle(&mut desk)];
+    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    desk.stand_by(next, "q");
+    let client = desk.client();
+    assert_eq!(desk.request(client, ask(1, "q", "a").retries(1)), [turn(holder, "a").token(FIRST)]);
+    let old = desk.held(holder, "a");
+    let told = desk.available(next, "q");
+    assert_eq!(desk.say(Input::Disconnected { conn: holder }), [told]);
+    let back = idle(&mut desk);
+    let mut late = 0;
+    let mut wake = |desk: &mut Desk| {
+        for conn in [holder, back] {
+            for input in words(conn, old) {
+                for input in [input.clone(), fenced(FIRST, input)] {
+                    assert_eq!(desk.say(input.clone()), [], "{input:?}");
+                    late += 1;
+                    assert_eq!(strays(desk.counters()), (late, 0, 0), "{input:?}");
+                }
+            }
+        }
+    };
+    wake(&mut desk);
+    let token = FIRST + 1;
+    let again = turn(next, "a").attempt(2).token(token);
+    assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(token), vec![again]));
+    wake(&mut desk);
+    assert_eq!(desk.reply(next, "a", "A"), [reply(client, 1, "A")]);
+    wake(&mut desk);
+    assert_eq!(desk.counters().replied, 1);
 }
 
 /// Proves I8: a token on a delivery of a shared queue is nobody's, and settles nothing.

@@ -134,6 +134,60 @@ fn a_lost_connection_begins_the_claim_again() {
     assert_eq!(rig.events(), [Event::Registered, Event::StandingBy { queue: queue("q") }]);
 }
 
+/// Proves S2.21 and S2.23: a worker that does not stand by and finds its queue another's after a lost connection ends in
+/// order, but not while the broker may still take that connection for its own. One that would share the queue tries on.
+#[test]
+fn a_holder_that_was_replaced_ends() {
+    let silence_ms = u64::from(limits::HEARTBEAT_MS * limits::LIVENESS);
+    for (claim, away_ms, ends) in [
+        (Claim::Exclusive, 1_000, false),
+        (Claim::Exclusive, silence_ms - 1, false),
+        (Claim::Exclusive, silence_ms, true),
+        (Claim::Shared, 1_000, false),
+        (Claim::Shared, silence_ms, false),
+    ] {
+        let mut rig = begun(claim);
+        rig.say(&[if claim == Claim::Shared { Frame::Ok { seq: 5 } } else { granted(5, 9) }]);
+        rig.core.handle_disconnected(rig.now, "gone");
+        rig.pass_ms(away_ms);
+        rig.greet();
+        rig.events();
+        rig.sent();
+        rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::QueueFull { seq: 5, handle: 0 }]);
+        let events = rig.events();
+        let sent = rig.sent();
+        assert_eq!(rig.core.closed(), ends, "{claim:?} after {away_ms} ms: {events:?}");
+        if ends {
+            assert_eq!(events, [Event::Replaced { queue: queue("q") }]);
+            let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 0 };
+            assert_eq!(frames(&sent), [Frame::Deregister { seq: 6 }, Frame::Closing { closing }]);
+            assert_eq!(rig.core.next_deadline(), None);
+        } else {
+            let refused = events.first();
+            assert!(matches!(refused, Some(Event::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
+            rig.pass_ms(1_000);
+            assert!(matches!(rig.events()[..], [Event::Connect { .. }]), "it tries on");
+        }
+    }
+}
+
+/// Proves S2.21: a connection that ends with the refusal does not begin the wait for the lost one anew.
+#[test]
+fn refusals_do_not_put_off_the_end() {
+    let mut rig = begun(Claim::Exclusive);
+    rig.say(&[granted(5, 9)]);
+    rig.core.handle_disconnected(rig.now, "gone");
+    let mut refusals = 0;
+    while !rig.core.closed() {
+        rig.pass_ms(1_000);
+        rig.greet();
+        rig.sent();
+        rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::QueueFull { seq: 5, handle: 0 }]);
+        refusals += 1;
+    }
+    assert_eq!(refusals, 15, "once a second until the broker must know");
+}
+
 /// Proves I8 from the worker's side: every word about a delivery carries the token it came with, unless there is no room
 /// for both.
 #[test]

@@ -68,7 +68,7 @@ pub(crate) struct WorkArgs {
     #[arg(long)]
     echo: bool,
 
-    /// Have the queues to itself; fail with queue_full if another worker consumes one
+    /// Have the queues to itself; fail with queue_full if another worker consumes one, also after a lost connection
     #[arg(long)]
     exclusive: bool,
 
@@ -121,12 +121,12 @@ async fn work(
         name,
     };
     let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
-    let running = running.map_err(|error| not_started(error, &args.queues))?;
+    let running = running.map_err(|error| cannot_work(error, &args.queues))?;
     loop {
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
         tokio::select! {
             event = observer.next() => observer.tell(&event, invocation)?,
-            end = running.wait() => return ended(end, &mut observer, invocation),
+            end = running.wait() => return ended(end, args, &mut observer, invocation),
             _ = signals.next() => return finish(args, &running, &mut signals, &mut observer, invocation).await,
         }
     }
@@ -189,8 +189,8 @@ async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit
     }
 }
 
-/// Why there is no worker. Of a queue that another has, the broker's word says which it is.
-fn not_started(error: turno_client::Error, queues: &[String]) -> Failure {
+/// Why there is no worker, or none any more. Of a queue that another has, the broker's word says which it is.
+fn cannot_work(error: turno_client::Error, queues: &[String]) -> Failure {
     match &error {
         turno_client::Error::Refused { code: Code::QueueFull, detail } if !detail.is_empty() => {
             let failure = Failure::new(Code::QueueFull, detail.clone());
@@ -220,7 +220,7 @@ async fn finish(
         invocation.output.note(&format!("{left} still running, waiting {timeout}; a second signal ends at once"));
     }
     tokio::select! {
-        end = running.stop(args.drain_timeout) => ended(end, observer, invocation),
+        end = running.stop(args.drain_timeout) => ended(end, args, observer, invocation),
         exit = signals.next() => {
             let cut = running.in_flight();
             invocation.output.note(&format!("ended at once, {cut} cut short"));
@@ -229,7 +229,7 @@ async fn finish(
     }
 }
 
-fn ended(end: Ended, observer: &mut Observer, invocation: &Invocation) -> Result<u8, Failure> {
+fn ended(end: Ended, args: &WorkArgs, observer: &mut Observer, invocation: &Invocation) -> Result<u8, Failure> {
     observer.tell_waiting(invocation)?;
     match end {
         Ended::Stopped => Ok(0),
@@ -238,7 +238,7 @@ fn ended(end: Ended, observer: &mut Observer, invocation: &Invocation) -> Result
             invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
             Ok(0)
         }
-        Ended::GaveUp(error) => Err(error.into()),
+        Ended::GaveUp(error) => Err(cannot_work(error, &args.queues)),
     }
 }
 
