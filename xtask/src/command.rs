@@ -206,6 +206,7 @@ Usage: cargo xtask bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
        cargo xtask bench broadcast|takeover [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench W9 [rate submit restart] [--rounds <n>] [--array <n>] [--jobs <n>] [--tasks <n>] [--full] [--routers <n>] [--json <file>]
        cargo xtask bench log [--rounds <n>] [--seed <n>] [--folder <dir>]
        cargo xtask bench chart --from <file>... [--docs <dir>]
 
@@ -224,6 +225,10 @@ relay right beside it. Timings belong here and never into tests.
       ones, disk after a drain; one round
   W7  a worker is killed: until its ten messages are at another; beside
       beanstalkd if that is installed
+  W9  no-op tasks of job arrays, durable, by 64 protocol workers without
+      processes: an array is worked off (rate), one of 1,000,000 tasks is
+      submitted (submit), the broker starts again with finished jobs (restart);
+      only when it is named; fails at a missed bar
 
   growth    CPU per request when workers, queues, waiting requests or bodies
             become many times more; fails if one grows by more than a quarter
@@ -246,7 +251,12 @@ Options:
   --runs <n>     rounds of each work (7)
   --pending <n>  durable messages of W6 (1000000); each takes about 300 bytes of disk
   --rounds <n>   rounds of each curve of growth (5), of each size of log (7), of
-                 broadcast, takeover and each way of cancel (7)
+                 broadcast, takeover and each way of cancel (7), of W9 (3)
+  --array <n>    tasks of W9's array (200000)
+  --jobs <n>     finished jobs at the restart of W9 (10)
+  --tasks <n>    tasks of each of those (100000); what fewer than 10,000,000 take is
+                 taken times as much
+  --full         100 jobs of 100,000 tasks, as the bar has it: takes minutes
   --seconds <n>  how long an overload lasts (60)
   --seed <n>     of the order of systems or sizes (the clock)
   --routers <n>  of the Turno server (1)

@@ -5,6 +5,7 @@ mod backlog;
 mod beside;
 mod budget;
 mod chart;
+mod farm;
 mod growth;
 mod line;
 mod link;
@@ -63,6 +64,7 @@ fn run(words: &[String]) -> Result<()> {
         ["relay"] => return relay::run(),
         ["hands", address, micros] => return hands::run(address.parse()?, micros.parse()?),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
+        ["crew", foreman, workers] => return farm::crew::run(foreman.parse()?, workers.parse()?),
         ["stamp"] => return rules::standby::stamp(),
         ["canceller", way, address] => {
             return rules::canceller::run(Way::parse(way).context("no such way")?, address.parse()?);
@@ -79,6 +81,7 @@ fn run(words: &[String]) -> Result<()> {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
         ["chart", ref words @ ..] => return chart::run(&chart::Options::parse(words).map_err(misuse)?),
+        ["W9", ref words @ ..] => return farm::run(&farm::Options::parse(words).map_err(misuse)?),
         ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
         ["log", ref words @ ..] => return log::run(&log::Options::parse(words).map_err(misuse)?),
         ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),

@@ -13,6 +13,8 @@ usage: turno-bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [-
        turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
        turno-bench broadcast|takeover [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       turno-bench W9 [rate submit restart] [--rounds <n>] [--array <n>] [--jobs <n>] [--tasks <n>] [--full]
+                   [--routers <n>] [--json <file>]
        turno-bench log [--rounds <n>] [--seed <n>] [--folder <dir>]
        turno-bench chart --from <file>... [--docs <dir>]";
 

@@ -21,6 +21,11 @@ const ROUND_BYTES: usize = 3 * FILE_BYTES;
 /// What a record of the store holds beside a body: flags, numbers and times, and the name of the queue.
 const BESIDE_BODY: usize = 14 + "bench".len();
 
+/// How often a broker that has ended wrote and synced.
+pub(crate) fn commits(store: &Path) -> Result<u64> {
+    Ok(open(store)?.last_commit()?.0)
+}
+
 /// How many messages each sync of a broker that has ended made durable.
 pub(crate) fn messages_per_sync(store: &Path) -> Result<f64> {
     let mut store = open(store)?;

@@ -49,6 +49,12 @@ pub(crate) fn memory_bytes(pids: &[u32]) -> u64 {
     pids.iter().filter_map(resident).sum::<u64>() * 1024
 }
 
+/// Processes that wanted to run in the last minute, of the whole machine.
+pub(crate) fn load_average() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").context("cannot read the load")?;
+    Ok(text.split_whitespace().next().context("a load")?.parse()?)
+}
+
 /// Ends a process at once, by its id.
 pub(crate) fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

@@ -34,6 +34,8 @@ pub(crate) struct Server {
     /// The server itself last; before it what it needs.
     children: Vec<Child>,
     pub(crate) address: SocketAddr,
+    /// Where job workers find Turno's foreman.
+    pub(crate) foreman: SocketAddr,
     /// On the file system that the build is on: where folders for passing things usually are may be no disk.
     pub(crate) data: PathBuf,
 }
@@ -51,7 +53,7 @@ impl Server {
         }
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         // Whatever goes wrong from here on, what was started is ended.
-        let mut server = Self { children: Vec::new(), address: unknown, data };
+        let mut server = Self { children: Vec::new(), address: unknown, foreman: unknown, data };
         match system {
             System::Relay | System::Turno => drop(server.start_own(system, pinned, keeps, settings)?),
             peer => server.start_peer(peer, pinned, keeps)?,
@@ -91,7 +93,9 @@ impl Server {
             command
         } else {
             let mut command = program(own.with_file_name("turno"), pinned);
-            command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);
+            command
+                .args(["serve", "--json", "--listen", "127.0.0.1:0", "--foreman-listen", "127.0.0.1:0", "--data"])
+                .arg(&self.data);
             command.envs(settings.iter().map(|(name, value)| (name, value)));
             match keeps {
                 Keeps::ByDefault => {}
@@ -112,6 +116,7 @@ impl Server {
             line.trim().to_owned()
         } else {
             let ready: serde_json::Value = serde_json::from_str(&line).context("the broker's ready line")?;
+            self.foreman = ready["foreman"].as_str().context("a foreman's address")?.parse()?;
             ready["native"].as_str().context("a native address")?.to_owned()
         };
         self.address = address.parse()?;

@@ -10,7 +10,7 @@ use turno_proto::native::{Frame, Header, decode, encode};
 use crate::link::Link;
 
 /// Asks, and waits for the answer; of a connection that is used for nothing else meanwhile.
-pub(super) async fn ask(link: &mut Link, call: AdminCall) -> Result<AdminAnswer> {
+pub(crate) async fn ask(link: &mut Link, call: AdminCall) -> Result<AdminAnswer> {
     encode(&Frame::AdminCall { seq: 0, call }, &mut link.out);
     link.flush().await?;
     let answer = RefCell::new(None);

@@ -1,6 +1,6 @@
 //! `cargo xtask bench broadcast|takeover|cancel`: the figures of the rules of queues.
 
-mod admin;
+pub(crate) mod admin;
 mod broadcast;
 mod cancel;
 pub(crate) mod canceller;

@@ -75,6 +75,9 @@ impl Engine {
     pub(crate) fn set_gone(&mut self, job: JobId, place: u32, at: Option<Mono>) {
         let running = self.jobs.at(job).running.get_mut(&place).expect("it runs");
         let before = std::mem::replace(&mut running.gone, at);
+        if (before, at) == (None, None) {
+            return;
+        }
         let lost = (Arc::clone(&running.key), job, place);
         if at.is_some() {
             self.jobs.lost.insert(lost);

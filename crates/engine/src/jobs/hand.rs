@@ -8,6 +8,7 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Mono, Slots};
 
 use crate::engine::Engine;
+use crate::peer::Worker;
 
 /// A hand.
 #[derive(Debug, Default)]
@@ -109,16 +110,12 @@ impl Hands {
         if hand.shown == place {
             return;
         }
-        if let Some(Place { room, slots, turn }) = std::mem::replace(&mut hand.shown, place) {
-            take(&mut self.rooms, room, (turn, conn));
-            take(&mut self.sizes, slots, (turn, conn));
-        }
-        if let Some(Place { room, slots, turn }) = place {
-            if room > 0 {
-                self.rooms.entry(room).or_default().insert((turn, conn));
-            }
-            self.sizes.entry(slots).or_default().insert((turn, conn));
-        }
+        // Room comes and goes with every task, the rest does not: each is moved only if it is another.
+        let before = std::mem::replace(&mut hand.shown, place);
+        let by_room = |place: Option<Place>| place.filter(|place| place.room > 0).map(|at| (at.room, at.turn));
+        let by_size = |place: Option<Place>| place.map(|at| (at.slots, at.turn));
+        shift(&mut self.rooms, conn, by_room(before), by_room(place));
+        shift(&mut self.sizes, conn, by_size(before), by_size(place));
     }
 
     pub(crate) fn hide(&mut self, conn: ConnId) {
@@ -137,23 +134,46 @@ fn first_of<'a>(places: impl Iterator<Item = (&'a u32, &'a BTreeSet<(u64, ConnId
     places.filter_map(|(_, hands)| hands.first()).min().map(|(_, conn)| *conn)
 }
 
-fn take(places: &mut Places, at: u32, hand: (u64, ConnId)) {
-    if let Some(hands) = places.get_mut(&at) {
-        hands.remove(&hand);
+/// Puts a hand elsewhere.
+fn shift(places: &mut Places, conn: ConnId, from: Option<(u32, u64)>, to: Option<(u32, u64)>) {
+    if from == to {
+        return;
+    }
+    if let Some((at, turn)) = from
+        && let Some(hands) = places.get_mut(&at)
+    {
+        hands.remove(&(turn, conn));
         if hands.is_empty() {
             places.remove(&at);
         }
     }
+    if let Some((at, turn)) = to {
+        places.entry(at).or_default().insert((turn, conn));
+    }
+}
+
+/// Whether it takes part at all, full or not.
+fn takes_part(hand: &Hand, worker: &Worker) -> bool {
+    hand.greeted && hand.stops.is_empty() && !hand.ends_now && worker.takes_work()
 }
 
 impl Engine {
     /// What a hand could be offered now.
     pub(crate) fn hand_room(&self, conn: ConnId) -> u32 {
-        let Some((hand, worker)) = self.jobs.hands.get(conn).zip(self.peers.worker(conn)) else { return 0 };
+        let Some((hand, worker)) = self.hand_and_worker(conn) else { return 0 };
+        if takes_part(hand, worker) { self.room_of(hand, worker) } else { 0 }
+    }
+
+    fn hand_and_worker(&self, conn: ConnId) -> Option<(&Hand, &Worker)> {
+        Some((self.jobs.hands.get(conn)?, self.peers.worker(conn)?))
+    }
+
+    /// The same of one that takes part.
+    fn room_of(&self, hand: &Hand, worker: &Worker) -> u32 {
         let answered = hand.offer.as_ref().is_none_or(|offer| offer.id == 0 && offer.has_room());
         // A worker that is kept free for a costly message is so for tasks, too.
         let kept = worker.twin.and_then(|twin| self.peers.worker(twin)?.reserved_for).is_some();
-        if kept || hand.paused.is_some() || !answered || !self.is_open(conn) {
+        if kept || hand.paused.is_some() || !answered {
             return 0;
         }
         hand.told_free.unwrap_or(u32::MAX).min(worker.room())
@@ -161,8 +181,7 @@ impl Engine {
 
     /// Whether it takes part at all, full or not.
     pub(crate) fn is_open(&self, conn: ConnId) -> bool {
-        let Some((hand, worker)) = self.jobs.hands.get(conn).zip(self.peers.worker(conn)) else { return false };
-        hand.greeted && hand.stops.is_empty() && !hand.ends_now && worker.takes_work()
+        self.hand_and_worker(conn).is_some_and(|(hand, worker)| takes_part(hand, worker))
     }
 
     /// Shows how the hand stands now, wherever hands are looked for.
@@ -170,11 +189,11 @@ impl Engine {
         if !self.jobs.is_hand(conn) {
             return;
         }
-        let place = self.is_open(conn).then(|| {
+        let open = self.hand_and_worker(conn).filter(|(hand, worker)| takes_part(hand, worker));
+        let place = open.map(|(hand, worker)| {
             let kept = self.jobs.reserved.is_some_and(|(_, hand)| hand == conn);
-            let worker = self.peers.worker(conn).expect("an open hand is a worker");
             let slots = if worker.slots == Slots::Unlimited { u32::MAX } else { worker.slots.as_count() };
-            Place { room: if kept { 0 } else { self.hand_room(conn) }, slots, turn: worker.turn }
+            Place { room: if kept { 0 } else { self.room_of(hand, worker) }, slots, turn: worker.turn }
         });
         self.jobs.hands.show(conn, place);
         self.jobs.due = true;

@@ -57,7 +57,7 @@ impl Engine {
             if width > 1 && u32::from(width) > most && self.reserve_hand(head.job, width) {
                 continue;
             }
-            let (turn, width) = self.jobs.order.first(most)?;
+            let (turn, width) = if u32::from(width) <= most { (head, width) } else { self.jobs.order.first(most)? };
             return Some((turn.job, self.jobs.hands.with_room(width).expect("one has the most room")));
         }
     }

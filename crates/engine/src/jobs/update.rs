@@ -29,8 +29,9 @@ impl Engine {
         if !hand.greeted {
             return Self::order(conn, ForemanOrder::SendHello { request }, out);
         }
-        hand.told_free = None;
-        self.show_hand(conn);
+        if hand.told_free.take().is_some() {
+            self.show_hand(conn);
+        }
         let Some(place) = self.place_spoken_of(conn, id, task, attempt) else {
             // It was lost and given to another, or is over, or never was: the worker may forget it.
             self.stats.counters.late += 1;

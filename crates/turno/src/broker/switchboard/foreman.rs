@@ -44,9 +44,9 @@ impl ForemanTalk {
     }
 
     /// The engine wants something said. What becomes of it is an event, now or later. False: the connection is to end.
-    pub(super) fn obey(&mut self, now: Mono, order: ForemanOrder) -> bool {
+    pub(super) fn obey(&mut self, now: Mono, order: ForemanOrder, last: &mut LastWork) -> bool {
         match order {
-            ForemanOrder::Offer { offer, tasks } => self.end.offer(now, RequestId(offer), tasks_of(tasks)),
+            ForemanOrder::Offer { offer, tasks } => self.end.offer(now, RequestId(offer), tasks_of(&tasks, last)),
             ForemanOrder::Cancel { cancel, job, task } => {
                 self.end.cancel(now, RequestId(cancel), vec![TaskPair { job: job.0, task: Some(task) }]);
             }
@@ -157,24 +157,32 @@ fn stop_of(slots: u32) -> Stop {
     }
 }
 
-/// Tasks of one job follow each other, and share what they do.
-fn tasks_of(tasks: Vec<OfferedTask>) -> Vec<Task> {
-    let mut last: Option<(Bytes, Work)> = None;
-    let mut all = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let known = last.as_ref().is_some_and(|(bytes, _)| bytes.as_ptr() == task.work.as_ptr());
-        if !known {
-            // Whoever took the job in has read it.
-            let work = work::decode(&task.work).unwrap_or_else(|error| {
-                warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
-                Work::default()
-            });
-            last = Some((task.work.clone(), work));
+/// What the tasks of one job do, as bytes and read: one job's tasks follow each other, over all connections, and share
+/// them.
+#[derive(Debug, Default)]
+pub(super) struct LastWork(Option<(Bytes, Work)>);
+
+impl LastWork {
+    /// What that task does.
+    fn of(&mut self, task: &OfferedTask) -> Work {
+        // The same bytes at the same place: these hold them, so that no others can be there.
+        if let Some((bytes, work)) = &self.0
+            && bytes.as_ptr_range() == task.work.as_ptr_range()
+        {
+            return work.clone();
         }
-        let work = last.as_ref().map(|(_, work)| work.clone()).unwrap_or_default();
-        all.push(task_of(&task, work));
+        // Whoever took the job in has read it.
+        let work = work::decode(&task.work).unwrap_or_else(|error| {
+            warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
+            Work::default()
+        });
+        self.0 = Some((task.work.clone(), work.clone()));
+        work
     }
-    all
+}
+
+fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
+    tasks.iter().map(|task| task_of(task, last.of(task))).collect()
 }
 
 fn task_of(task: &OfferedTask, work: Work) -> Task {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
-use super::foreman::ForemanTalk;
+use super::foreman::{ForemanTalk, LastWork};
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
 /// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
@@ -164,6 +164,10 @@ pub(super) struct Lines {
     overrun: Vec<ConnId>,
     /// Connections of job workers that may have something to tell.
     stirred: Vec<ConnId>,
+    /// What a foreman's end says passes through here; empty in between.
+    said: Vec<u8>,
+    /// What the tasks that were offered last do.
+    pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
     dismissed: Vec<ConnId>,
     pub(super) drained: Option<Drained>,
@@ -183,6 +187,8 @@ impl Lines {
             dirty: Vec::new(),
             overrun: Vec::new(),
             stirred: Vec::new(),
+            said: Vec::new(),
+            last_work: LastWork::default(),
             dismissed: Vec::new(),
             drained: None,
             out_bytes_max: limits.out_bytes_max,
@@ -340,7 +346,7 @@ impl Lines {
     /// Writes what the foreman's end wants written. It never asks for more than the worker has answered, so that, as
     /// with deliveries, the out-buffer is not what limits it.
     pub(super) fn flush_foreman(&mut self, id: ConnId) {
-        let mut said = Vec::new();
+        let mut said = std::mem::take(&mut self.said);
         if let Some(talk) = self.foreman_mut(id) {
             talk.take_output(&mut said);
         }
@@ -349,6 +355,10 @@ impl Lines {
         {
             line.out.extend_from_slice(&said);
             line.owed += said.len();
+        }
+        said.clear();
+        if said.capacity() <= OUTBOX_KEPT_BYTES {
+            self.said = said;
         }
     }
 

@@ -38,9 +38,13 @@ impl Lines {
     /// Tells a job worker something.
     fn order(&mut self, conn: ConnId, order: ForemanOrder) {
         let now = self.now;
-        let Some(talk) = self.foreman_mut(conn) else { return };
-        if !talk.obey(now, order) {
-            self.dismiss(conn);
+        let mut last_work = std::mem::take(&mut self.last_work);
+        let stays = self.foreman_mut(conn).map(|talk| talk.obey(now, order, &mut last_work));
+        self.last_work = last_work;
+        match stays {
+            Some(true) => {}
+            Some(false) => self.dismiss(conn),
+            None => return,
         }
         self.stirred(conn);
     }

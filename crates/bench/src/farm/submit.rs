@@ -1,0 +1,100 @@
+//! Submitting an array, and how long until it is done; and what a long one costs before anything of it runs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use turno_proto::model::job::{Array, JobId, JobSpec, JobView, Work};
+use turno_proto::model::limits::PRIORITY;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::work;
+
+use crate::link::{Link, scratch};
+use crate::memory::settled;
+use crate::process;
+use crate::rules::admin::ask;
+use crate::rules::figures::Sample;
+use crate::server::{Keeps, Server, routers};
+use crate::system::System;
+use crate::tasks::block_on;
+
+/// Tasks of the long array.
+const LONG: u32 = 1_000_000;
+const MEGABYTE: f64 = 1e6;
+
+/// Somebody who submits.
+pub(super) async fn submitter(server: &Server) -> Result<Link> {
+    Link::client(System::Turno, server.address, &scratch(), 0..0).await
+}
+
+/// Submits an array of tasks that do nothing; it is stored when this returns.
+pub(super) async fn submit(link: &mut Link, count: u32) -> Result<JobId> {
+    let work = work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() })?;
+    let spec = JobSpec {
+        name: "no-op".to_owned(),
+        array: Array { first: 1, count, step: 1 },
+        work,
+        slots: 1,
+        priority: PRIORITY,
+        max_parallel: None,
+        time_limit_ms: None,
+        retries: 0,
+        backoff_ms: 0,
+        after: Vec::new(),
+        hold: false,
+        key: None,
+    };
+    Ok(job(link, AdminCall::JobSubmit { spec: Box::new(spec) }).await?.id)
+}
+
+/// Waits until every task of it is finished.
+pub(super) async fn wait(link: &mut Link, id: JobId, patience: Duration) -> Result<()> {
+    let ended = tokio::time::timeout(patience, job(link, AdminCall::JobWait { job: id }));
+    check(&ended.await.context("the job does not end")??)
+}
+
+/// That every task of a job is finished.
+pub(super) fn check(job: &JobView) -> Result<()> {
+    if job.tasks.finished != job.array.count {
+        bail!("of job {} with {} tasks there are {:?}", job.id, job.array.count, job.tasks);
+    }
+    Ok(())
+}
+
+pub(super) async fn job(link: &mut Link, call: AdminCall) -> Result<JobView> {
+    match ask(link, call).await? {
+        AdminAnswer::Job { job } => Ok(*job),
+        other => bail!("not a job: {other:?}"),
+    }
+}
+
+/// The time of a long submission, and the memory it takes; nobody is there to run it.
+pub(super) fn measure(router_count: usize) -> Result<[Sample; 2]> {
+    let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
+    block_on(async {
+        let mut link = submitter(&server).await?;
+        let pids = server.pids();
+        let before = settled(&pids).await;
+        let begun = Instant::now();
+        submit(&mut link, LONG).await?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let after = process::memory_bytes(&pids).max(settled(&pids).await);
+        let grown = after.saturating_sub(before) as f64 / MEGABYTE;
+        Ok([Sample(vec![("s for 1,000,000 tasks", seconds)]), Sample(vec![("MB for 1,000,000 tasks", grown)])])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_with_a_task_that_did_not_finish_is_no_figure() {
+        let text = r#"{"id": 7, "name": "x", "state": "finished", "array": {"first": 1, "count": 3, "step": 1},
+            "tasks": {"finished": 3}, "slots": 1, "priority": 4, "submitted_unix_ms": 1, "started_unix_ms": 1,
+            "ended_unix_ms": 2}"#;
+        let mut job: JobView = serde_json::from_str(text).unwrap();
+        assert!(check(&job).is_ok());
+        (job.tasks.finished, job.tasks.failed) = (2, 1);
+        assert!(check(&job).unwrap_err().to_string().starts_with("of job 7 with 3 tasks"));
+    }
+}
