@@ -104,9 +104,10 @@ fn an_offer_has_its_limits() {
     let [Said::Offer(_, tasks)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(tasks.len(), 44);
     farm.accept(worker);
-    let (heavy, said) = farm.submit(JobSpec { work: vec![0; 60_000].into(), ..job(18) });
-    assert_eq!(said, [Said::Offer(worker, (1..=17).map(|task| (heavy, task, 1)).collect())], "a megabyte of work");
-    assert_eq!(farm.accept(worker), [Said::Offer(worker, vec![(heavy, 18, 1)])]);
+    let (heavy, said) = farm.submit(JobSpec { work: vec![0; 60_000].into(), ..job(20) });
+    let tasks = |range: std::ops::RangeInclusive<u32>| range.map(|task| (heavy, task, 1)).collect();
+    assert_eq!(said, [Said::Offer(worker, tasks(1..=18))], "with the 18th it is beyond a mebibyte");
+    assert_eq!(farm.accept(worker), [Said::Offer(worker, tasks(19..=20))]);
 }
 
 /// I19: a start that is not stored yet is not told; if the worker goes meanwhile, another has it, with the same number.
