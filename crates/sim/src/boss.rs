@@ -89,7 +89,7 @@ impl Boss {
                 let Some(job) = self.some_job(rng) else { return };
                 let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
                 let (first, last) = if rng.once_in(4) { (0, u32::MAX) } else { (first, first + more) };
-                tasks.cancels(now, job, first, last);
+                tasks.cancels(job, first, last);
                 let some = (last < u32::MAX).then(|| vec![(first, last)]);
                 let call = AdminCall::JobCancel { job: JobId(job), tasks: some };
                 self.call(now, core, Call::Cancel { job, first, last }, call);
@@ -162,9 +162,9 @@ impl Boss {
         self.call(now, core, Call::Other, call);
     }
 
-    /// In the calm: asks how things are, until all have ended.
+    /// In the calm: asks how things are, until all have ended. What it asked for before is answered first.
     pub(crate) fn inquire(&mut self, now: Mono, core: &mut Core) {
-        if self.done || self.open.values().any(|call| matches!(call, Call::List | Call::Tasks { .. })) {
+        if self.done || !self.open.values().all(|call| matches!(call, Call::Wait { .. })) {
             return;
         }
         match self.ended.keys().find(|job| !self.tasks.contains_key(job)).copied() {

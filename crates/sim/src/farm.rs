@@ -1,8 +1,10 @@
 //! Jobs in a world: one broker is the foreman of a few job workers, and somebody submits.
 
 use turno_client::core::Event;
+use turno_engine::Input;
 use turno_proto::foreman::{Settings, TaskId, WorkerEvent};
 use turno_proto::model::Mono;
+use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
 
 use crate::boss::Boss;
@@ -48,12 +50,14 @@ impl World {
         self.farm.hands.push(peer);
     }
 
-    /// A broker that begins counts as its workers do.
+    /// A broker that begins counts as its workers do. What follows from what it recovered is done with the first input.
     pub(crate) fn set_foreman(&mut self, broker: usize) {
+        let now = self.now;
         if self.farm.broker == Some(broker)
             && let Some(board) = &mut self.brokers[broker].board
         {
             board.set_foreman(self.farm.settings);
+            board.handle(now, Input::Tick);
         }
     }
 
@@ -239,6 +243,14 @@ impl World {
 
     pub(crate) fn boss_hears(&mut self, index: usize, event: &Event) {
         let (now, stormy) = (self.now, self.stormy);
+        match event {
+            Event::Admin { ticket, answer } => match &**answer {
+                AdminAnswer::Job { job } => self.trace.note(now, "boss hears of a job", ticket.0, job.id.0),
+                _ => self.trace.note(now, "boss is answered", ticket.0, 0),
+            },
+            Event::Failed { ticket, code, .. } => self.trace.note(now, "boss is refused", ticket.0, *code as u64),
+            _ => {}
+        }
         let peer = &mut self.peers[index];
         if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
             boss.hear(now, core, event, stormy, &mut self.oracle.tasks);

@@ -42,7 +42,6 @@ struct Attempt {
 struct Cancel {
     first: u32,
     last: u32,
-    asked: Mono,
     answered: Option<Mono>,
 }
 
@@ -123,9 +122,9 @@ impl Tasks {
         assert_eq!(twins, 1, "S4.82: submission {number} was answered with two jobs");
     }
 
-    pub(crate) fn cancels(&mut self, now: Mono, job: u64, first: u32, last: u32) {
+    pub(crate) fn cancels(&mut self, job: u64, first: u32, last: u32) {
         if let Some(known) = self.jobs.get_mut(&job) {
-            known.cancels.push(Cancel { first, last, asked: now, answered: None });
+            known.cancels.push(Cancel { first, last, answered: None });
         }
     }
 
