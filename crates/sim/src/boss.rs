@@ -37,6 +37,8 @@ pub(crate) struct Boss {
     /// What the last listing said, once all have ended.
     ended: BTreeMap<u64, JobView>,
     tasks: BTreeMap<u64, Vec<TaskView>>,
+    /// What had not ended at the last look, in words.
+    left: Vec<String>,
     done: bool,
 }
 
@@ -210,6 +212,9 @@ impl Boss {
                 for held in jobs.iter().filter(|job| job.state == JobState::Held) {
                     self.call(now, core, Call::Other, AdminCall::JobRelease { job: held.id });
                 }
+                let left = jobs.iter().filter(|job| !job.state.is_end());
+                self.left =
+                    left.map(|job| format!("{} {:?} {:?} {:?}", job.id, job.state, job.tasks, job.reason)).collect();
                 if jobs.iter().all(|job| job.state.is_end()) {
                     self.ended = jobs.iter().map(|job| (job.id.0, job.clone())).collect();
                     self.done = self.ended.is_empty();
@@ -225,7 +230,7 @@ impl Boss {
 
     /// What it waits for, in words.
     pub(crate) fn unrest(&self) -> String {
-        format!("the boss waits for {:?}, {} jobs ended", self.open, self.ended.len())
+        format!("the boss waits for {:?} and the end of {:?}", self.open, self.left)
     }
 }
 

@@ -8,6 +8,7 @@ use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
 
 use crate::boss::Boss;
+use crate::disk::Shelf;
 use crate::hands::Hand;
 use crate::net::Way;
 use crate::tasks::Heard;
@@ -30,7 +31,8 @@ pub(crate) struct Farm {
 impl World {
     /// Every other world has jobs, if a broker of it has a store: ids of jobs are never used twice by one.
     pub(crate) fn add_farm(&mut self) {
-        let broker = (0..self.brokers.len()).find(|broker| self.brokers[*broker].shelf.is_some());
+        let broker =
+            (0..self.brokers.len()).find(|broker| self.brokers[*broker].shelf.as_ref().is_some_and(Shelf::is_roomy));
         let Some(broker) = broker.filter(|_| self.rng.once_in(2)) else { return };
         self.farm.broker = Some(broker);
         if self.rng.once_in(2) {
@@ -260,7 +262,6 @@ impl World {
     /// From now on every job can end: somebody has room for anything.
     pub(crate) fn farm_calms_down(&mut self) {
         let Some(broker) = self.farm.broker else { return };
-        self.add_hand(broker, LARGE);
         // Some do not come back, or so late that nobody waits for them any more.
         if self.rng.once_in(8) {
             let index = self.farm.hands[self.rng.index(self.farm.hands.len())];
@@ -282,6 +283,7 @@ impl World {
                 self.close(wire, Way::ToPeer);
             }
         }
+        self.add_hand(broker, LARGE);
     }
 
     /// How much longer the calm may take.

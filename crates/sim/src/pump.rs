@@ -237,7 +237,8 @@ impl World {
     }
 
     pub(crate) fn act(&mut self, index: usize, life: u64) {
-        if self.peers[index].life != life || self.ghost_acts(index, life) || self.boss_acts(index, life) || !self.stormy {
+        if self.peers[index].life != life || self.ghost_acts(index, life) || self.boss_acts(index, life) || !self.stormy
+        {
             return;
         }
         let now = self.now;

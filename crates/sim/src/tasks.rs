@@ -21,9 +21,14 @@ const ON_ITS_WAY_MS: u64 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    Said { success: bool },
+    Said {
+        success: bool,
+    },
     /// The foreman has it; `firmly`: as the word of the attempt that counts.
-    Told { success: bool, firmly: bool },
+    Told {
+        success: bool,
+        firmly: bool,
+    },
     /// Its process was lost.
     Gone,
 }
@@ -178,7 +183,10 @@ impl Tasks {
     /// A worker was greeted.
     pub(crate) fn met(&mut self, now: Mono, hand: usize) {
         if self.is_given_up(now, hand) {
-            self.attempts.values_mut().filter(|attempt| attempt.hand == hand).for_each(|attempt| attempt.doubtful = true);
+            self.attempts
+                .values_mut()
+                .filter(|attempt| attempt.hand == hand)
+                .for_each(|attempt| attempt.doubtful = true);
         }
         self.hands.entry(hand).or_default().apart_since = None;
     }
@@ -314,8 +322,7 @@ impl Tasks {
             };
             self.judge_job(*id, known, view, rows);
         }
-        let keys: Vec<&str> =
-            ended.keys().filter_map(|id| self.asked[&self.jobs[id].number].key.as_deref()).collect();
+        let keys: Vec<&str> = ended.keys().filter_map(|id| self.asked[&self.jobs[id].number].key.as_deref()).collect();
         let different: BTreeSet<&str> = keys.iter().copied().collect();
         assert_eq!(keys.len(), different.len(), "S4.82: two jobs with one key");
     }

@@ -77,6 +77,7 @@ impl World {
             if quietly {
                 self.wires[wire].open_hole(Way::ToPeer);
                 self.wires[wire].open_hole(Way::ToBroker);
+                self.hole_shows(wire);
             } else {
                 self.close(wire, Way::ToBroker);
             }
