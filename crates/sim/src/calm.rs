@@ -90,7 +90,7 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) | Actor::Hand(_) | Actor::Boss(_) => true,
+                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) => true,
             })
             && self.farm_is_quiet()
     }

@@ -10,6 +10,7 @@ use turno_proto::model::limits::TASK_GRACE_MS;
 use crate::boss::Boss;
 use crate::disk::Shelf;
 use crate::hands::Hand;
+use crate::liar::Liar;
 use crate::net::Way;
 use crate::tasks::Heard;
 use crate::world::{Actor, Happening, World};
@@ -43,6 +44,11 @@ impl World {
             let procs = u16::try_from(self.rng.range(1, 7)).expect("small");
             self.add_hand(broker, procs);
         }
+        if self.rng.once_in(3) {
+            self.oracle.tasks.lax = true;
+            let liar = Liar::new(format!("liar-{}", self.peers.len()));
+            self.add_peer(Actor::Liar(Box::new(liar)), 0, Vec::new(), Some(broker));
+        }
         self.farm.boss = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
     }
 
@@ -70,6 +76,11 @@ impl World {
         }
     }
 
+    /// Comes in by the foreman's door.
+    pub(crate) fn works_for_jobs(&self, index: usize) -> bool {
+        matches!(self.peers[index].actor, Actor::Hand(_) | Actor::Liar(_))
+    }
+
     /// The process of a worker is gone.
     pub(crate) fn hand_dies(&mut self, index: usize) {
         let now = self.now;
@@ -84,6 +95,10 @@ impl World {
     pub(crate) fn hand_parted(&mut self, index: usize) -> bool {
         let (now, life, only) = (self.now, self.peers[index].life, self.peers[index].only);
         let wait_ms = if self.rng.once_in(4) { self.rng.range(100, 4_000) } else { self.rng.range(1, 100) };
+        if let (Actor::Liar(_), Some(broker)) = (&self.peers[index].actor, only) {
+            self.dial(index, life, broker);
+            return true;
+        }
         let Some(hand) = self.hand_mut(index) else { return false };
         hand.disconnected();
         let (over, at) = (hand.over, now.plus_millis(wait_ms).max(hand.not_before));
@@ -96,7 +111,7 @@ impl World {
 
     /// Bytes vanish on the wire of a worker. Its protocol has no signs of life: the system notices, some time later.
     pub(crate) fn hole_shows(&mut self, wire: usize) {
-        if matches!(self.peers[self.wires[wire].peer].actor, Actor::Hand(_)) {
+        if self.works_for_jobs(self.wires[wire].peer) {
             let at = self.now.plus_millis(self.rng.range(500, 9_000));
             self.at(at, Happening::Closed { wire, way: Way::ToBroker });
             self.at(at, Happening::Closed { wire, way: Way::ToPeer });
@@ -215,8 +230,23 @@ impl World {
         self.at(back, Happening::PeerStarts { peer: index, life });
     }
 
-    /// The boss does something, if this is one.
+    /// A liar lies, if this is one.
+    fn liar_speaks(&mut self, index: usize, life: u64) -> bool {
+        let Actor::Liar(liar) = &mut self.peers[index].actor else { return false };
+        liar.speak(&mut self.rng);
+        let next = self.now.plus_millis(self.rng.range(50, 700));
+        if self.stormy {
+            self.at(next, Happening::Act { peer: index, life });
+        }
+        self.pump_peer(index);
+        true
+    }
+
+    /// The boss does something, if this is one; so does a liar.
     pub(crate) fn boss_acts(&mut self, index: usize, life: u64) -> bool {
+        if self.liar_speaks(index, life) {
+            return true;
+        }
         if !matches!(self.peers[index].actor, Actor::Boss(_)) {
             return false;
         }
@@ -284,6 +314,15 @@ impl World {
             }
         }
         self.add_hand(broker, LARGE);
+        for index in 0..self.peers.len() {
+            if let Actor::Liar(liar) = &mut self.peers[index].actor {
+                liar.repent();
+                if let Some(wire) = self.peers[index].wire {
+                    self.close(wire, Way::ToBroker);
+                    self.close(wire, Way::ToPeer);
+                }
+            }
+        }
     }
 
     /// How much longer the calm may take.

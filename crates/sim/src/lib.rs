@@ -21,6 +21,7 @@ mod hands;
 mod keeping;
 mod leaving;
 mod letters;
+mod liar;
 mod net;
 mod oracle;
 mod pump;

@@ -24,7 +24,7 @@ impl World {
             return;
         }
         let (now, wire) = (self.now, self.wires.len());
-        let door = if self.hand_mut(index).is_some() { Door::Foreman } else { Door::Native };
+        let door = if self.works_for_jobs(index) { Door::Foreman } else { Door::Native };
         let accepted =
             self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}"), door));
         self.trace.note(now, "dialled", index as u64, broker as u64);
@@ -54,6 +54,7 @@ impl World {
                 rogue.connected(&queue, &mut self.rng);
             }
             (None, Actor::Hand(hand)) => hand.connected(now),
+            (None, Actor::Liar(liar)) => liar.connected(&mut self.rng),
             _ => {}
         }
         self.pump_peer(index);
@@ -156,6 +157,7 @@ impl World {
                 core.handle_bytes(now, &bytes);
             }
             (None, Actor::Hand(hand)) => hand.hear(now, &self.wires[wire].read(Way::ToPeer)),
+            (None, Actor::Liar(liar)) => liar.hear(&self.wires[wire].read(Way::ToPeer), &mut self.rng),
             (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
                 let bytes = self.wires[wire].read(Way::ToPeer);
                 let life = self.wires[wire].life;
@@ -289,6 +291,7 @@ impl World {
         match (&mut peer.core, &mut peer.actor) {
             (Some(core), _) => core.poll_transmit(now, &mut peer.out),
             (None, Actor::Rogue(rogue)) => peer.out.append(&mut rogue.out),
+            (None, Actor::Liar(liar)) => peer.out.append(&mut liar.out),
             _ => {}
         }
         self.write_out(index);

@@ -15,6 +15,7 @@ use crate::disk::Shelf;
 use crate::exclusive::Singles;
 use crate::farm::Farm;
 use crate::hands::Hand;
+use crate::liar::Liar;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rear::Rear;
@@ -107,6 +108,8 @@ pub(crate) enum Actor {
     Rogue(Rogue),
     /// A job worker.
     Hand(Box<Hand>),
+    /// A job worker that lies.
+    Liar(Box<Liar>),
     /// Submits jobs.
     Boss(Box<Boss>),
 }
@@ -307,6 +310,11 @@ impl World {
             Actor::Hand(hand) => {
                 hand.start_over();
                 let life = peer.life;
+                return self.dial(index, life, order[0]);
+            }
+            Actor::Liar(_) => {
+                let life = peer.life;
+                self.at(now, Happening::Act { peer: index, life });
                 return self.dial(index, life, order[0]);
             }
             Actor::Boss(boss) => boss.start_over(),
