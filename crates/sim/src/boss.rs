@@ -127,7 +127,7 @@ impl Boss {
             slots: u16::try_from(if rng.once_in(3) { rng.range(1, 5) } else { 1 }).expect("small"),
             priority: u8::try_from(rng.range(3, 6)).expect("small"),
             max_parallel: rng.once_in(3).then(|| small(rng, 1, 4)),
-            time_limit_ms: None,
+            time_limit_ms: rng.once_in(4).then(|| rng.range(30, 1_500)),
             retries: u8::try_from(rng.range(0, 3)).expect("small"),
             backoff_ms: small(rng, 0, 700),
             after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
@@ -206,7 +206,7 @@ impl Boss {
             }
             (Call::Cancel { job, first, last }, AdminAnswer::Job { .. }) => tasks.cancelled(now, *job, *first, *last),
             (Call::Wait { job }, AdminAnswer::Job { job: view }) => {
-                assert!(view.id.0 == *job && view.state.is_end(), "S4.80: a wait for {job} ended with {view:?}");
+                assert!(view.id.0 == *job && view.state.is_end(), "I19: a wait for {job} ended with {view:?}");
             }
             (Call::List, AdminAnswer::Jobs { jobs, .. }) if !stormy => {
                 for held in jobs.iter().filter(|job| job.state == JobState::Held) {

@@ -2,7 +2,7 @@
 
 use turno_client::core::Event;
 use turno_engine::Input;
-use turno_proto::foreman::{Settings, TaskId, WorkerEvent};
+use turno_proto::foreman::{Note, Settings, TaskId, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
@@ -171,13 +171,13 @@ impl World {
             WorkerEvent::Reported(id) => {
                 if let Some(said) = self.hand_mut(index).map(|hand| hand.reported(id)) {
                     self.trace.note(now, "end is confirmed", id.job << 32 | u64::from(id.task), index as u64);
-                    self.oracle.tasks.told(now, index, said);
+                    self.oracle.tasks.told(now, said);
                 }
             }
             WorkerEvent::NotReported { id, code } => panic!("I20: the foreman does not want the end of {id:?}: {code}"),
             WorkerEvent::Exit => {
                 let Some(hand) = self.hand_mut(index) else { return };
-                assert!(hand.is_idle() && hand.lingers(), "S4.74: a worker leaves early: {}", hand.unrest());
+                assert!(hand.is_idle() && hand.lingers(), "S4.79: a worker leaves early: {}", hand.unrest());
                 hand.leaves = true;
             }
             WorkerEvent::ExitNow => {
@@ -185,6 +185,9 @@ impl World {
                 if let Some(hand) = self.hand_mut(index) {
                     hand.leaves = true;
                 }
+            }
+            WorkerEvent::Note(Note::Mismatch { ours, theirs }) => {
+                assert!(self.oracle.tasks.lax, "I19: worker {index} counts {ours:?}, its foreman {theirs:?}");
             }
             WorkerEvent::Note(_) => {}
             WorkerEvent::Close(reason) => {

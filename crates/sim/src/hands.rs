@@ -116,17 +116,19 @@ impl Hand {
 
     /// A task begins; returns when it will be done.
     pub(crate) fn start(&mut self, now: Mono, task: &Task, stormy: bool, rng: &mut Rng) -> Mono {
-        let success = !rng.once_in(if stormy { 4 } else { 12 });
-        let doing = Doing { attempt: task.attempt, procs: task.procs, success };
-        assert!(self.running.insert(task.id(), doing).is_none(), "I19: {:?} runs at {} twice", task.id(), self.name);
-        let used = self.used();
-        assert!(used <= self.procs, "I19: {used} of {} processors in use at {}", self.procs, self.name);
         let micros = match rng.range(0, 10) {
             0..=4 => rng.range(0, 60_000),
             5..=8 => rng.range(60_000, 900_000),
             _ => rng.range(900_000, 5_000_000),
         };
-        Mono::from_micros(now.as_micros() + micros)
+        // Most end what has had its time; some leave that to the foreman.
+        let limit = Some(task.time_limit * 1_000).filter(|limit| (1..micros).contains(limit) && !rng.once_in(3));
+        let success = limit.is_none() && !rng.once_in(if stormy { 4 } else { 12 });
+        let doing = Doing { attempt: task.attempt, procs: task.procs, success };
+        assert!(self.running.insert(task.id(), doing).is_none(), "I19: {:?} runs at {} twice", task.id(), self.name);
+        let used = self.used();
+        assert!(used <= self.procs, "I19: {used} of {} processors in use at {}", self.procs, self.name);
+        Mono::from_micros(now.as_micros() + limit.unwrap_or(micros))
     }
 
     /// That attempt is over, by itself or because somebody ended it.

@@ -40,6 +40,8 @@ struct Attempt {
     /// Somebody else may have the task.
     doubtful: bool,
     told_to_stop: bool,
+    /// From then on the foreman may have given it up, if its job has a time limit.
+    limit: Option<Mono>,
 }
 
 /// A cancel that was asked for.
@@ -86,9 +88,8 @@ pub(crate) struct Tasks {
     jobs: BTreeMap<u64, Known>,
     attempts: BTreeMap<(u64, u32, u32), Attempt>,
     hands: BTreeMap<usize, Standing>,
-    /// Tasks that were started, and ends that were confirmed.
+    /// Tasks that were started.
     pub(crate) started: u64,
-    pub(crate) confirmed: u64,
 }
 
 /// The name of a job of this world.
@@ -124,7 +125,7 @@ impl Tasks {
         assert_eq!(number_of(&view.name), Some(number), "I19: the answer to submission {number} is {view:?}");
         self.meet(id, &view.name).promised = true;
         let twins = self.jobs.iter().filter(|(_, known)| known.number == number && known.promised).count();
-        assert_eq!(twins, 1, "S4.82: submission {number} was answered with two jobs");
+        assert_eq!(twins, 1, "I20: submission {number} was answered with two jobs");
     }
 
     pub(crate) fn cancels(&mut self, job: u64, first: u32, last: u32) {
@@ -197,6 +198,12 @@ impl Tasks {
         standing.stops_now || standing.apart_since.is_some_and(|since| now.millis_since(since) >= GRACE_MS)
     }
 
+    /// Nobody else may have the task, as long as its worker does not say that it ended.
+    fn is_firm(&self, now: Mono, attempt: &Attempt) -> bool {
+        let has_time = attempt.limit.is_none_or(|limit| now < limit);
+        has_time && !attempt.doubtful && !self.is_given_up(now, attempt.hand) && !self.lax
+    }
+
     /// The worker's process is gone, and all its tasks with it.
     pub(crate) fn dies(&mut self, hand: usize) {
         for attempt in self.attempts.values_mut().filter(|attempt| attempt.hand == hand) {
@@ -217,7 +224,8 @@ impl Tasks {
         assert!(right && spec.array.place_of(number).is_some(), "I19: {name} is no task of {spec:?}: {task:?}");
         self.judge_start(now, heard, (job, number), &name);
         self.judge_order(job, spec, &name);
-        let new = Attempt { hand: heard.hand, stage: Stage::Running, doubtful: false, told_to_stop: false };
+        let limit = spec.time_limit_ms.map(|limit_ms| now.plus_millis(limit_ms));
+        let new = Attempt { hand: heard.hand, stage: Stage::Running, doubtful: false, told_to_stop: false, limit };
         assert!(self.attempts.insert((job, number, attempt), new).is_none(), "I19: {name} is started twice");
         self.judge_parallel(now, job, &name);
         self.started += 1;
@@ -233,7 +241,7 @@ impl Tasks {
         let spec = &self.asked[&self.jobs[&job].number];
         let mut failures = 0;
         for (number, before) in self.of_task(job, task) {
-            let firm = !before.doubtful && !self.is_given_up(now, before.hand) && !self.lax;
+            let firm = self.is_firm(now, before);
             match before.stage {
                 Stage::Running | Stage::Said { success: true } => {
                     assert!(!firm, "I19: {name} is started, and worker {} has attempt {number}", before.hand);
@@ -267,7 +275,7 @@ impl Tasks {
                 })
             };
             let all = (0..array.count).all(|place| finished(array.number_of(place)));
-            assert!(all || self.lax, "S4.79: {name} is started, and job {job} comes after {}", after.job);
+            assert!(all || self.lax, "I19: {name} is started, and job {job} comes after {}", after.job);
         }
     }
 
@@ -275,20 +283,18 @@ impl Tasks {
     fn judge_parallel(&self, now: Mono, job: u64, name: &str) {
         let Some(max) = self.asked[&self.jobs[&job].number].max_parallel else { return };
         let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX)).map(|(_, attempt)| attempt);
-        let runs = |attempt: &&Attempt| {
-            let firm = !attempt.doubtful && !attempt.told_to_stop && !self.is_given_up(now, attempt.hand);
-            attempt.stage == Stage::Running && firm
-        };
+        let runs =
+            |attempt: &&Attempt| attempt.stage == Stage::Running && !attempt.told_to_stop && self.is_firm(now, attempt);
         let running = of_job.filter(runs).count();
         assert!(running <= max as usize || self.lax, "I19: with {name} {running} tasks run, and {max} may");
     }
 
     /// A worker is told to stop a task, and says that it does.
     pub(crate) fn told_to_stop(&mut self, now: Mono, hand: usize, id: TaskId, number: u32) {
-        let given_up = self.is_given_up(now, hand);
         let Some(attempt) = self.attempts.get_mut(&(id.job, id.task, number)) else { return };
         attempt.told_to_stop = true;
-        let doubtful = attempt.doubtful || given_up || self.lax;
+        let attempt = *attempt;
+        let doubtful = !self.is_firm(now, &attempt);
         let asked = self.jobs[&id.job].cancels.iter().any(|cancel| (cancel.first..=cancel.last).contains(&id.task));
         assert!(asked || doubtful, "I19: worker {hand} is to stop {id:?}, and nobody cancelled that");
     }
@@ -301,11 +307,10 @@ impl Tasks {
     }
 
     /// The foreman has confirmed it.
-    pub(crate) fn told(&mut self, now: Mono, hand: usize, said: Said) {
-        let given_up = self.is_given_up(now, hand);
-        self.confirmed += 1;
-        if let Some(attempt) = self.attempts.get_mut(&(said.id.job, said.id.task, said.attempt)) {
-            let firmly = !attempt.doubtful && !given_up && !self.lax;
+    pub(crate) fn told(&mut self, now: Mono, said: Said) {
+        let key = (said.id.job, said.id.task, said.attempt);
+        let firmly = self.attempts.get(&key).is_some_and(|attempt| self.is_firm(now, attempt));
+        if let Some(attempt) = self.attempts.get_mut(&key) {
             attempt.stage = Stage::Told { success: said.success, firmly };
         }
     }
@@ -324,7 +329,7 @@ impl Tasks {
         }
         let keys: Vec<&str> = ended.keys().filter_map(|id| self.asked[&self.jobs[id].number].key.as_deref()).collect();
         let different: BTreeSet<&str> = keys.iter().copied().collect();
-        assert_eq!(keys.len(), different.len(), "S4.82: two jobs with one key");
+        assert_eq!(keys.len(), different.len(), "I20: two jobs with one key");
     }
 
     fn judge_job(&self, id: u64, known: &Known, view: &JobView, rows: &[TaskView]) {
@@ -373,16 +378,21 @@ impl Tasks {
                     said_failures += 1;
                 }
                 Stage::Running | Stage::Said { .. } => {
-                    assert!(attempt.doubtful || self.lax, "I19: {name} is {row:?}, and attempt {number} {attempt:?}");
+                    let doubtful = attempt.doubtful || attempt.limit.is_some() || self.lax;
+                    assert!(doubtful, "I19: {name} is {row:?}, and attempt {number} {attempt:?}");
                 }
             }
         }
         match row.state {
             TaskState::Finished => assert!(said_finished || self.lax, "I19: nobody finished {name}: {row:?}"),
             TaskState::Failed if row.status.as_deref() == Some("worker_lost") => {
-                assert!(row.attempt > u32::from(TASK_LOSSES_MAX), "S4.77: {name} was lost too early: {row:?}");
+                assert!(row.attempt > u32::from(TASK_LOSSES_MAX), "S4.76: {name} was lost too early: {row:?}");
+            }
+            TaskState::Failed if row.status.as_deref() == Some("time_limit") => {
+                assert!(spec.time_limit_ms.is_some(), "I19: {name} has no time limit: {row:?}");
             }
             TaskState::Failed => {
+                let said_failures = if spec.time_limit_ms.is_some() { u8::MAX } else { said_failures };
                 assert!(said_failures > spec.retries || self.lax, "I19: {name} failed {said_failures} times: {row:?}");
             }
             _ => assert!(cancelled || !spec.after.is_empty(), "I19: nobody cancelled {name}: {row:?}"),
