@@ -53,17 +53,19 @@ impl World {
             self.add_peer(Actor::Worker(Worker::new(8, true)), 8, queues, Some(broker));
         }
         self.singles_calm_down();
+        self.farm_calms_down();
     }
 
     /// Lets time pass until all is quiet; all must be quiet in time.
     pub(crate) fn settle(&mut self) {
-        let end = self.now.plus_millis(CALM_MS);
+        let end = self.now.plus_millis(CALM_MS + self.farm_patience_ms());
         self.await_holders(end);
         while self.now < end && !self.is_quiet() {
             assert!(self.step(), "I21: time stands still");
         }
         assert!(self.is_quiet(), "I21: not quiet {CALM_MS} ms after the last fault: {}", self.unrest());
         self.oracle.judge();
+        self.judge_farm();
         for broker in &self.brokers {
             let Some(board) = &broker.board else { panic!("I21: a broker did not come back") };
             let status = board.engine().status();
@@ -88,8 +90,9 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) => true,
+                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) => true,
             })
+            && self.farm_is_quiet()
     }
 
     fn unrest(&self) -> String {
@@ -106,7 +109,7 @@ impl World {
                 None => "down".to_owned(),
             })
             .collect();
-        format!("brokers {brokers:?}")
+        format!("brokers {brokers:?}, {:?}", self.farm_unrest())
     }
 
     /// I10: one request after the other goes to each worker in turn.

@@ -60,6 +60,11 @@ impl Shelf {
         Some(Self { medium, settings, worker: None, busy: false, before: 0, is_faulty: false })
     }
 
+    /// A batch may have as much as many tasks that start at once take.
+    pub(crate) const fn is_roomy(&self) -> bool {
+        self.settings.segment_bytes >= 16 * 1024
+    }
+
     /// Opens the store and gives the broker what it had.
     pub(crate) fn open(&mut self, now: Mono, settings: EngineSettings) -> Result<(Engine, Keeper, Truth), StoreError> {
         self.before = self.changes();

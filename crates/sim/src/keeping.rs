@@ -47,6 +47,7 @@ impl World {
         broker.board = Some(Switchboard::with_engine(desk, limits, config));
         broker.wakes = None;
         broker.drains_until = None;
+        self.set_foreman(index);
         self.oracle.fences.broker_starts(index);
         self.trace.note(now, "broker starts", index as u64, run);
         self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });

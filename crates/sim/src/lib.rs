@@ -6,6 +6,7 @@
 //! at the first thing that cannot be. The same seed always gives the same run.
 
 mod body;
+mod boss;
 mod broadcasts;
 mod calm;
 mod cancels;
@@ -13,17 +14,21 @@ mod client;
 mod disk;
 mod drops;
 mod exclusive;
+mod farm;
 mod fences;
 mod ghost;
+mod hands;
 mod keeping;
 mod leaving;
 mod letters;
+mod liar;
 mod net;
 mod oracle;
 mod pump;
 mod rear;
 mod rng;
 mod rogue;
+mod tasks;
 mod trace;
 mod weather;
 mod worker;
@@ -49,6 +54,8 @@ pub struct Outcome {
     pub tokens: u64,
     /// Replies that came under an older token.
     pub fenced_off: u64,
+    /// Tasks of jobs that a worker started.
+    pub tasks: u64,
 }
 
 /// What was wrong with a run.
@@ -100,6 +107,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             failed: world.oracle.failed,
             tokens: world.oracle.fences.granted,
             fenced_off: world.oracle.fences.fenced_off,
+            tasks: world.oracle.tasks.started,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

@@ -84,7 +84,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
     let next = AtomicU64::new(wanted.from);
     let stop = AtomicBool::new(false);
-    let [steps, answered, tokens, fenced_off] = [const { AtomicU64::new(0) }; 4];
+    let [steps, answered, tokens, fenced_off, tasks] = [const { AtomicU64::new(0) }; 5];
     let end = wanted.from + wanted.seeds;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let violations: Vec<Violation> = std::thread::scope(|scope| {
@@ -100,6 +100,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                         answered.fetch_add(outcome.answered, Ordering::Relaxed);
                         tokens.fetch_add(outcome.tokens, Ordering::Relaxed);
                         fenced_off.fetch_add(outcome.fenced_off, Ordering::Relaxed);
+                        tasks.fetch_add(outcome.tasks, Ordering::Relaxed);
                     }
                     Err(violation) => {
                         stop.store(true, Ordering::Relaxed);
@@ -117,12 +118,14 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     }
     let seconds = begun.elapsed().as_secs_f64();
     println!(
-        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), no violation; {:.0} seeds/s on {cores} cores",
+        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, no violation; {:.0} seeds/s on \
+         {cores} cores",
         wanted.seeds,
         steps.load(Ordering::Relaxed),
         answered.load(Ordering::Relaxed),
         tokens.load(Ordering::Relaxed),
         fenced_off.load(Ordering::Relaxed),
+        tasks.load(Ordering::Relaxed),
         wanted.seeds as f64 / seconds,
     );
     Ok(())

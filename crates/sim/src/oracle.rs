@@ -13,6 +13,7 @@ use crate::cancels::{Cancels, judge_stop};
 use crate::drops::{Drops, Times};
 use crate::fences::Fences;
 use crate::letters::{Handing, Letters, is_durable};
+use crate::tasks::Tasks;
 
 /// Deadlines travel in whole milliseconds.
 const CLOCK_GRAIN_MS: u64 = 1;
@@ -112,6 +113,7 @@ pub(crate) struct Oracle {
     /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
     goodbyes: BTreeSet<u64>,
     pub(crate) fences: Fences,
+    pub(crate) tasks: Tasks,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,

@@ -24,10 +24,9 @@ impl World {
             return;
         }
         let (now, wire) = (self.now, self.wires.len());
-        let accepted = self.brokers[broker]
-            .board
-            .as_mut()
-            .and_then(|board| board.accept(now, format!("peer-{index}"), Door::Native));
+        let door = if self.works_for_jobs(index) { Door::Foreman } else { Door::Native };
+        let accepted =
+            self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}"), door));
         self.trace.note(now, "dialled", index as u64, broker as u64);
         let Some(conn) = accepted else {
             match &mut self.peers[index].core {
@@ -54,6 +53,8 @@ impl World {
                 let queue = self.queues[rogue.queue()].to_string();
                 rogue.connected(&queue, &mut self.rng);
             }
+            (None, Actor::Hand(hand)) => hand.connected(now),
+            (None, Actor::Liar(liar)) => liar.connected(&mut self.rng),
             _ => {}
         }
         self.pump_peer(index);
@@ -95,8 +96,11 @@ impl World {
                     self.peers[peer].wire = None;
                     match &mut self.peers[peer].core {
                         Some(core) => core.handle_disconnected(now, "closed"),
-                        None if self.stormy => self.dial(peer, life, broker),
-                        None => {}
+                        None => {
+                            if !self.hand_parted(peer) && self.stormy {
+                                self.dial(peer, life, broker);
+                            }
+                        }
                     }
                     self.pump_peer(peer);
                 } else {
@@ -152,6 +156,8 @@ impl World {
                 }
                 core.handle_bytes(now, &bytes);
             }
+            (None, Actor::Hand(hand)) => hand.hear(now, &self.wires[wire].read(Way::ToPeer)),
+            (None, Actor::Liar(liar)) => liar.hear(&self.wires[wire].read(Way::ToPeer), &mut self.rng),
             (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
                 let bytes = self.wires[wire].read(Way::ToPeer);
                 let life = self.wires[wire].life;
@@ -189,6 +195,9 @@ impl World {
         }
         if let Some(core) = &mut peer.core {
             core.handle_timeout(now);
+        }
+        if let Some(hand) = self.hand_mut(index) {
+            hand.worker().handle_timeout(now);
         }
         self.rears_wake(index);
         let peer = &mut self.peers[index];
@@ -230,7 +239,8 @@ impl World {
     }
 
     pub(crate) fn act(&mut self, index: usize, life: u64) {
-        if self.peers[index].life != life || self.ghost_acts(index, life) || !self.stormy {
+        if self.peers[index].life != life || self.ghost_acts(index, life) || self.boss_acts(index, life) || !self.stormy
+        {
             return;
         }
         let now = self.now;
@@ -271,6 +281,7 @@ impl World {
         while let Some(event) = self.peers[index].core.as_mut().and_then(|core| core.poll_event()) {
             self.peer_event(index, &event);
         }
+        self.pump_hand(index);
         self.pump_rears(index);
         if self.part_ways(index) {
             return self.pump_peer(index);
@@ -280,8 +291,27 @@ impl World {
         match (&mut peer.core, &mut peer.actor) {
             (Some(core), _) => core.poll_transmit(now, &mut peer.out),
             (None, Actor::Rogue(rogue)) => peer.out.append(&mut rogue.out),
+            (None, Actor::Liar(liar)) => peer.out.append(&mut liar.out),
             _ => {}
         }
+        self.write_out(index);
+        let peer = &mut self.peers[index];
+        let front = match (&peer.core, &peer.actor) {
+            (None, Actor::Hand(hand)) => hand.next_deadline(),
+            (core, _) => core.as_ref().and_then(|core| core.next_deadline()),
+        };
+        if let Some(due) = [front, self.rears_deadline(index)].into_iter().flatten().min() {
+            let (due, peer) = (due.max(now), &mut self.peers[index]);
+            if peer.wakes.is_none_or(|wakes| due < wakes) {
+                peer.wakes = Some(due);
+                self.at(due, Happening::PeerWakes { peer: index });
+            }
+        }
+    }
+
+    /// Writes what the window takes.
+    pub(crate) fn write_out(&mut self, index: usize) {
+        let (now, peer) = (self.now, &mut self.peers[index]);
         if let Some(wire) = peer.wire
             && !peer.out.is_empty()
         {
@@ -290,15 +320,6 @@ impl World {
             self.peers[index].out = out[taken..].to_vec();
             for (at, piece) in pieces {
                 self.at(at, Happening::Arrive { wire, way: Way::ToBroker, piece });
-            }
-        }
-        let peer = &mut self.peers[index];
-        let front = peer.core.as_ref().and_then(|core| core.next_deadline());
-        if let Some(due) = [front, self.rears_deadline(index)].into_iter().flatten().min() {
-            let (due, peer) = (due.max(now), &mut self.peers[index]);
-            if peer.wakes.is_none_or(|wakes| due < wakes) {
-                peer.wakes = Some(due);
-                self.at(due, Happening::PeerWakes { peer: index });
             }
         }
     }
@@ -335,6 +356,7 @@ impl World {
                     }
                 }
             }
+            event if matches!(self.peers[index].actor, Actor::Boss(_)) => self.boss_hears(index, event),
             event if matches!(self.peers[index].actor, Actor::Client(_)) => {
                 self.client_event(index, self.peers[index].wire, event);
             }

@@ -55,6 +55,7 @@ impl World {
             if ways & 2 != 0 {
                 self.wires[wire].open_hole(Way::ToPeer);
             }
+            self.hole_shows(wire);
         }
     }
 
@@ -71,10 +72,12 @@ impl World {
         let peer = &mut self.peers[index];
         peer.core = None;
         peer.life += 1;
-        if let Some(wire) = peer.wire.take() {
+        self.hand_dies(index);
+        if let Some(wire) = self.peers[index].wire.take() {
             if quietly {
                 self.wires[wire].open_hole(Way::ToPeer);
                 self.wires[wire].open_hole(Way::ToBroker);
+                self.hole_shows(wire);
             } else {
                 self.close(wire, Way::ToBroker);
             }

@@ -6,11 +6,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 use turno::broker::Switchboard;
 use turno_client::Address;
 use turno_client::core::{Core, Held, Registration, Settings};
+use turno_proto::foreman::TaskId;
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
+use crate::boss::Boss;
 use crate::client::Client;
 use crate::disk::Shelf;
 use crate::exclusive::Singles;
+use crate::farm::Farm;
+use crate::hands::Hand;
+use crate::liar::Liar;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rear::Rear;
@@ -56,6 +61,15 @@ pub(crate) enum Happening {
         life: u64,
         held: Held,
     },
+    /// A job's task is over.
+    TaskEnds {
+        peer: usize,
+        life: u64,
+        job: u64,
+        task: u32,
+        attempt: u32,
+        killed: bool,
+    },
     Weather,
     BrokerStarts {
         broker: usize,
@@ -92,12 +106,18 @@ pub(crate) enum Actor {
     Client(Client),
     Worker(Worker),
     Rogue(Rogue),
+    /// A job worker.
+    Hand(Box<Hand>),
+    /// A job worker that lies.
+    Liar(Box<Liar>),
+    /// Submits jobs.
+    Boss(Box<Boss>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) actor: Actor,
-    /// The client's real core; rogues have none.
+    /// The client's real core; rogues and job workers have none.
     pub(crate) core: Option<Core>,
     /// Rises with every start, so that what was meant for the last life does not reach the next.
     pub(crate) life: u64,
@@ -144,6 +164,8 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     /// Those who want a queue to themselves.
     pub(crate) singles: Singles,
+    /// Jobs.
+    pub(crate) farm: Farm,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -170,6 +192,7 @@ impl World {
             number: 0,
             oracle: Oracle::default(),
             singles: Singles::default(),
+            farm: Farm::default(),
             trace,
             stormy: true,
             crashed: None,
@@ -195,6 +218,7 @@ impl World {
             world.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
         }
         world.add_singles();
+        world.add_farm();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -223,6 +247,9 @@ impl World {
             Happening::Sweep { broker, run } => self.sweep(broker, run),
             Happening::Act { peer, life } => self.act(peer, life),
             Happening::Finish { peer, life, held } => self.finish(peer, life, held),
+            Happening::TaskEnds { peer, life, job, task, attempt, killed } => {
+                self.task_ends(peer, life, TaskId { job, task }, attempt, killed);
+            }
             Happening::Weather => self.weather(),
             Happening::BrokerStarts { broker } => self.start_broker(broker),
             Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),
@@ -280,6 +307,17 @@ impl World {
                 self.wind_up_ghost(index, life);
                 return self.dial(index, life, first);
             }
+            Actor::Hand(hand) => {
+                hand.start_over();
+                let life = peer.life;
+                return self.dial(index, life, order[0]);
+            }
+            Actor::Liar(_) => {
+                let life = peer.life;
+                self.at(now, Happening::Act { peer: index, life });
+                return self.dial(index, life, order[0]);
+            }
+            Actor::Boss(boss) => boss.start_over(),
             Actor::Client(client) => *client = Client::default(),
             Actor::Worker(worker) => worker.start_over(),
         }
@@ -301,7 +339,7 @@ impl World {
             let queues = peer.queues.clone();
             core.register(now, Registration { name: String::new(), key: String::new(), slots, queues, claim });
         }
-        let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy;
+        let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy || matches!(peer.actor, Actor::Boss(_));
         peer.core = Some(core);
         self.pump_peer(index);
         if asks {

@@ -32,6 +32,20 @@ fn exclusive_queues_change_hands() {
     assert!(tokens > 100, "{tokens} holders prove little");
 }
 
+/// Proves I19 and I20 for these seeds, and S4.73, S4.74, S4.75, S4.76, S4.77, S4.79 and S4.82: tasks run at workers that
+/// crash, reconnect and lie, under a foreman that is restarted.
+#[test]
+fn jobs_in_bad_weather() {
+    let mut tasks = 0;
+    for seed in 71..=110 {
+        match run(seed, SHORT) {
+            Ok(outcome) => tasks += outcome.tasks,
+            Err(violation) => panic!("seed {seed}: {}\n{}", violation.what, violation.last),
+        }
+    }
+    assert!(tasks > 200, "{tasks} tasks prove little");
+}
+
 /// Proves I22: the same seed gives the same run, and another seed another one.
 #[test]
 fn a_seed_is_a_run() {

@@ -62,7 +62,10 @@ impl Engine {
         let now_unix_ms = self.settings.unix_ms(self.now);
         let job = self.jobs.all.get_mut(&id).expect("it was just found");
         let (mut waited, mut ran, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
+        // What an earlier cancel or an end on its way to the disk says of them may be lost: it is said again.
+        let mut unsure = !job.asking.is_empty();
         for (first, last) in asked.ranges() {
+            unsure |= job.running.range(first..=last).next().is_some();
             waited.extend(job.waiting.remove_range(first, last));
             delayed.extend(job.delayed.range(first..=last).map(|(place, due)| (*place, *due)));
             ran.extend(job.running.range(first..=last).filter(|(_, task)| can_be_stopped(task)).map(|(at, _)| *at));
@@ -72,7 +75,7 @@ impl Engine {
             self.jobs.timers.remove(&(due, Due::Retry(id, place)));
             waited.push((place, place));
         }
-        if waited.is_empty() && ran.is_empty() {
+        if waited.is_empty() && ran.is_empty() && !unsure {
             return self.tell_of(id, caller, out);
         }
         waited.iter().for_each(|(first, last)| job.cancelling.insert_range(*first, *last));

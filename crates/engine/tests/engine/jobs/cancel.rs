@@ -192,3 +192,39 @@ fn a_delayed_task_is_cancelled() {
     farm.restart(1);
     assert_eq!(farm.show(id).state, JobState::Cancelled);
 }
+
+/// I19: a cancel is confirmed once it is stored, also if what is on its way to the disk says the same: that may be lost.
+#[test]
+fn a_cancel_that_says_nothing_new_is_stored_too() {
+    let mut farm = Farm::on_disk();
+    let (id, _) = farm.submit(job(3));
+    farm.quick = false;
+    let cancel = || AdminCall::JobCancel { job: JobId(id), tasks: None };
+    assert_eq!((farm.call(cancel()), farm.call(cancel())), (vec![], vec![]));
+    assert!(matches!(&farm.stored(1)[..], [Said::Job(..)]), "the first");
+    assert!(matches!(&farm.stored(1)[..], [Said::Job(..)]), "the second");
+    farm.restart(1);
+    farm.quick = true;
+    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 0, 3));
+}
+
+/// I19: the same for a task whose end is on its way to the disk. If that is lost, and the worker too, it is cancelled.
+#[test]
+fn a_cancel_beside_an_end_is_stored_too() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (id, _) = farm.submit(job(1));
+    farm.accept(worker);
+    farm.quick = false;
+    let request = farm.next_request();
+    assert_eq!(farm.update(worker, id, 1, Some(1), true), []);
+    assert_eq!(farm.call(AdminCall::JobCancel { job: JobId(id), tasks: None }), []);
+    assert_eq!(farm.stored(1), [Said::Ack(worker, request)]);
+    assert!(
+        matches!(&farm.stored(1)[..], [Said::Job(_, view)] if view.state == JobState::Finished),
+        "it came too late"
+    );
+    farm.restart(1);
+    farm.quick = true;
+    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 0, 0));
+}

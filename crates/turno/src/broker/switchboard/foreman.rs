@@ -28,8 +28,8 @@ pub(super) struct ForemanTalk {
 }
 
 impl ForemanTalk {
-    pub(super) fn connect(now: Mono) -> Self {
-        let mut end = Foreman::new(Settings::default());
+    pub(super) fn connect(now: Mono, settings: Settings) -> Self {
+        let mut end = Foreman::new(settings);
         end.connect(now);
         Self { end, tickets: BTreeMap::new(), last_ticket: 0 }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
@@ -173,6 +174,8 @@ pub(super) struct Lines {
     pub(super) drained: Option<Drained>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
+    /// For the connections of job workers.
+    pub(super) foreman: foreman::Settings,
     /// The time it is.
     pub(super) now: Mono,
 }
@@ -193,6 +196,7 @@ impl Lines {
             drained: None,
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
+            foreman: foreman::Settings::default(),
             now: Mono::ZERO,
         }
     }
@@ -209,7 +213,7 @@ impl Lines {
             address,
             talk: match door {
                 Door::Native => Talk::Native(Session::new(now, self.frame_bytes_max)),
-                Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now))),
+                Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman))),
             },
             phase: Phase::Greeting,
             partial: Vec::new(),

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use tracing::debug;
 use turno_engine::{Effect, Engine, Input, Settings, Sink};
+use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
@@ -107,6 +108,11 @@ impl<D: Desk> Switchboard<D> {
     /// The connection's place in a table of this router's connections alone.
     pub(super) const fn place(&self, id: ConnId) -> usize {
         self.lines.place(id)
+    }
+
+    /// How job workers that come from now on are spoken to: whoever lowers the sequence limit sees more of RESET.
+    pub const fn set_foreman(&mut self, settings: ForemanSettings) {
+        self.lines.foreman = settings;
     }
 
     /// A new connection; `None` if there are too many.

@@ -1,0 +1,239 @@
+//! One that submits jobs, changes its mind about them, and stops workers. In the calm it asks until all have ended, and
+//! then how.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_client::core::{Core, Event, Ticket};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobState, JobView, TaskView, Work};
+use turno_proto::model::{Mono, Slots};
+use turno_proto::work;
+
+use crate::rng::Rng;
+use crate::tasks::{Tasks, name_of};
+
+/// Jobs of one world.
+const JOBS_MAX: u64 = 10;
+/// Rows wanted at a time: more than there are.
+const ROWS: u32 = 100;
+
+#[derive(Clone, Debug)]
+enum Call {
+    Submit { number: u64 },
+    Cancel { job: u64, first: u32, last: u32 },
+    Wait { job: u64 },
+    List,
+    Tasks { job: u64 },
+    Other,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Boss {
+    tickets: u64,
+    open: BTreeMap<u64, Call>,
+    /// Jobs it knows of, as it was answered.
+    jobs: BTreeSet<u64>,
+    numbers: u64,
+    /// What the last listing said, once all have ended.
+    ended: BTreeMap<u64, JobView>,
+    tasks: BTreeMap<u64, Vec<TaskView>>,
+    /// What had not ended at the last look, in words.
+    left: Vec<String>,
+    done: bool,
+}
+
+impl Boss {
+    /// A new process knows nothing of what the last one asked.
+    pub(crate) fn start_over(&mut self) {
+        self.open.clear();
+    }
+
+    pub(crate) const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub(crate) const fn verdict(&self) -> (&BTreeMap<u64, JobView>, &BTreeMap<u64, Vec<TaskView>>) {
+        (&self.ended, &self.tasks)
+    }
+
+    fn call(&mut self, now: Mono, core: &mut Core, what: Call, call: AdminCall) {
+        self.tickets += 1;
+        self.open.insert(self.tickets, what);
+        core.admin(now, Ticket(self.tickets), call);
+    }
+
+    fn some_job(&self, rng: &mut Rng) -> Option<u64> {
+        (!self.jobs.is_empty()).then(|| self.jobs.iter().copied().nth(rng.index(self.jobs.len()))).flatten()
+    }
+
+    /// Does something at random; `hands` are the workers' names and sizes.
+    pub(crate) fn act(
+        &mut self,
+        now: Mono,
+        core: &mut Core,
+        hands: &[(usize, String, u16)],
+        tasks: &mut Tasks,
+        rng: &mut Rng,
+    ) {
+        if self.open.len() > 8 {
+            return;
+        }
+        match rng.range(0, 20) {
+            0..=7 if self.numbers < JOBS_MAX => self.submit(now, core, tasks, rng),
+            8 => {
+                // The same again: it is the same job.
+                let number = 1 + rng.range(0, self.numbers.max(1));
+                if let Some(spec) = tasks.keyed(number) {
+                    self.call(now, core, Call::Submit { number }, AdminCall::JobSubmit { spec: Box::new(spec) });
+                }
+            }
+            9..=11 => {
+                let Some(job) = self.some_job(rng) else { return };
+                let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
+                let (first, last) = if rng.once_in(4) { (0, u32::MAX) } else { (first, first + more) };
+                tasks.cancels(job, first, last);
+                let some = (last < u32::MAX).then(|| vec![(first, last)]);
+                let call = AdminCall::JobCancel { job: JobId(job), tasks: some };
+                self.call(now, core, Call::Cancel { job, first, last }, call);
+            }
+            12..=13 => {
+                let Some(job) = self.some_job(rng).map(JobId) else { return };
+                let call = if rng.once_in(2) { AdminCall::JobHold { job } } else { AdminCall::JobRelease { job } };
+                self.call(now, core, Call::Other, call);
+            }
+            14 => {
+                let Some(job) = self.some_job(rng) else { return };
+                self.call(now, core, Call::Wait { job }, AdminCall::JobWait { job: JobId(job) });
+            }
+            15 if rng.once_in(2) => {
+                let Some(job) = self.some_job(rng).filter(|job| tasks.may_be_removed(*job)) else { return };
+                tasks.removes(job);
+                self.call(now, core, Call::Other, AdminCall::JobRm { job: JobId(job) });
+            }
+            16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
+            _ => {}
+        }
+    }
+
+    fn submit(&mut self, now: Mono, core: &mut Core, tasks: &mut Tasks, rng: &mut Rng) {
+        self.numbers += 1;
+        let number = self.numbers;
+        let when = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Failed][rng.index(3)];
+        let before = self.some_job(rng).filter(|_| rng.once_in(3));
+        let spec = JobSpec {
+            name: name_of(number),
+            array: Array { first: small(rng, 0, 4), count: small(rng, 1, 13), step: small(rng, 1, 3) },
+            work: work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() }).expect("short"),
+            slots: u16::try_from(if rng.once_in(3) { rng.range(1, 5) } else { 1 }).expect("small"),
+            priority: u8::try_from(rng.range(3, 6)).expect("small"),
+            max_parallel: rng.once_in(3).then(|| small(rng, 1, 4)),
+            time_limit_ms: rng.once_in(4).then(|| rng.range(30, 1_500)),
+            retries: u8::try_from(rng.range(0, 3)).expect("small"),
+            backoff_ms: small(rng, 0, 700),
+            after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
+            hold: rng.once_in(8),
+            key: rng.once_in(3).then(|| format!("key-{number}")),
+        };
+        tasks.submits(number, &spec);
+        self.call(now, core, Call::Submit { number }, AdminCall::JobSubmit { spec: Box::new(spec) });
+    }
+
+    fn stop(
+        &mut self,
+        now: Mono,
+        core: &mut Core,
+        (hand, name, procs): &(usize, String, u16),
+        tasks: &mut Tasks,
+        rng: &mut Rng,
+    ) {
+        let worker = name.clone();
+        let call = match rng.range(0, 4) {
+            0 if *procs > 1 => {
+                tasks.resizes(*hand);
+                AdminCall::WorkerResize { worker, slots: Slots::Limited(small(rng, 1, u64::from(*procs))) }
+            }
+            1 => {
+                tasks.stops(*hand, true);
+                AdminCall::WorkerStop { worker, now: true }
+            }
+            _ => {
+                tasks.stops(*hand, false);
+                AdminCall::WorkerStop { worker, now: false }
+            }
+        };
+        self.call(now, core, Call::Other, call);
+    }
+
+    /// In the calm: asks how things are, until all have ended. What it asked for before is answered first.
+    pub(crate) fn inquire(&mut self, now: Mono, core: &mut Core) {
+        if self.done || !self.open.values().all(|call| matches!(call, Call::Wait { .. })) {
+            return;
+        }
+        match self.ended.keys().find(|job| !self.tasks.contains_key(job)).copied() {
+            Some(job) => {
+                let call = AdminCall::JobTasks { job: JobId(job), state: None, after: None, limit: ROWS };
+                self.call(now, core, Call::Tasks { job }, call);
+            }
+            None => self.call(now, core, Call::List, AdminCall::JobLs { before: None, limit: ROWS }),
+        }
+    }
+
+    pub(crate) fn hear(&mut self, now: Mono, core: &mut Core, event: &Event, stormy: bool, tasks: &mut Tasks) {
+        match event {
+            Event::Admin { ticket, answer } => {
+                if let Some(call) = self.open.remove(&ticket.0) {
+                    self.answered(now, core, &call, answer, stormy, tasks);
+                }
+            }
+            Event::Failed { ticket, .. } => drop(self.open.remove(&ticket.0)),
+            _ => {}
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Mono,
+        core: &mut Core,
+        call: &Call,
+        answer: &AdminAnswer,
+        stormy: bool,
+        tasks: &mut Tasks,
+    ) {
+        match (call, answer) {
+            (Call::Submit { number }, AdminAnswer::Job { job }) => {
+                tasks.submitted(*number, job);
+                self.jobs.insert(job.id.0);
+            }
+            (Call::Cancel { job, first, last }, AdminAnswer::Job { .. }) => tasks.cancelled(now, *job, *first, *last),
+            (Call::Wait { job }, AdminAnswer::Job { job: view }) => {
+                assert!(view.id.0 == *job && view.state.is_end(), "I19: a wait for {job} ended with {view:?}");
+            }
+            (Call::List, AdminAnswer::Jobs { jobs, .. }) if !stormy => {
+                for held in jobs.iter().filter(|job| job.state == JobState::Held) {
+                    self.call(now, core, Call::Other, AdminCall::JobRelease { job: held.id });
+                }
+                let left = jobs.iter().filter(|job| !job.state.is_end());
+                self.left =
+                    left.map(|job| format!("{} {:?} {:?} {:?}", job.id, job.state, job.tasks, job.reason)).collect();
+                if jobs.iter().all(|job| job.state.is_end()) {
+                    self.ended = jobs.iter().map(|job| (job.id.0, job.clone())).collect();
+                    self.done = self.ended.is_empty();
+                }
+            }
+            (Call::Tasks { job }, AdminAnswer::Tasks { tasks, .. }) => {
+                self.tasks.insert(*job, tasks.clone());
+                self.done = self.ended.keys().all(|job| self.tasks.contains_key(job));
+            }
+            _ => {}
+        }
+    }
+
+    /// What it waits for, in words.
+    pub(crate) fn unrest(&self) -> String {
+        format!("the boss waits for {:?} and the end of {:?}", self.open, self.left)
+    }
+}
+
+fn small(rng: &mut Rng, low: u64, high: u64) -> u32 {
+    u32::try_from(rng.range(low, high)).expect("small")
+}

@@ -1,0 +1,363 @@
+//! Jobs in a world: one broker is the foreman of a few job workers, and somebody submits.
+
+use turno_client::core::Event;
+use turno_engine::Input;
+use turno_proto::foreman::{Note, Settings, TaskId, WorkerEvent};
+use turno_proto::model::Mono;
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::limits::TASK_GRACE_MS;
+
+use crate::boss::Boss;
+use crate::disk::Shelf;
+use crate::hands::Hand;
+use crate::liar::Liar;
+use crate::net::Way;
+use crate::tasks::Heard;
+use crate::world::{Actor, Happening, World};
+
+/// Processors of the worker that can do anything in the calm.
+const LARGE: u16 = 8;
+
+/// Who belongs to it.
+#[derive(Debug, Default)]
+pub(crate) struct Farm {
+    broker: Option<usize>,
+    settings: Settings,
+    hands: Vec<usize>,
+    boss: usize,
+    /// Somebody is away for longer than the grace of its tasks.
+    long_absence: bool,
+}
+
+impl World {
+    /// Every other world has jobs, if a broker of it has a store: ids of jobs are never used twice by one.
+    pub(crate) fn add_farm(&mut self) {
+        let broker =
+            (0..self.brokers.len()).find(|broker| self.brokers[*broker].shelf.as_ref().is_some_and(Shelf::is_roomy));
+        let Some(broker) = broker.filter(|_| self.rng.once_in(2)) else { return };
+        self.farm.broker = Some(broker);
+        if self.rng.once_in(2) {
+            self.farm.settings.seq_max = u32::try_from(self.rng.range(5, 40)).expect("small");
+        }
+        self.set_foreman(broker);
+        for _ in 0..self.rng.range(1, 5) {
+            let procs = u16::try_from(self.rng.range(1, 7)).expect("small");
+            self.add_hand(broker, procs);
+        }
+        if self.rng.once_in(3) {
+            self.oracle.tasks.lax = true;
+            let liar = Liar::new(format!("liar-{}", self.peers.len()));
+            self.add_peer(Actor::Liar(Box::new(liar)), 0, Vec::new(), Some(broker));
+        }
+        self.farm.boss = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
+    }
+
+    fn add_hand(&mut self, broker: usize, procs: u16) {
+        let hand = Hand::new(format!("hand-{}", self.peers.len()), procs, self.farm.settings);
+        let peer = self.add_peer(Actor::Hand(Box::new(hand)), 0, Vec::new(), Some(broker));
+        self.farm.hands.push(peer);
+    }
+
+    /// A broker that begins counts as its workers do. What follows from what it recovered is done with the first input.
+    pub(crate) fn set_foreman(&mut self, broker: usize) {
+        let now = self.now;
+        if self.farm.broker == Some(broker)
+            && let Some(board) = &mut self.brokers[broker].board
+        {
+            board.set_foreman(self.farm.settings);
+            board.handle(now, Input::Tick);
+        }
+    }
+
+    pub(crate) fn hand_mut(&mut self, index: usize) -> Option<&mut Hand> {
+        match &mut self.peers[index].actor {
+            Actor::Hand(hand) => Some(hand),
+            _ => None,
+        }
+    }
+
+    /// Comes in by the foreman's door.
+    pub(crate) fn works_for_jobs(&self, index: usize) -> bool {
+        matches!(self.peers[index].actor, Actor::Hand(_) | Actor::Liar(_))
+    }
+
+    /// The process of a worker is gone.
+    pub(crate) fn hand_dies(&mut self, index: usize) {
+        let now = self.now;
+        if let Some(hand) = self.hand_mut(index) {
+            hand.dies();
+            self.oracle.tasks.dies(index);
+            self.oracle.tasks.parted(now, index);
+        }
+    }
+
+    /// The connection of a worker is gone: it dials again, its tasks go on. False if this is none.
+    pub(crate) fn hand_parted(&mut self, index: usize) -> bool {
+        let (now, life, only) = (self.now, self.peers[index].life, self.peers[index].only);
+        let wait_ms = if self.rng.once_in(4) { self.rng.range(100, 4_000) } else { self.rng.range(1, 100) };
+        if let (Actor::Liar(_), Some(broker)) = (&self.peers[index].actor, only) {
+            self.dial(index, life, broker);
+            return true;
+        }
+        let Some(hand) = self.hand_mut(index) else { return false };
+        hand.disconnected();
+        let (over, at) = (hand.over, now.plus_millis(wait_ms).max(hand.not_before));
+        self.oracle.tasks.parted(now, index);
+        if let Some(broker) = only.filter(|_| !over) {
+            self.at(at, Happening::Dialled { peer: index, life, broker });
+        }
+        true
+    }
+
+    /// Bytes vanish on the wire of a worker. Its protocol has no signs of life: the system notices, some time later.
+    pub(crate) fn hole_shows(&mut self, wire: usize) {
+        if self.works_for_jobs(self.wires[wire].peer) {
+            let at = self.now.plus_millis(self.rng.range(500, 9_000));
+            self.at(at, Happening::Closed { wire, way: Way::ToBroker });
+            self.at(at, Happening::Closed { wire, way: Way::ToPeer });
+        }
+    }
+
+    /// Everything that a worker's end has to tell.
+    pub(crate) fn pump_hand(&mut self, index: usize) {
+        while let Some(event) = self.hand_mut(index).and_then(|hand| hand.worker().poll_event()) {
+            self.hand_event(index, event);
+        }
+        let Some(hand) = self.hand_mut(index) else { return };
+        if !hand.over && !hand.leaves {
+            hand.check();
+        }
+        let leaves = std::mem::take(&mut hand.leaves);
+        let mut out = Vec::new();
+        hand.worker().take_output(&mut out);
+        self.peers[index].out.append(&mut out);
+        if leaves {
+            self.hand_leaves(index);
+        }
+    }
+
+    fn hand_event(&mut self, index: usize, event: WorkerEvent) {
+        let (now, life, stormy) = (self.now, self.peers[index].life, self.stormy);
+        match event {
+            WorkerEvent::Greeted => self.oracle.tasks.met(now, index),
+            WorkerEvent::Start(tasks) => {
+                let flawless = self.peers[index].wire.is_some_and(|wire| self.wires[wire].was_never_held_up());
+                for task in tasks {
+                    self.trace.note(now, "task starts", task.job << 32 | u64::from(task.task), index as u64);
+                    let Actor::Hand(hand) = &mut self.peers[index].actor else { return };
+                    let heard = Heard { hand: index, since: hand.since, flawless };
+                    self.oracle.tasks.starts(now, heard, &task);
+                    let at = hand.start(now, &task, stormy, &mut self.rng);
+                    let (id, attempt) = (task.id(), task.attempt);
+                    self.task_ends_at(at, index, life, id, attempt, false);
+                }
+            }
+            WorkerEvent::Cancel(ids) => {
+                for id in ids {
+                    self.trace.note(now, "task is cancelled", id.job << 32 | u64::from(id.task), index as u64);
+                    let at = now.plus_millis(self.rng.range(0, 300));
+                    let Some(doing) = self.hand_mut(index).and_then(|hand| hand.running(id)) else { continue };
+                    self.oracle.tasks.told_to_stop(now, index, id, doing.attempt);
+                    self.task_ends_at(at, index, life, id, doing.attempt, true);
+                }
+            }
+            WorkerEvent::Stopping { max } => {
+                self.trace.note(now, "hand shrinks", index as u64, u64::from(max));
+                self.oracle.tasks.told_to_shrink(index, max);
+                if let Some(hand) = self.hand_mut(index) {
+                    hand.stopping(max);
+                }
+            }
+            WorkerEvent::Reported(id) => {
+                if let Some(said) = self.hand_mut(index).map(|hand| hand.reported(id)) {
+                    self.trace.note(now, "end is confirmed", id.job << 32 | u64::from(id.task), index as u64);
+                    self.oracle.tasks.told(now, said);
+                }
+            }
+            WorkerEvent::NotReported { id, code } => panic!("I20: the foreman does not want the end of {id:?}: {code}"),
+            WorkerEvent::Exit => {
+                let Some(hand) = self.hand_mut(index) else { return };
+                assert!(hand.is_idle() && hand.lingers(), "S4.79: a worker leaves early: {}", hand.unrest());
+                hand.leaves = true;
+            }
+            WorkerEvent::ExitNow => {
+                self.oracle.tasks.told_to_end(index);
+                if let Some(hand) = self.hand_mut(index) {
+                    hand.leaves = true;
+                }
+            }
+            WorkerEvent::Note(Note::Mismatch { ours, theirs }) => {
+                assert!(self.oracle.tasks.lax, "I19: worker {index} counts {ours:?}, its foreman {theirs:?}");
+            }
+            WorkerEvent::Note(_) => {}
+            WorkerEvent::Close(reason) => {
+                assert!(self.oracle.tasks.lax, "I19: an honest worker leaves its foreman: {reason}");
+                if let Some(wire) = self.peers[index].wire.take() {
+                    self.close(wire, Way::ToBroker);
+                }
+                self.hand_parted(index);
+            }
+        }
+    }
+
+    fn task_ends_at(&mut self, at: Mono, peer: usize, life: u64, id: TaskId, attempt: u32, killed: bool) {
+        let TaskId { job, task } = id;
+        self.at(at, Happening::TaskEnds { peer, life, job, task, attempt, killed });
+    }
+
+    /// A task is over.
+    pub(crate) fn task_ends(&mut self, index: usize, life: u64, id: TaskId, attempt: u32, killed: bool) {
+        let now = self.now;
+        if self.peers[index].life != life {
+            return;
+        }
+        if let Some(said) = self.hand_mut(index).and_then(|hand| hand.end(now, id, attempt, killed)) {
+            self.trace.note(now, "task ends", id.job << 32 | u64::from(id.task), index as u64);
+            self.oracle.tasks.says(said);
+            self.pump_peer(index);
+        }
+    }
+
+    /// A worker exits in order; another process takes its place later.
+    fn hand_leaves(&mut self, index: usize) {
+        self.trace.note(self.now, "hand leaves", index as u64, 0);
+        self.write_out(index);
+        self.hand_dies(index);
+        let peer = &mut self.peers[index];
+        peer.life += 1;
+        let life = peer.life;
+        if let Some(wire) = peer.wire.take() {
+            self.close(wire, Way::ToBroker);
+        }
+        let back = self.now.plus_millis(self.rng.range(1, 3_000));
+        self.at(back, Happening::PeerStarts { peer: index, life });
+    }
+
+    /// A liar lies, if this is one.
+    fn liar_speaks(&mut self, index: usize, life: u64) -> bool {
+        let Actor::Liar(liar) = &mut self.peers[index].actor else { return false };
+        liar.speak(&mut self.rng);
+        let next = self.now.plus_millis(self.rng.range(50, 700));
+        if self.stormy {
+            self.at(next, Happening::Act { peer: index, life });
+        }
+        self.pump_peer(index);
+        true
+    }
+
+    /// The boss does something, if this is one; so does a liar.
+    pub(crate) fn boss_acts(&mut self, index: usize, life: u64) -> bool {
+        if self.liar_speaks(index, life) {
+            return true;
+        }
+        if !matches!(self.peers[index].actor, Actor::Boss(_)) {
+            return false;
+        }
+        let wait_ms = if self.stormy { self.rng.range(20, 400) } else { 400 };
+        self.at(self.now.plus_millis(wait_ms), Happening::Act { peer: index, life });
+        let hands: Vec<(usize, String, u16)> = self.farm.hands.iter().filter_map(|at| self.named(*at)).collect();
+        let (now, stormy) = (self.now, self.stormy);
+        let peer = &mut self.peers[index];
+        if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
+            if stormy {
+                boss.act(now, core, &hands, &mut self.oracle.tasks, &mut self.rng);
+            } else {
+                boss.inquire(now, core);
+            }
+            self.pump_peer(index);
+        }
+        true
+    }
+
+    fn named(&self, index: usize) -> Option<(usize, String, u16)> {
+        match &self.peers[index].actor {
+            Actor::Hand(hand) => Some((index, hand.name().to_owned(), hand.procs())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn boss_hears(&mut self, index: usize, event: &Event) {
+        let (now, stormy) = (self.now, self.stormy);
+        match event {
+            Event::Admin { ticket, answer } => match &**answer {
+                AdminAnswer::Job { job } => self.trace.note(now, "boss hears of a job", ticket.0, job.id.0),
+                _ => self.trace.note(now, "boss is answered", ticket.0, 0),
+            },
+            Event::Failed { ticket, code, .. } => self.trace.note(now, "boss is refused", ticket.0, *code as u64),
+            _ => {}
+        }
+        let peer = &mut self.peers[index];
+        if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
+            boss.hear(now, core, event, stormy, &mut self.oracle.tasks);
+        }
+    }
+
+    /// From now on every job can end: somebody has room for anything.
+    pub(crate) fn farm_calms_down(&mut self) {
+        let Some(broker) = self.farm.broker else { return };
+        // Some do not come back, or so late that nobody waits for them any more.
+        if self.rng.once_in(8) {
+            let index = self.farm.hands[self.rng.index(self.farm.hands.len())];
+            let for_good = self.rng.once_in(2);
+            let back = self.now.plus_millis(TASK_GRACE_MS + 5_000);
+            self.farm.long_absence = true;
+            self.trace.note(self.now, "hand is away", index as u64, u64::from(for_good));
+            if let Some(hand) = self.hand_mut(index) {
+                hand.not_before = back;
+                hand.lost = for_good;
+            }
+            if for_good {
+                self.hand_dies(index);
+                self.peers[index].life += 1;
+            }
+            if let Some(wire) = self.peers[index].wire {
+                self.wires[wire].cut = true;
+                self.close(wire, Way::ToBroker);
+                self.close(wire, Way::ToPeer);
+            }
+        }
+        self.add_hand(broker, LARGE);
+        for index in 0..self.peers.len() {
+            if let Actor::Liar(liar) = &mut self.peers[index].actor {
+                liar.repent();
+                if let Some(wire) = self.peers[index].wire {
+                    self.close(wire, Way::ToBroker);
+                    self.close(wire, Way::ToPeer);
+                }
+            }
+        }
+    }
+
+    /// How much longer the calm may take.
+    pub(crate) const fn farm_patience_ms(&self) -> u64 {
+        if self.farm.long_absence { TASK_GRACE_MS + 10_000 } else { 0 }
+    }
+
+    pub(crate) fn farm_is_quiet(&self) -> bool {
+        let quiet = |actor: &Actor| match actor {
+            Actor::Hand(hand) => (hand.is_idle() && !hand.lingers()) || hand.lost,
+            Actor::Boss(boss) => boss.is_done(),
+            _ => true,
+        };
+        self.farm.broker.is_none() || self.peers.iter().all(|peer| quiet(&peer.actor))
+    }
+
+    pub(crate) fn farm_unrest(&self) -> Vec<String> {
+        let words = |actor: &Actor| match actor {
+            Actor::Hand(hand) => Some(hand.unrest()),
+            Actor::Boss(boss) => Some(boss.unrest()),
+            _ => None,
+        };
+        self.peers.iter().filter_map(|peer| words(&peer.actor)).collect()
+    }
+
+    /// I19, I20: what became of all jobs.
+    pub(crate) fn judge_farm(&mut self) {
+        if self.farm.broker.is_some()
+            && let Actor::Boss(boss) = &self.peers[self.farm.boss].actor
+        {
+            let (jobs, tasks) = Boss::verdict(boss);
+            self.oracle.tasks.judge(jobs, tasks);
+        }
+    }
+}
