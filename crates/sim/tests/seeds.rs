@@ -22,7 +22,7 @@ fn some_seeds_in_bad_weather() {
 #[test]
 fn exclusive_queues_change_hands() {
     let (mut tokens, mut fenced_off) = (0, 0);
-    for seed in 41..=70 {
+    for seed in 41..=80 {
         match run(seed, SHORT) {
             Ok(outcome) => {
                 tokens += outcome.tokens;
@@ -39,7 +39,7 @@ fn exclusive_queues_change_hands() {
 #[test]
 fn jobs_in_bad_weather() {
     let mut tasks = 0;
-    for seed in 71..=110 {
+    for seed in 81..=120 {
         match run(seed, SHORT) {
             Ok(outcome) => tasks += outcome.tasks,
             Err(violation) => panic!("seed {seed}: {}\n{}", violation.what, violation.last),
