@@ -151,6 +151,45 @@ fn workers_are_stopped() {
     assert!(again.iter().all(|task| task.attempt == 2));
 }
 
+/// A job is held, released, listed, looked at task by task, and removed when it has ended.
+#[test]
+fn a_job_is_steered() {
+    let broker = Broker::start();
+    let id = submit(&broker, &["--array", "10-30:10", "--hold", "--retries", "1", "--name", "steered"]);
+    let text = id.to_string();
+    let mut worker = JobWorker::start(broker.foreman(), "w", 2);
+    let held = job(&broker, id);
+    assert_eq!((held["state"].as_str(), counts(&held)), (Some("held"), [3, 0, 0, 0, 0]));
+    assert_eq!(broker.run(&["job", "rm", &text, "--yes", "--json"]).expect(1).error_code(), "job_not_ended");
+    broker.run(&["job", "release", &text]).expect(0);
+    let first = worker.tasks();
+    assert_eq!(ids(&first), [10, 20]);
+    broker.run(&["job", "hold", &text]).expect(0);
+    worker.end(first[0].id(), 3);
+    worker.reported(first[0].id());
+    worker.end(first[1].id(), 0);
+    worker.reported(first[1].id());
+    assert_eq!(counts(&job(&broker, id)), [2, 0, 1, 0, 0], "nothing is started, and 10 has another attempt");
+    broker.run(&["job", "release", &text]).expect(0);
+    let again = worker.tasks();
+    assert_eq!((ids(&again), again[0].attempt, again[1].attempt), (vec![10, 30], 2, 1));
+    worker.end(again[0].id(), 3);
+    worker.end(again[1].id(), 0);
+    broker.run(&["job", "wait", &text]).expect(1);
+    let tasks = broker.run(&["job", "tasks", &text, "--json"]).expect(0).document("turno.task_list/1");
+    let seen: Vec<_> =
+        tasks["tasks"].as_array().expect("a list").iter().map(|task| (&task["task"], &task["state"])).collect();
+    let states = [(10, "failed"), (20, "finished"), (30, "finished")];
+    assert_eq!(seen.len(), 3);
+    for ((task, state), (number, word)) in seen.into_iter().zip(states) {
+        assert_eq!((task.to_string().trim_matches('"'), state.as_str()), (number.to_string().as_str(), Some(word)));
+    }
+    let listed = broker.run(&["job", "ls", "--json"]).expect(0).document("turno.job_list/1");
+    assert_eq!(listed["jobs"][0]["name"], "steered");
+    broker.run(&["job", "rm", &text, "--yes"]).expect(0);
+    assert_eq!(broker.run(&["job", "show", &text, "--json"]).expect(4).error_code(), "not_found");
+}
+
 /// What the tasks of a job do must be readable before anybody is asked to do it.
 #[test]
 fn work_that_cannot_be_read_is_refused() {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use turno_proto::native::Kind;
@@ -25,7 +26,7 @@ const ALONE: f64 = 1.0;
 /// One connection has them all.
 const WAITING_MAX: (&str, u32) = ("TURNO_LIMITS__IN_FLIGHT", 1_000_000);
 
-/// The requests' p99 while others are cancelled, beside that right before.
+/// The requests' p99 in a second in which others are cancelled, beside that of the second before.
 pub(super) fn measure(way: Way, router_count: usize) -> Result<Sample> {
     let settings = [routers(router_count), (WAITING_MAX.0, WAITING_MAX.1.to_string())];
     let server = Server::start(System::Turno, false, Keeps::Memory, &settings)?;
@@ -44,7 +45,16 @@ async fn drive(way: Way, address: SocketAddr) -> Result<Sample> {
     crowd.keep_asking(IN_FLIGHT);
     crowd.watch(WARM_UP).await?;
     let alone = crowd.watch(ALONE).await?;
-    let (beside, seconds) = crowd.watch_during(canceller.cancel()).await?;
+    let mut seconds = 0.0;
+    // As long a stretch as the one before it: how the cancelling weighs in it is the question, not how short it can be made.
+    let (beside, _) = crowd
+        .watch_during(async {
+            let begun = Instant::now();
+            seconds = canceller.cancel().await?;
+            tokio::time::sleep_until((begun + Duration::from_secs_f64(ALONE)).into()).await;
+            Ok(())
+        })
+        .await?;
     failure.check()?;
     sample(&alone, &beside, seconds)
 }
