@@ -297,5 +297,13 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
+            | AdminCall::TaskOutput { .. }
+            | AdminCall::TaskFile { .. }
+            | AdminCall::JobOutput { .. }
+            | AdminCall::JobFiles { .. }
+            | AdminCall::JobFile { .. }
+            | AdminCall::UploadCheck { .. }
+            | AdminCall::UploadPut { .. }
+            | AdminCall::UploadGet { .. }
     )
 }

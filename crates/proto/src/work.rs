@@ -61,7 +61,7 @@ mod tests {
             cwd in "\\PC{0,20}",
             env in proptest::collection::vec(("[A-Z]{1,9}", "\\PC{0,20}"), 0..20),
         ) {
-            let work = Work { argv, cwd, env };
+            let work = Work { argv, cwd, env, ..Work::default() };
             let bytes = encode(&work).expect("within the limits");
             prop_assert_eq!(decode(&bytes), Ok(work));
         }
@@ -74,8 +74,12 @@ mod tests {
 
     #[test]
     fn the_bytes_are_a_map_with_names() {
-        let work =
-            Work { argv: vec!["a".to_owned()], cwd: "/".to_owned(), env: vec![("K".to_owned(), "v".to_owned())] };
+        let work = Work {
+            argv: vec!["a".to_owned()],
+            cwd: "/".to_owned(),
+            env: vec![("K".to_owned(), "v".to_owned())],
+            ..Work::default()
+        };
         assert_eq!(encode(&work).unwrap(), &b"\x83\xa4argv\x91\xa1a\xa3cwd\xa1/\xa3env\x91\x92\xa1K\xa1v"[..]);
     }
 

@@ -84,12 +84,17 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Jobs { .. } => 10,
                     AdminAnswer::Job { .. } => 11,
                     AdminAnswer::Tasks { .. } => 12,
+                    AdminAnswer::OutputKept { .. } => 13,
+                    AdminAnswer::Output { .. } => 14,
+                    AdminAnswer::Files { .. } => 15,
+                    AdminAnswer::Piece { .. } => 16,
+                    AdminAnswer::Uploads { .. } => 17,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 29, 13));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 37, 18));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -123,6 +128,14 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::JobRelease { .. } => 26,
         AdminCall::JobWait { .. } => 27,
         AdminCall::JobRm { .. } => 28,
+        AdminCall::TaskOutput { .. } => 29,
+        AdminCall::TaskFile { .. } => 30,
+        AdminCall::JobOutput { .. } => 31,
+        AdminCall::JobFiles { .. } => 32,
+        AdminCall::JobFile { .. } => 33,
+        AdminCall::UploadCheck { .. } => 34,
+        AdminCall::UploadPut { .. } => 35,
+        AdminCall::UploadGet { .. } => 36,
     }
 }
 

@@ -121,9 +121,6 @@ impl Boss {
         let when = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Failed][rng.index(3)];
         let before = self.some_job(rng).filter(|_| rng.once_in(3));
         let spec = JobSpec {
-            name: name_of(number),
-            array: Array { first: small(rng, 0, 4), count: small(rng, 1, 13), step: small(rng, 1, 3) },
-            work: work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() }).expect("short"),
             slots: u16::try_from(if rng.once_in(3) { rng.range(1, 5) } else { 1 }).expect("small"),
             priority: u8::try_from(rng.range(3, 6)).expect("small"),
             max_parallel: rng.once_in(3).then(|| small(rng, 1, 4)),
@@ -133,6 +130,11 @@ impl Boss {
             after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
             hold: rng.once_in(8),
             key: rng.once_in(3).then(|| format!("key-{number}")),
+            ..JobSpec::new(
+                name_of(number),
+                Array { first: small(rng, 0, 4), count: small(rng, 1, 13), step: small(rng, 1, 3) },
+                work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() }).expect("short"),
+            )
         };
         tasks.submits(number, &spec);
         self.call(now, core, Call::Submit { number }, AdminCall::JobSubmit { spec: Box::new(spec) });

@@ -47,7 +47,7 @@ impl Liar {
         running.sort_by_key(|running| (running.job, running.task));
         running.dedup_by_key(|running| (running.job, running.task));
         let num_procs = if self.repents { 0 } else { PROCS };
-        let hello = Hello { num_procs, running, name: self.name.clone(), id: self.name.clone() };
+        let hello = Hello { num_procs, running, name: self.name.clone(), id: self.name.clone(), ..Hello::default() };
         encode(&Frame::Hello { seq: 0, hello: Some(hello) }, &mut self.out);
     }
 

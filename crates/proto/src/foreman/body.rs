@@ -9,6 +9,7 @@ use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::model::archive::UploadId;
 use crate::model::limits::FOREMAN_PROCS_MAX;
 
 /// A task's name: its job, and its number in it, from 1.
@@ -62,6 +63,31 @@ pub struct Task {
     /// Milliseconds it may run; 0 is for ever.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub time_limit: u64,
+    /// Where `working_dir` does not exist, it runs in a directory of its own.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub dir_optional: bool,
+    /// The upload that is its standard input.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stdin: Option<UploadId>,
+    /// Files that are put into its directory before it starts.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub files: Vec<TaskFile>,
+    /// Patterns of files in its directory that are brought back when it has finished.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub collect: Vec<String>,
+}
+
+/// A file that a task is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TaskFile {
+    /// Its path in the task's directory.
+    pub name: String,
+    /// What is in it.
+    pub upload: UploadId,
+    /// It may be executed.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub executable: bool,
 }
 
 impl Task {
@@ -92,6 +118,10 @@ impl Default for Task {
             env: BTreeMap::new(),
             procs: 1,
             time_limit: 0,
+            dir_optional: false,
+            stdin: None,
+            files: Vec::new(),
+            collect: Vec::new(),
         }
     }
 }
@@ -146,6 +176,9 @@ pub struct Hello {
     /// What it is known by across connections.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub id: String,
+    /// What it has that others may not.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// How a task ended.

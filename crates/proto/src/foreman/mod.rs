@@ -20,7 +20,7 @@ mod state;
 mod table;
 mod worker_end;
 
-pub use body::{Hello, Running, StatusUpdate, Task, TaskId, TaskPair};
+pub use body::{Hello, Running, StatusUpdate, Task, TaskFile, TaskId, TaskPair};
 pub use code::ErrorCode;
 pub use counts::{Counts, Stop};
 pub use decode::{BadBody, Piece, decode, split};

@@ -34,6 +34,7 @@ pub struct Worker {
     settings: Settings,
     name: String,
     id: String,
+    labels: BTreeMap<String, String>,
     line: Line<Saying>,
     phase: Phase,
     /// Whether the foreman's first OK came on this count.
@@ -62,6 +63,7 @@ impl Worker {
             settings,
             name: name.into(),
             id: id.into(),
+            labels: BTreeMap::new(),
             line: Line::new(Role::Worker, &settings),
             phase: Phase::Apart,
             bannered: false,
@@ -71,6 +73,11 @@ impl Worker {
             out: Vec::new(),
             events: VecDeque::new(),
         })
+    }
+
+    /// What it has that others may not. The foreman is told with the next HELLO.
+    pub fn set_labels(&mut self, labels: BTreeMap<String, String>) {
+        self.labels = labels;
     }
 
     /// A connection was made.
@@ -438,6 +445,7 @@ impl Worker {
             running: listed.into_values().collect(),
             name: self.name.clone(),
             id: self.id.clone(),
+            labels: self.labels.clone(),
         }
     }
 

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Slots;
+use super::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use super::job::{JobId, JobSpec, JobView, TaskState, TaskView};
 use super::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueSettings, QueueView, WorkerView};
 
@@ -217,6 +218,102 @@ pub enum AdminCall {
         /// Which job.
         job: JobId,
     },
+    /// A worker hands in what its tasks wrote. Answered when it is kept.
+    #[serde(rename = "task.output")]
+    TaskOutput {
+        /// What the worker is known by at the foreman.
+        worker: String,
+        /// Of tasks that run there; may be empty, to learn what is wanted.
+        pieces: Vec<OutputPiece>,
+    },
+    /// A worker hands in a piece of a file that a task brought back. Answered when it is kept.
+    #[serde(rename = "task.file")]
+    TaskFile {
+        /// What the worker is known by at the foreman.
+        worker: String,
+        /// The job.
+        job: JobId,
+        /// The number of the task, which runs there.
+        task: u32,
+        /// The attempt.
+        attempt: u32,
+        /// The file's path in the task's directory.
+        name: String,
+        /// Where the piece begins; pieces come in order.
+        at: u64,
+        /// The file ends with it.
+        last: bool,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// What tasks of a job wrote, from a place on.
+    #[serde(rename = "job.output")]
+    JobOutput {
+        /// Which job.
+        job: JobId,
+        /// Ranges of task numbers, both ends included; nil: all tasks.
+        #[serde(default)]
+        tasks: Option<Vec<(u32, u32)>>,
+        /// Where to begin.
+        #[serde(default)]
+        from: OutputPlace,
+        /// Somebody looks at it as it comes: workers are asked for what they would leave out otherwise.
+        #[serde(default)]
+        follow: bool,
+        /// Bytes wanted at most.
+        limit: u32,
+    },
+    /// Files that tasks of a job brought back, by task and name, those after `after`.
+    #[serde(rename = "job.files")]
+    JobFiles {
+        /// Which job.
+        job: JobId,
+        /// Task and name of the last one of the page before.
+        #[serde(default)]
+        after: Option<(u32, String)>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// A piece of a file that a task brought back.
+    #[serde(rename = "job.file")]
+    JobFile {
+        /// Which job.
+        job: JobId,
+        /// The number of the task.
+        task: u32,
+        /// The file's path in the task's directory.
+        name: String,
+        /// Where the piece begins.
+        #[serde(default)]
+        at: u64,
+    },
+    /// Which of these uploads the broker does not have. Those it has are kept for an hour at least.
+    #[serde(rename = "upload.check")]
+    UploadCheck {
+        /// Those.
+        uploads: Vec<UploadId>,
+    },
+    /// A piece of a file for tasks.
+    #[serde(rename = "upload.put")]
+    UploadPut {
+        /// What the whole file is known by.
+        upload: UploadId,
+        /// Its size.
+        size: u64,
+        /// Where the piece begins; pieces come in order.
+        at: u64,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// A piece of an upload.
+    #[serde(rename = "upload.get")]
+    UploadGet {
+        /// Which one.
+        upload: UploadId,
+        /// Where the piece begins.
+        #[serde(default)]
+        at: u64,
+    },
     /// Why a message is where it is.
     #[serde(rename = "message.explain")]
     MessageExplain {
@@ -331,6 +428,46 @@ pub enum AdminAnswer {
         tasks: Vec<TaskView>,
         /// Where the next page begins, if there is one.
         next: Option<u32>,
+    },
+    /// To `task.output` and `task.file`.
+    #[serde(rename = "task.output")]
+    OutputKept {
+        /// Bytes that are kept of one attempt's output: half from its beginning, half from its end.
+        per_task: u64,
+        /// Tasks of that worker which somebody looks at.
+        follow: Vec<(JobId, u32)>,
+    },
+    /// To `job.output`.
+    #[serde(rename = "job.output")]
+    Output {
+        /// What was written, in order.
+        pieces: Vec<OutputPiece>,
+        /// Where to go on.
+        next: OutputPlace,
+        /// There is no more now.
+        end: bool,
+    },
+    /// To `job.files`.
+    #[serde(rename = "job.files")]
+    Files {
+        /// The rows.
+        files: Vec<FileView>,
+        /// Where the next page begins, if there is one.
+        next: Option<(u32, String)>,
+    },
+    /// To `job.file` and `upload.get`.
+    #[serde(rename = "piece")]
+    Piece {
+        /// The piece, from where it was asked for.
+        bytes: Bytes,
+        /// The size of the whole.
+        size: u64,
+    },
+    /// To `upload.check` and `upload.put`.
+    #[serde(rename = "upload.check")]
+    Uploads {
+        /// What is not there, or not whole.
+        missing: Vec<UploadId>,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
     #[serde(rename = "message.explain")]

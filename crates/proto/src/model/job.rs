@@ -8,6 +8,7 @@ use std::str::FromStr;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::archive::UploadId;
 use super::limits::{PRIORITY, TASK_NUMBER_MAX, TASKS_MAX};
 
 /// A job's number: 1, 2, 3 … in the order of submission, never used twice by one store.
@@ -171,6 +172,47 @@ pub struct JobSpec {
     /// What the submitter knows it by: another with the same one is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// What each task is for, one item per task in the order of their numbers, written and read by [`crate::items`]; empty
+    /// if the number says it all.
+    #[serde(default, skip_serializing_if = "Bytes::is_empty")]
+    pub items: Bytes,
+    /// Labels that a worker must have to get a task of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<(String, String)>,
+    /// Tasks that may fail. With one more, those that have not ended are cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Files its tasks are given, kept by the broker for as long as the job is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadId>,
+}
+
+impl JobSpec {
+    /// A job with everything as it is when nothing else is asked for.
+    pub fn new(name: impl Into<String>, array: Array, work: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            array,
+            work,
+            slots: one(),
+            priority: PRIORITY,
+            max_parallel: None,
+            time_limit_ms: None,
+            retries: 0,
+            backoff_ms: 0,
+            after: Vec::new(),
+            hold: false,
+            key: None,
+            items: Bytes::new(),
+            labels: Vec::new(),
+            max_failures: None,
+            tags: Vec::new(),
+            uploads: Vec::new(),
+        }
+    }
 }
 
 const fn one() -> u16 {
@@ -187,10 +229,48 @@ const fn usual_priority() -> u8 {
 pub struct Work {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it runs; empty: where its worker does.
+    /// Where it runs; empty: where its worker does, or in a directory of its own if it is given files or brings some back.
     pub cwd: String,
     /// Added to the environment of its worker.
     pub env: Vec<(String, String)>,
+    /// Where `cwd` does not exist at a worker, the task runs in a directory of its own: nobody asked for that place, it
+    /// is only where the job was submitted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cwd_optional: bool,
+    /// `argv` is one line for `sh -c`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shell: bool,
+    /// Names for the fields of an item. Without them an item has one field, and `{}` stands for it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub columns: Vec<String>,
+    /// What it reads from its standard input; nothing if missing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stdin: Option<UploadId>,
+    /// Files that are put into its directory before it starts.
+    #[serde(skip_serializing_if = "is_default")]
+    pub files: Vec<WorkFile>,
+    /// Patterns of files in its directory that are brought back when it has finished.
+    #[serde(skip_serializing_if = "is_default")]
+    pub collect: Vec<String>,
+    /// Its output goes to files in this directory at the worker, and not to the broker.
+    #[serde(skip_serializing_if = "is_default")]
+    pub out_dir: String,
+}
+
+/// A file that a task is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkFile {
+    /// Its path in the task's directory.
+    pub name: String,
+    /// What is in it.
+    pub upload: UploadId,
+    /// It may be executed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub executable: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What a job comes to.

@@ -1,6 +1,7 @@
 //! The words that wire, engine, client and command line share. See the dictionary in ARCHITECTURE.md.
 
 pub mod admin;
+pub mod archive;
 mod broadcast;
 mod closing;
 mod code;

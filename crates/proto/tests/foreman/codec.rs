@@ -180,6 +180,7 @@ prop_compose! {
         let [name, working_dir, logging_dir, command, status] = texts;
         Task {
             task, job, name, num_tasks, working_dir, logging_dir, command, status, attempt, argv, env, procs, time_limit,
+            ..Task::default()
         }
     }
 }
@@ -189,7 +190,7 @@ fn any_hello() -> impl Strategy<Value = Hello> {
     let list = prop::collection::btree_map(any::<u32>(), running, 0..6);
     (0..=limits::FOREMAN_PROCS_MAX, list, "\\PC{0,8}", "\\PC{0,8}").prop_map(|(num_procs, list, name, id)| {
         let entry = |(task, (procs, attempt, job))| Running { task, job, attempt, procs };
-        Hello { num_procs, running: list.into_iter().map(entry).collect(), name, id }
+        Hello { num_procs, running: list.into_iter().map(entry).collect(), name, id, ..Hello::default() }
     })
 }
 

@@ -27,7 +27,7 @@ fn the_greeting() {
     let mut seat = ForemanSeat::foreman(Settings::default());
     assert_eq!(seat.end.state(), ForemanState::Init1);
     let running = vec![Running { task: 1, job: JOB, attempt: 2, procs: 3 }];
-    let said = Hello { num_procs: 8, running, name: "w1".into(), id: "w1-1".into() };
+    let said = Hello { num_procs: 8, running, name: "w1".into(), id: "w1-1".into(), ..Hello::default() };
     let (frames, events) = seat.hears(&Frame::Hello { seq: 0, hello: Some(said.clone()) });
     let ticket = ticket(&events);
     assert_eq!((frames, events), (vec![], vec![ForemanEvent::Hello { ticket, hello: Some(said), again: false }]));

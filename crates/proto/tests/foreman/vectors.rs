@@ -58,7 +58,10 @@ fn cancelled() -> StatusUpdate {
 }
 
 fn hello(num_procs: u16, running: Vec<Running>) -> Frame {
-    Frame::Hello { seq: 0, hello: Some(Hello { num_procs, running, name: "w1".into(), id: "w1-7f3a".into() }) }
+    Frame::Hello {
+        seq: 0,
+        hello: Some(Hello { num_procs, running, name: "w1".into(), id: "w1-7f3a".into(), ..Hello::default() }),
+    }
 }
 
 const fn stop(seq: u32, word: u32) -> Frame {

@@ -1,5 +1,6 @@
 //! Any call about jobs, and any answer.
 
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
     After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView,
 };
@@ -65,6 +66,11 @@ impl Seed {
             after: vec![After { job: JobId(self.long), when }; usize::from(self.small % 17)],
             hold,
             key: key.then(|| self.text()),
+            items: self.bytes.clone().into(),
+            labels: vec![(self.text(), self.text()); usize::from(self.small % 3)],
+            max_failures: parallel.then_some(self.word),
+            tags: vec![self.text(); usize::from(self.small % 3)],
+            uploads: vec![UploadId([self.choice; 32]); usize::from(self.small % 3)],
         }
     }
 

@@ -135,9 +135,6 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     let name = rest.text(usize::from(name_len))?.to_owned();
     let key = rest.text(usize::from(key_len))?.to_owned();
     let spec = JobSpec {
-        name,
-        array,
-        work: Bytes::copy_from_slice(rest.0),
         slots,
         priority,
         max_parallel,
@@ -147,6 +144,7 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
         after,
         hold: flags & HOLD != 0,
         key: (flags & KEY != 0).then_some(key),
+        ..JobSpec::new(name, array, Bytes::copy_from_slice(rest.0))
     };
     let held = flags & HELD != 0;
     Some(JobRecord { spec: Arc::new(spec), submitted_unix_ms, held, cancelled, cancelled_unix_ms })

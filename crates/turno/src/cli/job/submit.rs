@@ -259,25 +259,31 @@ fn spec(args: &SubmitArgs) -> Result<JobSpec, Failure> {
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::new(Code::Io, "the current directory is not known").why(error.to_string()))?;
-    let work = Work { argv: args.command.clone(), cwd: directory(&here, args.cwd.as_deref())?, env: args.env.clone() };
+    let work = Work {
+        argv: args.command.clone(),
+        cwd: directory(&here, args.cwd.as_deref())?,
+        env: args.env.clone(),
+        ..Work::default()
+    };
     let work = work::encode(&work).map_err(|error| {
         Failure::new(Code::BadJob, "the command is too long for a job")
             .why(error.to_string())
             .fix("put what is long into a file and give its name to the command")
     })?;
     Ok(JobSpec {
-        name: args.name.clone().unwrap_or_else(|| default_name(args.command.first().map_or("", String::as_str))),
-        array: args.array.unwrap_or(Array::ONE),
-        work,
         slots: args.slots,
         priority: args.priority,
         max_parallel: args.max_parallel,
         time_limit_ms: args.time_limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         retries: args.retries,
         backoff_ms: u32::try_from(args.backoff.as_millis()).unwrap_or(u32::MAX),
-        after: Vec::new(),
         hold: args.hold,
         key: args.key.clone(),
+        ..JobSpec::new(
+            args.name.clone().unwrap_or_else(|| default_name(args.command.first().map_or("", String::as_str))),
+            args.array.unwrap_or(Array::ONE),
+            work,
+        )
     })
 }
 
@@ -325,21 +331,8 @@ mod tests {
         let (args, spec) = typed("turno submit -- /opt/sim --seed 1").unwrap();
         let here = std::env::current_dir().unwrap().to_str().unwrap().to_owned();
         let argv = ["/opt/sim", "--seed", "1"].map(ToOwned::to_owned).to_vec();
-        assert_eq!(work::decode(&spec.work), Ok(Work { argv, cwd: here, env: Vec::new() }));
-        let usual = JobSpec {
-            name: "sim".to_owned(),
-            array: Array::ONE,
-            work: spec.work.clone(),
-            slots: 1,
-            priority: PRIORITY,
-            max_parallel: None,
-            time_limit_ms: None,
-            retries: 0,
-            backoff_ms: 0,
-            after: Vec::new(),
-            hold: false,
-            key: None,
-        };
+        assert_eq!(work::decode(&spec.work), Ok(Work { argv, cwd: here, ..Work::default() }));
+        let usual = JobSpec::new("sim", Array::ONE, spec.work.clone());
         assert_eq!((spec, args.wait), (usual, false));
     }
 
@@ -349,7 +342,7 @@ mod tests {
                     --retries 5 --backoff 1m --after 7 --after last:any --after 8:failed --hold --key k --cwd /data \
                     --env A=1 --env B=x=y --wait -- ./sim";
         let (args, spec) = typed(line).unwrap();
-        let Work { argv, cwd, env } = work::decode(&spec.work).unwrap();
+        let Work { argv, cwd, env, .. } = work::decode(&spec.work).unwrap();
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!((argv, cwd.as_str()), (vec!["./sim".to_owned()], "/data"));
         assert_eq!(env, [pair("A", "1"), pair("B", "x=y")]);

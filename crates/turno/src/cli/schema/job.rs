@@ -338,18 +338,12 @@ mod tests {
 
     fn spec(work: Bytes) -> JobSpec {
         JobSpec {
-            name: "sim".to_owned(),
-            array: Array::ONE,
-            work,
-            slots: 1,
-            priority: 4,
-            max_parallel: None,
             time_limit_ms: Some(90_000),
             retries: 1,
             backoff_ms: 1_500,
             after: vec![After { job: JobId(3), when: AfterWhen::Failed }],
-            hold: false,
             key: Some("may".to_owned()),
+            ..JobSpec::new("sim", Array::ONE, work)
         }
     }
 
@@ -403,6 +397,7 @@ mod tests {
             argv: vec!["./sim".to_owned()],
             cwd: "/data".to_owned(),
             env: vec![("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())],
+            ..Work::default()
         };
         let shown = JobView { spec: Some(Box::new(spec(work::encode(&work).unwrap()))), ..waiting(7) };
         let job = serde_json::to_value(JobDocument::from(&shown)).unwrap()["job"].take();

@@ -11,9 +11,6 @@ use super::*;
 
 fn job() -> JobRecord {
     let spec = JobSpec {
-        name: "build".to_owned(),
-        array: Array { first: 1, count: 10, step: 2 },
-        work: Bytes::from_static(b"\x80"),
         slots: 3,
         priority: 9,
         max_parallel: Some(4),
@@ -23,6 +20,7 @@ fn job() -> JobRecord {
         after: vec![After { job: JobId(7), when: AfterWhen::Failed }],
         hold: true,
         key: Some("k".to_owned()),
+        ..JobSpec::new("build", Array { first: 1, count: 10, step: 2 }, Bytes::from_static(b"\x80"))
     };
     let cancelled = vec![(0, 1), (3, 9)];
     JobRecord { spec: Arc::new(spec), submitted_unix_ms: 8, held: true, cancelled, cancelled_unix_ms: Some(9) }

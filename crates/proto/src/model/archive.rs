@@ -1,0 +1,85 @@
+//! What tasks leave behind and are given: what they print, files they bring back, and files that were uploaded for them.
+//! The place where the broker keeps all that is its archive.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::job::JobId;
+
+/// What an upload is known by: the SHA-256 of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UploadId(pub [u8; 32]);
+
+impl fmt::Display for UploadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for UploadId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for UploadId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = Bytes::deserialize(deserializer)?;
+        <[u8; 32]>::try_from(&bytes[..]).map(Self).map_err(|_| D::Error::custom("an upload's id has 32 bytes"))
+    }
+}
+
+/// Where a task wrote something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputStream {
+    /// Its standard output.
+    Stdout,
+    /// Its standard error.
+    Stderr,
+}
+
+/// Something that a task wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPiece {
+    /// The job.
+    pub job: JobId,
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// Where it was written.
+    pub stream: OutputStream,
+    /// How much the attempt had written before, to both streams together, in the order in which its worker read it. If
+    /// that is more than where the piece before it ends, what is between was left out.
+    pub at: u64,
+    /// What it wrote.
+    pub bytes: Bytes,
+}
+
+/// A place in the output of a job, which is ordered by task, attempt and position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OutputPlace {
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// The position.
+    pub at: u64,
+}
+
+/// A file that a task brought back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileView {
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// Its path in the task's directory.
+    pub name: String,
+    /// Its size.
+    pub size: u64,
+}
