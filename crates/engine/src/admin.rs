@@ -23,6 +23,9 @@ impl Engine {
         if is_about_jobs(&call) {
             return self.job_call(conn, seq, call, out);
         }
+        if Self::is_about_topics(&call) {
+            return self.topic_call(conn, seq, call, out);
+        }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
         }

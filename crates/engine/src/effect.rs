@@ -2,7 +2,9 @@
 
 use crate::jobs::ForemanOrder;
 use crate::persist::{Persist, Put};
+use crate::topics::{Event, Listener};
 use bytes::Bytes;
+use std::sync::Arc;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
 
@@ -138,6 +140,11 @@ pub enum Effect {
         seq: u32,
         answer: Box<AdminAnswer>,
     },
+    /// An event for everyone named, the same bytes for each.
+    Event {
+        event: Arc<Event>,
+        listeners: Vec<Listener>,
+    },
     /// A word to a foreman's worker.
     Foreman {
         conn: ConnId,
@@ -167,7 +174,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The connection it is for; `None` if it is for the broker itself.
+    /// The connection it is for; `None` if it is for several, or for the broker itself.
     pub const fn conn(&self) -> Option<ConnId> {
         match self {
             Self::Deliver { conn, .. }
@@ -188,7 +195,11 @@ impl Effect {
             | Self::Closing { conn, .. }
             | Self::Foreman { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
-            Self::Persist { .. } | Self::Load { .. } | Self::Missing { .. } | Self::Drained { .. } => None,
+            Self::Event { .. }
+            | Self::Persist { .. }
+            | Self::Load { .. }
+            | Self::Missing { .. }
+            | Self::Drained { .. } => None,
         }
     }
 }
@@ -202,6 +213,7 @@ impl Effect {
             | Self::Progress { payload, .. }
             | Self::BroadcastAnswer { payload, .. }
             | Self::Undelivered { payload, .. } => payload.len(),
+            Self::Event { event, .. } => event.payload.len(),
             _ => 0,
         }
     }

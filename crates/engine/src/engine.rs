@@ -23,6 +23,7 @@ use crate::queue::Queues;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::timers::Timers;
+use crate::topics::Topics;
 
 /// A broker's state.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub struct Engine {
     pub(crate) exclusives: Exclusives,
     pub(crate) stats: Stats,
     pub(crate) jobs: Jobs,
+    pub(crate) topics: Topics,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
@@ -66,6 +68,7 @@ impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
         let exclusives = Exclusives::new(settings.term);
+        let topics = Topics::new(settings.run);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             settings,
@@ -81,6 +84,7 @@ impl Engine {
             exclusives,
             stats: Stats::default(),
             jobs: Jobs::default(),
+            topics,
             workers: BTreeMap::new(),
             worker_ids: 0,
             crews: Crews::default(),
@@ -159,6 +163,10 @@ impl Engine {
             Input::Cancel { conn, seq } => self.cancel_own(conn, seq, out),
             Input::PeerClosing { conn } => self.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
+            Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, filter, or_close, out),
+            Input::Unsubscribe { conn, seq, filter } => self.unsubscribe(conn, seq, &filter, out),
+            Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
+            Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),

@@ -2,8 +2,9 @@
 
 use crate::jobs::ForemanEvent;
 use crate::persist::Record;
+use crate::topics::Event;
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, Payload, QueueName, Slots};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +187,30 @@ pub enum Input {
         conn: ConnId,
         seq: u32,
         call: AdminCall,
+    },
+    /// `or_close`: the connection ends if it reads too slowly, instead of missing events.
+    Subscribe {
+        conn: ConnId,
+        seq: u32,
+        filter: Filter,
+        or_close: bool,
+    },
+    Unsubscribe {
+        conn: ConnId,
+        seq: u32,
+        filter: Filter,
+    },
+    /// `confirm`: answered.
+    Publish {
+        conn: ConnId,
+        seq: u32,
+        confirm: bool,
+        event: Event,
+    },
+    /// The connection was read from too slowly: so many events were left out.
+    EventsDropped {
+        conn: ConnId,
+        count: u64,
     },
     /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
     Foreman {

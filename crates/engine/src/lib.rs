@@ -27,6 +27,7 @@
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
+//! | `topics` | events for whoever listens |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
@@ -70,6 +71,7 @@ mod service;
 mod settings;
 mod stats;
 mod timers;
+mod topics;
 mod turn;
 mod upkeep;
 mod worker;
@@ -84,3 +86,4 @@ pub use jobs::{
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
+pub use topics::{Event, Listener};

@@ -112,6 +112,7 @@ impl Engine {
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.forget_waiter(conn);
+        self.stop_listening(conn);
         self.forget_native(conn);
         self.lose_hand(conn, out);
         self.abandon_requests(conn, out);

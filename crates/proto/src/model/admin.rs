@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Slots;
 use super::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use super::job::{JobId, JobSpec, JobView, TaskState, TaskView};
-use super::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueSettings, QueueView, WorkerView};
+use super::view::{BrokerView, ConsumerView, DeadView, Explanation, EventView, QueueSettings, QueueView, SubscriberView, TopicView, WorkerView};
 
 /// What an admin asks for. `op` names it on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -314,6 +314,49 @@ pub enum AdminCall {
         #[serde(default)]
         at: u64,
     },
+    /// Topics that something was published about lately, in order, those after `after`.
+    #[serde(rename = "topic.ls")]
+    TopicLs {
+        /// The last topic of the page before.
+        #[serde(default)]
+        after: Option<String>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// Who listens.
+    #[serde(rename = "topic.subscribers")]
+    TopicSubscribers {
+        /// To that topic; nil: to anything.
+        #[serde(default)]
+        topic: Option<String>,
+        /// The last number of the page before.
+        #[serde(default)]
+        after: Option<u32>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// A subscriber that fetches, with these filters. One that is there gets them as well.
+    #[serde(rename = "topic.create")]
+    TopicCreate {
+        /// What it is known by.
+        id: String,
+        /// Which topics it wants.
+        filters: Vec<String>,
+    },
+    /// Fetches what waits for a subscriber. It is gone from the broker with the answer.
+    #[serde(rename = "topic.recv")]
+    TopicRecv {
+        /// What it is known by.
+        id: String,
+        /// Events wanted.
+        limit: u32,
+    },
+    /// A subscriber that fetches is gone, with all that waits for it.
+    #[serde(rename = "topic.destroy")]
+    TopicDestroy {
+        /// What it is known by.
+        id: String,
+    },
     /// Why a message is where it is.
     #[serde(rename = "message.explain")]
     MessageExplain {
@@ -468,6 +511,32 @@ pub enum AdminAnswer {
     Uploads {
         /// What is not there, or not whole.
         missing: Vec<UploadId>,
+    },
+    /// To `topic.ls`.
+    #[serde(rename = "topic.ls")]
+    Topics {
+        /// The rows.
+        topics: Vec<TopicView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `topic.subscribers`; to `topic.create` and `topic.destroy`: the one.
+    #[serde(rename = "topic.subscribers")]
+    Subscribers {
+        /// The rows.
+        subscribers: Vec<SubscriberView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `topic.recv`. None at all: there are no events now.
+    #[serde(rename = "topic.recv")]
+    Events {
+        /// The oldest first.
+        events: Vec<EventView>,
+        /// Events that were dropped since the call before, because too many waited.
+        missed: u64,
+        /// Events that still wait.
+        left: u64,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
     #[serde(rename = "message.explain")]

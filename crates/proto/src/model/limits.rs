@@ -7,6 +7,30 @@ use std::num::NonZeroUsize;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
+/// Bytes of a topic or a filter. Longer: refused, `bad_topic`.
+pub const TOPIC_BYTES_MAX: usize = 255;
+/// Filters of one connection, or of one subscriber that fetches. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Filters of all together. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTIONS_ALL_MAX: usize = 1_000_000;
+/// Subscribers that fetch. More: refused, `too_many_subscriptions`.
+pub const FETCHERS_MAX: usize = 10_000;
+/// Events that wait for a subscriber that fetches. More: the oldest goes, and is counted.
+pub const FETCHER_EVENTS_MAX: usize = 10_000;
+/// Bytes of them. More: the oldest goes, and is counted.
+pub const FETCHER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of them for all such subscribers together. More: the oldest of the one that gets more goes, and is counted.
+pub const FETCHERS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of events that one call fetches, unless it is one event. More: the next call.
+pub const FETCH_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of the id of a subscriber that fetches. More, or none: refused, `bad_name`.
+pub const FETCHER_ID_BYTES_MAX: usize = 128;
+/// Bytes that wait to be written to a subscriber before events wait apart from them.
+pub const EVENT_ROOM_BYTES: usize = 256 * 1024;
+/// Bytes of events that wait for one connection. More: the oldest go, counted, or it is closed, `slow_reader`.
+pub const EVENTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Topics whose events are counted. More: the one that was silent for longest is forgotten.
+pub const TOPICS_COUNTED_MAX: usize = 1_000;
 /// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
 pub const PEER_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a frame (header included) before the greeting is done. Longer: closed, `frame_too_large`.

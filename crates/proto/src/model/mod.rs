@@ -12,6 +12,7 @@ pub mod limits;
 mod mono;
 mod name;
 mod payload;
+mod topic;
 pub mod units;
 pub mod view;
 
@@ -24,3 +25,4 @@ pub use limits::Limits;
 pub use mono::Mono;
 pub use name::{NameError, QueueName};
 pub use payload::Payload;
+pub use topic::{Filter, Topic, TopicError};

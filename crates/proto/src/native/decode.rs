@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
+use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 use super::reader::Reader;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
-use crate::model::{Code, DedupId, Delivery, Durability, MessageId, limits};
+use crate::model::{Code, DedupId, Delivery, Durability, Filter, MessageId, limits};
 use crate::shape::check_map;
 
 /// What was wrong with a frame.
@@ -127,6 +127,17 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         Kind::Stored => stored(header, rest).map_err(fault),
         Kind::Answer => Ok(Frame::Answer(answer(header, rest).map_err(fault)?)),
         Kind::BroadcastEnd => Ok(Frame::BroadcastEnd { seq, end: map(kind, rest).map_err(fault)? }),
+        Kind::Subscribe => {
+            let or_close = flags & flags::OR_CLOSE != 0;
+            Ok(Frame::Subscribe { seq, filter: filter(flags, rest).map_err(fault)?, or_close })
+        }
+        Kind::Unsubscribe => Ok(Frame::Unsubscribe { seq, filter: filter(flags, rest).map_err(fault)? }),
+        Kind::Publish => {
+            let confirm = flags & flags::CONFIRM != 0;
+            Ok(Frame::Publish { seq, confirm, event: event(flags, rest).map_err(fault)? })
+        }
+        Kind::Event => Ok(Frame::Event(event(flags, rest).map_err(fault)?)),
+        Kind::EventsDropped => nothing().map(|()| Frame::EventsDropped { count: word }),
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX).map_err(fault)?;
             Ok(Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| fault(Code::BadCall))? })
@@ -200,6 +211,19 @@ fn answer<'a>(header: &Header, rest: &'a [u8]) -> Result<Answer<'a>, Code> {
         failed: flags & flags::FAILED != 0,
         raw,
     })
+}
+
+fn filter(flags: u8, rest: &[u8]) -> Result<Filter, Code> {
+    let filter = if flags & flags::PREFIX != 0 { Filter::prefix(rest) } else { Filter::pattern(rest) };
+    filter.map_err(|_| Code::BadTopic)
+}
+
+/// The topic is looked at by whoever takes the event; a broker that passes one on has read it before.
+fn event(flags: u8, rest: &[u8]) -> Result<Event<'_>, Code> {
+    let mut reader = Reader::new(rest);
+    let length = reader.u8()?;
+    let topic = reader.bytes(usize::from(length))?;
+    Ok(Event { topic, raw: raw(flags, reader)? })
 }
 
 fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {

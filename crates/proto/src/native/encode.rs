@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
+use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 use super::{HEADER_LEN, Header, Kind, flags};
-use crate::model::Delivery;
+use crate::model::{Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
 pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
@@ -62,6 +62,16 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Answer(answer) => encode_answer(out, answer),
         Frame::BroadcastEnd { seq, end } => map(out, kind(), *seq, end),
         Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
+        Frame::Subscribe { seq, filter, or_close } => {
+            let flags = if *or_close { flags::OR_CLOSE } else { 0 };
+            plain(out, kind(), flags | filter_flag(filter), *seq, 0, filter.as_bytes());
+        }
+        Frame::Unsubscribe { seq, filter } => plain(out, kind(), filter_flag(filter), *seq, 0, filter.as_bytes()),
+        Frame::Publish { seq, confirm, event } => {
+            encode_event(out, Kind::Publish, if *confirm { flags::CONFIRM } else { 0 }, *seq, event);
+        }
+        Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
+        Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
         Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }
@@ -183,6 +193,22 @@ fn encode_answer(out: &mut Vec<u8>, answer: &Answer<'_>) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(raw.bytes);
     finish(out, start, Kind::Answer, flags, seq, 0);
+}
+
+const fn filter_flag(filter: &Filter) -> u8 {
+    match filter {
+        Filter::Pattern(_) => 0,
+        Filter::Prefix(_) => flags::PREFIX,
+    }
+}
+
+fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Event<'_>) {
+    let Event { topic, raw } = event;
+    let start = begin(out);
+    out.push(u8::try_from(topic.len()).expect("a topic has at most 255 bytes"));
+    out.extend_from_slice(topic);
+    out.extend_from_slice(raw.bytes);
+    finish(out, start, kind, if raw.headers { flags | flags::HEADERS } else { flags }, seq, 0);
 }
 
 /// A frame around a control map.

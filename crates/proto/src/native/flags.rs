@@ -21,6 +21,13 @@ pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 
+/// SUBSCRIBE, UNSUBSCRIBE: the filter is a prefix of bytes, no pattern.
+pub const PREFIX: u8 = 0x01;
+/// SUBSCRIBE: whoever reads too slowly is disconnected; without it the oldest events are dropped.
+pub const OR_CLOSE: u8 = 0x02;
+/// PUBLISH: to be answered by OK.
+pub const CONFIRM: u8 = 0x01;
+
 /// CONSUME: nobody else may consume the queue meanwhile.
 pub const EXCLUSIVE: u8 = 0x01;
 /// OK, DELIVER and what settles one: the token of an exclusive queue (u64) is the first field.

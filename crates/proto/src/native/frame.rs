@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
 use super::{Closing, Config, Connect, Kind, Register, Word};
-use crate::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Payload};
+use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,15 @@ pub struct Deliver<'a> {
     pub wants_reply: bool,
     /// The token under which the worker has the queue to itself.
     pub token: Option<u64>,
+    /// What it carries.
+    pub raw: Raw<'a>,
+}
+
+/// PUBLISH and EVENT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// What it is about, as it stands in the frame.
+    pub topic: &'a [u8],
     /// What it carries.
     pub raw: Raw<'a>,
 }
@@ -268,6 +277,28 @@ pub enum Frame<'a> {
         word: Word<'a>,
     },
 
+    /// `or_close`: disconnected when it reads too slowly, instead of missing events.
+    Subscribe {
+        seq: u32,
+        filter: Filter,
+        or_close: bool,
+    },
+    Unsubscribe {
+        seq: u32,
+        filter: Filter,
+    },
+    /// `confirm`: answered by OK.
+    Publish {
+        seq: u32,
+        confirm: bool,
+        event: Event<'a>,
+    },
+    /// The same bytes for everyone who gets it.
+    Event(Event<'a>),
+    EventsDropped {
+        count: u32,
+    },
+
     AdminCall {
         seq: u32,
         call: AdminCall,
@@ -314,6 +345,11 @@ impl Frame<'_> {
             Self::Stored { .. } => Kind::Stored,
             Self::Answer(_) => Kind::Answer,
             Self::BroadcastEnd { .. } => Kind::BroadcastEnd,
+            Self::Subscribe { .. } => Kind::Subscribe,
+            Self::Unsubscribe { .. } => Kind::Unsubscribe,
+            Self::Publish { .. } => Kind::Publish,
+            Self::Event(_) => Kind::Event,
+            Self::EventsDropped { .. } => Kind::EventsDropped,
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

@@ -18,6 +18,8 @@ pub enum Family {
     Session,
     /// Queues and messages.
     Message,
+    /// Events for whoever listens.
+    Topic,
     /// What command line and dashboard need.
     Admin,
 }
@@ -95,6 +97,12 @@ kinds! {
     Answer = 56, "ANSWER", ToPeer, "One consumer's reply to a broadcast, a piece of it, or its failure.";
     BroadcastEnd = 57, "BROADCAST_END", ToPeer, "A broadcast is over.";
 
+    Subscribe = 64, "SUBSCRIBE", ToBroker, "Events whose topics match a filter are wanted.";
+    Unsubscribe = 65, "UNSUBSCRIBE", ToBroker, "They are not any more.";
+    Publish = 66, "PUBLISH", ToBroker, "An event for whoever listens.";
+    Event = 67, "EVENT", ToPeer, "An event whose topic matches a filter of the connection.";
+    EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "So many events were left out here: the connection was read too slowly.";
+
     AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
     AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";
 }
@@ -110,6 +118,7 @@ impl Kind {
         match self.number() {
             16..=31 => Family::Session,
             32..=63 => Family::Message,
+            64..=79 => Family::Topic,
             _ => Family::Admin,
         }
     }

@@ -15,7 +15,7 @@ pub use crate::model::{Closing, ClosingReason, admin};
 pub use body::{Config, Connect, Register, VERSION};
 pub use decode::{Fault, Piece, decode, split};
 pub use encode::{encode, encode_deliver, encode_payload_frame};
-pub use frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
+pub use frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
 pub(crate) use session::cut;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, warn};
-use turno_engine::{Deliver, Effect, Engine, Input, Sink};
+use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
 use turno_proto::model::{ConnId, limits};
 
 use super::keeper::{Keep as _, Keeper};
@@ -211,6 +211,20 @@ impl Dispatcher {
     }
 }
 
+impl Outward {
+    /// An event goes to each router once, with those of its connections that it is for.
+    fn spread(&mut self, event: &Arc<Event>, listeners: &[Listener]) {
+        for (router, bag) in (0..).zip(&mut self.by_router) {
+            let its = |listener: &&Listener| listener.conn.index & self.mask == router;
+            let listeners: Vec<Listener> = listeners.iter().filter(its).copied().collect();
+            if !listeners.is_empty() {
+                bag.bytes += event.payload.len();
+                bag.letters.push(Letter::Effect(Effect::Event { event: Arc::clone(event), listeners }));
+            }
+        }
+    }
+}
+
 impl Sink for Outward {
     fn deliver(&mut self, deliver: Deliver<'_>) {
         self.effect(Effect::from(deliver));
@@ -219,6 +233,7 @@ impl Sink for Outward {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
+            Effect::Event { event, listeners } => self.spread(&event, &listeners),
             effect => {
                 let router = effect.conn().map(|conn| conn.index & self.mask);
                 if let Some(bag) = router.and_then(|router| self.by_router.get_mut(router as usize)) {

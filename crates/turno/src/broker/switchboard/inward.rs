@@ -1,8 +1,8 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::{Broadcast, Input, Outgoing};
+use turno_engine::{Broadcast, Event, Input, Outgoing};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName, Topic};
 use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
 use turno_proto::work;
 
@@ -52,6 +52,12 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Extend { delivery, lease_ms } => Input::Extend { conn, delivery, lease_ms },
         Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
         Frame::Closing { .. } => Input::PeerClosing { conn },
+        Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
+        Frame::Unsubscribe { seq, filter } => Input::Unsubscribe { conn, seq, filter },
+        Frame::Publish { seq, confirm, event } => {
+            let topic = Topic::from_bytes(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
+            Input::Publish { conn, seq, confirm, event: Event { topic, payload: event.raw.to_payload() } }
+        }
         Frame::AdminCall { seq, call } => {
             check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
             Input::Admin { conn, seq, call }
@@ -69,6 +75,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Stored { seq, .. }
         | Frame::BroadcastEnd { seq, .. }
         | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
+        Frame::Event(_) | Frame::EventsDropped { .. } => return Err(Fault::fatal(Code::WrongDirection, 0)),
         Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
         Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
     })

@@ -8,6 +8,7 @@ use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
+use super::events::Waiting;
 use super::foreman::{ForemanTalk, LastWork};
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
@@ -52,7 +53,7 @@ pub(super) struct Line {
     /// The beginning of a frame that is not all there. Owns nothing while there is none.
     pub(super) partial: Vec<u8>,
     /// What waits to be written; the first `written` bytes of it are.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     written: usize,
     /// Something was written since the last sweep.
     busy: bool,
@@ -63,6 +64,8 @@ pub(super) struct Line {
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
     longest: usize,
     dirty: bool,
+    /// Events that wait until there is room among what waits to be written.
+    pub(super) events: Option<Box<Waiting>>,
     /// Nothing is read from the peer.
     paused: bool,
     /// Since when the peer has taken nothing while something waited.
@@ -162,11 +165,13 @@ pub(super) struct Lines {
     /// Connections with something to write since the last flush.
     dirty: Vec<ConnId>,
     /// Connections that let too much pile up.
-    overrun: Vec<ConnId>,
+    pub(super) overrun: Vec<ConnId>,
     /// Connections of job workers that may have something to tell.
     stirred: Vec<ConnId>,
     /// What a foreman's end says passes through here; empty in between.
     said: Vec<u8>,
+    /// Connections that missed events since the last sweep.
+    pub(super) missed: Vec<ConnId>,
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
@@ -191,6 +196,7 @@ impl Lines {
             overrun: Vec::new(),
             stirred: Vec::new(),
             said: Vec::new(),
+            missed: Vec::new(),
             last_work: LastWork::default(),
             dismissed: Vec::new(),
             drained: None,
@@ -223,6 +229,7 @@ impl Lines {
             owed: 0,
             longest: 0,
             dirty: false,
+            events: None,
             paused: false,
             stalled: None,
         });
@@ -283,7 +290,7 @@ impl Lines {
     }
 
     /// A line that what the engine says can be written to: of a job worker's only the foreman's end writes.
-    fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
+    pub(super) fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
         self.room_of(id).filter(|line| matches!(line.talk, Talk::Native(_)))
     }
 

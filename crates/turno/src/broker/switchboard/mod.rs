@@ -6,6 +6,7 @@
 //! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
 mod desk;
+mod events;
 mod foreman;
 mod inward;
 mod lines;
@@ -202,6 +203,9 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         self.sweep_workers(now);
+        for (conn, count) in self.lines.take_dropped() {
+            self.desk.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
+        }
     }
 
     /// Whether anything waits to be written that was not there at the last flush.
@@ -231,8 +235,12 @@ impl<D: Desk> Switchboard<D> {
         if count > 0 {
             line.stalled = None;
         }
+        let more = line.refill();
         if line.waiting() > 0 {
             line.stalled.get_or_insert(now);
+        }
+        if more {
+            self.lines.mark_dirty(id);
         }
     }
 

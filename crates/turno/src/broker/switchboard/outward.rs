@@ -24,6 +24,9 @@ impl Sink for Lines {
         if let Effect::Drained { returned, cut, lost } = effect {
             self.drained = Some(Drained { returned, cut, lost });
         }
+        if let Effect::Event { event, listeners } = &effect {
+            self.spread(event, listeners);
+        }
         let Some(conn) = effect.conn() else { return };
         match effect {
             Effect::Foreman { order, .. } => self.order(conn, *order),
@@ -104,8 +107,9 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
-        // For a job worker, or for the broker itself.
-        Effect::Foreman { .. }
+        // For several, for a job worker, or for the broker itself.
+        Effect::Event { .. }
+        | Effect::Foreman { .. }
         | Effect::Persist { .. }
         | Effect::Load { .. }
         | Effect::Missing { .. }

@@ -1,0 +1,209 @@
+//! Events on their way to those who listen: encoded once, copied to each. Who takes them slowly has them wait apart from
+//! the rest, so that answers are not held up behind them; when too many wait, the oldest go, and the peer is told where.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use turno_engine::{Event, Listener};
+use turno_proto::model::ConnId;
+use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX};
+use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
+
+use super::lines::{Line, Lines};
+
+/// Events that wait for one connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Whole frames.
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+    /// Those that went, before the first that waits.
+    missed: u32,
+    /// Those that went since the engine was told.
+    untold: u64,
+}
+
+impl Waiting {
+    /// Whether one more would make the oldest go.
+    fn is_full(&self, frame: &Bytes) -> bool {
+        self.bytes + frame.len() > EVENTS_WAITING_BYTES_MAX
+    }
+
+    /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
+    fn push(&mut self, frame: &Bytes) {
+        while self.is_full(frame)
+            && let Some(oldest) = self.frames.pop_front()
+        {
+            self.bytes -= oldest.len();
+            self.missed = self.missed.saturating_add(1);
+            self.untold += 1;
+        }
+        self.bytes += frame.len();
+        self.frames.push_back(frame.clone());
+    }
+
+    /// Takes what fits into so many bytes of room, at least one.
+    fn pour(&mut self, room: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        if self.missed > 0 {
+            encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
+        }
+        while let Some(next) = self.frames.front()
+            && (out.len() == start || out.len() - start + next.len() <= room)
+        {
+            out.extend_from_slice(next);
+            self.bytes -= next.len();
+            self.frames.pop_front();
+        }
+    }
+}
+
+impl Line {
+    /// Puts events that wait among what is to be written, once there is room for a good part of them. True if it did.
+    pub(super) fn refill(&mut self) -> bool {
+        let room = EVENT_ROOM_BYTES.saturating_sub(self.waiting());
+        let Some(waiting) = self.events.as_mut().filter(|waiting| !waiting.frames.is_empty()) else { return false };
+        if room < EVENT_ROOM_BYTES / 2 {
+            return false;
+        }
+        waiting.pour(room, &mut self.out);
+        if waiting.frames.is_empty() && waiting.untold == 0 {
+            self.events = None;
+        }
+        true
+    }
+}
+
+impl Lines {
+    /// An event for all of these connections, as far as they are here.
+    pub(super) fn spread(&mut self, event: &Event, listeners: &[Listener]) {
+        let mut frame = Vec::new();
+        let topic = event.topic.as_str().as_bytes();
+        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut frame);
+        let frame = Bytes::from(frame);
+        for listener in listeners {
+            self.add_event(*listener, &frame);
+        }
+    }
+
+    fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &Bytes) {
+        let Some(line) = self.with_room(conn) else { return };
+        let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
+        if !waits && line.waiting() < EVENT_ROOM_BYTES {
+            return line.out.extend_from_slice(frame);
+        }
+        let waiting = line.events.get_or_insert_default();
+        if or_close && waiting.is_full(frame) {
+            return self.overrun.push(conn);
+        }
+        let told = waiting.untold > 0;
+        waiting.push(frame);
+        if !told && waiting.untold > 0 {
+            self.missed.push(conn);
+        }
+    }
+
+    /// Who missed how many events since the last call.
+    pub(super) fn take_dropped(&mut self) -> Vec<(ConnId, u64)> {
+        let missed = std::mem::take(&mut self.missed);
+        let taken = missed.into_iter().filter_map(|conn| {
+            let waiting = self.get_mut(conn)?.events.as_mut()?;
+            Some((conn, std::mem::take(&mut waiting.untold)))
+        });
+        taken.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use turno_proto::model::{Limits, Mono, Payload, Topic};
+    use turno_proto::native::{decode, split};
+
+    use super::super::lines::{Door, Seat};
+    use super::*;
+
+    fn lines() -> (Lines, ConnId) {
+        let mut lines = Lines::new(&Limits::default(), Seat::default());
+        let conn = lines.insert(Mono::ZERO, "peer".to_owned(), Door::Native);
+        (lines, conn)
+    }
+
+    fn publish(lines: &mut Lines, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
+        let mut body = vec![0; bytes];
+        body[..4].copy_from_slice(&number.to_le_bytes());
+        let event = Arc::new(Event {
+            topic: "a.b".parse::<Topic>().unwrap(),
+            payload: Payload { headers: false, bytes: body.into() },
+        });
+        lines.spread(&event, &[Listener { conn, or_close }]);
+    }
+
+    /// What the peer reads when it takes all there is: numbers of events, and how many are missing where.
+    fn read(lines: &mut Lines, conn: ConnId) -> Vec<Result<u32, u32>> {
+        let mut told = Vec::new();
+        loop {
+            let line = lines.get_mut(conn).unwrap();
+            let mut bytes = line.unwritten().to_vec();
+            if bytes.is_empty() {
+                return told;
+            }
+            line.wrote(bytes.len());
+            line.refill();
+            while let Some(piece) = split(&bytes, usize::MAX).unwrap() {
+                told.push(match decode(&piece.header, piece.rest).unwrap() {
+                    Frame::Event(event) => Ok(u32::from_le_bytes(event.raw.bytes[..4].try_into().unwrap())),
+                    Frame::EventsDropped { count } => Err(count),
+                    other => panic!("{other:?}"),
+                });
+                let used = piece.used;
+                bytes.drain(..used);
+            }
+        }
+    }
+
+    #[test]
+    fn who_reads_gets_every_event_in_order() {
+        let (mut lines, conn) = lines();
+        for round in 0..3 {
+            for number in 0..10 {
+                publish(&mut lines, conn, false, round * 10 + number, 100_000);
+            }
+            let expected: Vec<_> = (0..10).map(|number| Ok(round * 10 + number)).collect();
+            assert_eq!(read(&mut lines, conn), expected);
+        }
+        assert!(lines.get(conn).unwrap().events.is_none(), "nothing is kept");
+        assert_eq!(lines.take_dropped(), []);
+    }
+
+    /// The oldest of what waits goes; where it stood the peer is told how many are missing, and the engine hears of it
+    /// once.
+    #[test]
+    fn who_reads_too_slowly_misses_the_oldest_and_is_told() {
+        let (mut lines, conn) = lines();
+        let size = 100_000;
+        for number in 0..200 {
+            publish(&mut lines, conn, false, number, size);
+        }
+        let told = read(&mut lines, conn);
+        let missed = told.iter().find_map(|told| told.err()).expect("some are missing");
+        let numbers: Vec<u32> = told.iter().filter_map(|told| told.ok()).collect();
+        assert_eq!(numbers.len() as u32 + missed, 200);
+        assert!(numbers.is_sorted() && numbers.last() == Some(&199));
+        let gap = told.iter().position(|told| told.is_err()).unwrap();
+        assert_eq!((told[gap - 1].unwrap() + missed + 1, told.iter().filter(|told| told.is_err()).count()), (told[gap + 1].unwrap(), 1));
+        assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
+        assert_eq!(lines.take_dropped(), []);
+    }
+
+    #[test]
+    fn who_would_rather_be_closed_is() {
+        let (mut lines, conn) = lines();
+        for number in 0..200 {
+            publish(&mut lines, conn, true, number, 100_000);
+        }
+        assert_eq!(lines.take_overrun(), Some(conn));
+        assert_eq!(lines.take_dropped(), []);
+    }
+}
