@@ -64,7 +64,9 @@ mod tests {
             assert!(prefixes.insert(&Bytes::from_static(prefix.as_bytes()), receiver));
             assert!(!prefixes.insert(&Bytes::from_static(prefix.as_bytes()), receiver));
         }
-        for (topic, expected) in [("ab", vec![1, 2, 3, 6]), ("abcd", vec![1, 2, 3, 6, 4]), ("x", vec![1]), ("b", vec![1, 5])] {
+        for (topic, expected) in
+            [("ab", vec![1, 2, 3, 6]), ("abcd", vec![1, 2, 3, 6, 4]), ("x", vec![1]), ("b", vec![1, 5])]
+        {
             let mut told = Vec::new();
             prefixes.matching(topic.as_bytes(), |receiver| told.push(receiver));
             assert_eq!(told, expected, "{topic}");

@@ -75,7 +75,9 @@ impl Engine {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let mut numbers = match topic {
             Some(topic) => self.topics.matching(topic),
-            None => (0..).zip(&self.topics.receivers).filter_map(|(number, there)| there.as_ref().map(|_| number)).collect(),
+            None => {
+                (0..).zip(&self.topics.receivers).filter_map(|(number, there)| there.as_ref().map(|_| number)).collect()
+            }
         };
         numbers.sort_unstable();
         let mut page = numbers.into_iter().filter(|number| after.is_none_or(|after| *number > after));
@@ -121,4 +123,3 @@ impl Engine {
         )
     }
 }
-

@@ -35,6 +35,7 @@ mod retry;
 mod roles;
 mod sends;
 mod settle;
+mod topics;
 mod turn;
 mod upkeep;
 mod weighted;

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::Slots;
 use super::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use super::job::{JobId, JobSpec, JobView, TaskState, TaskView};
-use super::view::{BrokerView, ConsumerView, DeadView, Explanation, EventView, QueueSettings, QueueView, SubscriberView, TopicView, WorkerView};
+use super::view::{
+    BrokerView, ConsumerView, DeadView, EventView, Explanation, QueueSettings, QueueView, SubscriberView, TopicView,
+    WorkerView,
+};
 
 /// What an admin asks for. `op` names it on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

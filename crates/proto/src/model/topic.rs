@@ -240,7 +240,9 @@ mod tests {
             assert_eq!(filter.matches(&topic), expected, "{filter} {topic}");
         }
         let topic: Topic = "ab.c".parse().unwrap();
-        for (prefix, expected) in [("", true), ("a", true), ("ab.", true), ("ab.c", true), ("ab.cd", false), ("b", false)] {
+        for (prefix, expected) in
+            [("", true), ("a", true), ("ab.", true), ("ab.c", true), ("ab.cd", false), ("b", false)]
+        {
             assert_eq!(Filter::prefix(prefix.as_bytes()).unwrap().matches(&topic), expected, "{prefix:?}");
         }
     }

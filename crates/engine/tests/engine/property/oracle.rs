@@ -239,6 +239,7 @@ impl Oracle {
                 }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Foreman { .. } => panic!("there is no foreman here"),
+                Effect::Event { .. } => panic!("nobody listens here"),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
                 // For the disk, which has an account of its own.

@@ -192,7 +192,10 @@ mod tests {
         assert_eq!(numbers.len() as u32 + missed, 200);
         assert!(numbers.is_sorted() && numbers.last() == Some(&199));
         let gap = told.iter().position(|told| told.is_err()).unwrap();
-        assert_eq!((told[gap - 1].unwrap() + missed + 1, told.iter().filter(|told| told.is_err()).count()), (told[gap + 1].unwrap(), 1));
+        assert_eq!(
+            (told[gap - 1].unwrap() + missed + 1, told.iter().filter(|told| told.is_err()).count()),
+            (told[gap + 1].unwrap(), 1)
+        );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
     }
