@@ -89,12 +89,15 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Files { .. } => 15,
                     AdminAnswer::Piece { .. } => 16,
                     AdminAnswer::Uploads { .. } => 17,
+                    AdminAnswer::Topics { .. } => 18,
+                    AdminAnswer::Subscribers { .. } => 19,
+                    AdminAnswer::Events { .. } => 20,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 37, 18));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 42, 21));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -136,6 +139,11 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::UploadCheck { .. } => 34,
         AdminCall::UploadPut { .. } => 35,
         AdminCall::UploadGet { .. } => 36,
+        AdminCall::TopicLs { .. } => 37,
+        AdminCall::TopicSubscribers { .. } => 38,
+        AdminCall::TopicCreate { .. } => 39,
+        AdminCall::TopicRecv { .. } => 40,
+        AdminCall::TopicDestroy { .. } => 41,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Any frame at all: a handful of random parts, and every frame as a value that borrows from them.
 
 mod job;
+mod topic;
 
 use proptest::prelude::*;
 use turno_proto::headers;
@@ -94,6 +95,11 @@ impl Seed {
             Kind::Answer => Frame::Answer(self.one_answer()),
             Kind::BroadcastEnd => Frame::BroadcastEnd { seq, end: Box::new(self.broadcast_end()) },
             Kind::Open => Frame::Open { seq, handle: word, name: &self.bytes },
+            Kind::Subscribe => Frame::Subscribe { seq, filter: self.filter(), or_close: first },
+            Kind::Unsubscribe => Frame::Unsubscribe { seq, filter: self.filter() },
+            Kind::Publish => Frame::Publish { seq, confirm: first, event: self.event() },
+            Kind::Event => Frame::Event(self.event()),
+            Kind::EventsDropped => Frame::EventsDropped { count: word },
             Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
             Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
         }

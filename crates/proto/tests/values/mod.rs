@@ -4,6 +4,7 @@ mod admin;
 mod job;
 mod message;
 mod session;
+mod topic;
 
 use turno_proto::native::Frame;
 
@@ -15,5 +16,8 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(admin::answers());
     table.extend(job::calls());
     table.extend(job::answers());
+    table.extend(topic::frames());
+    table.extend(topic::calls());
+    table.extend(topic::answers());
     table
 }
