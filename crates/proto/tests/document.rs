@@ -50,6 +50,9 @@ fn every_flag_is_in_its_table() {
         (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
         (flags::MORE, "MORE | REPLY, ANSWER"),
         (flags::FAILED, "FAILED | ANSWER"),
+        (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
+        (flags::OR_CLOSE, "OR_CLOSE | SUBSCRIBE"),
+        (flags::CONFIRM, "CONFIRM | PUBLISH"),
         (flags::EXCLUSIVE, "EXCLUSIVE | CONSUME"),
         (flags::TOKEN, "TOKEN | OK, DELIVER, REPLY, ACK, FAIL, PROGRESS, EXTEND"),
         (flags::DUPLICATE, "DUPLICATE | STORED"),
@@ -63,6 +66,10 @@ fn every_flag_is_in_its_table() {
 fn every_limit_is_in_its_table() {
     let set = Limits::default();
     let reading = format!("the same of one that has read some in the last {} ms *", limits::OUT_STALL_MS);
+    let waiting = format!(
+        "bytes of events that wait for a connection, beside {} bytes that are being written",
+        number(limits::EVENT_ROOM_BYTES)
+    );
     let rows = [
         ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
         ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
@@ -75,6 +82,20 @@ fn every_limit_is_in_its_table() {
         ("values in a peer's control map", number(limits::MAP_VALUES_MAX), ""),
         ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
+        ("topic or filter", number(limits::TOPIC_BYTES_MAX), " bytes"),
+        ("filters of a connection, or of a subscriber that fetches", number(limits::SUBSCRIPTIONS_MAX), ""),
+        ("filters of all", number(limits::SUBSCRIPTIONS_ALL_MAX), ""),
+        (&waiting, number(limits::EVENTS_WAITING_BYTES_MAX), " bytes"),
+        ("subscribers that fetch", number(limits::FETCHERS_MAX), ""),
+        ("id of a subscriber that fetches", number(limits::FETCHER_ID_BYTES_MAX), " bytes"),
+        ("events that wait for a subscriber that fetches", number(limits::FETCHER_EVENTS_MAX), ""),
+        ("bytes of them", number(limits::FETCHER_BYTES_MAX), " bytes"),
+        ("bytes of them for all such subscribers", number(limits::FETCHERS_BYTES_MAX), " bytes"),
+        (
+            "bytes of events that one admin call fetches, unless it is one event",
+            number(limits::FETCH_BYTES_MAX),
+            " bytes",
+        ),
         ("queues *", number(set.queues_max), ""),
         ("handles of a connection", number(limits::HANDLES_MAX), ""),
         ("a new handle above the highest one", number(limits::HANDLE_GAP_MAX), ""),
