@@ -16,11 +16,14 @@ use super::job::JobArgs;
 use super::job::submit::SubmitArgs;
 use super::man::ManArgs;
 use super::message::MessageArgs;
+use super::publish::PubArgs;
 use super::queue::QueueArgs;
 use super::request::RequestArgs;
 use super::send::SendArgs;
 use super::serve::ServeArgs;
 use super::status::StatusArgs;
+use super::subscribe::SubArgs;
+use super::topic::TopicArgs;
 use super::version::VersionArgs;
 use super::work::WorkArgs;
 use super::worker::WorkerArgs;
@@ -50,6 +53,8 @@ pub(crate) enum Command {
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     Work(WorkArgs),
+    Pub(PubArgs),
+    Sub(SubArgs),
     Submit(SubmitArgs),
     Status(StatusArgs),
     Drain(DrainArgs),
@@ -58,6 +63,7 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     Message(MessageArgs),
     Job(JobArgs),
+    Topic(TopicArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -114,6 +120,8 @@ mod tests {
             "send",
             "broadcast",
             "work",
+            "pub",
+            "sub",
             "submit",
             "status",
             "drain",
@@ -144,6 +152,11 @@ mod tests {
             "job release",
             "job wait",
             "job rm",
+            "topic ls",
+            "topic subscribers",
+            "topic create",
+            "topic recv",
+            "topic destroy",
             "config show",
             "config check",
             "doctor",

@@ -14,6 +14,7 @@ pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod task;
+pub(crate) mod topic;
 pub(crate) mod worker;
 
 use schemars::JsonSchema;
@@ -91,6 +92,14 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StreamDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
+        of::<topic::EventDocument>(),
+        of::<topic::EventListDocument>(),
+        of::<topic::PublishedDocument>(),
+        of::<topic::SubscriberDocument>(),
+        of::<topic::SubscriberListDocument<'_>>(),
+        of::<topic::SubscriberRow>(),
+        of::<topic::TopicListDocument<'_>>(),
+        of::<topic::TopicRow>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),
