@@ -237,6 +237,9 @@ pub struct Work {
     /// is only where the job was submitted.
     #[serde(skip_serializing_if = "is_default")]
     pub cwd_optional: bool,
+    /// Words, directory and environment are meant as they are: `{}` stands for nothing else.
+    #[serde(skip_serializing_if = "is_default")]
+    pub verbatim: bool,
     /// `argv` is one line for `sh -c`.
     #[serde(skip_serializing_if = "is_default")]
     pub shell: bool,

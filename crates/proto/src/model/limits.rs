@@ -115,6 +115,14 @@ pub const WORK_BYTES_MAX: usize = 64 * 1024;
 pub const WORK_VALUES_MAX: usize = 4_096;
 /// Maps and lists inside each other in that map. More: refused, `bad_job`.
 pub const WORK_DEPTH_MAX: usize = 16;
+/// Bytes of the items of a job: a submission fits into one frame. More: refused, `bad_job`.
+pub const ITEMS_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Fields of an item, and columns of a job. More: refused, `bad_job`.
+pub const ITEM_FIELDS_MAX: usize = 1_000;
+/// Placeholders in what the tasks of a job do. More: refused, `bad_job`.
+pub const FILL_PLACES_MAX: usize = 64;
+/// Bytes of what one task does with its item put in, so that it fits into a frame. More: refused, `bad_job`.
+pub const FILLED_BYTES_MAX: usize = 1024 * 1024;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
 /// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
