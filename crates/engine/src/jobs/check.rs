@@ -7,6 +7,7 @@ use turno_proto::model::job::JobId;
 
 use super::grace::Due;
 use super::job::{Job, Phase};
+use super::submit::bytes_of;
 use crate::engine::Engine;
 
 impl Engine {
@@ -24,7 +25,7 @@ impl Engine {
             let turn = job.is_ready().then(|| job.turn());
             assert_eq!(job.placed, turn, "job {id}: in the order if and only if something of it can be started");
             ready += usize::from(turn.is_some());
-            bytes += job.spec.work.len() + job.spec.name.len() + size_of::<Job>();
+            bytes += bytes_of(&job.spec);
             timers.extend(job.delayed.iter().map(|(place, due)| (*due, Due::Retry(*id, *place))));
             for (place, running) in &job.running {
                 timers.extend(running.gone.map(|at| (at, Due::Gone(*id, *place))));
@@ -40,7 +41,7 @@ impl Engine {
         let lost = self.jobs.all.values().flat_map(|job| job.running.values()).filter(|task| task.gone.is_some());
         assert_eq!(lost.count(), self.jobs.lost.len(), "only running tasks can be lost");
         assert_eq!(ready, self.jobs.order.len(), "the order holds the jobs that something can be started of");
-        assert_eq!(bytes as u64, self.jobs.bytes, "the bytes of jobs are counted");
+        assert_eq!(bytes, self.jobs.bytes, "the bytes of jobs are counted");
         for (conn, hand) in &self.jobs.hands.by_conn {
             timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
         }

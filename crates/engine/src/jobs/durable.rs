@@ -126,6 +126,14 @@ impl Engine {
         }
     }
 
+    /// Writes the items of a job down, once: they do not change.
+    pub(crate) fn store_items(&mut self, id: JobId) {
+        let items = self.jobs.at(id).spec.items.clone();
+        if self.settings.store.is_some() && !items.is_empty() {
+            self.durable.note(Persist::SetItems { job: id, items });
+        }
+    }
+
     /// All tasks of a chunk may have ended.
     pub(crate) fn note_full(&mut self, id: JobId, chunk: u32) {
         let job = &self.jobs.all[&id];

@@ -28,6 +28,7 @@ mod grace;
 mod hand;
 mod hello;
 mod job;
+mod labels;
 mod offer;
 mod order;
 mod ranges;

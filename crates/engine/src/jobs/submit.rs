@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use turno_proto::items;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::limits::{
-    FOREMAN_PROCS_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX,
-    WORK_BYTES_MAX,
+    FOREMAN_PROCS_MAX, ITEMS_BYTES_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX,
+    JOB_TAGS_MAX, JOB_UPLOADS_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX, TAG_BYTES_MAX, WORK_BYTES_MAX,
 };
 use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
 use super::job::Job;
+use super::labels::is_label;
 use super::record::CHUNK_TASKS;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -82,6 +84,7 @@ impl Engine {
         self.add_job(job);
         self.link_after(id);
         self.store_job(id);
+        self.store_items(id);
         self.once_stored(JobThen::Submitted { job: id }, out);
         Ok(())
     }
@@ -197,12 +200,16 @@ impl Engine {
         }
         if self.settings.store.is_some() {
             let tasks: Vec<u32> = job.stored.iter().collect();
+            let has_items = !job.spec.items.is_empty();
             let chunks: Vec<u32> =
                 job.ended.chunks().filter(|(.., written)| *written).map(|(chunk, ..)| chunk).collect();
             if id.0 == self.jobs.last {
                 self.durable.note(Persist::LastJob { job: id });
             }
             self.durable.note(Persist::UnsetJob { job: id });
+            if has_items {
+                self.durable.note(Persist::UnsetItems { job: id });
+            }
             tasks.into_iter().for_each(|place| self.durable.note(Persist::UnsetTask { job: id, place }));
             chunks.into_iter().for_each(|chunk| self.durable.note(Persist::UnsetChunk { job: id, chunk }));
         }
@@ -238,8 +245,11 @@ impl Engine {
 }
 
 /// What a job counts for in memory.
-fn bytes_of(spec: &JobSpec) -> u64 {
-    (spec.work.len() + spec.name.len() + size_of::<Job>()) as u64
+pub(crate) fn bytes_of(spec: &JobSpec) -> u64 {
+    let JobSpec { name, work, items, labels, tags, uploads, .. } = spec;
+    let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();
+    let tags: usize = tags.iter().map(|tag| tag.len() + size_of::<String>()).sum();
+    (work.len() + items.len() + name.len() + labels + tags + size_of_val(&uploads[..]) + size_of::<Job>()) as u64
 }
 
 fn check_spec(spec: &JobSpec) -> Result<(), Code> {
@@ -253,5 +263,21 @@ fn check_spec(spec: &JobSpec) -> Result<(), Code> {
         && *time_limit_ms != Some(0)
         && after.len() <= JOB_AFTER_MAX
         && key.as_ref().is_none_or(|key| (1..=JOB_KEY_BYTES_MAX).contains(&key.len()));
-    if good { Ok(()) } else { Err(Code::BadJob) }
+    if good && needs_are_good(spec) { Ok(()) } else { Err(Code::BadJob) }
+}
+
+/// What its tasks are for and need, and what it is found by.
+fn needs_are_good(spec: &JobSpec) -> bool {
+    let JobSpec { array, items, labels, tags, uploads, .. } = spec;
+    let mut keys: Vec<&str> = labels.iter().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let is_tag = |tag: &String| (1..=TAG_BYTES_MAX).contains(&tag.len()) && !tag.chars().any(char::is_control);
+    (items.is_empty() || (items.len() <= ITEMS_BYTES_MAX && items::count(items) == Some(array.count)))
+        && labels.len() <= JOB_LABELS_MAX
+        && keys.len() == labels.len()
+        && labels.iter().all(|(key, value)| is_label(key, value))
+        && tags.len() <= JOB_TAGS_MAX
+        && tags.iter().all(is_tag)
+        && uploads.len() <= JOB_UPLOADS_MAX
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
@@ -61,7 +62,8 @@ impl Engine {
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,
             reason: self.reason_of(job, aheads),
-            spec: whole.then(|| Box::new(JobSpec::clone(&job.spec))),
+            // Items may be megabytes: who submitted the job has them.
+            spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
     }
 

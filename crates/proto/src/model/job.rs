@@ -403,7 +403,7 @@ pub struct JobView {
     /// [`JobReason::Busy`]: who is ahead takes a look at all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<JobReason>,
-    /// All that was asked for; not in listings.
+    /// All that was asked for but its items; not in listings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<JobSpec>>,
 }

@@ -125,6 +125,18 @@ pub const FILL_PLACES_MAX: usize = 64;
 pub const FILLED_BYTES_MAX: usize = 1024 * 1024;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
+/// Labels that one job may ask for. More, or two of one key: refused, `bad_job`.
+pub const JOB_LABELS_MAX: usize = 16;
+/// Bytes of a label's key, at least 1, and of its value. More in a job: refused, `bad_job`; of a worker: left out.
+pub const LABEL_BYTES_MAX: usize = 64;
+/// Labels of one worker. More: left out.
+pub const WORKER_LABELS_MAX: usize = 64;
+/// Tags of one job. More: refused, `bad_job`.
+pub const JOB_TAGS_MAX: usize = 16;
+/// Bytes of a tag, at least 1. More: refused, `bad_job`.
+pub const TAG_BYTES_MAX: usize = 64;
+/// Uploads that one job may name: as many as fit into a control map beside all else. More: refused, `bad_job`.
+pub const JOB_UPLOADS_MAX: usize = 64;
 /// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
 pub const TASK_RANGES_MAX: usize = 64;
 /// Ranges of tasks of one job that were cancelled, once those side by side are one. More: refused, `bad_call`.

@@ -8,7 +8,7 @@ use turno_engine::{
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
-use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::model::{Code, ConnId, Limits, Mono};
 
 use super::store::Store;
 
@@ -74,6 +74,15 @@ impl Farm {
     /// With a disk that stores everything at once.
     pub(super) fn on_disk() -> Self {
         Self::new(true)
+    }
+
+    /// Without a disk, and with so many bytes of memory.
+    pub(super) fn with_memory(bytes: u64) -> Self {
+        let mut farm = Self::new(false);
+        let limits = Limits { memory_bytes_max: bytes, ..Limits::default() };
+        farm.engine = Engine::new(Settings { limits, ..settings(ZERO_UNIX_MS, false) }, START);
+        farm.connect_admin();
+        farm
     }
 
     fn new(stores: bool) -> Self {

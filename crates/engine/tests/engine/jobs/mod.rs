@@ -8,6 +8,7 @@ mod cancel;
 mod durable;
 mod full_disk;
 mod hello;
+mod needs;
 mod offer;
 mod order;
 mod property;
