@@ -160,6 +160,12 @@ pub fn get(block: &[u8], place: u32) -> Option<Vec<&str>> {
     (fields.len() == parts.fields).then_some(fields)
 }
 
+/// Bytes of the item at that place.
+pub fn len(block: &[u8], place: u32) -> Option<usize> {
+    let parts = Parts::of(block)?;
+    parts.text(place).map(str::len)
+}
+
 /// A block, taken apart.
 struct Parts<'a> {
     fields: usize,
@@ -227,6 +233,7 @@ mod tests {
             prop_assert_eq!(super::count(&block), Some(count));
             for (place, item) in (0..).zip(&items) {
                 let item: Vec<&str> = item.iter().map(String::as_str).collect();
+                prop_assert_eq!(len(&block, place), Some(item.join("\0").len()));
                 prop_assert_eq!(get(&block, place), Some(item));
             }
             prop_assert_eq!(get(&block, count), None);

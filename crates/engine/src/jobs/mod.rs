@@ -3,7 +3,7 @@
 //! | room | what it decides |
 //! |---|---|
 //! | `ranges`, `ended`, `job` | where each task of a job is, in few bytes |
-//! | `order`, `hand` | whose turn it is, among jobs and among workers |
+//! | `order`, `hand`, `labels`, `pools` | whose turn it is, among jobs and among workers, and who may have what |
 //! | `offer` | tasks meet a hand; its answer |
 //! | `hello` | who a worker is, and which tasks it has; what happens when it is lost |
 //! | `twin` | one worker over two connections, with one account |
@@ -31,6 +31,7 @@ mod job;
 mod labels;
 mod offer;
 mod order;
+mod pools;
 mod ranges;
 mod record;
 mod recover;
@@ -53,7 +54,7 @@ pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, 
 use self::grace::Due;
 use self::hand::Hands;
 use self::job::Job;
-use self::order::Order;
+use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
 
 /// All jobs, and all who work on them.
@@ -66,8 +67,8 @@ pub(crate) struct Jobs {
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
     bytes: u64,
-    /// Those that something can be started of.
-    order: Order,
+    /// Those that something can be started of, and the hands they may use.
+    pools: Pools,
     hands: Hands,
     /// Native connections that are workers of a foreman as well, by their key and the other way round.
     natives: BTreeMap<Arc<str>, ConnId>,
@@ -132,6 +133,11 @@ impl Jobs {
         self.hands.by_conn.contains_key(&conn)
     }
 
+    /// What a worker for jobs has.
+    pub(crate) fn labels_of(&self, conn: ConnId) -> BTreeMap<String, String> {
+        self.hands.get(conn).map(|hand| hand.labels.clone()).unwrap_or_default()
+    }
+
     /// The disk owes nothing, and refused nothing that must be tried again.
     pub(crate) fn owes(&self) -> bool {
         !self.owed_ends.is_empty() || !self.owed_jobs.is_empty() || !self.doomed.is_empty()
@@ -155,10 +161,10 @@ impl Jobs {
         }
         let width = job.spec.slots;
         if let Some(before) = std::mem::replace(&mut job.placed, turn) {
-            self.order.remove(width, before);
+            self.pools.remove(&job.labels, width, before);
         }
         if let Some(turn) = turn {
-            self.order.insert(width, turn);
+            self.pools.insert(&job.labels, width, turn, &mut self.hands);
         }
         self.due = true;
     }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
+use turno_proto::model::{Code, ConnId};
 
 use super::Jobs;
 use super::job::Job;
+use super::labels::{Labels, has_all};
+use super::order::Turn;
 use crate::engine::Engine;
 
 impl Jobs {
@@ -17,7 +19,8 @@ impl Jobs {
     /// them: for those who ask, not for every answer.
     pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
         let mut ahead = 0;
-        let turns = self.order.turns();
+        let mut turns: Vec<Turn> = self.pools.live().flat_map(|pool| pool.order.turns(pool.largest())).collect();
+        turns.sort_unstable();
         let mut aheads = BTreeMap::new();
         for turn in turns {
             aheads.insert(turn.job, ahead);
@@ -92,17 +95,43 @@ impl Engine {
         if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
             return Some(JobReason::MaxParallel { max });
         }
-        let largest = self.jobs.hands.largest();
+        let largest = self.largest_for(job);
         if largest == 0 {
-            return Some(JobReason::NoWorker);
+            let labels = job.spec.labels.clone();
+            let others =
+                !labels.is_empty() && self.jobs.pools.get(&Labels::default()).is_some_and(|all| all.largest() > 0);
+            return Some(if others { JobReason::NoLabels { labels } } else { JobReason::NoWorker });
         }
         if largest < u32::from(job.spec.slots) {
             return Some(JobReason::TooWide { slots: job.spec.slots, largest });
         }
         let ahead = aheads?.get(&job.id).copied().unwrap_or(0);
-        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
-        let slots = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
+        let slots = self.hands_for(job).iter().map(|conn| u64::from(self.slots_of_hand(*conn))).sum();
         Some(JobReason::Busy { slots, ahead })
+    }
+
+    /// The hands that are open to work and may have tasks of that job.
+    fn hands_for(&self, job: &Job) -> Vec<ConnId> {
+        match self.jobs.pools.get(&job.labels) {
+            Some(pool) => pool.open().collect(),
+            // Nothing of it can be started, so that nobody looked for them.
+            None => {
+                let hands = self.jobs.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, &job.labels));
+                hands.map(|(conn, _)| *conn).filter(|conn| self.is_open(*conn)).collect()
+            }
+        }
+    }
+
+    /// Slots of the largest of them.
+    fn largest_for(&self, job: &Job) -> u32 {
+        match self.jobs.pools.get(&job.labels) {
+            Some(pool) => pool.largest(),
+            None => self.hands_for(job).iter().map(|conn| self.slots_of_hand(*conn)).max().unwrap_or(0),
+        }
+    }
+
+    fn slots_of_hand(&self, conn: ConnId) -> u32 {
+        self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count())
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be

@@ -344,8 +344,13 @@ pub enum JobReason {
         /// Those.
         jobs: Vec<JobId>,
     },
-    /// No worker for jobs is connected.
+    /// No worker for jobs is connected, or all of them are being stopped.
     NoWorker,
+    /// No worker has all the labels that it asks for.
+    NoLabels {
+        /// Those.
+        labels: Vec<(String, String)>,
+    },
     /// No worker has as many slots as one task takes.
     TooWide {
         /// Slots a task takes.

@@ -353,6 +353,7 @@ impl Seed {
             queues: vec![self.text(); usize::from(self.choice % 4)],
             exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
             waits_for: self.texts(),
+            labels: self.texts().into_iter().map(|text| (text.clone(), text)).collect(),
             registered_ms: self.number.into(),
             idle_ms: self.bits[2].then_some(self.long),
             deliveries: 1,

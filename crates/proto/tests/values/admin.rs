@@ -90,6 +90,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     let lone_worker = WorkerView {
         exclusive: holding,
         waits_for: vec!["idle".to_owned()],
+        labels: [("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), "night".to_owned())].into(),
         dropped: 0,
         standings: Vec::new(),
         ..shown_worker.clone()
@@ -257,6 +258,7 @@ fn worker() -> WorkerView {
         queues: vec!["emails".to_owned(), "echo".to_owned()],
         exclusive: Vec::new(),
         waits_for: Vec::new(),
+        labels: std::collections::BTreeMap::new(),
         registered_ms: 60_000,
         idle_ms: Some(15),
         deliveries: 7,

@@ -49,6 +49,13 @@ pub(super) struct Farm {
     requests: u32,
     offers: BTreeMap<ConnId, u64>,
     cancels: BTreeMap<(ConnId, u64, u32), u64>,
+    /// What workers have, by their ids.
+    pub(super) labels: BTreeMap<String, Vec<(String, String)>>,
+}
+
+/// Labels from their short form.
+pub(super) fn labels(labels: &[(&str, &str)]) -> Vec<(String, String)> {
+    labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 fn settings(zero: u64, stores: bool) -> Settings {
@@ -101,6 +108,7 @@ impl Farm {
             requests: 0,
             offers: BTreeMap::new(),
             cancels: BTreeMap::new(),
+            labels: BTreeMap::new(),
         };
         farm.connect_admin();
         farm
@@ -274,6 +282,12 @@ impl Farm {
         (conn, said)
     }
 
+    /// A worker with these labels, and what it is given.
+    pub(super) fn labelled(&mut self, id: &str, slots: u16, has: &[(&str, &str)]) -> (ConnId, Vec<Said>) {
+        self.labels.insert(id.to_owned(), labels(has));
+        self.joining(id, slots)
+    }
+
     /// A worker that finds nothing to do.
     pub(super) fn worker(&mut self, id: &str, slots: u16) -> ConnId {
         let (conn, said) = self.joining(id, slots);
@@ -289,8 +303,9 @@ impl Farm {
         running: &[(u64, u32, Option<u32>)],
     ) -> Vec<Said> {
         let running = running.iter().map(|(job, task, attempt)| (JobId(*job), *task, *attempt)).collect();
+        let labels = self.labels.get(id).cloned().unwrap_or_default();
         let id = (!id.is_empty()).then(|| id.to_owned());
-        self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running }))
+        self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running, labels }))
     }
 
     pub(super) fn event(&mut self, conn: ConnId, event: ForemanEvent) -> Vec<Said> {

@@ -8,6 +8,7 @@ mod cancel;
 mod durable;
 mod full_disk;
 mod hello;
+mod labels;
 mod needs;
 mod offer;
 mod order;

@@ -7,10 +7,13 @@ use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, JobView, TaskCounts, TaskState};
 
-use super::farm::{Farm, Said, job};
+use super::farm::{Farm, Said, job, labels};
 use super::property_twin::Twin;
 
 pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
+
+/// What jobs need and hands have: the last hands have nothing.
+const LABELS: [&[(&str, &str)]; 3] = [&[], &[("gpu", "yes")], &[("gpu", "yes"), ("pool", "p")]];
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -21,6 +24,7 @@ enum Op {
         max: Option<u32>,
         priority: u8,
         after: Option<AfterWhen>,
+        needs: usize,
     },
     /// HELLO, over a new connection if there is none; honest, without what it runs, or with nonsense.
     Hello {
@@ -85,9 +89,10 @@ fn op() -> impl Strategy<Value = Op> {
     let hand = || 0..SLOTS.len();
     let when = prop_oneof![Just(AfterWhen::Ok), Just(AfterWhen::Any), Just(AfterWhen::Failed)];
     prop_oneof![
-        2 => (1u32..8, 1u16..4, 0u8..3, prop::option::of(1u32..4), 3u8..6, prop::option::weighted(0.3, when)).prop_map(
-            |(count, slots, retries, max, priority, after)| Op::Submit { count, slots, retries, max, priority, after }
-        ),
+        2 => (1u32..8, 1u16..4, 0u8..3, prop::option::of(1u32..4), 3u8..6, prop::option::weighted(0.3, when), 0usize..5)
+            .prop_map(|(count, slots, retries, max, priority, after, needs)| {
+                Op::Submit { count, slots, retries, max, priority, after, needs }
+            }),
         6 => (hand(), 0u8..12, any::<bool>()).prop_map(|(hand, lie, attempts)| Op::Hello { hand, lie, attempts }),
         12 => (hand(), prop::bool::weighted(0.15)).prop_map(|(hand, refuse)| Op::Answer { hand, refuse }),
         12 => (hand(), 0usize..4, prop::bool::weighted(0.7))
@@ -125,6 +130,7 @@ pub(super) struct World {
     pub(super) twin: Twin,
     hands: Vec<Hand>,
     widths: BTreeMap<u64, u16>,
+    needs: BTreeMap<u64, Vec<(String, String)>>,
     /// Every attempt that was offered and not refused.
     given: BTreeSet<(u64, u32, u32)>,
     /// How tasks ended.
@@ -146,6 +152,7 @@ impl World {
             twin: Twin::default(),
             hands: SLOTS.iter().map(|_| Hand::default()).collect(),
             widths: BTreeMap::new(),
+            needs: BTreeMap::new(),
             given: BTreeSet::new(),
             settled: BTreeMap::new(),
             cancelled: BTreeSet::new(),
@@ -183,6 +190,9 @@ impl World {
                             "I19: {job}/{task} attempt {attempt} twice"
                         );
                         assert!(!self.settled.contains_key(&(*job, *task)), "I19: {job}/{task} is over");
+                        let has = &self.farm.labels[&format!("hand{hand}")];
+                        let needs = &self.needs[job];
+                        assert!(needs.iter().all(|label| has.contains(label)), "{job}/{task}: {hand} lacks {needs:?}");
                     }
                     self.hands[hand].offer = Some(tasks);
                 }
@@ -205,6 +215,7 @@ impl World {
                         assert!(view.id.0 == job && view.state.is_end(), "told when it has ended");
                     }
                     self.widths.insert(view.id.0, view.slots);
+                    self.needs.extend(view.spec.map(|spec| (view.id.0, spec.labels)));
                 }
                 Said::Error(seq, _) => self.gone.retain(|_, call| *call != seq),
                 Said::Other(effect) => self.hear_of_messages(&effect),
@@ -236,13 +247,15 @@ impl World {
 
     fn apply(&mut self, op: &Op) {
         match *op {
-            Op::Submit { count, slots, retries, max, priority, after } => {
+            Op::Submit { count, slots, retries, max, priority, after, needs } => {
                 if self.widths.len() < 6 {
                     let before = self.jobs().pop();
                     let after = after.zip(before).map(|(when, job)| After { job: JobId(job), when });
                     let after = after.into_iter().collect();
                     let backoff_ms = 700;
-                    let spec = JobSpec { slots, retries, max_parallel: max, priority, after, backoff_ms, ..job(count) };
+                    let labels = labels(LABELS.get(needs).copied().unwrap_or_default());
+                    let base = JobSpec { labels, ..job(count) };
+                    let spec = JobSpec { slots, retries, max_parallel: max, priority, after, backoff_ms, ..base };
                     let said = self.farm.call(AdminCall::JobSubmit { spec: Box::new(spec) });
                     self.hear(said);
                 }
@@ -340,6 +353,8 @@ impl World {
                     let found: BTreeMap<u64, u16> =
                         self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
                     self.widths.extend(&found);
+                    let needs = self.farm.store.jobs.iter().map(|(job, record)| (job.0, record.spec.labels.clone()));
+                    self.needs.extend(needs);
                     self.gone = self.widths.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, 0)).collect();
                 }
             }
@@ -361,6 +376,13 @@ impl World {
             1 => listed.extend([(1, 1, None), (1, 2, Some(1)), (77, 1, None), (2, 99, Some(u32::MAX))]),
             _ => {}
         }
+        // The first can do everything; now and then one has lost what it had, or has more.
+        let has = match lie {
+            3 => &[],
+            4 => LABELS[2],
+            _ => LABELS.get(2 - hand.min(2)).copied().unwrap_or_default(),
+        };
+        self.farm.labels.insert(format!("hand{hand}"), labels(has));
         // Without the attempt it may be taken for another one of the same task.
         self.hands[hand].strained |= lie < 2 || !attempts;
         let said = self.farm.hello(conn, &format!("hand{hand}"), SLOTS[hand], &listed);

@@ -221,6 +221,7 @@ mod tests {
             queues: vec!["a".to_owned(), "b".to_owned()],
             exclusive: Vec::new(),
             waits_for: Vec::new(),
+            labels: std::collections::BTreeMap::new(),
             registered_ms: 90_000,
             idle_ms: None,
             deliveries: 0,
