@@ -298,6 +298,7 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
+            | AdminCall::JobExplain { .. }
             | AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }

@@ -3,12 +3,8 @@
 mod golden;
 mod seed;
 
-use bytes::Bytes;
 use proptest::prelude::*;
-use turno_proto::model::archive::UploadId;
-use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::admin::AdminCall;
 use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Outgoing, Raw, decode, encode, flags, split};
 
 use crate::seed::any_seed;
@@ -335,27 +331,6 @@ fn a_map_that_would_swell_is_refused() {
     deep.extend(std::iter::repeat_n(0x91, limits::MAP_VALUES_MAX - 4));
     deep.push(0xC0);
     assert_eq!(read(Kind::AdminCall, 0, &deep).map(|_| ()), Ok(()), "deep, and within the limit");
-}
-
-/// The largest job there can be is within the values of a control map.
-#[test]
-fn the_largest_job_can_be_submitted() {
-    let full = JobSpec {
-        max_parallel: Some(1),
-        time_limit_ms: Some(1),
-        after: vec![After { job: JobId(1), when: AfterWhen::Any }; limits::JOB_AFTER_MAX],
-        key: Some("k".to_owned()),
-        items: Bytes::from_static(b"x"),
-        labels: vec![("k".to_owned(), "v".to_owned()); limits::JOB_LABELS_MAX],
-        max_failures: Some(1),
-        tags: vec!["t".to_owned(); limits::JOB_TAGS_MAX],
-        uploads: vec![UploadId([7; 32]); limits::JOB_UPLOADS_MAX],
-        ..JobSpec::new("n", Array::ONE, Bytes::new())
-    };
-    let call = AdminCall::JobSubmit { spec: Box::new(full) };
-    let frame = Frame::AdminCall { seq: SEQ, call };
-    let bytes = written(&frame);
-    assert_eq!(read(Kind::AdminCall, 0, &bytes[HEADER_LEN..]), Ok(frame));
 }
 
 /// Old and new peers agree: a key nobody knows changes nothing, and neither does an unknown flag bit.

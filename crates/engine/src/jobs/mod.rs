@@ -12,7 +12,7 @@
 //! | `submit`, `after` | jobs come, are held, wait for others, and go |
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
-//! | `view` | telling what is going on |
+//! | `view`, `explain` | telling what is going on, and why a task is where it is |
 //! | `check` | all of it agrees |
 //!
 //! A task is offered after its start is stored, and an update is acknowledged after what it says is: so a restarted broker
@@ -24,6 +24,7 @@ mod check;
 mod durable;
 mod ended;
 mod event;
+mod explain;
 mod grace;
 mod hand;
 mod hello;

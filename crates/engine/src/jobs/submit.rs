@@ -12,6 +12,7 @@ use turno_proto::model::limits::{
 use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
+use super::explain::Look;
 use super::job::Job;
 use super::labels::is_label;
 use super::record::CHUNK_TASKS;
@@ -34,6 +35,7 @@ impl Engine {
             AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(before, limit))),
             AdminCall::JobShow { job } => self.job_answer(job).map(Some),
             AdminCall::JobTasks { job, state, after, limit } => self.task_page(job, state, after, limit).map(Some),
+            AdminCall::JobExplain { job, task } => self.explain_task(job, task).map(Some),
             _ => Err(Code::BadCall),
         };
         match answer {
@@ -51,7 +53,7 @@ impl Engine {
     /// The caller hears how the job is now.
     pub(crate) fn tell_of(&self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
         let Some(((conn, seq), job)) = caller.zip(self.jobs.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, None, true)) });
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Brief, true)) });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 

@@ -375,10 +375,84 @@ pub enum JobReason {
         /// Milliseconds until the first of them is due.
         in_ms: u64,
     },
+    /// Workers that it may use have room, and cannot be given anything now: they have not answered what they were given
+    /// last, rest after a refusal, or have less room than they say. Only `job.show` and `job.explain` look that closely.
+    Unready {
+        /// How many of them.
+        workers: u32,
+    },
+    /// The worker that has room for it is kept free for a task of another job, which takes more. Only `job.show` and
+    /// `job.explain` look that closely.
+    Kept {
+        /// That job.
+        job: JobId,
+        /// The worker.
+        worker: String,
+    },
+    /// What somebody asked for is on its way to the disk.
+    Storing,
     /// The broker is drained.
     Draining,
     /// The disk takes nothing.
     Disk,
+}
+
+/// Why a task is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum TaskReason {
+    /// It waits to be started.
+    Waits {
+        /// What for.
+        why: JobReason,
+        /// Tasks of the same job whose turn is before.
+        before: u32,
+    },
+    /// It waited and was cancelled, and that is on its way to the disk.
+    Cancelling,
+    /// It was given to a worker, which hears of it once that is on disk.
+    Starting {
+        /// The worker.
+        worker: String,
+    },
+    /// Its worker was told, and has not answered.
+    Offered {
+        /// The worker.
+        worker: String,
+    },
+    /// It runs.
+    Runs {
+        /// Its worker.
+        worker: String,
+        /// For how many milliseconds.
+        for_ms: u64,
+    },
+    /// Its worker was told to stop it, and has not said that it does.
+    Stopping {
+        /// Its worker.
+        worker: String,
+        /// Because it had its time, and not because somebody cancelled it.
+        time_limit: bool,
+    },
+    /// Its worker is not connected, or did not name it when it came back. If nothing is heard of it, it waits for another
+    /// attempt.
+    Away {
+        /// Its worker.
+        worker: String,
+        /// Milliseconds until then.
+        left_ms: u64,
+    },
+    /// It is over, and that is on its way to the disk.
+    Ending {
+        /// Its worker.
+        worker: String,
+    },
+    /// It did what it should.
+    Finished,
+    /// It did not, and has no attempt left.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
 }
 
 /// One job.

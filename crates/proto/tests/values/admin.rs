@@ -90,10 +90,13 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     let lone_worker = WorkerView {
         exclusive: holding,
         waits_for: vec!["idle".to_owned()],
-        labels: [("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), "night".to_owned())].into(),
         dropped: 0,
         standings: Vec::new(),
         ..shown_worker.clone()
+    };
+    let labelled_worker = WorkerView {
+        labels: [("g".to_owned(), "yes".to_owned()), ("p".to_owned(), "night".to_owned())].into(),
+        ..new_worker()
     };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
@@ -107,6 +110,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_portion", AdminAnswer::Portion { done: 1_000, left: 70_000 }),
         ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
+        ("answer_worker_labels", AdminAnswer::Worker { worker: Box::new(labelled_worker) }),
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
         ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby] }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use turno_engine::{
-    Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, Settings, StoreSettings, Update,
+    Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, STOP_NOW, Settings, StoreSettings, Update,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
@@ -49,6 +49,15 @@ pub(super) struct Farm {
     requests: u32,
     offers: BTreeMap<ConnId, u64>,
     cancels: BTreeMap<(ConnId, u64, u32), u64>,
+    /// Names of workers for jobs.
+    pub(super) hands: BTreeMap<ConnId, String>,
+    /// STOPs that they have not answered.
+    pub(super) stops: BTreeMap<ConnId, u32>,
+    /// When the disk last refused something.
+    pub(super) refused_at: Option<Mono>,
+    /// Explanations are looked at after every so many steps.
+    pub(super) explained_every: u32,
+    steps: u32,
     /// What workers have, by their ids.
     pub(super) labels: BTreeMap<String, Vec<(String, String)>>,
 }
@@ -108,6 +117,11 @@ impl Farm {
             requests: 0,
             offers: BTreeMap::new(),
             cancels: BTreeMap::new(),
+            hands: BTreeMap::new(),
+            stops: BTreeMap::new(),
+            refused_at: None,
+            explained_every: 1,
+            steps: 0,
             labels: BTreeMap::new(),
         };
         farm.connect_admin();
@@ -137,7 +151,12 @@ impl Farm {
         let mut out = Vec::new();
         self.engine.handle(self.now, input, &mut out);
         self.engine.sanity_check();
-        out.into_iter().filter_map(|effect| self.see(effect)).collect()
+        let said = out.into_iter().filter_map(|effect| self.see(effect)).collect();
+        self.steps += 1;
+        if self.steps.is_multiple_of(self.explained_every) {
+            self.check_explanations();
+        }
+        said
     }
 
     fn see(&mut self, effect: Effect) -> Option<Said> {
@@ -160,7 +179,11 @@ impl Farm {
                     self.cancels.insert((conn, job.0, task), cancel);
                     Said::Cancel(conn, job.0, task)
                 }
-                ForemanOrder::Stop { slots } => Said::Stop(conn, slots),
+                ForemanOrder::Stop { slots } => {
+                    // One that ends at once has nothing to offer after its answer, too.
+                    *self.stops.entry(conn).or_default() += if slots == STOP_NOW { 1_000 } else { 1 };
+                    Said::Stop(conn, slots)
+                }
                 ForemanOrder::Close { code } => Said::Close(conn, code),
             },
             Effect::Answer { seq, answer, .. } => match *answer {
@@ -198,6 +221,7 @@ impl Farm {
     /// The next group is refused.
     pub(super) fn refuse(&mut self) -> Vec<Said> {
         let (group, _) = self.groups.pop_front().expect("something is on its way");
+        self.refused_at = Some(self.now);
         self.one(Input::Refused { group, code: Code::OverDisk })
     }
 
@@ -208,6 +232,7 @@ impl Farm {
         self.groups.clear();
         self.engine = Engine::new(settings(self.zero, self.stores), START);
         self.engine.recover_jobs(self.store.found());
+        (self.hands, self.stops, self.refused_at) = (BTreeMap::new(), BTreeMap::new(), None);
         self.connect_admin();
     }
 }
@@ -309,6 +334,13 @@ impl Farm {
     }
 
     pub(super) fn event(&mut self, conn: ConnId, event: ForemanEvent) -> Vec<Said> {
+        if let ForemanEvent::Hello(Hello { id, name, .. }) = &event {
+            let name = Some(name).filter(|name| !name.is_empty()).or(id.as_ref());
+            self.hands.insert(conn, name.cloned().unwrap_or_default());
+        }
+        if event == ForemanEvent::Stopped {
+            self.stops.entry(conn).and_modify(|stops| *stops = stops.saturating_sub(1));
+        }
         self.step(Input::Foreman { conn, event: Box::new(event) })
     }
 

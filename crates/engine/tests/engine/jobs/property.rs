@@ -147,6 +147,7 @@ impl World {
     fn new(stores: bool) -> Self {
         let mut farm = if stores { Farm::on_disk() } else { Farm::in_memory() };
         farm.quick = !stores;
+        farm.explained_every = 12;
         Self {
             farm,
             twin: Twin::default(),

@@ -279,3 +279,6 @@ impl<D: Desk> Switchboard<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
