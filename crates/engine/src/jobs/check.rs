@@ -49,6 +49,13 @@ impl Engine {
             timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
         }
         timers.extend(self.jobs.disk_until.map(|at| (at, Due::Disk)));
+        timers.extend(self.jobs.forget_at.map(|at| (at, Due::Forget)));
+        for (id, job) in &self.jobs.all {
+            let kept = job.ended_unix_ms.is_some_and(|ended| self.jobs.ended.contains(&(ended, *id)));
+            let ends = job.has_ended() && self.settings.keep_finished_ms.is_some();
+            assert_eq!(kept, ends, "job {id}: what has ended is forgotten one day");
+            assert!(!kept || job.removing || self.jobs.forget_at.is_some(), "job {id}: somebody looks for its day");
+        }
         assert_eq!(timers, self.jobs.timers, "timers are those of tasks, hands and the disk");
         self.check_hands();
         self.check_no_task_waits_beside_a_free_slot();

@@ -25,7 +25,7 @@ pub(crate) enum JobThen {
     Submitted { job: JobId },
     Hold { job: JobId, caller: (ConnId, u32) },
     Cancel(Box<Cancel>),
-    Removed { job: JobId, caller: (ConnId, u32) },
+    Removed { job: JobId, caller: Option<(ConnId, u32)> },
     Offer { conn: ConnId, offer: u64 },
     Ended { job: JobId, place: u32 },
     Chunks(Vec<Written>),
@@ -151,6 +151,7 @@ impl Engine {
             job.ended_unix_ms = Some(now_unix_ms);
             self.jobs.just_ended.push_back(id);
             self.jobs.due = true;
+            self.keep_for_a_while(id);
         }
     }
 

@@ -9,7 +9,7 @@
 //! | `twin` | one worker over two connections, with one account |
 //! | `update` | an attempt is over: the end, or another one |
 //! | `cancel` | tasks are ended before their time |
-//! | `submit`, `after` | jobs come, are held, wait for others, and go |
+//! | `submit`, `after`, `forget` | jobs come, are held, wait for others, and go |
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
 //! | `view`, `explain` | telling what is going on, and why a task is where it is |
@@ -25,6 +25,7 @@ mod durable;
 mod ended;
 mod event;
 mod explain;
+mod forget;
 mod grace;
 mod hand;
 mod hello;
@@ -93,6 +94,11 @@ pub(crate) struct Jobs {
     doomed: BTreeSet<JobId>,
     /// Jobs that have just ended, for those who wait for it.
     just_ended: VecDeque<JobId>,
+    /// Jobs that have ended, by when; one that goes on again may still be here under its former end.
+    ended: BTreeSet<(u64, JobId)>,
+    /// When the first of them is forgotten, and not before when.
+    forget_at: Option<Mono>,
+    forget_after: Option<Mono>,
     /// Chunks that have ended and are not brought together on the disk.
     full: BTreeSet<(JobId, u32)>,
     /// Some of them are on their way there.

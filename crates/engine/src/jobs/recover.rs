@@ -47,7 +47,9 @@ impl Engine {
             self.recover_cancelled(*id);
         }
         for id in ids {
-            if !self.jobs.at(id).has_ended() {
+            if self.jobs.at(id).has_ended() {
+                self.keep_for_a_while(id);
+            } else {
                 self.link_after(id);
                 self.jobs.refresh(id);
             }

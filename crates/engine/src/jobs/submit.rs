@@ -31,7 +31,7 @@ impl Engine {
             AdminCall::JobHold { job } => self.hold((conn, seq), job, true, out).map(|()| None),
             AdminCall::JobRelease { job } => self.hold((conn, seq), job, false, out).map(|()| None),
             AdminCall::JobWait { job } => self.wait_for((conn, seq), job, out).map(|()| None),
-            AdminCall::JobRm { job } => self.remove_job((conn, seq), job, out).map(|()| None),
+            AdminCall::JobRm { job } => self.remove_job(Some((conn, seq)), job, out).map(|()| None),
             AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(before, limit))),
             AdminCall::JobShow { job } => self.job_answer(job).map(Some),
             AdminCall::JobTasks { job, state, after, limit } => self.task_page(job, state, after, limit).map(Some),
@@ -110,6 +110,7 @@ impl Engine {
         self.jobs.doomed.remove(&id);
         self.jobs.owed_jobs.remove(&id);
         self.unlink_after(&job);
+        self.forget_end(&job);
         Some(job)
     }
 
@@ -195,7 +196,13 @@ impl Engine {
         }
     }
 
-    fn remove_job(&mut self, caller: (ConnId, u32), id: JobId, out: &mut impl Sink) -> Result<(), Code> {
+    /// Forgets a job; nobody is told if nobody asked.
+    pub(crate) fn remove_job(
+        &mut self,
+        caller: Option<(ConnId, u32)>,
+        id: JobId,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         let job = self.find_job(id)?;
         if !job.has_ended() || self.jobs.dependents.contains_key(&id) {
             return Err(Code::JobNotEnded);
@@ -215,7 +222,7 @@ impl Engine {
             tasks.into_iter().for_each(|place| self.durable.note(Persist::UnsetTask { job: id, place }));
             chunks.into_iter().for_each(|chunk| self.durable.note(Persist::UnsetChunk { job: id, chunk }));
         }
-        let job = self.jobs.at(id);
+        let job = self.jobs.all.get_mut(&id).expect("it was just found");
         job.removing = true;
         let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
         for chunk in 0..chunks {
@@ -225,15 +232,15 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn removal_stored(&mut self, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
-        self.tell_of(id, Some(caller), out);
+    pub(crate) fn removal_stored(&mut self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
+        self.tell_of(id, caller, out);
         self.drop_job(id);
     }
 
     pub(crate) fn removal_not_stored(
         &mut self,
         id: JobId,
-        (conn, seq): (ConnId, u32),
+        caller: Option<(ConnId, u32)>,
         code: Code,
         out: &mut impl Sink,
     ) {
@@ -242,7 +249,10 @@ impl Engine {
             let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
             (0..chunks).for_each(|chunk| self.note_full(id, chunk));
         }
-        out.effect(Effect::Error { conn, seq, code });
+        self.forget_later();
+        if let Some((conn, seq)) = caller {
+            out.effect(Effect::Error { conn, seq, code });
+        }
     }
 }
 

@@ -145,6 +145,12 @@ pub const CANCELLED_RANGES_MAX: usize = 10_000;
 pub const TASKS_SEEN_MAX: u32 = 100_000;
 /// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
 pub const JOBS_MAX: usize = 100_000;
+/// How long a job that has ended is known, where nothing else is set. Longer: forgotten.
+pub const KEEP_FINISHED_MS: u64 = 604_800_000;
+/// Jobs that are forgotten in one go. More: the next ones [`PORTION_PAUSE_MS`] later.
+pub const FORGET_MAX: usize = 100;
+/// When a job that could not be forgotten is looked at again.
+pub const FORGET_AGAIN_MS: u64 = 60_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
 pub const JOB_WAITERS_MAX: usize = 10_000;
 /// How long a task stays with a worker whose connection is gone. Then it waits for another attempt (S4.76).

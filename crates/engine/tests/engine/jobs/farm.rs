@@ -53,6 +53,7 @@ pub(super) struct Farm {
     pub(super) hands: BTreeMap<ConnId, String>,
     /// STOPs that they have not answered.
     pub(super) stops: BTreeMap<ConnId, u32>,
+    keep_ms: Option<u64>,
     /// When the disk last refused something.
     pub(super) refused_at: Option<Mono>,
     /// Explanations are looked at after every so many steps.
@@ -92,6 +93,17 @@ impl Farm {
         Self::new(true)
     }
 
+    /// Jobs that have ended are known for so long. For the start.
+    pub(super) fn keep_finished(&mut self, keep_ms: Option<u64>) {
+        self.keep_ms = keep_ms;
+        self.engine = self.new_engine();
+        self.connect_admin();
+    }
+
+    fn new_engine(&self) -> Engine {
+        Engine::new(Settings { keep_finished_ms: self.keep_ms, ..settings(self.zero, self.stores) }, START)
+    }
+
     /// Without a disk, and with so many bytes of memory.
     pub(super) fn with_memory(bytes: u64) -> Self {
         let mut farm = Self::new(false);
@@ -119,6 +131,7 @@ impl Farm {
             cancels: BTreeMap::new(),
             hands: BTreeMap::new(),
             stops: BTreeMap::new(),
+            keep_ms: None,
             refused_at: None,
             explained_every: 1,
             steps: 0,
@@ -230,7 +243,7 @@ impl Farm {
         self.zero = self.unix_ms() + after_ms - START.as_millis();
         self.now = START;
         self.groups.clear();
-        self.engine = Engine::new(settings(self.zero, self.stores), START);
+        self.engine = self.new_engine();
         self.engine.recover_jobs(self.store.found());
         (self.hands, self.stops, self.refused_at) = (BTreeMap::new(), BTreeMap::new(), None);
         self.connect_admin();

@@ -7,6 +7,7 @@ mod after;
 mod cancel;
 mod durable;
 mod explain;
+mod forget;
 mod full_disk;
 mod hello;
 mod labels;
