@@ -36,14 +36,6 @@ impl Farm {
         }
     }
 
-    /// The reason why that task waits.
-    pub(super) fn waits(&mut self, job: u64, task: u32) -> JobReason {
-        match self.why(job, task) {
-            TaskReason::Waits { why, .. } => why,
-            other => panic!("{other:?}: it does not wait"),
-        }
-    }
-
     pub(super) fn check_explanations(&mut self) {
         let Some(AdminAnswer::Jobs { jobs, .. }) = self.aside(AdminCall::JobLs { before: None, limit: JOBS }) else {
             return;
