@@ -10,13 +10,13 @@ use turno_proto::native::Frame;
 use turno_proto::work;
 
 fn lines(items: &[&str], work: &Work) -> JobSpec {
-    let mut builder = Builder::new(1).unwrap();
-    items.iter().for_each(|item| builder.push(&[item]).unwrap());
-    let count = u32::try_from(items.len()).unwrap();
+    let mut builder = Builder::new(1).expect("one field");
+    items.iter().for_each(|item| builder.push(&[item]).expect("short"));
+    let count = u32::try_from(items.len()).expect("few");
     JobSpec {
         items: builder.finish(),
         labels: vec![("gpu".to_owned(), "yes".to_owned())],
-        ..JobSpec::new("lines", Array { first: 1, count, step: 1 }, work::encode(work).unwrap())
+        ..JobSpec::new("lines", Array { first: 1, count, step: 1 }, work::encode(work).expect("short"))
     }
 }
 

@@ -15,6 +15,7 @@ mod needs;
 mod offer;
 mod order;
 mod property;
+mod property_judge;
 mod property_twin;
 mod recover;
 mod submit;

@@ -15,8 +15,8 @@ fn submit(spec: JobSpec) -> AdminCall {
 
 /// A job with that many items.
 pub(super) fn with_items(count: u32) -> JobSpec {
-    let mut items = Builder::new(1).unwrap();
-    (0..count).for_each(|at| items.push(&[format!("item {at}")]).unwrap());
+    let mut items = Builder::new(1).expect("one field");
+    (0..count).for_each(|at| items.push(&[format!("item {at}")]).expect("short"));
     JobSpec { items: items.finish(), ..job(count) }
 }
 
