@@ -10,6 +10,7 @@ use super::Jobs;
 use super::job::{Job, Phase, Running, Stop};
 use super::labels::{Labels, has_all};
 use super::order::Turn;
+use super::pools::Pool;
 use crate::engine::Engine;
 use crate::peer::Worker;
 
@@ -42,10 +43,18 @@ impl Jobs {
         aheads
     }
 
-    /// The same of one job.
+    /// The same of one job: one look at all jobs, in the order in which they are kept.
     fn ahead_of(&self, job: &Job) -> u64 {
         let turn = job.turn();
-        self.turns().filter(|other| *other < turn).map(|other| u64::from(self.all[&other.job].waiting.len())).sum()
+        let before = self.all.values().filter(|other| other.placed.is_some_and(|placed| placed < turn));
+        // A job that no hand could take is before nobody. There is rarely one: what it takes is asked of few.
+        let all_fit =
+            self.pools.each().all(|(_, pool)| pool.order.widest().is_none_or(|width| width <= pool.largest()));
+        let fits = |other: &&Job| {
+            let largest = || self.pools.get(&other.labels).map_or(0, Pool::largest);
+            all_fit || u32::from(other.spec.slots) <= largest()
+        };
+        before.filter(fits).map(|other| u64::from(other.waiting.len())).sum()
     }
 
     /// Jobs that something can be started of, and whose tasks some hand could take.
@@ -61,14 +70,14 @@ impl Engine {
             Some(number) => job.spec.array.place_of(number).ok_or(Code::NotFound)?,
             None => telling_place(job),
         };
-        Ok(AdminAnswer::TaskExplained {
-            job: Box::new(self.job_view(job, Look::Close, false)),
-            task: Box::new(self.task_view(job, place)),
-            because: Box::new(self.task_reason(job, place)),
-        })
+        let view = self.job_view(job, Look::Close, false);
+        let because = self.task_reason(job, place, view.reason.as_ref());
+        let task = Box::new(self.task_view(job, place));
+        Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(because) })
     }
 
-    fn task_reason(&self, job: &Job, place: u32) -> TaskReason {
+    /// Why a task is where it is, with what holds up the job.
+    fn task_reason(&self, job: &Job, place: u32, of_job: Option<&JobReason>) -> TaskReason {
         if let Some(running) = job.running.get(&place) {
             return self.running_reason(running);
         }
@@ -80,7 +89,7 @@ impl Engine {
             TaskState::Waiting | TaskState::Running => {
                 let last = place.checked_sub(1).filter(|_| job.waiting.contains(place));
                 let before = last.map_or(0, |last| job.waiting.count_within(0, last));
-                TaskReason::Waits { why: self.waiting_reason(job, place), before }
+                TaskReason::Waits { why: self.waiting_reason(job, place, of_job), before }
             }
         }
     }
@@ -106,15 +115,15 @@ impl Engine {
         }
     }
 
-    /// Why a task that waits does.
-    fn waiting_reason(&self, job: &Job, place: u32) -> JobReason {
+    /// Why a task that waits does. As long as one may be started, it is what holds up the job.
+    fn waiting_reason(&self, job: &Job, place: u32, of_job: Option<&JobReason>) -> JobReason {
         if let Some(reason) = self.barred(job) {
             return reason;
         }
         if let Some(due) = job.delayed.get(&place) {
             return JobReason::Backoff { in_ms: due.millis_left(self.now) };
         }
-        self.unplaced(job, Look::Close).expect("a close look finds a reason")
+        of_job.cloned().expect("a close look at a job with a task that waits finds a reason")
     }
 
     /// Why nothing of it is started.
@@ -158,7 +167,7 @@ impl Engine {
         let largest = self.largest_for(job);
         if largest == 0 {
             let labels = job.spec.labels.clone();
-            let all = self.jobs.pools.get(&Labels::default()).map_or(0, |all| all.largest());
+            let all = self.jobs.pools.get(&Labels::default()).map_or(0, Pool::largest);
             return Some(if labels.is_empty() || all == 0 {
                 JobReason::NoWorker
             } else {

@@ -182,7 +182,8 @@ impl Engine {
             let job = self.jobs.all.get_mut(&id).expect("rooms hold numbers of jobs that are there");
             let running = job.running.get_mut(&place).expect("what is offered runs");
             // The hand may have said meanwhile that it is another.
-            let may_have_it = self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
+            let has_labels = || self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
+            let may_have_it = job.labels.is_empty() || has_labels();
             if running.stop.is_some() || !may_have_it {
                 self.take_back(id, place, out);
                 self.store_waiting(id, place);

@@ -46,6 +46,11 @@ impl Order {
         firsts.min()
     }
 
+    /// What the widest of their tasks takes.
+    pub(crate) fn widest(&self) -> Option<u32> {
+        self.by_width.last_key_value().map(|(width, _)| u32::from(*width))
+    }
+
     /// All of them whose tasks take that many slots at most.
     pub(crate) fn turns(&self, widest: u32) -> impl Iterator<Item = Turn> {
         let widest = u16::try_from(widest).unwrap_or(u16::MAX);

@@ -128,12 +128,26 @@ impl Pools {
 
     /// The job whose turn it is, of those whose tasks some hand could take if it were free, and what a task takes.
     pub(crate) fn head(&self) -> Option<(Turn, u16, &Pool)> {
-        first(self.live(), Pool::largest)
+        self.first_by(Pool::largest)
     }
 
     /// The same of those whose tasks some hand can take now.
     pub(crate) fn first(&self) -> Option<(Turn, u16, &Pool)> {
-        first(self.live(), Pool::most)
+        self.first_by(Pool::most)
+    }
+
+    #[inline]
+    fn first_by<'a>(&'a self, widest: impl Fn(&Pool) -> u32) -> Option<(Turn, u16, &'a Pool)> {
+        let of = |pool: &'a Pool| {
+            let (turn, width) = pool.order.first(widest(pool))?;
+            Some((turn, width, pool))
+        };
+        let all = of(&self.all);
+        if self.live.is_empty() {
+            return all;
+        }
+        let labelled = self.live.iter().filter_map(|labels| of(self.labelled.get(labels)?));
+        labelled.chain(all).min_by_key(|(turn, ..)| *turn)
     }
 
     /// A job is in the order from now on.
@@ -204,9 +218,4 @@ impl Pools {
         }
         assert!(self.live.iter().all(|labels| self.labelled.contains_key(labels)), "they are there");
     }
-}
-
-fn first<'a>(pools: impl Iterator<Item = &'a Pool>, widest: impl Fn(&Pool) -> u32) -> Option<(Turn, u16, &'a Pool)> {
-    let firsts = pools.filter_map(|pool| pool.order.first(widest(pool)).map(|(turn, width)| (turn, width, pool)));
-    firsts.min_by_key(|(turn, ..)| *turn)
 }
