@@ -169,6 +169,17 @@ async fn a_directory_of_its_own() {
     assert!(!own.exists());
 }
 
+/// A worker whose own directory is out of use fails the task that needs one, with words for it, and goes on.
+#[tokio::test]
+async fn no_directory_of_its_own() {
+    let bench = Bench::new();
+    fs::remove_dir_all(bench.path("turno-w")).unwrap();
+    fs::write(bench.path("turno-w"), "in the way").unwrap();
+    let homeless = Task { working_dir: "/no/such/place".to_owned(), dir_optional: true, ..bench.shell("true") };
+    assert_eq!(end(&bench.run(homeless).await), (false, None, None, "cannot make a directory (not a directory)"));
+    assert!(bench.run(bench.shell("true")).await.success);
+}
+
 /// Proves that a time limit ends the whole group: TERM, and KILL for what ignores it.
 #[tokio::test]
 async fn a_task_that_had_its_time() {
