@@ -3,6 +3,8 @@
 mod ending;
 mod files;
 mod group;
+#[cfg(test)]
+pub(crate) mod wait;
 
 pub(crate) use ending::{Ending, GRACE, at};
 pub(crate) use files::{need_files, raise_file_limit};

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::hand::scratch::Scratch;
-use crate::process::GRACE;
+use crate::process::{GRACE, wait};
 
 /// A worker's things, and a directory for a test.
 struct Bench {
@@ -57,7 +57,7 @@ impl Bench {
     async fn run_until(&self, task: Task, file: &str, wish: Wish) -> StatusUpdate {
         let file = self.path(file);
         let ask = async {
-            until(|| file.exists()).await;
+            wait::until_there(&file).await;
             self.wish.send_replace(wish);
         };
         tokio::join!(self.run(task), ask).0
@@ -65,14 +65,6 @@ impl Bench {
 
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
-    }
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    let late = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < late, "waited in vain");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -250,8 +242,7 @@ async fn a_task_that_is_dropped_is_killed() {
     let pid = bench.path("pid");
     tokio::select! {
         update = bench.run(bench.shell(script)) => panic!("{update:?}"),
-        () = until(|| pid.exists()) => {}
+        () = wait::until_there(&pid) => {}
     }
-    let pid = bench.read("pid").trim().to_owned();
-    until(|| is_gone(&pid)).await;
+    wait::until_gone(bench.read("pid").trim()).await;
 }

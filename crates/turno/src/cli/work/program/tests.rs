@@ -8,9 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::process::GRACE;
-
-mod wait;
+use crate::process::{GRACE, wait};
 
 fn shell(script: &str) -> Program {
     Program::find(&["sh".into(), "-c".into(), script.into()]).unwrap().unwrap()

@@ -9,12 +9,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Until the file is there.
-pub(super) async fn until_there(path: &Path) {
+pub(crate) async fn until_there(path: &Path) {
     until(&format!("{} is there", path.display()), || path.exists()).await;
 }
 
 /// Until the process is gone, or a zombie that waits for its parent to look.
-pub(super) async fn until_gone(pid: &str) {
+pub(crate) async fn until_gone(pid: &str) {
     let stat = Path::new("/proc").join(pid).join("stat");
     until(&format!("process {pid} is gone"), || match fs::read_to_string(&stat) {
         Err(_) => true,
@@ -23,7 +23,7 @@ pub(super) async fn until_gone(pid: &str) {
     .await;
 }
 
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(LOOK).await;
