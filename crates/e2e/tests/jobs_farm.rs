@@ -100,6 +100,10 @@ fn a_killed_broker_goes_on_where_it_was() {
         }
     }
     assert_eq!(attempts, BTreeMap::from([(5, 1), (6, 1)]), "nothing is started twice");
+    // Ends are told one by one, and only while the worker has its turn.
+    for task in [5, 6] {
+        worker.reported(TaskId { job: id, task });
+    }
     broker.run(&["job", "wait", &id.to_string()]).expect(1);
     assert_eq!(counts(&job(&broker, id)), [0, 0, 5, 1, 0]);
 }
