@@ -246,7 +246,7 @@ pub enum AdminCall {
         /// The piece.
         bytes: Bytes,
     },
-    /// What tasks of a job wrote, from a place on.
+    /// What tasks of a job wrote, from a place on; or what came after some moment, in the order in which it came.
     #[serde(rename = "job.output")]
     JobOutput {
         /// Which job.
@@ -257,6 +257,9 @@ pub enum AdminCall {
         /// Where to begin.
         #[serde(default)]
         from: OutputPlace,
+        /// Only what arrived after that: `arrived` of an earlier answer. What was left out for want of room is not there.
+        #[serde(default)]
+        after: Option<u64>,
         /// Somebody looks at it as it comes: workers are asked for what they would leave out otherwise.
         #[serde(default)]
         follow: bool,
@@ -436,6 +439,9 @@ pub enum AdminAnswer {
         per_task: u64,
         /// Tasks of that worker which somebody looks at.
         follow: Vec<(JobId, u32)>,
+        /// Attempts that do not run at that worker: nothing of them was kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<(JobId, u32, u32)>,
     },
     /// To `job.output`.
     #[serde(rename = "job.output")]
@@ -444,6 +450,9 @@ pub enum AdminAnswer {
         pieces: Vec<OutputPiece>,
         /// Where to go on.
         next: OutputPlace,
+        /// The moment up to which this answer tells what arrived, if it was asked by arrival; else that of the latest
+        /// arrival of all.
+        arrived: u64,
         /// There is no more now.
         end: bool,
     },

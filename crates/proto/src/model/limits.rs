@@ -88,7 +88,8 @@ pub const CHORES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 pub const PORTION_PAUSE_MS: u64 = 1;
 /// Bytes of messages that one admin call writes to disk anew. More: the next call.
 pub const PORTION_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a dead letter that one admin call shows. More: the next call.
+/// Bytes of a dead letter, of output or of a file that one admin call brings or shows. More: the next call; brought in one:
+/// refused, `bad_call`.
 pub const PIECE_BYTES_MAX: usize = 256 * 1024;
 /// Messages named in a queue's or worker's view. More: only counted.
 pub const VIEW_MESSAGES_MAX: usize = 20;
@@ -149,6 +150,49 @@ pub const OFFER_TASKS_MAX: usize = 256;
 pub const OFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Starts of tasks that are stored together. More: the next group.
 pub const STARTS_MAX: usize = 10_000;
+
+/// Bytes that are kept of one attempt's output, where nothing else is set. More: its middle is left out by the worker.
+pub const OUTPUT_PER_TASK_BYTES: u64 = 1024 * 1024;
+/// How many times as much a worker may hand in. More: dropped, and the answer is the same.
+pub const OUTPUT_SLACK: u64 = 2;
+/// Bytes of all output, where nothing else is set. More: the oldest goes.
+pub const OUTPUT_TOTAL_BYTES: u64 = 1024 * 1024 * 1024;
+/// Bytes of all results, where nothing else is set. More: refused, `archive_full`.
+pub const RESULT_TOTAL_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+/// Bytes of all uploads. More: refused, `over_disk`.
+pub const UPLOAD_TOTAL_BYTES: u64 = 16 * 1024 * 1024 * 1024;
+/// Bytes of output, of results and of uploads of a broker that lives in memory, each. More: as above.
+pub const ARCHIVE_MEMORY_BYTES: u64 = 64 * 1024 * 1024;
+/// Uploads. More: refused, `over_disk`.
+pub const UPLOADS_MAX: usize = 10_000;
+/// How long an upload is kept that no job names, after it was put or asked for.
+pub const UPLOAD_KEPT_MS: u64 = 3_600_000;
+/// Uploads named in one call, and by one job: as many as surely fit into a control map. More: refused, `bad_call` or
+/// `bad_job`.
+pub const UPLOADS_PER_CALL_MAX: usize = 64;
+/// Pieces of output in one call: as many as surely fit into a control map. More: refused, `bad_call`. Their bytes, and
+/// those of every other piece, are [`PIECE_BYTES_MAX`] at most.
+pub const OUTPUT_PIECES_MAX: usize = 16;
+/// Pieces of output in one answer. More: the next answer.
+pub const OUTPUT_ANSWER_PIECES_MAX: usize = 4_096;
+/// Bytes of the name of a file that a task brings back. More, or none: refused, `bad_call`.
+pub const FILE_NAME_BYTES_MAX: usize = 1_024;
+/// Files that one attempt brings back. More: refused, `archive_full`.
+pub const FILES_PER_TASK_MAX: u32 = 1_000;
+/// Calls to the archive that are not answered. More: refused, `archive_busy`.
+pub const ARCHIVE_CALLS_MAX: usize = 1_024;
+/// Bytes that calls to the archive bring and may take away. More: refused, `archive_busy`.
+pub const ARCHIVE_CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Free bytes of the archive's disk. Fewer: refused, `over_disk`.
+pub const ARCHIVE_FREE_BYTES_MIN: u64 = 128 * 1024 * 1024;
+/// Bytes of output in memory, for those who look at tasks now. More: the oldest goes.
+pub const LIVE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long workers send what would be left out, after somebody looked at a task.
+pub const FOLLOW_MS: u64 = 10_000;
+/// Looks at tasks that count at a time. More: the oldest does not any more.
+pub const FOLLOWS_MAX: usize = 256;
+/// Tasks that one worker is told are looked at. More: the rest is not.
+pub const FOLLOWED_TASKS_MAX: usize = 1_000;
 
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
