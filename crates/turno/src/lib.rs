@@ -7,3 +7,4 @@ pub mod broker;
 pub mod cli;
 pub mod config;
 pub mod embedded;
+mod hand;

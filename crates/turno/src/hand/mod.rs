@@ -1,0 +1,3 @@
+//! A worker for jobs.
+
+pub(crate) mod outbox;
