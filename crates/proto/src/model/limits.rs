@@ -224,6 +224,18 @@ pub const OUTBOX_PATIENCE_MS_MAX: u64 = 300_000;
 /// How long a worker that ends waits until its last output is kept.
 pub const OUTBOX_CLOSE_MS: u64 = 2_000;
 
+/// How often a worker fetches an upload whose bytes are not what they should be. More often: the task fails.
+pub const UPLOAD_FETCHES_MAX: u32 = 3;
+/// How long a worker waits for the broker to give the next piece of an upload, or to take that of a result. Longer: the
+/// task fails.
+pub const FILE_PATIENCE_MS: u64 = 300_000;
+/// How often a worker begins to send a result anew, because the broker lost what it had of it. More often: the task fails.
+pub const RESULT_SENDS_MAX: u32 = 10;
+/// Bytes of all files that one attempt brings back. More: the task fails.
+pub const RESULT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Files and directories that a worker looks at to find what a task brings back. More: the task fails.
+pub const COLLECT_SEEN_MAX: usize = 1_000_000;
+
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
 /// Broadcasts that wait in `turno work` while as many run as it has slots. More: failed, `busy`.

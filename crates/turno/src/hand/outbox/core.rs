@@ -44,8 +44,8 @@ pub(super) enum Event {
     Room(Ticket),
     /// It has ended, and all that is to be kept of it is.
     Done(Ticket),
-    /// So many bytes of it are not. If it has ended, nothing else follows.
-    Lost { ticket: Ticket, id: AttemptId, bytes: u64, why: Why, ended: bool },
+    /// So many bytes of it are not, for the first time or not. If it has ended, nothing else follows.
+    Lost { ticket: Ticket, id: AttemptId, bytes: u64, why: Why, ended: bool, first: bool },
 }
 
 /// Why bytes were lost.
@@ -141,6 +141,11 @@ impl Core {
         }
         self.index(ticket);
         has_room
+    }
+
+    /// Whether an attempt may write on.
+    pub(super) fn has_room(&self, ticket: Ticket) -> bool {
+        self.attempts.get(&ticket).is_none_or(Attempt::has_room)
     }
 
     /// It will write no more. [`Event::Done`] follows, or an [`Event::Lost`] that says so.
@@ -315,10 +320,8 @@ impl Core {
         for ticket in self.end_call(id) {
             let Some(attempt) = self.attempts.get_mut(&ticket) else { continue };
             let bytes = attempt.under_way.take().unwrap_or(0);
-            let (attempt_id, ended) = (attempt.id, false);
-            self.count_lost(ticket, bytes);
             if bytes > 0 {
-                self.events.push_back(Event::Lost { ticket, id: attempt_id, bytes, why: Why::Said(code), ended });
+                self.lose(ticket, bytes, Why::Said(code), false);
             }
             self.index(ticket);
             self.finish(ticket);
@@ -357,20 +360,22 @@ impl Core {
     fn give_up(&mut self, ticket: Ticket, why: Why) {
         let Some(attempt) = self.attempts.get_mut(&ticket) else { return };
         let bytes = attempt.give_up();
-        let (id, ended) = (attempt.id, attempt.ended.is_some());
-        self.count_lost(ticket, bytes);
+        let ended = attempt.ended.is_some();
+        self.lose(ticket, bytes, why, ended);
         self.index(ticket);
-        self.events.push_back(Event::Lost { ticket, id, bytes, why, ended });
         if ended {
             self.remove(ticket);
         }
     }
 
-    fn count_lost(&mut self, ticket: Ticket, bytes: u64) {
-        if let Some(attempt) = self.attempts.get_mut(&ticket).filter(|_| bytes > 0) {
-            self.lost.tasks += u64::from(!std::mem::replace(&mut attempt.has_lost, true));
-            self.lost.bytes += bytes;
-        }
+    /// Counts and tells what is lost.
+    fn lose(&mut self, ticket: Ticket, bytes: u64, why: Why, ended: bool) {
+        let Some(attempt) = self.attempts.get_mut(&ticket) else { return };
+        let first = bytes > 0 && !attempt.has_lost;
+        attempt.has_lost |= first;
+        self.lost.tasks += u64::from(first);
+        self.lost.bytes += bytes;
+        self.events.push_back(Event::Lost { ticket, id: attempt.id, bytes, why, ended, first });
     }
 
     /// Takes the attempt out of all tables but the calls.

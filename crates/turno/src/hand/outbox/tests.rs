@@ -199,7 +199,7 @@ fn a_broker_that_is_silent_for_too_long_loses_what_has_ended_and_nothing_else() 
     core.handle_tick(ms(30_099));
     assert_eq!(events(&mut core), []);
     core.handle_tick(ms(30_100));
-    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 5, why: Why::Silence, ended: true };
+    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 5, why: Why::Silence, ended: true, first: true };
     assert_eq!((events(&mut core), core.lost()), (vec![lost], Lost { tasks: 1, bytes: 5 }));
     let (id, pieces) = call(&mut core, ms(30_200));
     assert_eq!(shape(&pieces), [part(2, Stdout, 0, "x")]);
@@ -236,7 +236,7 @@ fn what_the_broker_does_not_want_is_counted_and_stops_nobody() {
     let (id, _) = call(&mut core, ms(50));
     let refused = vec![(JOB, 1, 1)];
     core.handle_answer(ms(51), id, Answer::Kept { per_task: 1_000, follow: vec![], refused });
-    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 3, why: Why::NotOurs, ended: false };
+    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 3, why: Why::NotOurs, ended: false, first: true };
     assert_eq!(events(&mut core), [lost]);
     assert!(core.wrote(ms(52), one, Stdout, &vec![1; 1 << 20]));
     assert_eq!((core.held_bytes(), core.poll_call(ms(2_000))), (0, None));
@@ -245,7 +245,7 @@ fn what_the_broker_does_not_want_is_counted_and_stops_nobody() {
     core.wrote(ms(2_000), two, Stdout, b"yz");
     let (id, _) = call(&mut core, ms(2_050));
     core.handle_answer(ms(2_051), id, Answer::Refused(Code::OverDisk));
-    let lost = Event::Lost { ticket: two, id: attempt(2), bytes: 2, why: Why::Said(Code::OverDisk), ended: false };
+    let lost = Event::Lost { ticket: two, id: attempt(2), bytes: 2, why: Why::Said(Code::OverDisk), ended: false, first: true };
     assert_eq!(events(&mut core), [lost]);
     core.wrote(ms(2_052), two, Stdout, b"w");
     core.end(ms(2_053), two);
