@@ -1,5 +1,7 @@
 //! A worker for jobs.
 
+#[cfg(test)]
+mod double;
 pub(crate) mod files;
 pub(crate) mod outbox;
 mod scratch;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,33 @@ pub(super) struct Cache {
 /// An upload. While somebody holds it, it stays.
 pub(super) struct Entry {
     path: PathBuf,
-    fetched: SetOnce<Result<(), String>>,
+    fetched: SetOnce<Result<(), Failed>>,
+}
+
+/// Why an upload is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// The status of a task that needs it.
+    pub(super) status: String,
+    /// The disk has no room.
+    pub(super) is_full: bool,
+}
+
+impl Failed {
+    fn disk(what: &str, path: &Path, error: &io::Error) -> Self {
+        Self { status: words::cannot(what, path, error), is_full: is_full(error) }
+    }
+}
+
+impl From<String> for Failed {
+    fn from(status: String) -> Self {
+        Self { status, is_full: false }
+    }
+}
+
+/// Whether the disk has no room.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl Entry {
@@ -43,7 +69,7 @@ impl Cache {
     }
 
     /// The upload, once it is here. Dropping the future leaves it on its way: another task may want it.
-    pub(super) async fn get(&self, upload: UploadId) -> Result<Arc<Entry>, String> {
+    pub(super) async fn get(&self, upload: UploadId) -> Result<Arc<Entry>, Failed> {
         let entry = self.entry(upload);
         let fetched = entry.fetched.wait().await.clone();
         if fetched.is_err() {
@@ -94,33 +120,33 @@ impl fmt::Debug for Cache {
 }
 
 /// Fetches an upload into a file that has its name only when it is whole and right.
-async fn fetch(outbox: &Outbox, upload: UploadId, path: &Path) -> Result<(), String> {
+async fn fetch(outbox: &Outbox, upload: UploadId, path: &Path) -> Result<(), Failed> {
     for _ in 0..limits::UPLOAD_FETCHES_MAX {
         let part = path.with_extension("part");
         let hash = download(outbox, upload, part.clone()).await?;
         let (path, is_right) = (path.to_owned(), hash == upload);
         let placed = words::blocking(move || {
             let done = if is_right { fs::rename(&part, &path) } else { fs::remove_file(&part) };
-            done.map_err(|error| words::cannot("write", &path, &error))
+            Ok(done.map_err(|error| Failed::disk("write", &path, &error)))
         });
-        placed.await?;
+        placed.await??;
         if is_right {
             return Ok(());
         }
         tracing::warn!(%upload, "an upload was damaged on its way");
     }
-    Err(format!("an upload is damaged ({})", short(upload)))
+    Err(format!("an upload is damaged ({})", short(upload)).into())
 }
 
 /// Fetches the bytes, whatever they are; tells their hash.
-async fn download(outbox: &Outbox, upload: UploadId, part: PathBuf) -> Result<UploadId, String> {
-    let mut sink = words::blocking(move || Sink::create(part)).await?;
+async fn download(outbox: &Outbox, upload: UploadId, part: PathBuf) -> Result<UploadId, Failed> {
+    let mut sink = words::blocking(move || Ok(Sink::create(part))).await??;
     loop {
         let (bytes, size) = piece(outbox, upload, sink.len).await?;
         if bytes.is_empty() && sink.len < size {
-            return Err(format!("the broker has an upload in part only ({})", short(upload)));
+            return Err(format!("the broker has an upload in part only ({})", short(upload)).into());
         }
-        sink = words::blocking(move || sink.write(&bytes)).await?;
+        sink = words::blocking(move || Ok(sink.write(&bytes))).await??;
         if sink.len >= size {
             return Ok(sink.hash());
         }
@@ -157,15 +183,15 @@ struct Sink {
 }
 
 impl Sink {
-    fn create(path: PathBuf) -> Result<Self, String> {
+    fn create(path: PathBuf) -> Result<Self, Failed> {
         let folder = path.parent().unwrap_or(&path);
-        fs::create_dir_all(folder).map_err(|error| words::cannot("make the directory", folder, &error))?;
-        let file = File::create(&path).map_err(|error| words::cannot("write", &path, &error))?;
+        fs::create_dir_all(folder).map_err(|error| Failed::disk("make the directory", folder, &error))?;
+        let file = File::create(&path).map_err(|error| Failed::disk("write", &path, &error))?;
         Ok(Self { path, file, hash: Sha256::new(), len: 0 })
     }
 
-    fn write(mut self, bytes: &[u8]) -> Result<Self, String> {
-        self.file.write_all(bytes).map_err(|error| words::cannot("write", &self.path, &error))?;
+    fn write(mut self, bytes: &[u8]) -> Result<Self, Failed> {
+        self.file.write_all(bytes).map_err(|error| Failed::disk("write", &self.path, &error))?;
         self.hash.update(bytes);
         self.len += bytes.len() as u64;
         Ok(self)

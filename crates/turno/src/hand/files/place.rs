@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use turno_proto::foreman::TaskFile;
 use turno_proto::model::archive::{UploadId, is_file_name};
 
-use super::cache::Cache;
+use super::cache::{Cache, Failed, is_full};
 use crate::hand::words;
 
 /// Puts a copy of an upload into a task's directory. Never a link: the task may write into it, as the same user and
@@ -17,35 +17,33 @@ pub(super) async fn place(cache: &Cache, dir: &Path, file: &TaskFile) -> Result<
     if !is_file_name(&file.name) {
         return Err(format!("no name for a file of a task: {}", file.name));
     }
-    let path = dir.join(&file.name);
     let mode = if file.executable { 0o755 } else { 0o644 };
-    for may_make_room in [true, false] {
-        let upload = cache.get(file.upload).await.map_err(|error| format!("{}: {error}", file.name))?;
-        let to = path.clone();
-        let copied = words::blocking(move || Ok(copy(upload.path(), &to, mode))).await?;
-        match copied {
-            Ok(()) => return Ok(()),
-            Err(error) if may_make_room && is_full(&error) && cache.make_room() => {}
-            Err(error) => return Err(words::cannot("write", Path::new(&file.name), &error)),
-        }
+    let mut placed = try_place(cache, &dir.join(&file.name), file.upload, mode).await;
+    if placed.as_ref().is_err_and(|failed| failed.is_full) && cache.make_room() {
+        placed = try_place(cache, &dir.join(&file.name), file.upload, mode).await;
     }
-    Err(format!("cannot write {}", file.name))
+    placed.map_err(|failed| format!("{}: {}", file.name, failed.status))
+}
+
+async fn try_place(cache: &Cache, path: &Path, upload: UploadId, mode: u32) -> Result<(), Failed> {
+    let entry = cache.get(upload).await?;
+    let to = path.to_owned();
+    let copied = words::blocking(move || Ok(copy(entry.path(), &to, mode))).await?;
+    copied.map_err(|error| {
+        Failed { status: format!("cannot be written ({})", words::reason(&error)), is_full: is_full(&error) }
+    })
 }
 
 /// Opens an upload for reading. It may be removed from the cache meanwhile.
 pub(super) async fn open(cache: &Cache, upload: UploadId) -> Result<File, String> {
-    let entry = cache.get(upload).await.map_err(|error| format!("stdin: {error}"))?;
+    let entry = cache.get(upload).await.map_err(|failed| format!("stdin: {}", failed.status))?;
     words::blocking(move || File::open(entry.path()).map_err(|error| words::cannot("read", entry.path(), &error))).await
 }
 
-fn copy(from: &Path, to: &PathBuf, mode: u32) -> io::Result<()> {
+fn copy(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::copy(from, to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode))
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -456,6 +456,10 @@ impl Core {
         assert!(under_way <= limits::OUTBOX_CALLS_MAX, "so many calls are under way");
     }
 
+    pub(super) const fn is_told(&self) -> bool {
+        self.is_told
+    }
+
     /// Bytes in memory.
     pub(super) fn held_bytes(&self) -> usize {
         let calls = self.calls.values().flat_map(|call| &call.parts).map(|(_, piece)| piece.bytes.len()).sum::<usize>();

@@ -96,6 +96,11 @@ impl Outbox {
         lost
     }
 
+    #[cfg(test)]
+    pub(super) fn is_told(&self) -> bool {
+        self.shared.desk().core.is_told()
+    }
+
     pub(super) fn open(&self, id: AttemptId) -> (Ticket, Arc<Notify>) {
         let mut desk = self.shared.desk();
         let (ticket, wake) = (desk.core.open(id), Arc::new(Notify::new()));

@@ -1,5 +1,6 @@
 //! The outbox before a broker that the test plays.
 
+mod driver;
 mod model;
 
 use turno_proto::model::archive::OutputStream::{Stderr, Stdout};
