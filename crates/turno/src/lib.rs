@@ -8,3 +8,5 @@ pub mod cli;
 pub mod config;
 pub mod embedded;
 mod hand;
+mod keepalive;
+mod process;

@@ -15,8 +15,8 @@ use turno_proto::model::archive::UploadId;
 use turno_proto::model::limits;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
+use crate::hand::disk;
 use crate::hand::outbox::{Outbox, Patience};
-use crate::hand::words;
 
 /// Uploads that are here or on their way.
 pub(super) struct Cache {
@@ -42,7 +42,7 @@ pub(super) struct Failed {
 
 impl Failed {
     fn disk(what: &str, path: &Path, error: &io::Error) -> Self {
-        Self { status: words::cannot(what, path, error), is_full: is_full(error) }
+        Self { status: disk::cannot(what, path, error), is_full: is_full(error) }
     }
 }
 
@@ -125,7 +125,7 @@ async fn fetch(outbox: &Outbox, upload: UploadId, path: &Path) -> Result<(), Fai
         let part = path.with_extension("part");
         let hash = download(outbox, upload, part.clone()).await?;
         let (path, is_right) = (path.to_owned(), hash == upload);
-        let placed = words::blocking(move || {
+        let placed = disk::blocking(move || {
             let done = if is_right { fs::rename(&part, &path) } else { fs::remove_file(&part) };
             Ok(done.map_err(|error| Failed::disk("write", &path, &error)))
         });
@@ -140,13 +140,13 @@ async fn fetch(outbox: &Outbox, upload: UploadId, path: &Path) -> Result<(), Fai
 
 /// Fetches the bytes, whatever they are; tells their hash.
 async fn download(outbox: &Outbox, upload: UploadId, part: PathBuf) -> Result<UploadId, Failed> {
-    let mut sink = words::blocking(move || Ok(Sink::create(part))).await??;
+    let mut sink = disk::blocking(move || Ok(Sink::create(part))).await??;
     loop {
         let (bytes, size) = piece(outbox, upload, sink.len).await?;
         if bytes.is_empty() && sink.len < size {
             return Err(format!("the broker has an upload in part only ({})", short(upload)).into());
         }
-        sink = words::blocking(move || Ok(sink.write(&bytes))).await??;
+        sink = disk::blocking(move || Ok(sink.write(&bytes))).await??;
         if sink.len >= size {
             return Ok(sink.hash());
         }

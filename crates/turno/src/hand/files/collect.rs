@@ -9,7 +9,8 @@ use glob::{MatchOptions, Pattern};
 use turno_proto::model::archive::is_file_name;
 use turno_proto::model::limits;
 
-use crate::hand::words;
+use crate::hand::disk;
+use crate::hand::verdict::words;
 
 /// As in a shell: a star stays within one part of a path, and does not match hidden files.
 const RULES: MatchOptions =
@@ -25,7 +26,7 @@ pub(super) struct Found {
 
 /// The files that any of these patterns matches, by name. Each pattern must match one at least.
 pub(super) fn find(dir: &Path, patterns: &[String]) -> Result<Vec<Found>, String> {
-    let base = fs::canonicalize(dir).map_err(|error| words::cannot("read", dir, &error))?;
+    let base = fs::canonicalize(dir).map_err(|error| disk::cannot("read", dir, &error))?;
     let mut search = Search { base, seen: 0, found: BTreeMap::new(), matched: 0 };
     for text in patterns {
         search.matched = 0;
@@ -76,7 +77,7 @@ impl Why {
             Self::TooManyFound => format!("more than {} files match {pattern}", limits::FILES_PER_TASK_MAX),
             Self::Outside(name) => format!("{name} points out of the task's directory"),
             Self::NoText(name) => format!("a file has a name that cannot be sent: {name}"),
-            Self::Unreadable(name, error) => format!("cannot read {name}: {}", words::reason(&error)),
+            Self::Unreadable(name, error) => format!("cannot read {name}: {}", words(&error)),
         }
     }
 }
@@ -104,9 +105,13 @@ impl Search {
             Part::Any => {
                 self.walk(under, rest)?;
                 let visible = |name: &str| !name.starts_with('.');
-                self.each(under, visible, |search, name| {
-                    if search.is_directory(name) { search.walk(name, parts) } else { Ok(()) }
-                })
+                self.each(
+                    under,
+                    visible,
+                    |search, name| {
+                        if search.is_directory(name) { search.walk(name, parts) } else { Ok(()) }
+                    },
+                )
             }
         }
     }
@@ -158,7 +163,9 @@ impl Search {
             match name.to_str() {
                 Some(name) if wanted(name) => act(self, &join(under, name))?,
                 Some(_) => {}
-                None if wanted(&name.to_string_lossy()) => return Err(Why::NoText(join(under, &name.to_string_lossy()))),
+                None if wanted(&name.to_string_lossy()) => {
+                    return Err(Why::NoText(join(under, &name.to_string_lossy())));
+                }
                 None => {}
             }
         }
@@ -181,7 +188,9 @@ mod tests {
 
     fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["out.csv", "other.txt", ".hidden.csv", "r/1.csv", "r/2.csv", "r/deep/3.csv", "r/.h/4.csv", "we[ird"] {
+        for name in
+            ["out.csv", "other.txt", ".hidden.csv", "r/1.csv", "r/2.csv", "r/deep/3.csv", "r/.h/4.csv", "we[ird"]
+        {
             let path = dir.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, name).unwrap();
@@ -213,7 +222,11 @@ mod tests {
             (&["we[[]ird"], &["we[ird"]),
         ];
         for (patterns, wanted) in table {
-            assert_eq!(names(tree.path(), patterns), Ok(wanted.iter().map(|&name| name.to_owned()).collect()), "{patterns:?}");
+            assert_eq!(
+                names(tree.path(), patterns),
+                Ok(wanted.iter().map(|&name| name.to_owned()).collect()),
+                "{patterns:?}"
+            );
         }
     }
 

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use turno_proto::foreman::Task;
 
+use super::disk;
 use super::outbox::Outbox;
 use super::scratch::{Scratch, ScratchDir};
-use super::words;
+use super::verdict::words;
 use cache::Cache;
 
 /// Sees to the files of all tasks. Clones are the same.
@@ -62,13 +63,10 @@ impl Files {
     /// all the same. Its own directory is removed.
     pub(crate) async fn finish(&self, task: &Task, prepared: Prepared, success: bool) -> Result<(), String> {
         let Prepared { dir, scratch, .. } = prepared;
-        let sent = if success && !task.collect.is_empty() {
-            results::send(&self.outbox, task, dir).await
-        } else {
-            Ok(())
-        };
+        let sent =
+            if success && !task.collect.is_empty() { results::send(&self.outbox, task, dir).await } else { Ok(()) };
         // What a task left behind may be much.
-        let removed = words::blocking(move || {
+        let removed = disk::blocking(move || {
             drop(scratch);
             Ok(())
         });
@@ -91,11 +89,11 @@ impl Files {
         }
         if !is_named && !wants_own {
             let here = std::env::current_dir();
-            let here = here.map_err(|error| format!("no directory to run in ({})", words::reason(&error)))?;
+            let here = here.map_err(|error| format!("no directory to run in ({})", words(&error)))?;
             return Ok((here, None));
         }
         let own = self.scratch.make(task);
-        let own = own.map_err(|error| format!("cannot make a directory ({})", words::reason(&error)))?;
+        let own = own.map_err(|error| format!("cannot make a directory ({})", words(&error)))?;
         Ok((own.path().to_owned(), Some(own)))
     }
 }

@@ -9,7 +9,8 @@ use turno_proto::foreman::TaskFile;
 use turno_proto::model::archive::{UploadId, is_file_name};
 
 use super::cache::{Cache, Failed, is_full};
-use crate::hand::words;
+use crate::hand::disk;
+use crate::hand::verdict::words;
 
 /// Puts a copy of an upload into a task's directory. Never a link: the task may write into it, as the same user and
 /// whatever its mode says, and all others would have that too. File systems that can share blocks do so.
@@ -28,16 +29,15 @@ pub(super) async fn place(cache: &Cache, dir: &Path, file: &TaskFile) -> Result<
 async fn try_place(cache: &Cache, path: &Path, upload: UploadId, mode: u32) -> Result<(), Failed> {
     let entry = cache.get(upload).await?;
     let to = path.to_owned();
-    let copied = words::blocking(move || Ok(copy(entry.path(), &to, mode))).await?;
-    copied.map_err(|error| {
-        Failed { status: format!("cannot be written ({})", words::reason(&error)), is_full: is_full(&error) }
-    })
+    let copied = disk::blocking(move || Ok(copy(entry.path(), &to, mode))).await?;
+    copied
+        .map_err(|error| Failed { status: format!("cannot be written ({})", words(&error)), is_full: is_full(&error) })
 }
 
 /// Opens an upload for reading. It may be removed from the cache meanwhile.
 pub(super) async fn open(cache: &Cache, upload: UploadId) -> Result<File, String> {
     let entry = cache.get(upload).await.map_err(|failed| format!("stdin: {}", failed.status))?;
-    words::blocking(move || File::open(entry.path()).map_err(|error| words::cannot("read", entry.path(), &error))).await
+    disk::blocking(move || File::open(entry.path()).map_err(|error| disk::cannot("read", entry.path(), &error))).await
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> io::Result<()> {

@@ -13,13 +13,14 @@ use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::AdminCall;
 
 use super::collect::{self, Found};
+use crate::hand::disk;
 use crate::hand::outbox::{Outbox, Patience};
-use crate::hand::words;
+use crate::hand::verdict::words;
 
 /// Sends all files that match the task's patterns.
 pub(super) async fn send(outbox: &Outbox, task: &Task, dir: PathBuf) -> Result<(), String> {
     let patterns = task.collect.clone();
-    let found = words::blocking(move || collect::find(&dir, &patterns)).await?;
+    let found = disk::blocking(move || collect::find(&dir, &patterns)).await?;
     let mut left = limits::RESULT_BYTES_MAX;
     for file in found {
         send_file(outbox, task, &file, &mut left).await?;
@@ -59,15 +60,15 @@ impl From<String> for Failure {
 
 async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -> Result<(), Failure> {
     let path = file.path.clone();
-    let read = |error: &io::Error| format!("cannot be read ({})", words::reason(error));
-    let mut reader = words::blocking(move || File::open(path).map_err(|error| read(&error))).await?;
+    let read = |error: &io::Error| format!("cannot be read ({})", words(error));
+    let mut reader = disk::blocking(move || File::open(path).map_err(|error| read(&error))).await?;
     let mut bytes;
-    (reader, bytes) = words::blocking(move || piece(reader).map_err(|error| read(&error))).await?;
+    (reader, bytes) = disk::blocking(move || piece(reader).map_err(|error| read(&error))).await?;
     let mut at = 0;
     loop {
         // The last piece is known by what comes after it.
         let next;
-        (reader, next) = words::blocking(move || piece(reader).map_err(|error| read(&error))).await?;
+        (reader, next) = disk::blocking(move || piece(reader).map_err(|error| read(&error))).await?;
         let len = bytes.len() as u64;
         let Some(rest) = left.checked_sub(len) else {
             let most = limits::RESULT_BYTES_MAX >> 20;

@@ -246,11 +246,6 @@ impl Core {
         }
     }
 
-    /// What was lost so far.
-    pub(super) const fn lost(&self) -> Lost {
-        self.lost
-    }
-
     /// Gives up all that is left, and tells what was lost in all.
     pub(super) fn close(&mut self) -> Lost {
         let tickets: Vec<Ticket> = self.attempts.keys().copied().collect();
@@ -454,6 +449,11 @@ impl Core {
         }
         let under_way = self.calls.values().filter(|call| call.again.is_none()).count();
         assert!(under_way <= limits::OUTBOX_CALLS_MAX, "so many calls are under way");
+    }
+
+    /// What was lost so far.
+    pub(super) const fn lost(&self) -> Lost {
+        self.lost
     }
 
     pub(super) const fn is_told(&self) -> bool {

@@ -13,7 +13,6 @@ mod roll;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use core::Lost;
 pub(crate) use driver::Outbox;
 pub(crate) use patience::Patience;
 pub(crate) use recorder::Recorder;

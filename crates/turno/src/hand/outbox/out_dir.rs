@@ -8,7 +8,7 @@ use std::sync::Arc;
 use turno_proto::foreman::Task;
 use turno_proto::model::archive::OutputStream;
 
-use crate::hand::words;
+use crate::hand::disk;
 
 /// `DIR/JOB/TASK.ATTEMPT.stdout` and the same for stderr.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ impl OutFiles {
     pub(super) async fn create(task: &Task) -> Result<Self, String> {
         let folder = folder(task);
         let name = format!("{}.{}", task.task, task.attempt);
-        words::blocking(move || {
-            fs::create_dir_all(&folder).map_err(|error| words::cannot("make the directory", &folder, &error))?;
+        disk::blocking(move || {
+            fs::create_dir_all(&folder).map_err(|error| disk::cannot("make the directory", &folder, &error))?;
             let create = |end: &str| -> Result<OutFile, String> {
                 let path = folder.join(format!("{name}.{end}"));
-                let file = File::create(&path).map_err(|error| words::cannot("write", &path, &error))?;
+                let file = File::create(&path).map_err(|error| disk::cannot("write", &path, &error))?;
                 Ok(OutFile { path, file: Arc::new(file) })
             };
             Ok(Self { stdout: create("stdout")?, stderr: create("stderr")? })
@@ -48,9 +48,9 @@ impl OutFiles {
         let bytes = bytes.to_vec();
         let write = move || {
             let OutFile { path, file } = file;
-            (&*file).write_all(&bytes).map_err(|error| words::cannot("write", &path, &error))
+            (&*file).write_all(&bytes).map_err(|error| disk::cannot("write", &path, &error))
         };
-        words::blocking(write).await
+        disk::blocking(write).await
     }
 }
 

@@ -46,11 +46,6 @@ impl Roll {
         self.runs.len()
     }
 
-    /// Where it begins.
-    pub(super) const fn at(&self) -> u64 {
-        self.at
-    }
-
     /// Where it ends.
     pub(super) fn end(&self) -> u64 {
         self.at + self.bytes.len() as u64
@@ -129,11 +124,18 @@ impl Roll {
         });
         spans.filter(|(_, begin, end)| begin < end).map(|(stream, begin, end)| {
             let (front, back) = self.bytes.as_slices();
-            let part = |slice: &[u8], from: usize, to: usize| slice[from.min(slice.len())..to.min(slice.len())].to_vec();
+            let part =
+                |slice: &[u8], from: usize, to: usize| slice[from.min(slice.len())..to.min(slice.len())].to_vec();
             let mut bytes = part(front, begin, end);
             bytes.extend(part(back, begin.saturating_sub(front.len()), end.saturating_sub(front.len())));
             Piece { stream, at: self.at + begin as u64, bytes: bytes.into() }
         })
+    }
+
+    /// Where it begins.
+    #[cfg(test)]
+    pub(super) const fn at(&self) -> u64 {
+        self.at
     }
 
     #[cfg(test)]

@@ -246,7 +246,14 @@ fn what_the_broker_does_not_want_is_counted_and_stops_nobody() {
     core.wrote(ms(2_000), two, Stdout, b"yz");
     let (id, _) = call(&mut core, ms(2_050));
     core.handle_answer(ms(2_051), id, Answer::Refused(Code::OverDisk));
-    let lost = Event::Lost { ticket: two, id: attempt(2), bytes: 2, why: Why::Said(Code::OverDisk), ended: false, first: true };
+    let lost = Event::Lost {
+        ticket: two,
+        id: attempt(2),
+        bytes: 2,
+        why: Why::Said(Code::OverDisk),
+        ended: false,
+        first: true,
+    };
     assert_eq!(events(&mut core), [lost]);
     core.wrote(ms(2_052), two, Stdout, b"w");
     core.end(ms(2_053), two);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use turno_proto::foreman::Task;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
-use super::super::{Lost, Outbox, Recorder};
+use super::super::{Outbox, Recorder};
 use super::*;
 use crate::hand::double::{Act, Double, until};
 

@@ -3,17 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use super::verdict::words;
+
 /// `cannot write /out/7/1.1.stdout: no space left on device`.
 pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {what} {}: {}", path.display(), reason(error))
-}
-
-/// The system's words, without its number.
-pub(super) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+    format!("cannot {what} {}: {}", path.display(), words(error))
 }
 
 /// Does something that may take the disk's time, aside from what serves the connections.
