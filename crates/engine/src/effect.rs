@@ -213,6 +213,11 @@ impl Effect {
             | Self::Progress { payload, .. }
             | Self::BroadcastAnswer { payload, .. }
             | Self::Undelivered { payload, .. } => payload.len(),
+            Self::Answer { answer, .. } => match &**answer {
+                AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
+                AdminAnswer::Piece { bytes, .. } => bytes.len(),
+                _ => 0,
+            },
             _ => 0,
         }
     }

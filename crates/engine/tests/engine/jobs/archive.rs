@@ -30,6 +30,9 @@ fn look(job: u64, tasks: Option<Vec<(u32, u32)>>, follow: bool) -> AdminCall {
     AdminCall::JobOutput { job: JobId(job), tasks, from: OutputPlace::default(), after: None, follow, limit: 100 }
 }
 
+/// Tasks that somebody looks at, and attempts that were refused.
+type KeptAnswer = (Vec<(JobId, u32)>, Vec<(JobId, u32, u32)>);
+
 /// Words about the archive.
 impl Farm {
     /// What the archive is asked because of a call that is not answered yet.
@@ -43,7 +46,7 @@ impl Farm {
     }
 
     /// What a worker is told, the archive having kept what it brought.
-    fn kept(&mut self, call: AdminCall) -> (Vec<(JobId, u32)>, Vec<(JobId, u32, u32)>) {
+    fn kept(&mut self, call: AdminCall) -> KeptAnswer {
         let mut said = self.call(call);
         if let Some((ticket, _)) = self.archive.pop() {
             said.extend(self.archived(ticket, Ok(None)));
