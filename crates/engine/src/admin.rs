@@ -23,6 +23,9 @@ impl Engine {
         if is_about_jobs(&call) {
             return self.job_call(conn, seq, call, out);
         }
+        if is_for_archive(&call) {
+            return self.archive_call(conn, seq, call, out);
+        }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
         }
@@ -95,7 +98,7 @@ impl Engine {
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
-            _ => unreachable!("settings of queues and all about jobs have rooms of their own"),
+            _ => unreachable!("settings of queues, jobs and the archive have rooms of their own"),
         })
     }
 
@@ -298,7 +301,13 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
-            | AdminCall::TaskOutput { .. }
+    )
+}
+
+const fn is_for_archive(call: &AdminCall) -> bool {
+    matches!(
+        call,
+        AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }
             | AdminCall::JobFiles { .. }

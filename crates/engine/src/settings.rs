@@ -49,6 +49,8 @@ pub struct Settings {
     pub hot_bytes: u64,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
+    /// Bytes that are kept of one attempt's output.
+    pub output_per_task: u64,
     /// Requests that end in one go when their caller is gone or the broker drains.
     pub portion: NonZeroUsize,
 }
@@ -92,6 +94,7 @@ impl Default for Settings {
             store: None,
             hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
+            output_per_task: limits::OUTPUT_PER_TASK_BYTES,
             portion: limits::CHORES_MAX,
         }
     }

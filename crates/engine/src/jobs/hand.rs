@@ -7,6 +7,7 @@ use std::sync::Arc;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Mono, Slots};
 
+use super::handed::HandedIn;
 use crate::engine::Engine;
 use crate::peer::Worker;
 
@@ -44,6 +45,8 @@ pub(crate) struct Held {
     pub(crate) task: u32,
     pub(crate) attempt: u32,
     pub(crate) slots: u16,
+    /// What was handed in of it since it does not count as running any more.
+    pub(crate) handed_in: HandedIn,
 }
 
 /// A JOB that is not answered.

@@ -127,7 +127,7 @@ impl Engine {
         (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let task = job.spec.array.number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots });
+        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         let worker = self.peers.worker_mut(conn);
         worker.take_over(slots);
         if let Some(twin) = worker.twin {

@@ -7,6 +7,7 @@ use turno_proto::model::job::{After, JobId, JobSpec, JobState, TaskCounts, TaskS
 use turno_proto::model::{ConnId, Mono};
 
 use super::ended::{Ended, split};
+use super::handed::HandedIn;
 use super::order::Turn;
 use super::ranges::Ranges;
 use super::record::{CHUNK_TASKS, JobRecord, TaskEnd, Tried};
@@ -73,6 +74,8 @@ pub(crate) struct Running {
     pub(crate) limit: Option<Mono>,
     /// When it counts as lost.
     pub(crate) gone: Option<Mono>,
+    /// What its worker handed in of it.
+    pub(crate) handed_in: HandedIn,
 }
 
 /// How far an offer is.

@@ -12,6 +12,7 @@
 //! | `submit`, `after` | jobs come, are held, wait for others, and go |
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
+//! | `handed` | what workers handed in of their tasks |
 //! | `view` | telling what is going on |
 //! | `check` | all of it agrees |
 //!
@@ -26,6 +27,7 @@ mod ended;
 mod event;
 mod grace;
 mod hand;
+mod handed;
 mod hello;
 mod job;
 mod offer;

@@ -10,6 +10,7 @@ use turno_proto::model::{ConnId, Mono};
 use super::event::{ForemanOrder, OfferedTask};
 use super::grace::Due;
 use super::hand::{Held, Offer};
+use super::handed::HandedIn;
 use super::job::{Phase, Running, Stop};
 use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
@@ -104,7 +105,7 @@ impl Engine {
         let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let task = job.spec.array.number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots });
+        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
         hand.told_free = hand.told_free.map(|free| free.saturating_sub(u32::from(slots)));
         let offer = hand.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
         offer.tasks.push((id, place, tried.attempt));
@@ -123,6 +124,7 @@ impl Engine {
                 ending: None,
                 limit: None,
                 gone: None,
+                handed_in: HandedIn::default(),
             },
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);

@@ -8,6 +8,7 @@ use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
 
 use super::ended::split;
 use super::grace::Due;
+use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord};
 use crate::engine::Engine;
@@ -43,6 +44,7 @@ impl Engine {
                 self.jobs.refresh(id);
             }
         }
+        self.archive_knows();
     }
 
     fn recover_job(&mut self, id: JobId, record: JobRecord) {
@@ -113,6 +115,7 @@ impl Engine {
                     ending: None,
                     limit: None,
                     gone: None,
+                    handed_in: HandedIn::default(),
                 };
                 job.started_unix_ms = Some(job.started_unix_ms.unwrap_or(started_unix_ms).min(started_unix_ms));
                 job.running.insert(place, running);

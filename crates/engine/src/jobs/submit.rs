@@ -6,7 +6,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::limits::{
     FOREMAN_PROCS_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX,
-    WORK_BYTES_MAX,
+    UPLOADS_PER_CALL_MAX, WORK_BYTES_MAX,
 };
 use turno_proto::model::{Code, ConnId};
 
@@ -91,6 +91,7 @@ impl Engine {
             self.jobs.keys.insert(key.clone(), job.id);
         }
         self.jobs.bytes += bytes_of(&job.spec);
+        self.name_uploads(&job.spec);
         self.jobs.all.insert(job.id, job);
     }
 
@@ -105,6 +106,7 @@ impl Engine {
         self.jobs.doomed.remove(&id);
         self.jobs.owed_jobs.remove(&id);
         self.unlink_after(&job);
+        self.forget_archived(id, &job.spec);
         Some(job)
     }
 
@@ -243,7 +245,7 @@ fn bytes_of(spec: &JobSpec) -> u64 {
 }
 
 fn check_spec(spec: &JobSpec) -> Result<(), Code> {
-    let JobSpec { name, array, work, slots, priority, max_parallel, time_limit_ms, after, key, .. } = spec;
+    let JobSpec { name, array, work, slots, priority, max_parallel, time_limit_ms, after, key, uploads, .. } = spec;
     let good = array.check().is_ok()
         && name.len() <= JOB_NAME_BYTES_MAX
         && work.len() <= WORK_BYTES_MAX
@@ -252,6 +254,7 @@ fn check_spec(spec: &JobSpec) -> Result<(), Code> {
         && *max_parallel != Some(0)
         && *time_limit_ms != Some(0)
         && after.len() <= JOB_AFTER_MAX
+        && uploads.len() <= UPLOADS_PER_CALL_MAX
         && key.as_ref().is_none_or(|key| (1..=JOB_KEY_BYTES_MAX).contains(&key.len()));
     if good { Ok(()) } else { Err(Code::BadJob) }
 }

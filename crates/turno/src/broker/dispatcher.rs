@@ -13,6 +13,7 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Effect, Engine, Input, Sink};
 use turno_proto::model::{ConnId, limits};
 
+use super::archive::Archivist;
 use super::keeper::{Keep as _, Keeper};
 use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
@@ -195,6 +196,11 @@ impl Dispatcher {
         with(&mut self.state.borrow_mut().desk.keeper)
     }
 
+    /// The way to the archive, for a moment.
+    pub(super) fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
+        with(&mut self.state.borrow_mut().desk.archivist)
+    }
+
     /// Lets every router write its last words, and waits for their ends.
     pub(super) async fn finish(&self) {
         for router in &self.state.borrow().routers {
@@ -258,7 +264,8 @@ mod tests {
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
         let workplace = Workplace { clock, limits, config, bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(EngineDesk { engine, keeper: None }, workplace, routers).unwrap()
+        Dispatcher::start(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, workplace, routers)
+            .unwrap()
     }
 
     /// A peer that greeted: the broker answered CONFIG and PONG.

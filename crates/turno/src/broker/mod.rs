@@ -8,8 +8,11 @@
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
 //!
+//! What tasks leave behind goes to the `archive` and its own thread.
+//!
 //! What must outlive the broker goes to the `keeper` beside the engine, and comes back as an input once it is on disk.
 
+pub mod archive;
 mod clock;
 mod data;
 mod dispatcher;
@@ -29,5 +32,5 @@ pub use error::ServeError;
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
-pub use settings::{QueueDefaults, Settings};
+pub use settings::{ArchiveSettings, QueueDefaults, Settings};
 pub use switchboard::{Desk, Door, Drained, EngineDesk, Switchboard};

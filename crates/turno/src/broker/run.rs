@@ -13,6 +13,7 @@ use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::limits;
 use turno_proto::native::{Config, VERSION};
 
+use super::archive::Archivist;
 use super::clock::Clock;
 use super::data::DataDirectory;
 use super::error::ServeError;
@@ -88,8 +89,9 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     };
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
+    let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
     let foreman = bound.foreman.first().map(ToString::to_string);
-    let desk = desk_of(&settings, foreman, store.as_deref(), clock)?;
+    let desk = desk_of(&settings, foreman, store.as_deref(), archive.as_deref(), clock)?;
     let shell = shell_of(&settings, &bound, clock, desk)?;
     for (listeners, door) in [(tcp, Door::Native), (workers, Door::Foreman)] {
         for listener in listeners {
@@ -120,8 +122,23 @@ fn desk_of(
     settings: &Settings,
     foreman: Option<String>,
     store: Option<&Path>,
+    archive: Option<&Path>,
     clock: Clock,
 ) -> Result<EngineDesk, ServeError> {
+    let (engine, keeper) = engine_of(settings, foreman, store, clock)?;
+    let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
+        let path = archive.unwrap_or(Path::new("")).to_owned();
+        ServeError::Data { doing: "read the archive in", path, source }
+    })?;
+    Ok(EngineDesk { engine, keeper, archivist })
+}
+
+fn engine_of(
+    settings: &Settings,
+    foreman: Option<String>,
+    store: Option<&Path>,
+    clock: Clock,
+) -> Result<(Engine, Option<Keeper>), ServeError> {
     let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
     let mut engine = EngineSettings {
         name: settings.name.clone(),
@@ -134,10 +151,11 @@ fn desk_of(
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
         drop_after: settings.queue_defaults.drop_after,
+        output_per_task: settings.archive.output_per_task,
         ..EngineSettings::default()
     };
     let Some(directory) = store else {
-        return Ok(EngineDesk { engine: Engine::new(engine, clock.now()), keeper: None });
+        return Ok((Engine::new(engine, clock.now()), None));
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
@@ -148,7 +166,7 @@ fn desk_of(
     let mut engine = Engine::new(engine, clock.now());
     recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
-    Ok(EngineDesk { engine, keeper: Some(keeper) })
+    Ok((engine, Some(keeper)))
 }
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use turno_engine::{
-    Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, Settings, StoreSettings, Update,
+    ArchiveCall, Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, Settings, StoreSettings, Update,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
@@ -49,6 +49,8 @@ pub(super) struct Farm {
     requests: u32,
     offers: BTreeMap<ConnId, u64>,
     cancels: BTreeMap<(ConnId, u64, u32), u64>,
+    /// What the archive was asked, with the number of the call.
+    pub(super) archive: Vec<(u64, ArchiveCall)>,
 }
 
 fn settings(zero: u64, stores: bool) -> Settings {
@@ -92,6 +94,7 @@ impl Farm {
             requests: 0,
             offers: BTreeMap::new(),
             cancels: BTreeMap::new(),
+            archive: Vec::new(),
         };
         farm.connect_admin();
         farm
@@ -130,6 +133,10 @@ impl Farm {
                     Some((last, ops)) if *last == group => ops.push(op),
                     _ => self.groups.push_back((group, vec![op])),
                 }
+                return None;
+            }
+            Effect::Archive { ticket, call } => {
+                self.archive.push((ticket, *call));
                 return None;
             }
             Effect::Foreman { conn, order } => match *order {

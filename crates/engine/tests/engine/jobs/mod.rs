@@ -4,6 +4,7 @@ mod farm;
 mod store;
 
 mod after;
+mod archive;
 mod cancel;
 mod durable;
 mod full_disk;

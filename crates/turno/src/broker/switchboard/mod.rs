@@ -19,6 +19,7 @@ use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
+use super::archive::Archivist;
 use super::keeper::Keep;
 
 pub use self::desk::{Desk, EngineDesk};
@@ -49,7 +50,8 @@ impl Switchboard {
     /// A broker that lives in memory, and that nobody is connected to.
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
-        Self::with_engine(EngineDesk { engine: Engine::new(settings, now), keeper: None }, limits, config)
+        let engine = Engine::new(settings, now);
+        Self::with_engine(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, limits, config)
     }
 }
 
@@ -67,6 +69,11 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
     /// The keeper.
     pub const fn keeper_mut(&mut self) -> &mut K {
         &mut self.desk.keeper
+    }
+
+    /// The way to the archive.
+    pub(super) const fn archivist_mut(&mut self) -> &mut Archivist {
+        &mut self.desk.archivist
     }
 
     /// When [`Input::Tick`] is due.
