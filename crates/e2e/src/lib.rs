@@ -6,6 +6,7 @@
 mod broker;
 pub mod directory;
 mod job_worker;
+mod jobs;
 mod peer;
 mod place;
 pub mod process;

@@ -289,6 +289,10 @@ impl Hand {
 
     fn lost(&mut self, reason: String) {
         self.end.disconnect();
+        if self.exited {
+            // The foreman was the first to hang up.
+            return;
+        }
         if self.known {
             self.say(Said::Lost { reason, tasks: self.tasks.len() });
         } else {

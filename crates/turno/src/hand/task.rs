@@ -70,7 +70,7 @@ struct Running {
     group: Group,
     recorder: Recorder,
     /// After the group: what is killed need not be watched.
-    _watched: Watched,
+    watched: Watched,
 }
 
 async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Result<(Prepared, Running), Verdict> {
@@ -101,7 +101,7 @@ async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Re
     let child = command.spawn().map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
     let group = Group::of(&child);
     let watched = kit.guard.watch(group.id());
-    Ok((prepared, Running { child, group, recorder, _watched: watched }))
+    Ok((prepared, Running { child, group, recorder, watched }))
 }
 
 /// Program and arguments. A foreman that knows no list of words names a program, which gets the number of its task.
@@ -138,7 +138,7 @@ async fn attend(
     running: Running,
     wishes: &mut watch::Receiver<Wish>,
 ) -> Verdict {
-    let Running { mut child, mut group, mut recorder, _watched } = running;
+    let Running { mut child, mut group, mut recorder, watched } = running;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let limit = Duration::from_millis(task.time_limit);
     let limit_at = if task.time_limit > 0 { Instant::now().checked_add(limit) } else { None };
@@ -182,7 +182,7 @@ async fn attend(
         }
     }
     group.release();
-    drop(_watched);
+    drop(watched);
     let verdict = verdict.unwrap_or_else(|| by_itself(status, last_line.text()));
     let keep = kept(task, kit, prepared, recorder, verdict);
     tokio::select! {

@@ -57,6 +57,12 @@ impl Guard {
         Ok(Self { post: Arc::new(Mutex::new(Post { arguments, watcher, groups: BTreeSet::new() })) })
     }
 
+    /// Nobody: tests end what they start.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { post: Arc::new(Mutex::new(Post { arguments: Vec::new(), watcher: None, groups: BTreeSet::new() })) }
+    }
+
     /// A group that must not outlive the worker.
     pub(crate) fn watch(&self, group: Option<Pid>) -> Watched {
         if let Some(group) = group {
