@@ -32,8 +32,11 @@ pub(super) struct Double {
 }
 
 impl Double {
-    pub(super) async fn start(script: impl FnMut(AdminCall) -> Act + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    /// Within a runtime.
+    pub(super) fn start(script: impl FnMut(AdminCall) -> Act + Send + 'static) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket");
+        let listener = TcpListener::from_std(listener).expect("a socket");
         let url = format!("turno://{}", listener.local_addr().expect("bound"));
         let script: Arc<Mutex<Script>> = Arc::new(Mutex::new(script));
         let mut task = JoinSet::new();
@@ -44,6 +47,12 @@ impl Double {
             }
         });
         Self { url, _listener: task }
+    }
+
+    /// Keeps what tasks print.
+    pub(super) fn keeping() -> Self {
+        let kept = || AdminAnswer::OutputKept { per_task: 1 << 20, follow: Vec::new(), refused: Vec::new() };
+        Self::start(move |_| Act::Answer(kept()))
     }
 
     pub(super) fn options(&self) -> Options {

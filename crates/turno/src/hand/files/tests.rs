@@ -27,7 +27,7 @@ impl World {
     async fn new(script: impl FnMut(AdminCall) -> Act + Send + 'static) -> Self {
         let root = tempfile::tempdir().unwrap();
         let scratch = Arc::new(Scratch::new(Some(root.path()), "w").unwrap());
-        let double = Double::start(script).await;
+        let double = Double::start(script);
         let outbox = Outbox::start("w", double.options());
         Self { files: Files::new(scratch, outbox), root, _double: double }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::*;
+use crate::hand::double::Double;
 use crate::hand::scratch::Scratch;
 use crate::process::GRACE;
 
@@ -16,18 +17,19 @@ struct Bench {
     kit: Kit,
     wish: watch::Sender<Wish>,
     wishes: watch::Receiver<Wish>,
+    _double: Double,
 }
 
 impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let scratch = Arc::new(Scratch::new(Some(dir.path()), "w").unwrap());
-        let options = turno_client::Options::new([]);
-        let outbox = Outbox::start("w", options, 1);
+        let double = Double::keeping();
+        let outbox = Outbox::start("w", double.options());
         let files = Files::new(scratch, outbox.clone());
         let kit = Kit { worker: Arc::from("w"), guard: Guard::none(), files, outbox };
         let (wish, wishes) = watch::channel(Wish::Run);
-        Self { dir, kit, wish, wishes }
+        Self { dir, kit, wish, wishes, _double: double }
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -51,8 +51,7 @@ async fn what_is_written_arrives_through_hang_ups_and_refusals() {
                 if kept == 3 { Act::HangUp } else { told_to_keep(1 << 20, Vec::new()) }
             }
         }
-    })
-    .await;
+    });
     let outbox = Outbox::start("w-1", double.options());
     let (mut one, mut two) = (begin(&outbox, 1).await, begin(&outbox, 2).await);
     for line in 0..50_000 {
@@ -69,7 +68,7 @@ async fn what_is_written_arrives_through_hang_ups_and_refusals() {
 /// One that has not kept anything in time does not hold up the end of the worker.
 #[tokio::test]
 async fn a_worker_ends_before_a_silent_broker() {
-    let double = Double::start(|_| Act::Nothing).await;
+    let double = Double::start(|_| Act::Nothing);
     let outbox = Outbox::start("w-1", double.options());
     let mut one = begin(&outbox, 1).await;
     one.wrote(Stdout, b"abc").await.unwrap();
@@ -88,8 +87,7 @@ async fn a_task_waits_until_there_is_room() {
             keep.lock().unwrap().extend(pieces);
         }
         told_to_keep(1 << 30, Vec::new())
-    })
-    .await;
+    });
     let outbox = Outbox::start("w-1", double.options());
     let mut one = begin(&outbox, 1).await;
     let block = vec![b'x'; 65_536];
@@ -113,8 +111,7 @@ async fn somebody_who_looks_is_shown_the_end_within_moments() {
             keep.lock().unwrap().extend(pieces);
         }
         told_to_keep(8, if *look.lock().unwrap() { vec![(JOB, 1)] } else { Vec::new() })
-    })
-    .await;
+    });
     let outbox = Outbox::start("w-1", double.options());
     until("the answer to the first question", || outbox.is_told()).await;
     let mut one = begin(&outbox, 1).await;
@@ -131,8 +128,7 @@ async fn output_goes_to_files_where_that_was_asked_for() {
     let double = Double::start(|call| match call {
         AdminCall::TaskOutput { pieces, .. } if pieces.is_empty() => told_to_keep(8, Vec::new()),
         _ => panic!("nothing goes to the broker"),
-    })
-    .await;
+    });
     let outbox = Outbox::start("w-1", double.options());
     let dir = tempfile::tempdir().unwrap();
     let out = |dir: &str| Task { logging_dir: dir.to_owned(), ..task(3) };
