@@ -9,9 +9,10 @@ use bytes::Bytes;
 use tracing::{debug, warn};
 use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, STOP_NOW, Update};
 use turno_proto::foreman::{
-    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket,
+    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
+    Ticket,
 };
-use turno_proto::model::job::{JobId, Work};
+use turno_proto::model::job::{JobId, Work, WorkFile};
 use turno_proto::model::{ConnId, Mono};
 use turno_proto::work;
 
@@ -188,18 +189,24 @@ fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
 }
 
 fn task_of(task: &OfferedTask, work: Work) -> Task {
+    let file = |file: WorkFile| TaskFile { name: file.name, upload: file.upload, executable: file.executable };
     Task {
         task: task.task,
         job: task.job.0,
         name: task.name.to_string(),
         num_tasks: task.count,
         working_dir: work.cwd,
+        logging_dir: work.out_dir,
         command: work.argv.join(" "),
         attempt: task.attempt,
         argv: work.argv,
         env: work.env.into_iter().collect(),
         procs: task.slots,
         time_limit: task.time_limit_ms.unwrap_or(0),
+        dir_optional: work.cwd_optional,
+        stdin: work.stdin,
+        files: work.files.into_iter().map(file).collect(),
+        collect: work.collect,
         ..Task::default()
     }
 }
