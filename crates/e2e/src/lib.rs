@@ -3,6 +3,7 @@
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
+mod archive;
 mod broker;
 pub mod directory;
 mod job_worker;
