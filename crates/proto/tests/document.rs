@@ -99,7 +99,11 @@ fn every_limit_is_in_its_table() {
         ("time a free queue is kept for the worker that was told of it", number(limits::QUEUE_OFFER_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),
         ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
-        ("bytes of a dead letter that one admin call shows", number(limits::PIECE_BYTES_MAX), " bytes"),
+        (
+            "bytes of a dead letter, of output or of a file that one admin call brings or shows",
+            number(limits::PIECE_BYTES_MAX),
+            " bytes",
+        ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
         ("tasks of a job", number(limits::TASKS_MAX), ""),
         ("highest number of a task", number(limits::TASK_NUMBER_MAX), ""),
@@ -114,6 +118,15 @@ fn every_limit_is_in_its_table() {
         ("callers that wait for the end of jobs", number(limits::JOB_WAITERS_MAX), ""),
         ("time between two attempts of a task", number(limits::BACKOFF_MS_MAX), " ms"),
         ("bytes of what a worker said of a failed task", number(limits::TASK_STATUS_BYTES_MAX), " bytes"),
+        ("pieces of output in one call", number(limits::OUTPUT_PIECES_MAX), ""),
+        ("times the output that is kept of an attempt which its worker may hand in", number(limits::OUTPUT_SLACK), ""),
+        ("name of a file that a task brings back", number(limits::FILE_NAME_BYTES_MAX), " bytes"),
+        ("files that one attempt brings back", number(limits::FILES_PER_TASK_MAX), ""),
+        ("uploads that one call, or one job, names", number(limits::UPLOADS_PER_CALL_MAX), ""),
+        ("uploads that are kept", number(limits::UPLOADS_MAX), ""),
+        ("time an upload is kept that no job names", number(limits::UPLOAD_KEPT_MS), " ms"),
+        ("calls to the archive that are not answered", number(limits::ARCHIVE_CALLS_MAX), ""),
+        ("time for which a look at output counts", number(limits::FOLLOW_MS), " ms"),
     ];
     assert_rows_begin(DOCUMENT, "## Limits", &rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")));
 }

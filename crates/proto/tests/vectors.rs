@@ -5,6 +5,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, HEADER_LEN, Header, Kind, decode, encode, split};
@@ -147,11 +148,25 @@ fn the_longest_calls_about_jobs_can_be_read() {
             let after = *spec.after.first()?;
             spec.after = vec![after; limits::JOB_AFTER_MAX];
             spec.work = vec![0; limits::WORK_BYTES_MAX].into();
+            spec.uploads = vec![UploadId([7; 32]); limits::UPLOADS_PER_CALL_MAX];
             Some(Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } })
         }
         Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks: Some(ranges) } } => {
             let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
             Some(Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::TaskOutput { worker, pieces } } => {
+            // One that has every key.
+            let pieces = vec![pieces.into_iter().find(|piece| piece.live)?; limits::OUTPUT_PIECES_MAX];
+            Some(Frame::AdminCall { seq, call: AdminCall::TaskOutput { worker, pieces } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::UploadCheck { uploads } } => {
+            let uploads = vec![*uploads.last()?; limits::UPLOADS_PER_CALL_MAX];
+            Some(Frame::AdminCall { seq, call: AdminCall::UploadCheck { uploads } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::JobOutput { job, tasks: Some(_), from, after, follow, limit } } => {
+            let tasks = Some(vec![(0, u32::MAX); limits::TASK_RANGES_MAX]);
+            Some(Frame::AdminCall { seq, call: AdminCall::JobOutput { job, tasks, from, after, follow, limit } })
         }
         _ => None,
     });
@@ -163,7 +178,7 @@ fn the_longest_calls_about_jobs_can_be_read() {
         assert_eq!(decode(&piece.header, piece.rest), Ok(frame));
         read += 1;
     }
-    assert_eq!(read, 2);
+    assert_eq!(read, 5);
 }
 
 /// The line for people says what the header says.

@@ -2,6 +2,8 @@
 
 mod change;
 mod list;
+mod logs;
+mod result;
 mod select;
 pub(crate) mod submit;
 mod text;
@@ -14,6 +16,8 @@ use turno_proto::model::job::{JobId, JobView};
 
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
 use self::list::{LsArgs, TasksArgs};
+use self::logs::LogsArgs;
+use self::result::ResultArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -38,6 +42,8 @@ enum JobCommand {
     #[command(visible_aliases = ["info", "get"])]
     Show(ShowArgs),
     Tasks(TasksArgs),
+    Logs(LogsArgs),
+    Result(ResultArgs),
     Cancel(CancelArgs),
     Hold(HoldArgs),
     Release(ReleaseArgs),
@@ -63,6 +69,8 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Ls(args) => connect::block_on(list::jobs(args, invocation)),
         JobCommand::Show(args) => connect::block_on(show(args, invocation)),
         JobCommand::Tasks(args) => connect::block_on(list::tasks(args, invocation)),
+        JobCommand::Logs(args) => connect::block_on(logs::run(args, invocation)),
+        JobCommand::Result(args) => connect::block_on(result::run(args, invocation)),
         JobCommand::Cancel(args) => connect::block_on(change::cancel(args, invocation)),
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),

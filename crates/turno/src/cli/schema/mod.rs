@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod job;
 pub(crate) mod message;
 pub(crate) mod meta;
+pub(crate) mod output;
 pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
@@ -76,6 +77,10 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<meta::PagesDocument>(),
         of::<meta::TextDocument>(),
         of::<meta::VersionDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
         of::<queue::ConsumerListDocument<'_>>(),
         of::<queue::ConsumerRow>(),
         of::<queue::QueueDocument>(),
