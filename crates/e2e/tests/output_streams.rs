@@ -14,9 +14,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// A broker that keeps 4 KiB of each task's output.
 fn frugal() -> Broker {
     let place = Place::new();
-    let file = place.path().join("turno.toml");
-    fs::write(&file, "[jobs]\noutput-per-task = \"4KiB\"\n").unwrap();
-    let file = file.to_str().unwrap().to_owned();
+    let file = place.file("turno.toml", "[jobs]\noutput-per-task = \"4KiB\"\n").display().to_string();
     Broker::start_in(place, &["--config", &file])
 }
 

@@ -13,7 +13,8 @@ use turno_proto::model::{Code, Mono, limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use super::attempt::AttemptId;
-use super::core::{Answer, CallId, Core, Event, Lost, Ticket, Why};
+use super::core::Core;
+use super::event::{Answer, CallId, Event, Lost, Ticket, Why};
 use super::patience::is_passing;
 
 /// How long until the broker is tried again that would not even greet.

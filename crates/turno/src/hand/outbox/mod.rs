@@ -6,6 +6,7 @@
 mod attempt;
 mod core;
 mod driver;
+mod event;
 mod out_dir;
 mod patience;
 mod recorder;

@@ -8,8 +8,8 @@ use turno_proto::model::archive::OutputStream;
 use turno_proto::model::job::JobId;
 
 use super::attempt::AttemptId;
-use super::core::Ticket;
 use super::driver::Outbox;
+use super::event::Ticket;
 use super::out_dir::OutFiles;
 
 /// Takes what an attempt writes. Dropped before its end, what was not sent is forgotten.

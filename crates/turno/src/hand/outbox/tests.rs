@@ -9,7 +9,8 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, Mono, limits};
 
 use super::attempt::AttemptId;
-use super::core::{Answer, CallId, Core, Event, Lost, Ticket, Why};
+use super::core::Core;
+use super::event::{Answer, CallId, Event, Lost, Ticket, Why};
 
 const JOB: JobId = JobId(7);
 
