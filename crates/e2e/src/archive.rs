@@ -1,7 +1,7 @@
 //! What tasks print, are given and bring back, as a raw peer asks for it.
 
 use sha2::{Digest as _, Sha256};
-use turno_proto::model::archive::{OutputPiece, OutputPlace, OutputStream, UploadId};
+use turno_proto::model::archive::{OutputPiece, OutputPlace, UploadId};
 use turno_proto::model::job::{Array, JobId, JobSpec, Work};
 use turno_proto::model::limits::PIECE_BYTES_MAX;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -42,18 +42,6 @@ impl Peer {
         }
     }
 
-    /// What a task printed, as far as the broker has it: each stream by itself.
-    #[track_caller]
-    pub fn printed(&mut self, job: u64, task: u32) -> (String, String) {
-        let pieces = self.output(job);
-        let stream = |stream: OutputStream| {
-            let pieces = pieces.iter().filter(|piece| piece.task == task && piece.stream == stream);
-            let bytes: Vec<u8> = pieces.flat_map(|piece| piece.bytes.to_vec()).collect();
-            String::from_utf8(bytes).expect("text")
-        };
-        (stream(OutputStream::Stdout), stream(OutputStream::Stderr))
-    }
-
     /// Puts a file for tasks there.
     #[track_caller]
     pub fn upload(&mut self, bytes: &[u8]) -> UploadId {
@@ -67,32 +55,5 @@ impl Peer {
             }
         }
         upload
-    }
-
-    /// The files that tasks of a job brought back: task, name and what is in them.
-    #[track_caller]
-    pub fn results(&mut self, job: u64) -> Vec<(u32, String, Vec<u8>)> {
-        let job = JobId(job);
-        let files = match self.ask(AdminCall::JobFiles { job, after: None, limit: 1_000 }) {
-            AdminAnswer::Files { files, next: None } => files,
-            other => panic!("another answer: {other:?}"),
-        };
-        files.into_iter().map(|file| (file.task, file.name.clone(), self.result(job, file.task, &file.name))).collect()
-    }
-
-    #[track_caller]
-    fn result(&mut self, job: JobId, task: u32, name: &str) -> Vec<u8> {
-        let mut all = Vec::new();
-        loop {
-            match self.ask(AdminCall::JobFile { job, task, name: name.to_owned(), at: all.len() as u64 }) {
-                AdminAnswer::Piece { bytes, size } => {
-                    all.extend(&bytes);
-                    if all.len() as u64 >= size {
-                        return all;
-                    }
-                }
-                other => panic!("another answer: {other:?}"),
-            }
-        }
     }
 }

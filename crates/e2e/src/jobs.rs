@@ -57,6 +57,13 @@ impl Broker {
         self.run(&["job", "wait", &id.to_string(), "--timeout", "50s"]).code
     }
 
+    /// What `job logs` shows of one task: its standard output and its standard error.
+    #[track_caller]
+    pub fn printed(&self, job: u64, task: u32) -> (String, String) {
+        let run = self.run(&["job", "logs", "-q", &format!("{job}.{task}")]).expect(0);
+        (run.text(), run.stderr)
+    }
+
     /// What a task wrote into a file of the broker's place; waits until it is there.
     #[track_caller]
     pub fn written(&self, name: &str) -> String {

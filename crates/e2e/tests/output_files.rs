@@ -46,13 +46,13 @@ fn files_go_to_tasks_and_come_back() {
     let job = peer.submit_work(6, &work, &[program, data, words]);
     assert_eq!(broker.wait_for_job(job), 0);
     let wanted = format!("{input}from stdin\n");
-    let results = peer.results(job);
-    assert_eq!(results.len(), 12);
+    let back = broker.place.path().join("back");
+    broker.run(&["job", "result", &job.to_string(), "--dir", back.to_str().unwrap()]).expect(0);
     for task in 1..=6 {
-        let find =
-            |name: &str| results.iter().find(|result| result.0 == task && result.1 == name).expect("it is there");
-        assert!(find(&format!("out/{task}.txt")).2 == wanted.as_bytes(), "task {task}");
-        assert_eq!(find("out/empty").2, b"");
+        let out = back.join(format!("{task}/out"));
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 2);
+        assert!(fs::read_to_string(out.join(format!("{task}.txt"))).unwrap() == wanted, "task {task}");
+        assert_eq!(fs::read(out.join("empty")).unwrap(), b"");
     }
     hand.signal(rustix::process::Signal::TERM);
     assert_eq!(hand.end(wait::PATIENCE), 0);
@@ -115,7 +115,7 @@ fn output_goes_to_a_directory_at_the_worker() {
     assert_eq!(status(&broker, nowhere), format!("cannot make the directory /dev/null/x/{nowhere}: not a directory"));
     let job = peer.submit_work(1, &shell("echo still here"), &[]);
     assert_eq!(broker.wait_for_job(job), 0);
-    assert_eq!(peer.printed(job, 1).0, "still here\n");
+    assert_eq!(broker.printed(job, 1).0, "still here\n");
 }
 
 /// A worker whose disk is full says so of tasks that are given files, and goes on with others.
@@ -136,5 +136,5 @@ fn a_worker_whose_disk_is_full_says_so() {
     let small = peer.upload(b"small");
     let job = peer.submit_work(1, &Work { files: vec![given("small", small)], ..shell("cat small") }, &[small]);
     assert_eq!(broker.wait_for_job(job), 0);
-    assert_eq!(peer.printed(job, 1).0, "small");
+    assert_eq!(broker.printed(job, 1).0, "small");
 }
