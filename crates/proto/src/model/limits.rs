@@ -277,6 +277,8 @@ pub const HAND_REDIAL_MS_MIN: u64 = 100;
 pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
 /// Labels of a hand. More: it does not start.
 pub const HAND_LABELS_MAX: usize = 64;
+/// Bytes of a label's key, at least 1, and of its value. More: the hand does not start.
+pub const HAND_LABEL_BYTES_MAX: usize = 64;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

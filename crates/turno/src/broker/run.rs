@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -23,6 +22,7 @@ use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::shell::Shell;
 use super::switchboard::{Door, EngineDesk};
+use crate::process::raise_file_limit;
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -236,16 +236,6 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
-}
-
-/// As many open files as the system allows without asking anyone.
-fn raise_file_limit() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-    {
-        warn!(%error, "cannot raise the limit of open files");
-    }
 }
 
 /// Waits for whatever ends the broker.

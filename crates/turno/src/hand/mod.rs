@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 use turno_client::{Ended, Options, Running};
-use turno_proto::foreman::{Settings as ForemanSettings, Worker, WorkerEvent};
+use turno_proto::foreman::{Settings as ForemanSettings, TooManyProcs, Worker, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::limits::FOREMAN_HELLO_MS;
 
@@ -38,9 +38,12 @@ use self::queues::Queues;
 use self::scratch::Scratch;
 use self::task::Kit;
 use self::tasks::Tasks;
-use crate::process::at;
+use crate::process::{at, need_files};
 
 pub(crate) use self::drain::End;
+
+/// Files that a task keeps open here: its pipes, its process, and some for files of its own.
+const FILES_PER_TASK: u64 = 8;
 
 /// What a hand is told once.
 #[derive(Clone, Debug)]
@@ -69,6 +72,8 @@ pub(crate) enum CannotBegin {
     Scratch(#[source] std::io::Error),
     #[error("the watcher of this worker does not start")]
     Guard(#[source] std::io::Error),
+    #[error(transparent)]
+    Slots(#[from] TooManyProcs),
     #[error(transparent)]
     NoWay(#[from] NoWay),
 }
@@ -127,17 +132,15 @@ pub(crate) struct Hand {
 impl Hand {
     /// Connects to the foreman for the first time.
     pub(crate) async fn open(settings: Settings) -> Result<Self, CannotBegin> {
+        let mut end = Worker::new(&settings.name, &settings.id, settings.slots, ForemanSettings::default())?;
         let (link, place) = Link::open(settings.finder.clone()).await?;
+        need_files(FILES_PER_TASK * u64::from(settings.slots));
         let scratch =
             Scratch::new(settings.work_dir.as_deref(), &settings.id).map(Arc::new).map_err(CannotBegin::Scratch)?;
         let guard = Guard::start(&settings.id, scratch.root()).map_err(CannotBegin::Guard)?;
         let outbox = Outbox::start(&settings.id, settings.broker.clone());
         let files = Files::new(Arc::clone(&scratch), outbox.clone());
         let kit = Kit { worker: Arc::from(settings.id.as_str()), guard, files, outbox };
-        // Slots are checked where they are typed; a hand with too many would be one with the most there can be.
-        let slots = settings.slots.min(turno_proto::model::limits::FOREMAN_PROCS_MAX);
-        let worker = Worker::new(&settings.name, &settings.id, slots, ForemanSettings::default());
-        let mut end = worker.unwrap_or_else(|error| unreachable!("{error}"));
         end.set_labels(settings.labels.clone());
         let now = Instant::now();
         end.connect(Mono::ZERO);

@@ -36,6 +36,13 @@ pub(crate) struct WorkerArgs {
 #[derive(Subcommand, Debug)]
 enum WorkerCommand {
     Start(StartArgs),
+    #[command(flatten)]
+    Ask(AskCommand),
+}
+
+/// What is asked of a broker.
+#[derive(Subcommand, Debug)]
+enum AskCommand {
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_aliases = ["info", "get"])]
@@ -146,28 +153,28 @@ impl WorkerArgs {
 }
 
 pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    if let WorkerCommand::Start(args) = &args.command {
-        return start::run(args, invocation);
-    }
+    let command = match &args.command {
+        WorkerCommand::Start(args) => return start::run(args, invocation),
+        WorkerCommand::Ask(command) => command,
+    };
     connect::block_on(async {
         let client = connect::client(invocation).await?;
         let asked = Asked { client, invocation };
-        match &args.command {
-            WorkerCommand::Start(_) => unreachable!("it has its own way"),
-            WorkerCommand::Ls(args) => asked.list(args).await,
-            WorkerCommand::Show(args) => {
+        match command {
+            AskCommand::Ls(args) => asked.list(args).await,
+            AskCommand::Show(args) => {
                 let call = AdminCall::WorkerShow { worker: args.worker.clone() };
                 let view = asked.worker(call, &args.worker).await?;
                 asked.told(&view, None)
             }
-            WorkerCommand::Resize(args) => asked.resize(args).await,
-            WorkerCommand::Drain(args) => asked.drain(args).await,
-            WorkerCommand::Resume(args) => {
+            AskCommand::Resize(args) => asked.resize(args).await,
+            AskCommand::Drain(args) => asked.drain(args).await,
+            AskCommand::Resume(args) => {
                 let call = AdminCall::WorkerResume { worker: args.worker.clone() };
                 let view = asked.worker(call, &args.worker).await?;
                 asked.told(&view, Some(format!("worker {} ({}) takes work again", view.id, view.name)))
             }
-            WorkerCommand::Stop(args) => asked.stop(args).await,
+            AskCommand::Stop(args) => asked.stop(args).await,
         }
     })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::{oneshot, watch};
 use turno_client::{Running, Slots, Worker};
-use turno_proto::model::limits::{FOREMAN_PROCS_MAX, HAND_LABELS_MAX, PEER_NAME_BYTES_MAX};
+use turno_proto::model::limits::{FOREMAN_PROCS_MAX, HAND_LABEL_BYTES_MAX, HAND_LABELS_MAX};
 use turno_proto::model::{Code, units};
 
 use crate::cli::Invocation;
@@ -110,9 +110,9 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 }
 
 fn label(key: &str, value: &str) -> Result<(String, String), String> {
-    let is_fine = |text: &str| text.len() <= PEER_NAME_BYTES_MAX && !text.chars().any(char::is_control);
+    let is_fine = |text: &str| text.len() <= HAND_LABEL_BYTES_MAX && !text.chars().any(char::is_control);
     if key.is_empty() || !is_fine(key) || !is_fine(value) {
-        return Err(format!("key and value of a label have at most {PEER_NAME_BYTES_MAX} bytes each, and the key one"));
+        return Err(format!("a label is KEY=VALUE, each of at most {HAND_LABEL_BYTES_MAX} bytes"));
     }
     Ok((key.to_owned(), value.to_owned()))
 }
@@ -145,10 +145,17 @@ async fn start(
     let mut signals = Signals::catch()?;
     let settings = settings(args, invocation)?;
     let mut teller = Teller::new(args, &settings, invocation);
-    let hand = Hand::open(settings.clone()).await.map_err(cannot_begin)?;
-    let mut queues = match program {
-        Some(program) => Some(QueueSide::start(args, &settings, program, stderr, invocation).await?),
-        None => None,
+    let begin = async {
+        let hand = Hand::open(settings.clone()).await.map_err(cannot_begin)?;
+        let queues = match program {
+            Some(program) => Some(QueueSide::start(args, &settings, program, stderr, invocation).await?),
+            None => None,
+        };
+        Ok::<_, Failure>((hand, queues))
+    };
+    let (hand, mut queues) = tokio::select! {
+        begun = begin => begun?,
+        exit = signals.next() => return Ok(exit),
     };
     let running = queues.as_ref().map(|queues| Arc::clone(&queues.running));
     let mut input_ended = args.until_eof.then(input_end);
@@ -207,6 +214,7 @@ fn cannot_begin(error: CannotBegin) -> Failure {
         CannotBegin::Scratch(source) => {
             Failure::new(Code::Io, text).why(source.to_string()).fix("name another directory with --work-dir")
         }
+        CannotBegin::Slots(_) => Failure::new(Code::BadSlots, text),
         CannotBegin::Guard(source) => Failure::new(Code::CannotStart, text).why(source.to_string()),
         CannotBegin::NoWay(NoWay::Broker(error)) => error.into(),
         CannotBegin::NoWay(NoWay::NoForeman(_)) => {
