@@ -176,8 +176,8 @@ fn no_task_takes_more_than_its_share() {
 }
 
 fn archive(broker: &Broker) -> Vec<std::path::PathBuf> {
-    let files = fs::read_dir(broker.data().join("archive")).unwrap();
-    files.map(|file| file.unwrap().path()).collect()
+    let files = fs::read_dir(broker.data().join("archive")).expect("a broker has an archive");
+    files.map(|file| file.expect("a file of it").path()).collect()
 }
 
 /// What was answered is there after the broker was killed.

@@ -1,14 +1,16 @@
-//! One that submits jobs, changes its mind about them, and stops workers. In the calm it asks until all have ended, and
+//! One that submits jobs, changes its mind about them, hands in output as if it were their workers, and stops those. In the calm it asks until all have ended, and
 //! then how.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_client::core::{Core, Event, Ticket};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::archive::OutputPiece;
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobState, JobView, TaskView, Work};
 use turno_proto::model::{Mono, Slots};
 use turno_proto::work;
 
+use crate::output;
 use crate::rng::Rng;
 use crate::tasks::{Tasks, name_of};
 
@@ -24,6 +26,8 @@ enum Call {
     Wait { job: u64 },
     List,
     Tasks { job: u64 },
+    HandIn { piece: OutputPiece },
+    Output { job: u64 },
     Other,
 }
 
@@ -111,6 +115,17 @@ impl Boss {
                 self.call(now, core, Call::Other, AdminCall::JobRm { job: JobId(job) });
             }
             16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
+            18 => {
+                let Some(job) = self.some_job(rng) else { return };
+                let worker = hands[rng.index(hands.len())].1.clone();
+                let piece = output::piece(job, small(rng, 0, 10), small(rng, 1, 3));
+                let call = AdminCall::TaskOutput { worker, pieces: vec![piece.clone()] };
+                self.call(now, core, Call::HandIn { piece }, call);
+            }
+            19 => {
+                let Some(job) = self.some_job(rng) else { return };
+                self.call(now, core, Call::Output { job }, output::look(job));
+            }
             _ => {}
         }
     }
@@ -226,6 +241,8 @@ impl Boss {
                 self.tasks.insert(*job, tasks.clone());
                 self.done = self.ended.keys().all(|job| self.tasks.contains_key(job));
             }
+            (Call::HandIn { piece }, answer) => output::judge_kept(piece, answer),
+            (Call::Output { job }, answer) => output::judge(*job, answer),
             _ => {}
         }
     }

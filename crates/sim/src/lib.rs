@@ -24,6 +24,7 @@ mod letters;
 mod liar;
 mod net;
 mod oracle;
+mod output;
 mod pump;
 mod rear;
 mod rng;

@@ -127,7 +127,7 @@ fn desk_of(
 ) -> Result<EngineDesk, ServeError> {
     let (engine, keeper) = engine_of(settings, foreman, store, clock)?;
     let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
-        let path = archive.unwrap_or(Path::new("")).to_owned();
+        let path = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Data { doing: "read the archive in", path, source }
     })?;
     Ok(EngineDesk { engine, keeper, archivist })

@@ -15,6 +15,9 @@ use crate::cli::size;
 /// Bytes of a line that may wait for its end. More: it is shown as a line.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
+/// Lines, and where they were written.
+type Lines = VecDeque<(OutputStream, Vec<u8>)>;
+
 /// Shows pieces as they are told.
 pub(super) struct Printer<'a> {
     invocation: &'a Invocation,
@@ -24,7 +27,7 @@ pub(super) struct Printer<'a> {
     /// Beginnings of lines, by task and stream.
     partial: BTreeMap<(String, bool), Vec<u8>>,
     /// The attempt whose last lines are wanted, and those.
-    tail: Option<(OutputPiece, VecDeque<(OutputStream, Vec<u8>)>)>,
+    tail: Option<(OutputPiece, Lines)>,
     rows: Vec<OutputRow>,
     /// The task whose name was printed last.
     named: Option<String>,
