@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::*;
-use crate::hand::double::Double;
+use crate::hand::double::{Double, until};
 use crate::hand::scratch::Scratch;
 use crate::process::GRACE;
 
@@ -59,7 +59,7 @@ impl Bench {
     async fn run_until(&self, task: Task, file: &str, wish: Wish) -> StatusUpdate {
         let file = self.path(file);
         let ask = async {
-            until(|| file.exists()).await;
+            until("what the task does shows", || file.exists()).await;
             self.wish.send_replace(wish);
         };
         tokio::join!(self.run(task), ask).0
@@ -67,14 +67,6 @@ impl Bench {
 
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
-    }
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    let late = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < late, "waited in vain");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -252,8 +244,8 @@ async fn a_task_that_is_dropped_is_killed() {
     let pid = bench.path("pid");
     tokio::select! {
         update = bench.run(bench.shell(script)) => panic!("{update:?}"),
-        () = until(|| pid.exists()) => {}
+        () = until("what the task does shows", || pid.exists()) => {}
     }
     let pid = bench.read("pid").trim().to_owned();
-    until(|| is_gone(&pid)).await;
+    until("what the task does shows", || is_gone(&pid)).await;
 }
