@@ -139,6 +139,8 @@ mod tests {
             "job ls",
             "job show",
             "job tasks",
+            "job logs",
+            "job result",
             "job cancel",
             "job hold",
             "job release",
