@@ -271,6 +271,8 @@ fn every_published_schema_is_printed_by_some_command() {
     seen.extend(["turno.ready/1".to_owned(), "turno.registered/1".to_owned()]);
     // Printed in jobs_script.rs.
     seen.extend(["job", "job_list", "job_row", "task_list", "task_row"].map(|name| format!("turno.{name}/1")));
+    // Printed in jobs_archive.rs.
+    seen.extend(["output", "output_row", "result_list", "result_row"].map(|name| format!("turno.{name}/1")));
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }
 

@@ -125,8 +125,8 @@ fn output_is_shown_of_one_task_and_of_many() {
         let told: Vec<&str> = pieces.iter().map(|piece| piece["body"].as_str().unwrap()).collect();
         assert_eq!(told, ["one\ntw", "oops\n", "o\n", "the end\n"]);
         assert_eq!((&pieces[1]["stream"], &pieces[3]["left_out"]), (&Value::from("stderr"), &Value::from(4_987)));
-        let lines = broker.run(&["job", "logs", "1.1", "-o", "jsonl"]).expect(0).text();
-        assert_eq!(lines.lines().count(), 4);
+        let rows = broker.run(&["job", "logs", "1.1", "-o", "jsonl"]).expect(0).documents();
+        assert!(rows.len() == 4 && rows.iter().all(|row| row["schema"] == "turno.output_row/1"), "{rows:?}");
         broker.run(&["job", "logs", "9"]).expect(4);
         broker.run(&["job", "logs", "1", "1.2", "-f", "--failed"]).expect(2);
     }
@@ -261,6 +261,8 @@ fn results_are_listed_and_fetched() {
     hand.end(&tasks[0], 0);
     let list = broker.run(&["job", "result", "last", "--list", "-o", "name"]).expect(0).text();
     assert_eq!(list, "empty\nout/large.bin\n");
+    let rows = broker.run(&["job", "result", "last", "--list", "-o", "jsonl"]).expect(0).documents();
+    assert_eq!((rows.len(), &rows[0]["schema"]), (2, &"turno.result_row/1".into()));
     let fetched = broker.run(&["job", "result", "last", "--dir", "got", "-o", "name"]).expect(0);
     assert_eq!(fetched.text(), "got/1/empty\ngot/1/out/large.bin\n");
     let got = broker.place.path().join("got/1");

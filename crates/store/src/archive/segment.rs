@@ -217,13 +217,23 @@ impl<F: DiskFile> Segment<F> {
         if spot.len as usize > VALUE_BYTES_MAX {
             return Ok(None);
         }
+        // Names are short and rare: most records are read in one go, and none beyond its end.
+        let mut bytes = self.bytes_at(spot, HEAD_BYTES + spot.len as usize)?;
+        let Some(head) = Head::read(&bytes).filter(|head| head.key == *key) else { return Ok(None) };
+        if head.record_bytes() > bytes.len() {
+            bytes = self.bytes_at(spot, head.record_bytes())?;
+        }
+        Ok(record_of(&head, self.salt, &bytes))
+    }
+
+    /// The bytes of a record, as far as they are there.
+    fn bytes_at(&self, spot: &Spot, len: usize) -> io::Result<Vec<u8>> {
         let at = u64::from(spot.offset);
-        let mut window = Window::default();
-        let Some(head) = Head::read(window.bytes(&self.file, at, HEAD_BYTES + spot.len as usize, self.end)?) else {
-            return Ok(None);
-        };
-        let bytes = window.bytes(&self.file, at, head.record_bytes(), self.end)?;
-        Ok((head.key == *key).then(|| record_of(&head, self.salt, bytes)).flatten())
+        let there = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; len.min(there)];
+        let read = read_up_to(&self.file, at, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     /// Goes through its records in the order of their arrival, those after `after`, until `each` wants no more.

@@ -140,6 +140,8 @@ mod tests {
             "job ls",
             "job show",
             "job tasks",
+            "job logs",
+            "job result",
             "job cancel",
             "job hold",
             "job release",

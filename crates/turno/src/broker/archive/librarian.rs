@@ -157,3 +157,91 @@ fn file_view(row: FileRow) -> FileView {
 fn piece((bytes, size): (Vec<u8>, u64)) -> AdminAnswer {
     AdminAnswer::Piece { bytes: Bytes::from(bytes), size }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use turno_store::disk::SimDisk;
+
+    use super::*;
+    use crate::broker::archive::room_of;
+    use crate::broker::settings::ArchiveSettings;
+
+    fn librarian(disk: &SimDisk) -> Librarian<SimDisk> {
+        let room = room_of(&ArchiveSettings::default(), true, 1);
+        let archive = Archive::open(disk.clone(), &room, 0, &BTreeSet::new(), BTreeSet::new()).unwrap();
+        Librarian::new(archive, Floor::None)
+    }
+
+    fn keep(at: u64) -> ArchiveCall {
+        let (job, stream, bytes) = (JobId(1), OutputStream::Stderr, Bytes::from_static(b"hello"));
+        ArchiveCall::KeepOutput {
+            pieces: vec![OutputPiece { job, task: 2, attempt: 1, stream, at, live: false, bytes }],
+        }
+    }
+
+    fn look() -> ArchiveCall {
+        let (job, from) = (JobId(1), OutputPlace::default());
+        ArchiveCall::Output { job, tasks: None, from, after: None, limit: 100 }
+    }
+
+    fn pieces(librarian: &mut Librarian<SimDisk>) -> Vec<OutputPiece> {
+        match librarian.answer(0, look()) {
+            Some(Ok(Some(answer))) => match *answer {
+                AdminAnswer::Output { pieces, .. } => pieces,
+                answer => panic!("{answer:?}"),
+            },
+            answer => panic!("{answer:?}"),
+        }
+    }
+
+    /// A full disk refuses what is brought, tells what is there, and takes more once it has room.
+    #[test]
+    fn a_full_disk_refuses_and_goes_on() {
+        let disk = SimDisk::new();
+        let mut librarian = librarian(&disk);
+        assert_eq!(librarian.answer(0, keep(0)), Some(Ok(None)));
+        disk.set_bytes_max(Some(disk.used()));
+        let upload = UploadId([1; 32]);
+        let put = ArchiveCall::Put { upload, size: 9, at: 0, bytes: Bytes::from_static(b"part") };
+        for call in [keep(5), put] {
+            assert_eq!(librarian.answer(0, call), Some(Err(Code::OverDisk)));
+        }
+        assert_eq!(pieces(&mut librarian).len(), 1);
+        disk.heal();
+        assert_eq!(librarian.answer(0, keep(5)), Some(Ok(None)));
+        assert_eq!(pieces(&mut librarian).iter().map(|piece| piece.at).collect::<Vec<_>>(), [0, 5]);
+    }
+
+    #[test]
+    fn refusals_have_their_codes_and_some_calls_no_answer() {
+        let disk = SimDisk::new();
+        let mut librarian = librarian(&disk);
+        let upload = UploadId([1; 32]);
+        let put = |at| ArchiveCall::Put { upload, size: 4, at, bytes: Bytes::from_static(b"part") };
+        let file = |at| ArchiveCall::KeepFile {
+            job: JobId(1),
+            task: 2,
+            attempt: 1,
+            name: "a".to_owned(),
+            at,
+            last: true,
+            bytes: Bytes::new(),
+        };
+        let get = ArchiveCall::File { job: JobId(1), task: 2, name: "a".to_owned(), at: 0 };
+        for (call, code) in [
+            (put(1), Code::WrongPlace),
+            (put(0), Code::WrongHash),
+            (ArchiveCall::Get { upload, at: 0 }, Code::NotFound),
+            (file(1), Code::WrongPlace),
+            (get, Code::NotFound),
+        ] {
+            assert_eq!(librarian.answer(0, call), Some(Err(code)));
+        }
+        assert_eq!(librarian.answer(0, keep(0)), Some(Ok(None)));
+        assert_eq!(librarian.answer(0, ArchiveCall::Name { uploads: vec![upload] }), None);
+        assert_eq!(librarian.answer(0, ArchiveCall::Forget { job: JobId(1), uploads: vec![upload] }), None);
+        assert_eq!((pieces(&mut librarian), disk.files().len()), (Vec::new(), 0));
+    }
+}
