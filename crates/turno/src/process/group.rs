@@ -78,7 +78,8 @@ pub(crate) fn group_of(process: &Path) -> Option<(Pid, bool)> {
     // The name in parentheses may hold anything; behind it stand state, parent and group.
     let mut fields = stat.rsplit(") ").next()?.split(' ');
     let state = fields.next()?;
-    let group = fields.nth(1)?.parse().ok().and_then(Pid::from_raw)?;
+    // A process that is just being forgotten is in group -1.
+    let group = fields.nth(1)?.parse().ok().filter(|group| *group > 0).and_then(Pid::from_raw)?;
     Some((group, state != "Z"))
 }
 
