@@ -293,6 +293,7 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobShow { .. }
             | AdminCall::JobTasks { .. }
             | AdminCall::JobCancel { .. }
+            | AdminCall::JobRetry { .. }
             | AdminCall::JobHold { .. }
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }

@@ -110,6 +110,8 @@ fn every_limit_is_in_its_table() {
         ("maps and lists inside each other in the work of a job", number(limits::WORK_DEPTH_MAX), ""),
         ("jobs that a job is after", number(limits::JOB_AFTER_MAX), ""),
         ("ranges of tasks that one admin call names", number(limits::TASK_RANGES_MAX), ""),
+        ("tasks that one admin call retries", number(limits::RETRIED_MAX), ""),
+        ("attempts of a task that is retried", number(limits::TASK_ATTEMPTS_MAX), ""),
         ("jobs that are known", number(limits::JOBS_MAX), ""),
         ("callers that wait for the end of jobs", number(limits::JOB_WAITERS_MAX), ""),
         ("time between two attempts of a task", number(limits::BACKOFF_MS_MAX), " ms"),

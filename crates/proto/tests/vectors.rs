@@ -89,12 +89,13 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Files { .. } => 15,
                     AdminAnswer::Piece { .. } => 16,
                     AdminAnswer::Uploads { .. } => 17,
+                    AdminAnswer::Retried { .. } => 18,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 37, 18));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 38, 19));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -136,6 +137,7 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::UploadCheck { .. } => 34,
         AdminCall::UploadPut { .. } => 35,
         AdminCall::UploadGet { .. } => 36,
+        AdminCall::JobRetry { .. } => 37,
     }
 }
 
@@ -153,6 +155,10 @@ fn the_longest_calls_about_jobs_can_be_read() {
             let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
             Some(Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks } })
         }
+        Frame::AdminCall { seq, call: AdminCall::JobRetry { job, tasks: Some(ranges), after } } => {
+            let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
+            Some(Frame::AdminCall { seq, call: AdminCall::JobRetry { job, tasks, after } })
+        }
         _ => None,
     });
     let mut read = 0;
@@ -163,7 +169,7 @@ fn the_longest_calls_about_jobs_can_be_read() {
         assert_eq!(decode(&piece.header, piece.rest), Ok(frame));
         read += 1;
     }
-    assert_eq!(read, 2);
+    assert_eq!(read, 3);
 }
 
 /// The line for people says what the header says.

@@ -67,6 +67,7 @@ impl Engine {
                 let here = [
                     job.waiting.contains(place),
                     job.delayed.contains_key(&place),
+                    job.leaving.contains(&place),
                     job.running.contains_key(&place),
                     job.cancelling.contains(place),
                     job.cancelled.contains(place),
@@ -76,12 +77,20 @@ impl Engine {
             }
         };
         apart("delayed", &mut job.delayed.keys().copied());
+        apart("leaving", &mut job.leaving.iter().copied());
         apart("running", &mut job.running.keys().copied());
         apart("cancelled", &mut job.cancelled.iter());
         apart("cancelling", &mut job.cancelling.iter());
         for place in job.tried.keys() {
-            let lives = !job.cancelled.contains(*place) && job.ended.get(*place).is_none();
-            assert!(lives, "job {id}: what has ended is not tried again");
+            assert!(job.ended.get(*place).is_none(), "job {id}: the attempt of what has ended is that of its end");
+        }
+        for place in job.retrying.iter() {
+            let ended = job.cancelled.contains(place) || job.ended.get(place).is_some();
+            assert!(ended, "job {id}: only what has ended is retried");
+        }
+        if !job.leaving.is_empty() {
+            let held = self.held_places(id);
+            assert!(job.leaving.iter().all(|place| held.contains(place)), "job {id}: somebody has yet to let go");
         }
         for (place, running) in &job.running {
             let told = running.phase != Phase::Storing;
@@ -103,7 +112,9 @@ impl Engine {
             let (first, last) = job.chunk_places(chunk);
             let recount = (first..=last).filter(|place| job.ended.get(*place).is_some()).count();
             assert_eq!(recount, ended as usize, "the ends in a chunk are counted");
-            assert!(!written || job.is_full(chunk), "only what has ended is brought together");
+            let own = (first..=last).filter(|place| job.waiting.contains(*place) || job.delayed.contains_key(place));
+            let own = written && own.into_iter().any(|place| !job.stored.contains(place));
+            assert!(!own, "what waits has a record of its own beside that of its chunk");
             let worth = self.settings.store.is_some() && job.is_worth_writing(chunk) && !job.removing;
             assert_eq!(self.jobs.full.contains(&(job.id, chunk)), worth, "what can be brought together is known");
         }

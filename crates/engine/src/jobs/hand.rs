@@ -209,6 +209,23 @@ impl Engine {
         if let Some(twin) = twin {
             self.twin_gave(twin, held.slots);
         }
+        self.may_start_again(task);
         true
+    }
+
+    /// Tasks of a job that take slots somewhere.
+    pub(crate) fn held_places(&self, id: JobId) -> BTreeSet<u32> {
+        let hands = self.jobs.hands.by_conn.values();
+        hands.flat_map(|hand| hand.held.range((id, 0)..=(id, u32::MAX))).map(|((_, place), _)| *place).collect()
+    }
+
+    /// Nobody has an earlier attempt of the task any more.
+    pub(crate) fn may_start_again(&mut self, (id, place): (JobId, u32)) {
+        if let Some(job) = self.jobs.all.get_mut(&id)
+            && job.leaving.remove(&place)
+        {
+            job.waiting.insert(place);
+            self.jobs.refresh(id);
+        }
     }
 }

@@ -202,7 +202,10 @@ impl Engine {
             self.jobs.timers.remove(&(until, Due::Pause(conn)));
         }
         for ((id, place), Held { attempt, .. }) in hand.held {
-            let Some(running) = self.running_at(conn, id, place, attempt) else { continue };
+            let Some(running) = self.running_at(conn, id, place, attempt) else {
+                self.may_start_again((id, place));
+                continue;
+            };
             running.conn = None;
             let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
             match (phase, stop) {

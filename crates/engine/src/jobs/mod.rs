@@ -9,6 +9,8 @@
 //! | `twin` | one worker over two connections, with one account |
 //! | `update` | an attempt is over: the end, or another one |
 //! | `cancel` | tasks are ended before their time |
+//! | `retry` | tasks that have ended wait again |
+//! | `failures` | a job of which too many tasks failed is ended |
 //! | `submit`, `after` | jobs come, are held, wait for others, and go |
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
@@ -24,6 +26,7 @@ mod check;
 mod durable;
 mod ended;
 mod event;
+mod failures;
 mod grace;
 mod hand;
 mod hello;
@@ -33,6 +36,7 @@ mod order;
 mod ranges;
 mod record;
 mod recover;
+mod retry;
 mod submit;
 mod twin;
 mod update;

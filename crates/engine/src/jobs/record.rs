@@ -20,6 +20,12 @@ pub struct JobRecord {
     pub cancelled: Vec<(u32, u32)>,
     /// When the last of them were, in Unix milliseconds.
     pub cancelled_unix_ms: Option<u64>,
+    /// When its first task was given to a worker, in Unix milliseconds: the ends of those that are retried are gone.
+    pub started_unix_ms: Option<u64>,
+    /// Failed tasks that do not count for what may fail.
+    pub forgiven: u32,
+    /// Which of the jobs it comes after had ended as it wants: bit by bit, in their order. They may be retried since.
+    pub passed: u16,
 }
 
 /// A task as it is stored. One without a record has not been started.
@@ -79,7 +85,7 @@ pub struct TaskEnd {
     pub status: Arc<str>,
 }
 
-/// How the tasks of a chunk ended, once all of them have.
+/// How the tasks of a chunk ended, once all of them have. A record that a task has beside this is newer: it was retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRecord {
     /// By place, from the chunk's first on.
@@ -93,7 +99,7 @@ pub struct ChunkRecord {
 /// How a task ended, in 16 bytes: a million of them are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShortEnd {
-    /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled before it began. Plus 4 with an exit code, 8 with
+    /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled while it waited. Plus 4 with an exit code, 8 with
     /// a signal.
     pub bits: u8,
     /// The signal.
@@ -140,6 +146,11 @@ impl ShortEnd {
             began: u32::try_from(began).unwrap_or(u32::MAX),
             took_ms: u32::try_from(end.ended_unix_ms.saturating_sub(end.started_unix_ms)).unwrap_or(u32::MAX),
         }
+    }
+
+    /// A task that was cancelled while it waited for another attempt.
+    pub(crate) fn cancelled_after(attempt: u32) -> Self {
+        Self { attempt: u16::try_from(attempt).unwrap_or(u16::MAX), ..Self::default() }
     }
 
     /// Whether a version of ours could have written that.

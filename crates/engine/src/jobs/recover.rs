@@ -9,7 +9,7 @@ use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
 use super::ended::split;
 use super::grace::Due;
 use super::job::{Job, Phase, Running};
-use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord};
+use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
 use crate::engine::Engine;
 use crate::persist::Persist;
 
@@ -35,6 +35,7 @@ impl Engine {
         }
         let ids: Vec<JobId> = self.jobs.all.keys().copied().collect();
         for id in &ids {
+            self.recover_failures(*id);
             self.recover_cancelled(*id);
         }
         for id in ids {
@@ -46,7 +47,16 @@ impl Engine {
     }
 
     fn recover_job(&mut self, id: JobId, record: JobRecord) {
-        let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms } = record;
+        let JobRecord {
+            spec,
+            submitted_unix_ms,
+            held,
+            cancelled,
+            cancelled_unix_ms,
+            started_unix_ms,
+            forgiven,
+            passed,
+        } = record;
         let count = spec.array.count;
         let mut job = Job::new(id, spec, submitted_unix_ms);
         job.held = held;
@@ -56,6 +66,10 @@ impl Engine {
             }
         }
         job.asked_unix_ms = cancelled_unix_ms;
+        job.started_unix_ms = started_unix_ms;
+        job.forgiven = forgiven;
+        let mut at = 0..;
+        job.after.retain(|_| at.next().is_none_or(|at| u32::from(passed).checked_shr(at).unwrap_or(0) & 1 == 0));
         self.add_job(job);
     }
 
@@ -65,13 +79,17 @@ impl Engine {
             return false;
         };
         let (first, last) = job.chunk_places(chunk);
+        let attempts: Vec<u16> = record.tasks.iter().map(|end| end.attempt).collect();
         if !job.ended.add_chunk(chunk, last - first + 1, record, job.submitted_unix_ms) {
             return false;
         }
         job.waiting.remove_range(first, last);
-        for place in first..=last {
+        for (place, attempt) in (first..=last).zip(attempts) {
             if job.ended.get(place).is_none() {
                 job.cancelled.insert(place);
+                if attempt > 0 {
+                    job.tried.insert(place, Tried { attempt: u32::from(attempt), ..Tried::default() });
+                }
             }
         }
         true
@@ -83,7 +101,18 @@ impl Engine {
         let (now, settings) = (self.now, &self.settings);
         let Some(job) = self.jobs.all.get_mut(&id) else { return false };
         if !job.waiting.remove(place) {
-            return false;
+            // Its chunk tells of it. If it was retried since, this is newer.
+            let told = job.latest_attempt(place);
+            let is_newer = match &record {
+                TaskRecord::Waiting { tried, .. } => tried.attempt >= told,
+                TaskRecord::Running { tried, .. } => tried.attempt > told,
+                TaskRecord::Ended(end) => end.attempt > told,
+            };
+            if !is_newer || place >= job.spec.array.count {
+                return false;
+            }
+            job.reopen(place);
+            job.tried.remove(&place);
         }
         job.stored.insert(place);
         match record {
@@ -147,7 +176,6 @@ impl Engine {
                 job.running.remove(&place);
                 job.cancelled.insert(place);
             }
-            self.jobs.at(id).forget_tries(first, last);
         }
         let job = self.jobs.at(id);
         job.started_unix_ms = [job.started_unix_ms, job.ended.began_unix_ms].into_iter().flatten().min();

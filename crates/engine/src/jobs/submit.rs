@@ -25,6 +25,9 @@ impl Engine {
             AdminCall::JobCancel { job, tasks } => {
                 self.cancel_job((conn, seq), job, tasks.as_deref(), out).map(|()| None)
             }
+            AdminCall::JobRetry { job, tasks, after } => {
+                self.retry_job((conn, seq), job, tasks.as_deref(), after, out).map(|()| None)
+            }
             AdminCall::JobHold { job } => self.hold((conn, seq), job, true, out).map(|()| None),
             AdminCall::JobRelease { job } => self.hold((conn, seq), job, false, out).map(|()| None),
             AdminCall::JobWait { job } => self.wait_for((conn, seq), job, out).map(|()| None),
@@ -192,7 +195,7 @@ impl Engine {
 
     fn remove_job(&mut self, caller: (ConnId, u32), id: JobId, out: &mut impl Sink) -> Result<(), Code> {
         let job = self.find_job(id)?;
-        if !job.has_ended() || self.jobs.dependents.contains_key(&id) {
+        if !job.has_ended() || !job.retrying.is_empty() || self.jobs.dependents.contains_key(&id) {
             return Err(Code::JobNotEnded);
         }
         if self.settings.store.is_some() {

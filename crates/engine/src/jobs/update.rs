@@ -193,6 +193,7 @@ impl Engine {
                 self.note_full(id, split(place).0);
                 self.jobs.refresh(id);
                 self.note_end(id);
+                self.end_after_failures(id, out);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::job::{Array, JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
 
 use super::Jobs;
@@ -67,6 +67,9 @@ impl Engine {
 
     /// Why nothing of it is started.
     fn reason_of(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>) -> Option<JobReason> {
+        if let Some(max) = job.spec.max_failures.filter(|_| job.has_too_many_failures()) {
+            return Some(JobReason::MaxFailures { max });
+        }
         if job.has_ended() {
             return None;
         }
@@ -115,10 +118,7 @@ impl Engine {
         let job = self.find_job(id)?;
         let array = job.spec.array;
         let limit = limit.clamp(1, PAGE_MAX) as usize;
-        let from = after.map_or(0, |after| match after.checked_sub(array.first) {
-            None => 0,
-            Some(above) => above / array.step + 1,
-        });
+        let from = place_after(&array, after);
         let mut tasks = Vec::new();
         let mut next = None;
         if state == Some(TaskState::Running) {
@@ -172,4 +172,12 @@ impl Engine {
             ..blank
         }
     }
+}
+
+/// The place of the first task whose number is higher than that.
+pub(crate) fn place_after(array: &Array, after: Option<u32>) -> u32 {
+    after.map_or(0, |after| match after.checked_sub(array.first) {
+        None => 0,
+        Some(above) => above / array.step + 1,
+    })
 }

@@ -194,6 +194,19 @@ pub enum AdminCall {
         #[serde(default)]
         tasks: Option<Vec<(u32, u32)>>,
     },
+    /// Lets tasks of a job that have ended wait again. The job goes on, or is open again.
+    #[serde(rename = "job.retry")]
+    JobRetry {
+        /// Which job.
+        job: JobId,
+        /// Ranges of task numbers, both ends included: those of them that have ended, in whatever way; nil: all tasks
+        /// that failed.
+        #[serde(default)]
+        tasks: Option<Vec<(u32, u32)>>,
+        /// Where the last portion ended.
+        #[serde(default)]
+        after: Option<u32>,
+    },
     /// Starts nothing more of a job.
     #[serde(rename = "job.hold")]
     JobHold {
@@ -427,6 +440,16 @@ pub enum AdminAnswer {
         /// The rows.
         tasks: Vec<TaskView>,
         /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `job.retry`.
+    #[serde(rename = "job.retry")]
+    Retried {
+        /// The job.
+        job: JobId,
+        /// Tasks that wait again because of this call.
+        tasks: u32,
+        /// Where the next portion begins, if there is one.
         next: Option<u32>,
     },
     /// To `task.output` and `task.file`.

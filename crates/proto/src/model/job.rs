@@ -362,6 +362,11 @@ pub enum JobReason {
         /// How many may.
         max: u32,
     },
+    /// More of its tasks failed than may: nothing more of it is started, and what has not ended is cancelled.
+    MaxFailures {
+        /// How many may.
+        max: u32,
+    },
     /// Its tasks wait for their next attempt.
     Backoff {
         /// Milliseconds until the first of them is due.
@@ -396,8 +401,9 @@ pub struct JobView {
     pub started_unix_ms: Option<u64>,
     /// When its last task ended.
     pub ended_unix_ms: Option<u64>,
-    /// Why nothing of it is started now; `None` if something is, or if it has ended. Only `job.show` and `job.ls` tell of
-    /// [`JobReason::Busy`]: who is ahead takes a look at all jobs.
+    /// Why nothing of it is started now; `None` if something is, or if it has ended, unless by
+    /// [`JobReason::MaxFailures`]. Only `job.show` and `job.ls` tell of [`JobReason::Busy`]: who is ahead takes a look at
+    /// all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<JobReason>,
     /// All that was asked for; not in listings.

@@ -123,6 +123,10 @@ pub const TASK_RANGES_MAX: usize = 64;
 pub const CANCELLED_RANGES_MAX: usize = 10_000;
 /// Tasks that one call for those in some state looks at. More: the next page, which may begin with none.
 pub const TASKS_SEEN_MAX: u32 = 100_000;
+/// Tasks that one call retries. More: the next call.
+pub const RETRIED_MAX: u32 = 10_000;
+/// Attempts of a task that can be told apart once it has ended. As many: it is not retried, and stays as it ended.
+pub const TASK_ATTEMPTS_MAX: u16 = u16::MAX;
 /// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
 pub const JOBS_MAX: usize = 100_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.

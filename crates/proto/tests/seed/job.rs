@@ -32,6 +32,10 @@ impl Seed {
             5 => AdminCall::JobHold { job },
             6 => AdminCall::JobRelease { job },
             7 => AdminCall::JobWait { job },
+            8 => {
+                let ranges = vec![(self.word, self.number); usize::from(self.small % 65)];
+                AdminCall::JobRetry { job, tasks: some.then_some(ranges), after: more.then_some(self.word) }
+            }
             _ => AdminCall::JobRm { job },
         }
     }
@@ -42,6 +46,7 @@ impl Seed {
         match which {
             0 => AdminAnswer::Jobs { jobs: vec![self.job(); rows], next: some.then_some(JobId(self.long)) },
             1 => AdminAnswer::Job { job: Box::new(self.job()) },
+            2 => AdminAnswer::Retried { job: JobId(self.long), tasks: self.number, next: some.then_some(self.word) },
             _ => AdminAnswer::Tasks { tasks: vec![self.task(); rows], next: some.then_some(self.word) },
         }
     }
@@ -104,7 +109,7 @@ impl Seed {
     }
 
     fn job_reason(&self) -> JobReason {
-        match self.small % 9 {
+        match self.small % 10 {
             0 => JobReason::Held,
             1 => JobReason::After { jobs: vec![JobId(self.long); usize::from(self.choice % 17)] },
             2 => JobReason::NoWorker,
@@ -113,6 +118,7 @@ impl Seed {
             5 => JobReason::MaxParallel { max: self.number },
             6 => JobReason::Backoff { in_ms: self.long },
             7 => JobReason::Draining,
+            8 => JobReason::MaxFailures { max: self.number },
             _ => JobReason::Disk,
         }
     }

@@ -28,6 +28,11 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
         ),
         ("call_job_cancel", AdminCall::JobCancel { job, tasks: None }),
         ("call_job_cancel_tasks", AdminCall::JobCancel { job, tasks: Some(vec![(1, 20), (33, 33), (100, 70_000)]) }),
+        ("call_job_retry", AdminCall::JobRetry { job, tasks: None, after: None }),
+        (
+            "call_job_retry_tasks",
+            AdminCall::JobRetry { job, tasks: Some(vec![(1, 20), (33, 33), (100, 70_000)]), after: Some(20) },
+        ),
         ("call_job_hold", AdminCall::JobHold { job }),
         ("call_job_release", AdminCall::JobRelease { job }),
         ("call_job_wait", AdminCall::JobWait { job: JobId(5_000_000_000) }),
@@ -45,6 +50,8 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_job_cancelled", job(JobView { state: JobState::Cancelled, ..finished() })),
         ("answer_tasks", AdminAnswer::Tasks { tasks: tasks(), next: Some(5) }),
         ("answer_tasks_none", AdminAnswer::Tasks { tasks: Vec::new(), next: None }),
+        ("answer_retried", AdminAnswer::Retried { job: JOB, tasks: 10_000, next: Some(70_000) }),
+        ("answer_retried_all", AdminAnswer::Retried { job: JOB, tasks: 3, next: None }),
     ];
     let reasons = vec![
         ("answer_job_held", JobReason::Held),
@@ -53,6 +60,7 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_job_too_wide", JobReason::TooWide { slots: 300, largest: 8 }),
         ("answer_job_busy", JobReason::Busy { slots: 64, ahead: 70_000 }),
         ("answer_job_max_parallel", JobReason::MaxParallel { max: 10 }),
+        ("answer_job_max_failures", JobReason::MaxFailures { max: 10 }),
         ("answer_job_backoff", JobReason::Backoff { in_ms: 1_500 }),
         ("answer_job_draining", JobReason::Draining),
         ("answer_job_disk", JobReason::Disk),

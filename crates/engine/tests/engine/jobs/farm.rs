@@ -61,6 +61,15 @@ pub(super) fn job(count: u32) -> JobSpec {
     JobSpec::new("test", Array { first: 1, count, step: 1 }, Bytes::from_static(b"\x80"))
 }
 
+/// The answer to a retry: the number of the call, how many tasks wait again, and where the next portion begins.
+pub(super) fn retried(said: &Said) -> Option<(u32, u32, Option<u32>)> {
+    let Said::Other(Effect::Answer { seq, answer, .. }) = said else { return None };
+    match **answer {
+        AdminAnswer::Retried { tasks, next, .. } => Some((*seq, tasks, next)),
+        _ => None,
+    }
+}
+
 pub(super) fn counts(waiting: u32, running: u32, finished: u32, failed: u32, cancelled: u32) -> TaskCounts {
     TaskCounts { waiting, running, finished, failed, cancelled }
 }
@@ -231,6 +240,14 @@ impl Farm {
 
     pub(super) fn cancel(&mut self, job: u64, tasks: Option<Vec<(u32, u32)>>) -> (JobView, Vec<Said>) {
         self.told(AdminCall::JobCancel { job: JobId(job), tasks })
+    }
+
+    /// Retries these tasks, or those that failed. How many wait again, and what is said besides.
+    pub(super) fn retry(&mut self, job: u64, tasks: Option<Vec<(u32, u32)>>) -> (u32, Vec<Said>) {
+        let mut said = self.call(AdminCall::JobRetry { job: JobId(job), tasks, after: None });
+        let at = said.iter().position(|said| retried(said).is_some_and(|(seq, ..)| seq == self.seqs));
+        let answer = said.remove(at.unwrap_or_else(|| panic!("answered with a number, not {said:?}")));
+        (retried(&answer).map_or(0, |(_, tasks, _)| tasks), said)
     }
 
     pub(super) fn tasks(&mut self, job: u64, state: Option<TaskState>) -> Vec<TaskView> {

@@ -7,7 +7,7 @@ use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, JobView, TaskCounts, TaskState};
 
-use super::farm::{Farm, Said, job};
+use super::farm::{Farm, Said, job, retried};
 use super::property_twin::Twin;
 
 pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
@@ -19,6 +19,7 @@ enum Op {
         slots: u16,
         retries: u8,
         max: Option<u32>,
+        failures: Option<u32>,
         priority: u8,
         after: Option<AfterWhen>,
     },
@@ -53,6 +54,10 @@ enum Op {
         first: u32,
         last: u32,
     },
+    Retry {
+        job: usize,
+        tasks: Option<(u32, u32)>,
+    },
     Hold {
         job: usize,
         hold: bool,
@@ -84,9 +89,13 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let hand = || 0..SLOTS.len();
     let when = prop_oneof![Just(AfterWhen::Ok), Just(AfterWhen::Any), Just(AfterWhen::Failed)];
+    let limits = (prop::option::of(1u32..4), prop::option::weighted(0.3, 0u32..3));
+    let tasks = prop::option::of((0u32..8, 0u32..8).prop_map(|(first, more)| (first, first + more)));
     prop_oneof![
-        2 => (1u32..8, 1u16..4, 0u8..3, prop::option::of(1u32..4), 3u8..6, prop::option::weighted(0.3, when)).prop_map(
-            |(count, slots, retries, max, priority, after)| Op::Submit { count, slots, retries, max, priority, after }
+        2 => (1u32..8, 1u16..4, 0u8..3, limits, 3u8..6, prop::option::weighted(0.3, when)).prop_map(
+            |(count, slots, retries, (max, failures), priority, after)| {
+                Op::Submit { count, slots, retries, max, failures, priority, after }
+            }
         ),
         6 => (hand(), 0u8..12, any::<bool>()).prop_map(|(hand, lie, attempts)| Op::Hello { hand, lie, attempts }),
         12 => (hand(), prop::bool::weighted(0.15)).prop_map(|(hand, refuse)| Op::Answer { hand, refuse }),
@@ -96,6 +105,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (hand(), any::<bool>()).prop_map(|(hand, begun)| Op::Lose { hand, begun }),
         2 => (0usize..6, 0u32..8, 0u32..8)
             .prop_map(|(job, first, more)| Op::Cancel { job, first, last: first + more }),
+        3 => (0usize..6, tasks).prop_map(|(job, tasks)| Op::Retry { job, tasks }),
         1 => (0usize..6, any::<bool>()).prop_map(|(job, hold)| Op::Hold { job, hold }),
         1 => (0usize..6).prop_map(|job| Op::Wait { job }),
         2 => (0usize..6).prop_map(|job| Op::Rm { job }),
@@ -129,7 +139,8 @@ pub(super) struct World {
     given: BTreeSet<(u64, u32, u32)>,
     /// How tasks ended.
     settled: BTreeMap<(u64, u32), (TaskState, u32)>,
-    cancelled: BTreeSet<(u64, u32)>,
+    /// Tasks that had ended and are retried, by the call that asked for it.
+    retrying: BTreeMap<(u64, u32), u32>,
     /// Attempts that workers said they finished.
     finished: BTreeSet<(u64, u32, u32)>,
     waits: BTreeMap<u32, u64>,
@@ -148,7 +159,7 @@ impl World {
             widths: BTreeMap::new(),
             given: BTreeSet::new(),
             settled: BTreeMap::new(),
-            cancelled: BTreeSet::new(),
+            retrying: BTreeMap::new(),
             finished: BTreeSet::new(),
             waits: BTreeMap::new(),
             gone: BTreeMap::new(),
@@ -206,7 +217,17 @@ impl World {
                     }
                     self.widths.insert(view.id.0, view.slots);
                 }
-                Said::Error(seq, _) => self.gone.retain(|_, call| *call != seq),
+                Said::Error(seq, _) => {
+                    self.gone.retain(|_, call| *call != seq);
+                    self.retrying.retain(|_, call| *call != seq);
+                }
+                word if retried(&word).is_some() => {
+                    let (seq, tasks, _) = retried(&word).expect("just seen");
+                    let again: Vec<(u64, u32)> =
+                        self.retrying.extract_if(.., |_, call| *call == seq).map(|(task, _)| task).collect();
+                    assert_eq!(tasks as usize, again.len(), "what has ended waits again: {again:?}");
+                    self.settled.retain(|task, _| !again.contains(task));
+                }
                 Said::Other(effect) => self.hear_of_messages(&effect),
                 other => panic!("{other:?} is not for anyone here"),
             }
@@ -236,20 +257,22 @@ impl World {
 
     fn apply(&mut self, op: &Op) {
         match *op {
-            Op::Submit { count, slots, retries, max, priority, after } => {
+            Op::Submit { count, slots, retries, max, failures, priority, after } => {
                 if self.widths.len() < 6 {
                     let before = self.jobs().pop();
                     let after = after.zip(before).map(|(when, job)| After { job: JobId(job), when });
                     let after = after.into_iter().collect();
                     let backoff_ms = 700;
-                    let spec = JobSpec { slots, retries, max_parallel: max, priority, after, backoff_ms, ..job(count) };
+                    let (max_parallel, max_failures) = (max, failures);
+                    let spec = JobSpec { slots, retries, max_parallel, max_failures, priority, after, ..job(count) };
+                    let spec = JobSpec { backoff_ms, ..spec };
                     let said = self.farm.call(AdminCall::JobSubmit { spec: Box::new(spec) });
                     self.hear(said);
                 }
             }
             Op::Hello { hand, lie, attempts } => self.hello(hand, lie, attempts),
             Op::Twin { what } => self.twin_does(what),
-            Op::Cancel { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
+            Op::Cancel { .. } | Op::Retry { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
             Op::Store { .. } | Op::Refuse | Op::Pass { .. } | Op::Restart { .. } => self.befall(op),
             Op::Answer { hand, refuse } => self.answer(hand, refuse),
             Op::End { hand, pick, success } => {
@@ -283,9 +306,22 @@ impl World {
         match *op {
             Op::Cancel { job, first, last } => {
                 let Some(job) = self.pick(job) else { return };
-                self.cancelled.extend((first..=last).map(|task| (job, task)));
                 let call = AdminCall::JobCancel { job: JobId(job), tasks: Some(vec![(first, last)]) };
                 let said = self.farm.call(call);
+                self.hear(said);
+            }
+            Op::Retry { job, tasks } => {
+                let Some(job) = self.pick(job) else { return };
+                let call = self.farm.seqs + 1;
+                for ((_, task), (state, _)) in self.settled.range((job, 0)..=(job, u32::MAX)) {
+                    let meant =
+                        tasks.map_or(*state == TaskState::Failed, |(first, last)| (first..=last).contains(task));
+                    if meant {
+                        self.retrying.entry((job, *task)).or_insert(call);
+                    }
+                }
+                let tasks = tasks.map(|range| vec![range]);
+                let said = self.farm.call(AdminCall::JobRetry { job: JobId(job), tasks, after: None });
                 self.hear(said);
             }
             Op::Hold { job, hold } => {
@@ -341,6 +377,10 @@ impl World {
                         self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
                     self.widths.extend(&found);
                     self.gone = self.widths.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, 0)).collect();
+                    // What was being retried does so now, or never will.
+                    for task in std::mem::take(&mut self.retrying).into_keys() {
+                        self.settled.remove(&task);
+                    }
                 }
             }
             _ => unreachable!("not for these"),

@@ -23,7 +23,9 @@ const MAX_PARALLEL: u8 = 4;
 const TIME_LIMIT: u8 = 8;
 const KEY: u8 = 16;
 const CANCELLED: u8 = 32;
-const KNOWN: u8 = HELD | HOLD | MAX_PARALLEL | TIME_LIMIT | KEY | CANCELLED;
+/// What cannot be told from its tasks follows.
+const SINCE: u8 = 128;
+const KNOWN: u8 = HELD | HOLD | MAX_PARALLEL | TIME_LIMIT | KEY | CANCELLED | SINCE;
 
 const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
@@ -62,7 +64,8 @@ pub(super) fn take(space: Space, key: &[u8], value: &[u8], jobs: &mut StoredJobs
 }
 
 pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
-    let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms } = record;
+    let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, .. } = record;
+    let JobRecord { started_unix_ms, forgiven, passed, .. } = record;
     let JobSpec { name, array, work, slots, priority, retries, backoff_ms, after, key, .. } = &**spec;
     let bit = |bit: u8, set: bool| if set { bit } else { 0 };
     let flags = bit(HELD, *held)
@@ -70,7 +73,8 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
         | bit(MAX_PARALLEL, spec.max_parallel.is_some())
         | bit(TIME_LIMIT, spec.time_limit_ms.is_some())
         | bit(KEY, key.is_some())
-        | bit(CANCELLED, cancelled_unix_ms.is_some());
+        | bit(CANCELLED, cancelled_unix_ms.is_some())
+        | bit(SINCE, (*started_unix_ms, *forgiven, *passed) != (None, 0, 0));
     let mut out = Vec::with_capacity(128 + work.len());
     out.extend([flags, *priority, *retries, len_u8(after.len())]);
     out.extend(slots.to_le_bytes());
@@ -82,6 +86,11 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
     out.extend(spec.max_parallel.iter().flat_map(|max| max.to_le_bytes()));
     out.extend(spec.time_limit_ms.iter().flat_map(|limit| limit.to_le_bytes()));
     out.extend(cancelled_unix_ms.iter().flat_map(|at| at.to_le_bytes()));
+    if flags & SINCE != 0 {
+        out.extend(started_unix_ms.unwrap_or(0).to_le_bytes());
+        out.extend(forgiven.to_le_bytes());
+        out.extend(passed.to_le_bytes());
+    }
     for After { job, when } in after {
         out.extend(job.0.to_le_bytes());
         out.push(match when {
@@ -117,6 +126,11 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     let max_parallel = if flags & MAX_PARALLEL != 0 { Some(rest.u32()?) } else { None };
     let time_limit_ms = if flags & TIME_LIMIT != 0 { Some(rest.u64()?) } else { None };
     let cancelled_unix_ms = if flags & CANCELLED != 0 { Some(rest.u64()?) } else { None };
+    let (mut started_unix_ms, mut forgiven, mut passed) = (None, 0, 0);
+    if flags & SINCE != 0 {
+        started_unix_ms = Some(rest.u64()?).filter(|at| *at > 0);
+        (forgiven, passed) = (rest.u32()?, rest.u16()?);
+    }
     let mut after = Vec::new();
     for _ in 0..afters {
         let job = JobId(rest.u64()?);
@@ -147,7 +161,8 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
         ..JobSpec::new(name, array, Bytes::copy_from_slice(rest.0))
     };
     let held = flags & HELD != 0;
-    Some(JobRecord { spec: Arc::new(spec), submitted_unix_ms, held, cancelled, cancelled_unix_ms })
+    let spec = Arc::new(spec);
+    Some(JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, started_unix_ms, forgiven, passed })
 }
 
 pub(super) fn write_task(record: &TaskRecord) -> Vec<u8> {

@@ -52,7 +52,7 @@ pub(crate) struct JobRow {
     pub(crate) ended_at: Option<String>,
     /// Seconds from its start to its end; null before.
     pub(crate) seconds: Option<f64>,
-    /// Why nothing of it is started now; null if something is, or if it has ended.
+    /// Why nothing of it is started now; null if something is, or if it has ended, unless because too many tasks failed.
     pub(crate) because: Option<ReasonBody>,
 }
 
@@ -136,6 +136,9 @@ fn told(reason: &JobReason) -> (&'static str, String, Value) {
         ),
         JobReason::MaxParallel { max } => {
             ("max_parallel", format!("as many of its tasks run as may at a time: {max}"), json!({ "max": max }))
+        }
+        JobReason::MaxFailures { max } => {
+            ("max_failures", format!("more of its tasks failed than may: {max}"), json!({ "max": max }))
         }
         JobReason::Backoff { in_ms } => (
             "backoff",
@@ -439,6 +442,7 @@ mod tests {
                 "all 64 slots are taken, and 3 tasks of other jobs go first",
             ),
             (JobReason::MaxParallel { max: 4 }, "max_parallel", "as many of its tasks run as may at a time: 4"),
+            (JobReason::MaxFailures { max: 4 }, "max_failures", "more of its tasks failed than may: 4"),
             (JobReason::Backoff { in_ms: 1_500 }, "backoff", "its tasks failed and are tried again, the first in 1.5s"),
             (JobReason::Draining, "draining", "the broker is drained"),
             (JobReason::Disk, "disk", "the broker's disk takes nothing"),

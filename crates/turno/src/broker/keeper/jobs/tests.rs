@@ -23,7 +23,25 @@ fn job() -> JobRecord {
         ..JobSpec::new("build", Array { first: 1, count: 10, step: 2 }, Bytes::from_static(b"\x80"))
     };
     let cancelled = vec![(0, 1), (3, 9)];
-    JobRecord { spec: Arc::new(spec), submitted_unix_ms: 8, held: true, cancelled, cancelled_unix_ms: Some(9) }
+    JobRecord { spec: Arc::new(spec), held: true, cancelled, cancelled_unix_ms: Some(9), ..plain_of(8) }
+}
+
+/// Tasks of it were retried.
+fn retried() -> JobRecord {
+    JobRecord { started_unix_ms: Some(10), forgiven: 258, passed: 1, ..job() }
+}
+
+fn plain_of(submitted_unix_ms: u64) -> JobRecord {
+    JobRecord {
+        spec: Arc::new(JobSpec::new("", Array::ONE, Bytes::new())),
+        submitted_unix_ms,
+        held: false,
+        cancelled: Vec::new(),
+        cancelled_unix_ms: None,
+        started_unix_ms: None,
+        forgiven: 0,
+        passed: 0,
+    }
 }
 
 fn plain() -> JobRecord {
@@ -37,13 +55,7 @@ fn plain() -> JobRecord {
         key: None,
         ..JobSpec::clone(&job().spec)
     };
-    JobRecord {
-        spec: Arc::new(spec),
-        submitted_unix_ms: 8,
-        held: false,
-        cancelled: Vec::new(),
-        cancelled_unix_ms: None,
-    }
+    JobRecord { spec: Arc::new(spec), ..plain_of(8) }
 }
 
 fn end(status: &str) -> TaskEnd {
@@ -97,6 +109,9 @@ fn records_have_these_bytes() {
     }
     bytes.extend(b"buildk\x80");
     assert_eq!(write_job(&job()), bytes);
+    bytes[0] |= 128;
+    bytes.splice(52..52, *b"\x0a\0\0\0\0\0\0\0\x02\x01\0\0\x01\0");
+    assert_eq!(write_job(&retried()), bytes);
 
     let [waiting, running, ended, _] = tasks();
     assert_eq!(write_task(&waiting), b"\0\x02\x01\0\0\x02\0\x01\x4d\0\0\0\0\0\0\0");
@@ -114,7 +129,7 @@ fn records_have_these_bytes() {
 #[test]
 fn records_come_back_as_they_were() {
     let mut stored = StoredJobs::default();
-    for record in [job(), plain()] {
+    for record in [job(), plain(), retried()] {
         assert_eq!(take(JOBS, &job_key(JobId(3)), &write_job(&record), &mut stored), Some(()));
         assert_eq!(stored.jobs.pop(), Some((JobId(3), record)));
     }
