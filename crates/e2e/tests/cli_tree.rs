@@ -42,6 +42,7 @@ const LEAVES: [(&str, &[&str], bool); 44] = [
     ("job show", &["7"], true),
     ("job tasks", &["7"], true),
     ("job cancel", &["7", "--yes"], true),
+    ("job retry", &["7"], true),
     ("job hold", &["7"], true),
     ("job release", &["7"], true),
     ("job wait", &["7"], true),

@@ -258,6 +258,38 @@ fn ranges_of_tasks_are_cancelled_in_portions() {
     assert_eq!(portions, [64, 37]);
 }
 
+/// A retry goes on as long as the broker says that there is more, portion by portion; what it could not do is told.
+#[test]
+fn tasks_are_retried_in_portions() {
+    let script = Script::start(|call| match call {
+        AdminCall::JobRetry { job: JobId(8), .. } => Act::Refuse(Code::OverDisk),
+        AdminCall::JobRetry { job, tasks, after } => {
+            let more = tasks.is_none() && after.is_none();
+            let (tasks, next) = if more { (10_000, Some(70_000)) } else { (3, None) };
+            Act::Answer(Box::new(AdminAnswer::Retried { job: *job, tasks, next }))
+        }
+        call => four_jobs(call),
+    });
+    let place = place(&script);
+    assert_eq!(place.run(["job", "retry", "6"]).expect(0).text(), "job 6 (sim): 10003 tasks wait again\n");
+    let run = place.run(["job", "retry", "5-8", "--tasks", "1-199:2"]).expect(3);
+    assert_eq!(run.text().lines().count(), 3);
+    assert!(run.stderr.contains("job 8") && run.stderr.contains("turno job wait 5,6,7"), "{}", run.stderr);
+    let document = place.run(["job", "retry", "7.1", "8", "--json"]).expect(3).document("turno.job_retry/1");
+    assert_eq!((&document["jobs"][0]["id"], &document["errors"][0]["id"]), (&"7".into(), &"8".into()));
+    assert_eq!(place.run(["job", "retry", "8", "--json"]).expect(1).error_code(), "over_disk");
+    assert_eq!(place.run(["job", "retry", "all", "--json"]).expect(4).error_code(), "not_found", "none failed");
+    let asked: Vec<(u64, Option<usize>, Option<u32>)> = script
+        .asked()
+        .into_iter()
+        .filter_map(|call| match call {
+            AdminCall::JobRetry { job, tasks, after } => Some((job.0, tasks.map(|ranges| ranges.len()), after)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked[..4], [(6, None, None), (6, None, Some(70_000)), (5, Some(64), None), (5, Some(36), None)]);
+}
+
 /// 2,500 tasks with numbers 0, 2, 4 … come in pages; what is asked for is all there, in every format.
 #[test]
 fn tasks_are_read_through_all_pages() {

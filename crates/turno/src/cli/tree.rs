@@ -140,6 +140,7 @@ mod tests {
             "job show",
             "job tasks",
             "job cancel",
+            "job retry",
             "job hold",
             "job release",
             "job wait",

@@ -2,6 +2,7 @@
 
 mod change;
 mod list;
+mod retry;
 mod select;
 pub(crate) mod submit;
 mod text;
@@ -14,6 +15,7 @@ use turno_proto::model::job::{JobId, JobView};
 
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
 use self::list::{LsArgs, TasksArgs};
+use self::retry::RetryArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -39,6 +41,7 @@ enum JobCommand {
     Show(ShowArgs),
     Tasks(TasksArgs),
     Cancel(CancelArgs),
+    Retry(RetryArgs),
     Hold(HoldArgs),
     Release(ReleaseArgs),
     Wait(WaitArgs),
@@ -64,6 +67,7 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Show(args) => connect::block_on(show(args, invocation)),
         JobCommand::Tasks(args) => connect::block_on(list::tasks(args, invocation)),
         JobCommand::Cancel(args) => connect::block_on(change::cancel(args, invocation)),
+        JobCommand::Retry(args) => connect::block_on(retry::run(args, invocation)),
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
         JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),

@@ -26,6 +26,8 @@ pub(super) enum SelectError {
     Jobs,
     #[error("tasks are numbers behind those of one job, for example 7.3, 7.1-20 or last.1,3,5-8")]
     Tasks,
+    #[error("tasks are numbers, for example 3, 1-20 or 1,3,5-8")]
+    Numbers,
     #[error("a range goes from a number to one that is not lower, in steps of 1 or more")]
     Range,
     #[error("task numbers go up to {TASK_NUMBER_MAX}")]
@@ -160,6 +162,21 @@ impl FromStr for Part {
     }
 }
 
+/// Tasks of every job that is named beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TaskRanges(pub(super) Ranges);
+
+impl FromStr for TaskRanges {
+    type Err = SelectError;
+
+    fn from_str(text: &str) -> Result<Self, SelectError> {
+        ranges(text).map(Self).map_err(|error| match error {
+            SelectError::Tasks => SelectError::Numbers,
+            other => other,
+        })
+    }
+}
+
 /// In order, none inside or beside another.
 fn ranges(text: &str) -> Result<Ranges, SelectError> {
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -284,6 +301,9 @@ mod tests {
         assert_eq!("7".parse::<Part>(), Ok(Part { job: seven, tasks: None }));
         assert_eq!("last.2".parse::<Part>(), Ok(Part { job: One::Last, tasks: Some(vec![(2, 2)]) }));
         assert_eq!("7,8".parse::<Part>(), Err(SelectError::One));
+        assert_eq!("8,1-6".parse::<TaskRanges>(), Ok(TaskRanges(vec![(1, 6), (8, 8)])));
+        assert_eq!("7.1".parse::<TaskRanges>(), Err(SelectError::Numbers));
+        assert_eq!("3-1".parse::<TaskRanges>(), Err(SelectError::Range));
     }
 
     #[test]

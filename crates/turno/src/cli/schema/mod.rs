@@ -8,6 +8,7 @@ pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod job;
+pub(crate) mod job_retry;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod queue;
@@ -66,6 +67,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<job::JobDocument>(),
         of::<job::JobListDocument<'_>>(),
         of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
         of::<message::CancelledListDocument>(),
