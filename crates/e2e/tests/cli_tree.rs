@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 44] = [
+const LEAVES: [(&str, &[&str], bool); 45] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),

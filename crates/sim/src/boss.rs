@@ -21,6 +21,7 @@ const ROWS: u32 = 100;
 enum Call {
     Submit { number: u64 },
     Cancel { job: u64, first: u32, last: u32 },
+    Retry { job: u64, tasks: Option<(u32, u32)>, asked: Mono },
     Wait { job: u64 },
     List,
     Tasks { job: u64 },
@@ -91,7 +92,7 @@ impl Boss {
                 let Some(job) = self.some_job(rng) else { return };
                 let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
                 let (first, last) = if rng.once_in(4) { (0, u32::MAX) } else { (first, first + more) };
-                tasks.cancels(job, first, last);
+                tasks.cancels(now, job, first, last);
                 let some = (last < u32::MAX).then(|| vec![(first, last)]);
                 let call = AdminCall::JobCancel { job: JobId(job), tasks: some };
                 self.call(now, core, Call::Cancel { job, first, last }, call);
@@ -110,6 +111,15 @@ impl Boss {
                 tasks.removes(job);
                 self.call(now, core, Call::Other, AdminCall::JobRm { job: JobId(job) });
             }
+            18..=19 => {
+                let Some(job) = self.some_job(rng) else { return };
+                let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
+                let some = rng.once_in(2).then_some((first, first + more));
+                tasks.retries(now, job, some);
+                let ranges = some.map(|range| vec![range]);
+                let call = AdminCall::JobRetry { job: JobId(job), tasks: ranges, after: None };
+                self.call(now, core, Call::Retry { job, tasks: some, asked: now }, call);
+            }
             16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
             _ => {}
         }
@@ -125,6 +135,7 @@ impl Boss {
             priority: u8::try_from(rng.range(3, 6)).expect("small"),
             max_parallel: rng.once_in(3).then(|| small(rng, 1, 4)),
             time_limit_ms: rng.once_in(4).then(|| rng.range(30, 1_500)),
+            max_failures: rng.once_in(5).then(|| small(rng, 0, 4)),
             retries: u8::try_from(rng.range(0, 3)).expect("small"),
             backoff_ms: small(rng, 0, 700),
             after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
@@ -207,6 +218,9 @@ impl Boss {
                 self.jobs.insert(job.id.0);
             }
             (Call::Cancel { job, first, last }, AdminAnswer::Job { .. }) => tasks.cancelled(now, *job, *first, *last),
+            (Call::Retry { job, tasks: some, asked }, AdminAnswer::Retried { .. }) => {
+                tasks.retried(now, *job, *some, *asked);
+            }
             (Call::Wait { job }, AdminAnswer::Job { job: view }) => {
                 assert!(view.id.0 == *job && view.state.is_end(), "I19: a wait for {job} ended with {view:?}");
             }

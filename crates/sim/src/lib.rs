@@ -26,6 +26,7 @@ mod net;
 mod oracle;
 mod pump;
 mod rear;
+mod retries;
 mod rng;
 mod rogue;
 mod tasks;
