@@ -47,16 +47,15 @@ impl Job {
     /// The next portion of those named, from that place on.
     fn portion(&self, named: &Ranges, from: u32, only_failed: bool) -> Portion {
         let mut portion = Portion::default();
-        let mut seen = 0;
         if only_failed && self.ended.failed == 0 {
             return portion;
         }
-        for place in named.within(from, u32::MAX).flat_map(|(first, last)| first..=last) {
+        let places = named.within(from, u32::MAX).flat_map(|(first, last)| first..=last);
+        for (seen, place) in (0..).zip(places) {
             if seen == TASKS_SEEN_MAX || portion.places.len() == RETRIED_MAX {
                 portion.next = Some(place);
                 break;
             }
-            seen += 1;
             let end = self.ended.get(place);
             if end.is_none() && !self.cancelled.contains(place) {
                 continue;

@@ -199,8 +199,7 @@ pub enum AdminCall {
     JobRetry {
         /// Which job.
         job: JobId,
-        /// Ranges of task numbers, both ends included: those of them that have ended, in whatever way; nil: all tasks
-        /// that failed.
+        /// Ranges of task numbers, both ends included: those that have ended, in whatever way; nil: all that failed.
         #[serde(default)]
         tasks: Option<Vec<(u32, u32)>>,
         /// Where the last portion ended.

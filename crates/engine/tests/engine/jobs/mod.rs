@@ -12,6 +12,7 @@ mod hello;
 mod offer;
 mod order;
 mod property;
+mod property_ops;
 mod property_twin;
 mod recover;
 mod retry;
