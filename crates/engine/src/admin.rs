@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::limits::{PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
@@ -87,11 +87,11 @@ impl Engine {
             AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
             AdminCall::MessageExplain { id } => {
                 let index = self.find_message(&id)?;
-                AdminAnswer::Message { explanation: Box::new(self.explain(index)) }
+                AdminAnswer::Message { explanation: Box::new(self.explain(index, AHEAD_MAX)) }
             }
             AdminCall::MessageCancel { id } => {
                 let index = self.find_message(&id)?;
-                let explanation = Box::new(self.explain(index));
+                let explanation = Box::new(self.explain(index, AHEAD_CANCELLED_MAX));
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }

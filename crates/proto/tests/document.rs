@@ -99,6 +99,8 @@ fn every_limit_is_in_its_table() {
         ("time a free queue is kept for the worker that was told of it", number(limits::QUEUE_OFFER_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),
         ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
+        ("messages counted as `ahead` of another, within its priority", number(limits::AHEAD_MAX), ""),
+        ("the same in the answer to `message.cancel`", number(limits::AHEAD_CANCELLED_MAX), ""),
         ("bytes of a dead letter that one admin call shows", number(limits::PIECE_BYTES_MAX), " bytes"),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
         ("tasks of a job", number(limits::TASKS_MAX), ""),

@@ -90,6 +90,10 @@ pub const PORTION_PAUSE_MS: u64 = 1;
 pub const PORTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of a dead letter that one admin call shows. More: the next call.
 pub const PIECE_BYTES_MAX: usize = 256 * 1024;
+/// Messages counted that go before one that waits. More: as many as were counted until then.
+pub const AHEAD_MAX: u64 = 10_000;
+/// The same for one that is being cancelled: many may be, and nobody waits for that number.
+pub const AHEAD_CANCELLED_MAX: u64 = 100;
 /// Messages named in a queue's or worker's view. More: only counted.
 pub const VIEW_MESSAGES_MAX: usize = 20;
 /// Bytes counted for a message beside its payload.
