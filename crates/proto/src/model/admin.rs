@@ -236,6 +236,25 @@ impl AdminCall {
     pub const fn waits(&self) -> bool {
         matches!(self, Self::JobWait { .. })
     }
+
+    /// Deals with many things, or looks at them: others are heard after each such call.
+    pub const fn is_about_many(&self) -> bool {
+        matches!(
+            self,
+            Self::QueueLs { .. }
+                | Self::QueueConsumers { .. }
+                | Self::QueuePurge { .. }
+                | Self::DeadLs { .. }
+                | Self::DeadRetry { .. }
+                | Self::DeadPurge { .. }
+                | Self::WorkerLs { .. }
+                | Self::JobLs { .. }
+                | Self::JobTasks { .. }
+                | Self::JobCancel { .. }
+                | Self::JobRm { .. }
+                | Self::MessageExplain { .. }
+        )
+    }
 }
 
 /// What the broker answers.

@@ -17,9 +17,20 @@ pub const GREETING_MS_MAX: u64 = 5_000;
 pub const GREETINGS_MAX: usize = 512;
 /// Bytes one read takes from a connection. The rest waits for the next turn.
 pub const READ_BYTES: usize = 64 * 1024;
+/// Work that one connection gets done in one turn; a plain frame is 1. More: the rest waits for the next turn.
+pub const TURN_WORK: u32 = 256;
+/// The work that an admin call or a broadcast is. A call about many things (a listing, a purge) is a turn of its own.
+pub const TURN_WORK_HEAVY: u32 = 16;
+/// The work that a caller's CANCEL is.
+pub const TURN_WORK_CANCEL: u32 = 4;
+/// Work of one router's connections that the engine does in one go, if routers have threads. More: the other routers have
+/// theirs first.
+pub const ROUTER_TURN_WORK: u32 = 4 * TURN_WORK;
 /// Bytes that wait on their way from a router's thread to the engine's, and as many on the way back. More: what would
 /// add to them waits, and in the end peers are not read from.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
+/// So many of these bytes is what an input counts as that is more work than a plain frame, for each frame more.
+pub const MAIL_WORK_BYTES: usize = 256;
 /// Router threads. More: refused.
 pub const ROUTERS_MAX: usize = 64;
 /// How long a peer that has much to read may take nothing before it counts as one that does not read.

@@ -18,6 +18,7 @@ use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
+use super::turn::{Budget, Turn, work_of};
 
 /// How long routers may take to end after they were told to.
 const FINISH: Duration = Duration::from_secs(3);
@@ -96,7 +97,13 @@ impl Dispatcher {
             };
             inputs.take(&mut taken);
             heard |= !taken.is_empty();
-            self.handle_all(taken.drain(..));
+            let mut left = taken.drain(..);
+            while self.handle_turn(&mut left) == Turn::Cut {
+                // The other routers have theirs.
+                tokio::task::yield_now().await;
+                self.room().await;
+            }
+            drop(left);
             match end {
                 // Timers, signals and new connections have their turn too.
                 None => tokio::task::yield_now().await,
@@ -148,10 +155,23 @@ impl Dispatcher {
     }
 
     pub(super) fn handle_all(&self, inputs: impl Iterator<Item = Input>) {
+        self.handle_some(inputs, &mut Budget(u32::MAX));
+    }
+
+    /// Takes no more of a router's inputs than it may have done in one go.
+    fn handle_turn(&self, inputs: &mut impl ExactSizeIterator<Item = Input>) -> Turn {
+        self.handle_some(&mut *inputs, &mut Budget(limits::ROUTER_TURN_WORK));
+        if inputs.len() > 0 { Turn::Cut } else { Turn::Done }
+    }
+
+    fn handle_some(&self, mut inputs: impl Iterator<Item = Input>, budget: &mut Budget) {
         let mut state = self.state.borrow_mut();
         let State { desk, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
-        for input in inputs {
+        while !budget.is_spent()
+            && let Some(input) = inputs.next()
+        {
+            budget.spend(work_of(&input));
             desk.put(now, input, out);
         }
         desk.keeper.post();
@@ -238,6 +258,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use turno_engine::Settings;
     use turno_proto::model::Limits;
+    use turno_proto::model::admin::AdminCall;
     use turno_proto::native::{Config, Connect, Frame, Kind, VERSION, encode, split};
 
     use super::*;
@@ -295,6 +316,27 @@ mod tests {
                 return None;
             }
         }
+    }
+
+    /// However much one router sends, the others have their turn before more than a part of it is done.
+    #[test]
+    fn a_routers_turn_is_short() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let dispatcher = dispatcher(2);
+            let conn = ConnId { index: 0, generation: 1 };
+            let calls = vec![Input::Admin { conn, seq: 1, call: AdminCall::Status }; 5_000];
+            let mut left = calls.into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut left), Turn::Cut);
+            let done = limits::ROUTER_TURN_WORK / limits::TURN_WORK_HEAVY;
+            assert_eq!(left.len(), 5_000 - done as usize);
+            let mut few = vec![Input::Ready { conn }; 3].into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut few), Turn::Done);
+            dispatcher.finish().await;
+        });
     }
 
     /// Proves S1.20: a router that panics takes its connections with it and is replaced; the other, and the engine, go on.

@@ -1,8 +1,8 @@
 //! The broker's shell: sockets, clock, signals. It carries bytes to the engine and effects back, and decides
 //! nothing about queues or messages.
 //!
-//! The way of a message: a `router`'s `reader` takes what a connection sent (at most 64 KiB a turn), the
-//! `switchboard` runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
+//! The way of a message: a `router`'s `reader` takes what a connection sent (at most 64 KiB a turn, and no
+//! more work than a `turn` may be), the `switchboard` runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
 //! effects of them, `outward` writes those into out-buffers, and `flush` gives each connection one write per tick.
 //!
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
@@ -24,6 +24,7 @@ mod shell;
 mod switchboard;
 mod tasks;
 mod timer;
+mod turn;
 
 pub use error::ServeError;
 pub(crate) use run::Until;
@@ -31,3 +32,4 @@ pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{QueueDefaults, Settings};
 pub use switchboard::{Desk, Door, Drained, EngineDesk, Switchboard};
+pub use turn::Turn;
