@@ -196,20 +196,7 @@ fn work_that_cannot_be_read_is_refused() {
     let broker = Broker::start();
     let mut client = Peer::greeted(broker.address(), 0);
     for work in [&b""[..], b"no map", &[0xdf, 0xff, 0xff, 0xff, 0xff], &[0x91; 10_000]] {
-        let spec = JobSpec {
-            name: "n".to_owned(),
-            array: Array::ONE,
-            work: work.to_vec().into(),
-            slots: 1,
-            priority: 4,
-            max_parallel: None,
-            time_limit_ms: None,
-            retries: 0,
-            backoff_ms: 0,
-            after: Vec::new(),
-            hold: false,
-            key: None,
-        };
+        let spec = JobSpec::new("n", Array::ONE, work.to_vec().into());
         client.say(&Frame::AdminCall { seq: 9, call: AdminCall::JobSubmit { spec: Box::new(spec) } });
         client.hear(|frame| assert!(matches!(frame, Frame::Error { seq: 9, code: Code::BadJob, fatal: false, .. })));
     }

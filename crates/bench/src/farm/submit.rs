@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, Work};
-use turno_proto::model::limits::PRIORITY;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::work;
 
@@ -29,20 +28,7 @@ pub(super) async fn submitter(server: &Server) -> Result<Link> {
 /// Submits an array of tasks that do nothing; it is stored when this returns.
 pub(super) async fn submit(link: &mut Link, count: u32) -> Result<JobId> {
     let work = work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() })?;
-    let spec = JobSpec {
-        name: "no-op".to_owned(),
-        array: Array { first: 1, count, step: 1 },
-        work,
-        slots: 1,
-        priority: PRIORITY,
-        max_parallel: None,
-        time_limit_ms: None,
-        retries: 0,
-        backoff_ms: 0,
-        after: Vec::new(),
-        hold: false,
-        key: None,
-    };
+    let spec = JobSpec::new("no-op", Array { first: 1, count, step: 1 }, work);
     Ok(job(link, AdminCall::JobSubmit { spec: Box::new(spec) }).await?.id)
 }
 

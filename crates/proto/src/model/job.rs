@@ -173,6 +173,26 @@ pub struct JobSpec {
     pub key: Option<String>,
 }
 
+impl JobSpec {
+    /// A job of which nothing more is said than what must be; a map that says no more is read as the same.
+    pub fn new(name: impl Into<String>, array: Array, work: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            array,
+            work,
+            slots: one(),
+            priority: usual_priority(),
+            max_parallel: None,
+            time_limit_ms: None,
+            retries: 0,
+            backoff_ms: 0,
+            after: Vec::new(),
+            hold: false,
+            key: None,
+        }
+    }
+}
+
 const fn one() -> u16 {
     1
 }
@@ -357,6 +377,19 @@ pub struct TaskView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_map_that_says_no_more_than_it_must_is_a_new_spec() {
+        #[derive(Serialize)]
+        struct Least {
+            name: &'static str,
+            array: Array,
+            work: Bytes,
+        }
+        let work = Bytes::from_static(b"\x80");
+        let map = rmp_serde::to_vec_named(&Least { name: "sim", array: Array::ONE, work: work.clone() }).unwrap();
+        assert_eq!(rmp_serde::from_slice::<JobSpec>(&map).unwrap(), JobSpec::new("sim", Array::ONE, work));
+    }
 
     #[test]
     fn an_array_is_what_a_person_writes() {

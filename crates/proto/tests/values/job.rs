@@ -69,20 +69,7 @@ fn job(view: JobView) -> AdminAnswer {
 }
 
 fn least_spec() -> JobSpec {
-    JobSpec {
-        name: "sim".to_owned(),
-        array: Array::ONE,
-        work: Bytes::from_static(b"\x80"),
-        slots: 1,
-        priority: 4,
-        max_parallel: None,
-        time_limit_ms: None,
-        retries: 0,
-        backoff_ms: 0,
-        after: Vec::new(),
-        hold: false,
-        key: None,
-    }
+    JobSpec::new("sim", Array::ONE, Bytes::from_static(b"\x80"))
 }
 
 fn full_spec() -> JobSpec {

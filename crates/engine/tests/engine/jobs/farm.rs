@@ -58,20 +58,7 @@ fn settings(zero: u64, stores: bool) -> Settings {
 
 /// A job of that many tasks, 1 and up.
 pub(super) fn job(count: u32) -> JobSpec {
-    JobSpec {
-        name: "test".to_owned(),
-        array: Array { first: 1, count, step: 1 },
-        work: Bytes::from_static(b"\x80"),
-        slots: 1,
-        priority: 4,
-        max_parallel: None,
-        time_limit_ms: None,
-        retries: 0,
-        backoff_ms: 0,
-        after: Vec::new(),
-        hold: false,
-        key: None,
-    }
+    JobSpec::new("test", Array { first: 1, count, step: 1 }, Bytes::from_static(b"\x80"))
 }
 
 pub(super) fn counts(waiting: u32, running: u32, finished: u32, failed: u32, cancelled: u32) -> TaskCounts {

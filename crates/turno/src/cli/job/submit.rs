@@ -326,20 +326,7 @@ mod tests {
         let here = std::env::current_dir().unwrap().to_str().unwrap().to_owned();
         let argv = ["/opt/sim", "--seed", "1"].map(ToOwned::to_owned).to_vec();
         assert_eq!(work::decode(&spec.work), Ok(Work { argv, cwd: here, env: Vec::new() }));
-        let usual = JobSpec {
-            name: "sim".to_owned(),
-            array: Array::ONE,
-            work: spec.work.clone(),
-            slots: 1,
-            priority: PRIORITY,
-            max_parallel: None,
-            time_limit_ms: None,
-            retries: 0,
-            backoff_ms: 0,
-            after: Vec::new(),
-            hold: false,
-            key: None,
-        };
+        let usual = JobSpec::new("sim", Array::ONE, spec.work.clone());
         assert_eq!((spec, args.wait), (usual, false));
     }
 

@@ -125,19 +125,16 @@ mod tests {
     fn spec() -> JobSpec {
         let argv = ["./sim", "--title", "a b"].map(ToOwned::to_owned).to_vec();
         let env = vec![("SEED".to_owned(), "1 2".to_owned())];
+        let work = work::encode(&Work { argv, cwd: "/data".to_owned(), env }).unwrap();
         JobSpec {
-            name: "sim".to_owned(),
-            array: Array { first: 1, count: 30, step: 1 },
-            work: work::encode(&Work { argv, cwd: "/data".to_owned(), env }).unwrap(),
             slots: 2,
-            priority: 4,
             max_parallel: Some(4),
             time_limit_ms: Some(3_600_000),
             retries: 3,
             backoff_ms: 1_500,
             after: vec![After { job: JobId(3), when: AfterWhen::Ok }, After { job: JobId(4), when: AfterWhen::Any }],
-            hold: false,
             key: Some("may".to_owned()),
+            ..JobSpec::new("sim", Array { first: 1, count: 30, step: 1 }, work)
         }
     }
 

@@ -338,18 +338,12 @@ mod tests {
 
     fn spec(work: Bytes) -> JobSpec {
         JobSpec {
-            name: "sim".to_owned(),
-            array: Array::ONE,
-            work,
-            slots: 1,
-            priority: 4,
-            max_parallel: None,
             time_limit_ms: Some(90_000),
             retries: 1,
             backoff_ms: 1_500,
             after: vec![After { job: JobId(3), when: AfterWhen::Failed }],
-            hold: false,
             key: Some("may".to_owned()),
+            ..JobSpec::new("sim", Array::ONE, work)
         }
     }
 
