@@ -42,15 +42,10 @@ fn told(job: JobView) -> Act {
 
 fn task(number: u32, state: TaskState) -> TaskView {
     TaskView {
-        task: number,
-        state,
-        attempt: 1,
         worker: Some("w".to_owned()),
         started_unix_ms: Some(NOON),
         ended_unix_ms: Some(NOON + 1_000),
-        exit_code: None,
-        signal: None,
-        status: None,
+        ..TaskView::new(number, state, 1)
     }
 }
 

@@ -141,17 +141,7 @@ impl Engine {
 
     fn task_view(&self, job: &Job, place: u32) -> TaskView {
         let task = job.spec.array.number_of(place);
-        let blank = TaskView {
-            task,
-            state: job.task_state(place),
-            attempt: job.tried(place).attempt,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code: None,
-            signal: None,
-            status: None,
-        };
+        let blank = TaskView::new(task, job.task_state(place), job.tried(place).attempt);
         if let Some(running) = job.running.get(&place) {
             return TaskView {
                 attempt: running.attempt,

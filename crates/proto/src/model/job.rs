@@ -374,6 +374,15 @@ pub struct TaskView {
     pub status: Option<String>,
 }
 
+impl TaskView {
+    /// A task of whose latest attempt no more is known than its number.
+    pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
+        let (worker, status) = (None, None);
+        let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
+        Self { task, state, attempt, worker, started_unix_ms, ended_unix_ms, exit_code, signal, status }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,17 +134,7 @@ fn finished() -> JobView {
 }
 
 fn tasks() -> Vec<TaskView> {
-    let waiting = TaskView {
-        task: 1,
-        state: TaskState::Waiting,
-        attempt: 0,
-        worker: None,
-        started_unix_ms: None,
-        ended_unix_ms: None,
-        exit_code: None,
-        signal: None,
-        status: None,
-    };
+    let waiting = TaskView::new(1, TaskState::Waiting, 0);
     let running = TaskView {
         task: 2,
         state: TaskState::Running,

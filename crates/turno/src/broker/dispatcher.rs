@@ -256,6 +256,7 @@ mod tests {
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
     use turno_engine::Settings;
     use turno_proto::model::Limits;
     use turno_proto::model::admin::AdminCall;
@@ -280,6 +281,10 @@ mod tests {
         let workplace = Workplace { clock, limits, config, bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
         Dispatcher::start(EngineDesk { engine, keeper: None }, workplace, routers).unwrap()
+    }
+
+    fn runtime() -> LocalRuntime {
+        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap()
     }
 
     /// A peer that greeted: the broker answered CONFIG and PONG.
@@ -321,11 +326,7 @@ mod tests {
     /// However much one router sends, the others have their turn before more than a part of it is done.
     #[test]
     fn a_routers_turn_is_short() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build_local(tokio::runtime::LocalOptions::default())
-            .unwrap();
-        runtime.block_on(async {
+        runtime().block_on(async {
             let dispatcher = dispatcher(2);
             let conn = ConnId { index: 0, generation: 1 };
             let calls = vec![Input::Admin { conn, seq: 1, call: AdminCall::Status }; 5_000];
@@ -342,11 +343,7 @@ mod tests {
     /// Proves S1.20: a router that panics takes its connections with it and is replaced; the other, and the engine, go on.
     #[test]
     fn a_router_that_fails_is_replaced() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build_local(tokio::runtime::LocalOptions::default())
-            .unwrap();
-        runtime.block_on(async {
+        runtime().block_on(async {
             let dispatcher = dispatcher(2);
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut first = greeted(&dispatcher, &listener).await;

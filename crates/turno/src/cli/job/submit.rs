@@ -409,17 +409,7 @@ mod tests {
 
     #[test]
     fn one_command_ends_with_its_own_exit_status() {
-        let task = |exit_code, signal| TaskView {
-            task: 1,
-            state: TaskState::Failed,
-            attempt: 1,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code,
-            signal,
-            status: None,
-        };
+        let task = |exit_code, signal| TaskView { exit_code, signal, ..TaskView::new(1, TaskState::Failed, 1) };
         let failed = JobView { state: JobState::Failed, ..view(7) };
         let table = [
             (Some(task(Some(3), None)), 3),
