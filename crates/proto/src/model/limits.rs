@@ -91,7 +91,7 @@ pub const CHECKER_MS: u64 = 1_000;
 /// Rows of one page of a listing. More: the next page.
 pub const PAGE_MAX: u32 = 1_000;
 /// Messages that one admin call removes or puts back, so that others are served in between. More: the next call.
-pub const PORTION_MAX: u32 = 1_000;
+pub const PORTION_MAX: u32 = 250;
 /// Requests that end in one go because their caller is gone or the broker drains, so that others are served in between.
 /// More: the next ones [`PORTION_PAUSE_MS`] later.
 pub const CHORES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
