@@ -273,6 +273,7 @@ impl Engine {
             queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
             exclusive: self.holdings(conn),
             waits_for: self.waits_for(conn),
+            labels: self.jobs.labels_of(conn),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
             deliveries: worker.deliveries,
@@ -297,6 +298,7 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
+            | AdminCall::JobExplain { .. }
             | AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }

@@ -39,6 +39,8 @@ pub struct Settings {
     /// Deliveries in a row that expire at a worker until it is dropped from their queue, where the queue has no number
     /// of its own; 0: never.
     pub drop_after: u16,
+    /// How long a job that has ended is known; `None`: until somebody removes it.
+    pub keep_finished_ms: Option<u64>,
     /// Whose turn it is.
     pub policy: Policy,
     /// What sends are stored in; `None`: memory alone.
@@ -85,6 +87,7 @@ impl Default for Settings {
             limits: Limits::default(),
             lease_ms: None,
             drop_after: limits::DROP_AFTER,
+            keep_finished_ms: None,
             policy: Policy::default(),
             store: None,
             hot_bytes: limits::HOT_BYTES,

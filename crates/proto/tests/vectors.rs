@@ -5,6 +5,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, HEADER_LEN, Header, Kind, decode, encode, split};
@@ -89,12 +90,13 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Files { .. } => 15,
                     AdminAnswer::Piece { .. } => 16,
                     AdminAnswer::Uploads { .. } => 17,
+                    AdminAnswer::TaskExplained { .. } => 19,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 37, 18));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 38, 19));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -136,6 +138,7 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::UploadCheck { .. } => 34,
         AdminCall::UploadPut { .. } => 35,
         AdminCall::UploadGet { .. } => 36,
+        AdminCall::JobExplain { .. } => 38,
     }
 }
 
@@ -147,6 +150,11 @@ fn the_longest_calls_about_jobs_can_be_read() {
             let after = *spec.after.first()?;
             spec.after = vec![after; limits::JOB_AFTER_MAX];
             spec.work = vec![0; limits::WORK_BYTES_MAX].into();
+            spec.items = vec![0; limits::ITEMS_BYTES_MAX].into();
+            spec.labels = vec![("k".to_owned(), "v".to_owned()); limits::JOB_LABELS_MAX];
+            spec.max_failures = Some(1);
+            spec.tags = vec!["t".to_owned(); limits::JOB_TAGS_MAX];
+            spec.uploads = vec![UploadId([7; 32]); limits::JOB_UPLOADS_MAX];
             Some(Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } })
         }
         Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks: Some(ranges) } } => {

@@ -25,7 +25,7 @@ pub(crate) enum JobThen {
     Submitted { job: JobId },
     Hold { job: JobId, caller: (ConnId, u32) },
     Cancel(Box<Cancel>),
-    Removed { job: JobId, caller: (ConnId, u32) },
+    Removed { job: JobId, caller: Option<(ConnId, u32)> },
     Offer { conn: ConnId, offer: u64 },
     Ended { job: JobId, place: u32 },
     Chunks(Vec<Written>),
@@ -126,6 +126,14 @@ impl Engine {
         }
     }
 
+    /// Writes the items of a job down, once: they do not change.
+    pub(crate) fn store_items(&mut self, id: JobId) {
+        let items = self.jobs.at(id).spec.items.clone();
+        if self.settings.store.is_some() && !items.is_empty() {
+            self.durable.note(Persist::SetItems { job: id, items });
+        }
+    }
+
     /// All tasks of a chunk may have ended.
     pub(crate) fn note_full(&mut self, id: JobId, chunk: u32) {
         let job = &self.jobs.all[&id];
@@ -143,6 +151,7 @@ impl Engine {
             job.ended_unix_ms = Some(now_unix_ms);
             self.jobs.just_ended.push_back(id);
             self.jobs.due = true;
+            self.keep_for_a_while(id);
         }
     }
 

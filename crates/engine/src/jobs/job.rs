@@ -7,6 +7,7 @@ use turno_proto::model::job::{After, JobId, JobSpec, JobState, TaskCounts, TaskS
 use turno_proto::model::{ConnId, Mono};
 
 use super::ended::{Ended, split};
+use super::labels::{Labels, labels_of_job};
 use super::order::Turn;
 use super::ranges::Ranges;
 use super::record::{CHUNK_TASKS, JobRecord, TaskEnd, Tried};
@@ -17,6 +18,8 @@ pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) spec: Arc<JobSpec>,
     pub(crate) name: Arc<str>,
+    /// What a hand must have.
+    pub(crate) labels: Labels,
     pub(crate) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.
     pub(crate) storing: Option<Vec<(ConnId, u32)>>,
@@ -119,6 +122,7 @@ impl Job {
         Self {
             id,
             name: Arc::from(spec.name.as_str()),
+            labels: labels_of_job(&spec.labels),
             submitted_unix_ms,
             storing: None,
             removing: false,

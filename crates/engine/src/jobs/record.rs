@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use turno_proto::model::job::{JobId, JobSpec, TaskState};
 
 /// Tasks whose ends are stored together.
@@ -10,7 +11,7 @@ pub const CHUNK_TASKS: u32 = 1_024;
 /// A job as it is stored: what was asked for, and what was said about all of its tasks since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What was asked for.
+    /// What was asked for. Its items have a record of their own.
     pub spec: Arc<JobSpec>,
     /// When it came, in Unix milliseconds.
     pub submitted_unix_ms: u64,
@@ -182,6 +183,8 @@ pub struct StoredJobs {
     pub last: u64,
     /// Jobs.
     pub jobs: Vec<(JobId, JobRecord)>,
+    /// Items of jobs.
+    pub items: Vec<(JobId, Bytes)>,
     /// Tasks, by job and place.
     pub tasks: Vec<(JobId, u32, TaskRecord)>,
     /// Chunks, by job and number.

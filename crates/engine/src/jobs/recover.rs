@@ -2,7 +2,9 @@
 //! come back and say so (S4.76).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use turno_proto::model::job::{Array, JobId};
 use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
 
@@ -17,11 +19,18 @@ impl Engine {
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
     /// removed with the first thing that is stored.
     pub fn recover_jobs(&mut self, stored: StoredJobs) {
-        let StoredJobs { last, jobs, tasks, chunks } = stored;
+        let StoredJobs { last, jobs, items, tasks, chunks } = stored;
         self.jobs.last = last;
-        for (id, record) in jobs {
+        let mut items: BTreeMap<JobId, Bytes> = items.into_iter().collect();
+        for (id, mut record) in jobs {
             self.jobs.last = self.jobs.last.max(id.0);
+            if let Some(items) = items.remove(&id) {
+                Arc::make_mut(&mut record.spec).items = items;
+            }
             self.recover_job(id, record);
+        }
+        for job in items.into_keys() {
+            self.durable.note(Persist::UnsetItems { job });
         }
         for (id, chunk, record) in chunks {
             if !self.recover_chunk(id, chunk, record) {
@@ -38,7 +47,9 @@ impl Engine {
             self.recover_cancelled(*id);
         }
         for id in ids {
-            if !self.jobs.at(id).has_ended() {
+            if self.jobs.at(id).has_ended() {
+                self.keep_for_a_while(id);
+            } else {
                 self.link_after(id);
                 self.jobs.refresh(id);
             }

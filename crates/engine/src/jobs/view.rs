@@ -1,38 +1,24 @@
-//! Telling of jobs and tasks, and why nothing of a job is started.
+//! Telling of jobs and tasks.
 
-use std::collections::BTreeMap;
-
+use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::job::{JobId, JobSpec, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
 
-use super::Jobs;
+use super::explain::Look;
 use super::job::Job;
 use crate::engine::Engine;
-
-impl Jobs {
-    /// How many tasks wait whose turn is before a job's, for each that something can be started of. It looks at all of
-    /// them: for those who ask, not for every answer.
-    pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
-        let mut ahead = 0;
-        let turns = self.order.turns();
-        let mut aheads = BTreeMap::new();
-        for turn in turns {
-            aheads.insert(turn.job, ahead);
-            ahead += u64::from(self.all[&turn.job].waiting.len());
-        }
-        aheads
-    }
-}
 
 impl Engine {
     pub(crate) fn job_page(&self, before: Option<JobId>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let aheads = self.jobs.aheads();
+        let ahead = |job: &Job| aheads.get(&job.id).copied().unwrap_or(0);
         let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
-        let mut jobs: Vec<JobView> = told.take(limit + 1).map(|job| self.job_view(job, Some(&aheads), false)).collect();
+        let mut jobs: Vec<JobView> =
+            told.take(limit + 1).map(|job| self.job_view(job, Look::Listed { ahead: ahead(job) }, false)).collect();
         let more = jobs.len() > limit;
         jobs.truncate(limit);
         let next = jobs.last().filter(|_| more).map(|job| job.id);
@@ -45,10 +31,10 @@ impl Engine {
             told.map(|job| job.id)
         };
         let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
-        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Some(&self.jobs.aheads()), true)) })
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Close, true)) })
     }
 
-    pub(crate) fn job_view(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>, whole: bool) -> JobView {
+    pub(crate) fn job_view(&self, job: &Job, look: Look, whole: bool) -> JobView {
         JobView {
             id: job.id,
             name: job.spec.name.clone(),
@@ -60,47 +46,10 @@ impl Engine {
             submitted_unix_ms: job.submitted_unix_ms,
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,
-            reason: self.reason_of(job, aheads),
-            spec: whole.then(|| Box::new(JobSpec::clone(&job.spec))),
+            reason: self.reason_of(job, look),
+            // Items may be megabytes: who submitted the job has them.
+            spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
-    }
-
-    /// Why nothing of it is started.
-    fn reason_of(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>) -> Option<JobReason> {
-        if job.has_ended() {
-            return None;
-        }
-        if job.held {
-            return Some(JobReason::Held);
-        }
-        if !job.after.is_empty() {
-            let jobs: std::collections::BTreeSet<JobId> = job.after.iter().map(|after| after.job).collect();
-            return Some(JobReason::After { jobs: jobs.into_iter().collect() });
-        }
-        if self.drain.is_some() {
-            return Some(JobReason::Draining);
-        }
-        if self.jobs.disk_until.is_some() {
-            return Some(JobReason::Disk);
-        }
-        if job.waiting.is_empty() {
-            let due = job.delayed.values().min().filter(|_| job.running.is_empty())?;
-            return Some(JobReason::Backoff { in_ms: due.millis_left(self.now) });
-        }
-        if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
-            return Some(JobReason::MaxParallel { max });
-        }
-        let largest = self.jobs.hands.largest();
-        if largest == 0 {
-            return Some(JobReason::NoWorker);
-        }
-        if largest < u32::from(job.spec.slots) {
-            return Some(JobReason::TooWide { slots: job.spec.slots, largest });
-        }
-        let ahead = aheads?.get(&job.id).copied().unwrap_or(0);
-        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
-        let slots = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
-        Some(JobReason::Busy { slots, ahead })
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
@@ -139,7 +88,7 @@ impl Engine {
         Ok(AdminAnswer::Tasks { tasks, next })
     }
 
-    fn task_view(&self, job: &Job, place: u32) -> TaskView {
+    pub(crate) fn task_view(&self, job: &Job, place: u32) -> TaskView {
         let task = job.spec.array.number_of(place);
         let blank = TaskView {
             task,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Slots;
 use super::archive::{FileView, OutputPiece, OutputPlace, UploadId};
-use super::job::{JobId, JobSpec, JobView, TaskState, TaskView};
+use super::job::{JobId, JobSpec, JobView, TaskReason, TaskState, TaskView};
 use super::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueSettings, QueueView, WorkerView};
 
 /// What an admin asks for. `op` names it on the wire.
@@ -217,6 +217,16 @@ pub enum AdminCall {
     JobRm {
         /// Which job.
         job: JobId,
+    },
+    /// Why a task of a job is where it is.
+    #[serde(rename = "job.explain")]
+    JobExplain {
+        /// Which job.
+        job: JobId,
+        /// The number of the task; nil: the one that tells most about the job, which is the first that waits, or else
+        /// the first that runs.
+        #[serde(default)]
+        task: Option<u32>,
     },
     /// A worker hands in what its tasks wrote. Answered when it is kept.
     #[serde(rename = "task.output")]
@@ -477,6 +487,16 @@ pub enum AdminAnswer {
     Uploads {
         /// What is not there, or not whole.
         missing: Vec<UploadId>,
+    },
+    /// To `job.explain`.
+    #[serde(rename = "job.explain")]
+    TaskExplained {
+        /// The job, without its spec.
+        job: Box<JobView>,
+        /// The task.
+        task: Box<TaskView>,
+        /// Why it is where it is.
+        because: Box<TaskReason>,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
     #[serde(rename = "message.explain")]

@@ -116,8 +116,28 @@ pub const WORK_BYTES_MAX: usize = 64 * 1024;
 pub const WORK_VALUES_MAX: usize = 4_096;
 /// Maps and lists inside each other in that map. More: refused, `bad_job`.
 pub const WORK_DEPTH_MAX: usize = 16;
+/// Bytes of the items of a job: a submission fits into one frame. More: refused, `bad_job`.
+pub const ITEMS_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Fields of an item, and columns of a job. More: refused, `bad_job`.
+pub const ITEM_FIELDS_MAX: usize = 1_000;
+/// Placeholders in what the tasks of a job do. More: refused, `bad_job`.
+pub const FILL_PLACES_MAX: usize = 64;
+/// Bytes of what one task does with its item put in, so that it fits into a frame. More: refused, `bad_job`.
+pub const FILLED_BYTES_MAX: usize = 1024 * 1024;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
+/// Labels that one job may ask for. More, or two of one key: refused, `bad_job`.
+pub const JOB_LABELS_MAX: usize = 16;
+/// Bytes of a label's key, at least 1, and of its value. More in a job: refused, `bad_job`; of a worker: left out.
+pub const LABEL_BYTES_MAX: usize = 64;
+/// Labels of one worker. More: left out.
+pub const WORKER_LABELS_MAX: usize = 64;
+/// Tags of one job. More: refused, `bad_job`.
+pub const JOB_TAGS_MAX: usize = 16;
+/// Bytes of a tag, at least 1. More: refused, `bad_job`.
+pub const TAG_BYTES_MAX: usize = 64;
+/// Uploads that one job may name: as many as fit into a control map beside all else. More: refused, `bad_job`.
+pub const JOB_UPLOADS_MAX: usize = 64;
 /// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
 pub const TASK_RANGES_MAX: usize = 64;
 /// Ranges of tasks of one job that were cancelled, once those side by side are one. More: refused, `bad_call`.
@@ -126,6 +146,12 @@ pub const CANCELLED_RANGES_MAX: usize = 10_000;
 pub const TASKS_SEEN_MAX: u32 = 100_000;
 /// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
 pub const JOBS_MAX: usize = 100_000;
+/// How long a job that has ended is known, where nothing else is set. Longer: forgotten.
+pub const KEEP_FINISHED_MS: u64 = 604_800_000;
+/// Jobs that are forgotten in one go. More: the next ones [`PORTION_PAUSE_MS`] later.
+pub const FORGET_MAX: usize = 100;
+/// When a job that could not be forgotten is looked at again.
+pub const FORGET_AGAIN_MS: u64 = 60_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
 pub const JOB_WAITERS_MAX: usize = 10_000;
 /// How long a task stays with a worker whose connection is gone. Then it waits for another attempt (S4.76).

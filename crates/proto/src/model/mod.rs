@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod archive;
+mod array;
 mod broadcast;
 mod closing;
 mod code;

@@ -2,6 +2,8 @@
 //!
 //! Times are milliseconds, because a view crosses the wire and the reader's clock is another one.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Slots;
@@ -277,6 +279,9 @@ pub struct WorkerView {
     /// The queues it waits for until they are free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
+    /// What it has that others may not; only workers for jobs say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Milliseconds since it registered.
     pub registered_ms: u64,
     /// Milliseconds since it was last given work; `None` if never.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::foreman::{
     Answer, Counts, ErrorCode, Foreman, ForemanEvent, Frame, Hello, Kind, RequestId, Running, Settings, StatusUpdate,
-    Stop, Task, TaskPair, Worker, decode, encode, split,
+    Stop, Task, TaskFile, TaskPair, Worker, decode, encode, split,
 };
 use turno_proto::model::Mono;
+use turno_proto::model::archive::UploadId;
 
 use crate::golden::{self, Vector};
 use crate::script::{ok, reset, ticket};
@@ -101,6 +102,20 @@ fn others() -> Vec<(&'static str, Frame)> {
         Running { task: 3, job: 7, attempt: 2, procs: 4 },
         Running { task: 1, job: 1 << 32, attempt: 0, procs: 1 },
     ];
+    let labels = BTreeMap::from([("g".into(), "yes".into()), ("p".into(), "night".into())]);
+    let labelled = Hello { num_procs: 4, labels, ..Hello::default() };
+    let upload = UploadId(std::array::from_fn(|at| u8::try_from(at).expect("few")));
+    let with_files = Task {
+        working_dir: "/data".into(),
+        dir_optional: true,
+        stdin: Some(upload),
+        files: vec![
+            TaskFile { name: "sim".into(), upload, executable: true },
+            TaskFile { name: "in/a.csv".into(), upload, executable: false },
+        ],
+        collect: vec!["*.csv".into()],
+        ..task(1)
+    };
     let every_key = Task {
         task: u32::MAX,
         job: u64::MAX,
@@ -135,8 +150,10 @@ fn others() -> Vec<(&'static str, Frame)> {
         ("hello_without_body", Frame::Hello { seq: 0, hello: None }),
         ("hello_plain", Frame::Hello { seq: 0, hello: Some(plain) }),
         ("hello_running", hello(8, running)),
+        ("hello_labels", Frame::Hello { seq: 0, hello: Some(labelled) }),
         ("job_empty", Frame::Job { seq: 9, tasks: vec![] }),
         ("job_every_key", Frame::Job { seq: 11, tasks: vec![every_key] }),
+        ("job_files", Frame::Job { seq: 12, tasks: vec![with_files] }),
         ("update_every_key", Frame::Update { seq: 8, update: update_every_key }),
         ("update_plain", Frame::Update { seq: 10, update: update_plain }),
         ("cancel_list", Frame::Cancel { seq: 13, pairs }),

@@ -208,7 +208,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 29 {
+        match self.choice % 30 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -236,7 +236,7 @@ impl Seed {
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 20);
-        match self.choice % 13 {
+        match self.choice % 14 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -353,6 +353,7 @@ impl Seed {
             queues: vec![self.text(); usize::from(self.choice % 4)],
             exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
             waits_for: self.texts(),
+            labels: self.texts().into_iter().map(|text| (text.clone(), text)).collect(),
             registered_ms: self.number.into(),
             idle_ms: self.bits[2].then_some(self.long),
             deliveries: 1,

@@ -116,7 +116,8 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
 
 /// The engine with what it had when it last ended, and the way to the disk.
 fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<EngineDesk, ServeError> {
-    let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let lease = settings.queue_defaults.lease.map(millis);
     let mut engine = EngineSettings {
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -127,6 +128,7 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
         drop_after: settings.queue_defaults.drop_after,
+        keep_finished_ms: settings.keep_finished.map(millis),
         ..EngineSettings::default()
     };
     let Some(directory) = store else {

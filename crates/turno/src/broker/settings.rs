@@ -50,6 +50,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What holds for every queue.
     pub queue_defaults: QueueDefaults,
+    /// How long a job that has ended is known; `None`: until somebody removes it.
+    pub keep_finished: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -67,6 +69,7 @@ impl Default for Settings {
             routers: 1,
             limits: Limits::default(),
             queue_defaults: QueueDefaults::default(),
+            keep_finished: Some(Duration::from_millis(limits::KEEP_FINISHED_MS)),
         }
     }
 }

@@ -153,6 +153,7 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
             policy: settings.policy,
             drop_after: settings.drop_after,
         },
+        keep_finished: settings.keep_finished,
     }
 }
 

@@ -139,6 +139,7 @@ mod tests {
             "job ls",
             "job show",
             "job tasks",
+            "job explain",
             "job cancel",
             "job hold",
             "job release",

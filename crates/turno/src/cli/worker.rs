@@ -16,7 +16,7 @@ use super::error::Failure;
 use super::help;
 use super::queue::messages;
 use super::schema::queue::StandingBody;
-use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow};
+use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow, label_words};
 use super::table;
 
 /// How often the broker is asked whether a change has taken effect.
@@ -44,7 +44,12 @@ enum WorkerCommand {
 /// List workers in order of id
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno worker ls", "turno worker ls -o wide --time local", "turno worker ls --json"],
+    &[
+        "turno worker ls",
+        "turno worker ls --label gpu=yes",
+        "turno worker ls -o wide --time local",
+        "turno worker ls --json",
+    ],
     &[1, 5, 78, 124],
 ))]
 struct LsArgs {
@@ -55,6 +60,10 @@ struct LsArgs {
     /// Only workers whose ids come after this one
     #[arg(long, value_name = "ID")]
     after: Option<u64>,
+
+    /// Only workers with this label; may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
 }
 
 /// Show one worker and what it holds
@@ -122,6 +131,17 @@ struct StopArgs {
     now: bool,
 }
 
+/// Reads a label.
+pub(crate) fn parse_label(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("a label is KEY=VALUE, both up to {} bytes long", limits::LABEL_BYTES_MAX);
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    let is_short = |text: &str| text.len() <= limits::LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    if key.is_empty() || !is_short(key) || !is_short(value) {
+        return Err(wrong());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 /// Reads a number of slots, or `unlimited`.
 pub(crate) fn parse_slots(text: &str) -> Result<Slots, String> {
     if text == "unlimited" {
@@ -168,14 +188,23 @@ impl Asked<'_> {
         let mut after = args.after;
         let next = loop {
             let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
-            let limit = u32::try_from(left).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+            // With labels wanted, many rows may come to few.
+            let asked = if args.labels.is_empty() { left } else { u64::MAX };
+            let limit = u32::try_from(asked).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
             let call = AdminCall::WorkerLs { after, limit };
             let answer = connect::admin(&self.client, call, self.invocation.global.timeout()).await?;
             let (workers, next) = match answer {
                 AdminAnswer::Workers { workers, next } => (workers, next),
                 other => return Err(connect::unexpected(&other)),
             };
-            rows.extend(workers.iter().map(|view| WorkerRow::new(view, self.invocation.output.clock())));
+            let has = |view: &&WorkerView| args.labels.iter().all(|(key, value)| view.labels.get(key) == Some(value));
+            let mut wanted = workers.iter().filter(has);
+            let clock = self.invocation.output.clock();
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            rows.extend(wanted.by_ref().take(left).map(|view| WorkerRow::new(view, clock)));
+            if wanted.next().is_some() {
+                break rows.last().and_then(|row| row.id.parse().ok());
+            }
             let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
             if next.is_none() || full || workers.is_empty() {
                 break next;
@@ -184,8 +213,10 @@ impl Asked<'_> {
         };
         let next = next.map(|id| id.to_string());
         self.invocation.output.rows(&WorkerListDocument { workers: &rows, next }, &rows)?;
-        if rows.is_empty() {
+        if rows.is_empty() && args.labels.is_empty() {
             self.invocation.output.hint("no workers yet; start one: turno work hello --echo");
+        } else if rows.is_empty() {
+            self.invocation.output.hint("no worker has these labels; `turno worker ls -o wide` shows those there are");
         }
         Ok(0)
     }
@@ -295,6 +326,9 @@ impl Asked<'_> {
             ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
             ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
         ];
+        if !row.labels.is_empty() {
+            facts.push(("labels", label_words(&row.labels, ", ")));
+        }
         if !row.exclusive.is_empty() {
             let alone: Vec<String> =
                 row.exclusive.iter().map(|held| format!("{} (token {})", held.queue, held.token)).collect();
@@ -331,6 +365,22 @@ fn still_running(view: &WorkerView) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_as_typed() {
+        let pair = |key: &str, value: &str| Some((key.to_owned(), value.to_owned()));
+        for (text, expected) in [
+            ("gpu=yes", pair("gpu", "yes")),
+            ("k=a=b", pair("k", "a=b")),
+            ("k=", pair("k", "")),
+            ("=x", None),
+            ("gpu", None),
+            ("k=a\nb", None),
+        ] {
+            assert_eq!(parse_label(text).ok(), expected, "{text:?}");
+        }
+        assert!(parse_label(&format!("{}=x", "k".repeat(65))).is_err());
+    }
 
     #[test]
     fn slots_as_typed() {

@@ -165,6 +165,12 @@ pub static KEYS: &[Key] = &[
         doc: "deliveries in a row that expire at a worker until it is dropped from their queue; 0: never",
     },
     Key {
+        name: "jobs.keep-finished",
+        kind: Kind::OptionalDuration,
+        default: Preset::Text("7d"),
+        doc: "how long a job that has ended is known; none: until somebody removes it",
+    },
+    Key {
         name: "drain.timeout",
         kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
         default: Preset::Text("30s"),

@@ -1,6 +1,7 @@
 //! `turno job`: arrays of tasks that workers run, from their submission to their end.
 
 mod change;
+mod explain;
 mod list;
 mod select;
 pub(crate) mod submit;
@@ -13,6 +14,7 @@ use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobView};
 
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
+use self::explain::ExplainArgs;
 use self::list::{LsArgs, TasksArgs};
 use self::select::One;
 use self::submit::SubmitArgs;
@@ -38,6 +40,7 @@ enum JobCommand {
     #[command(visible_aliases = ["info", "get"])]
     Show(ShowArgs),
     Tasks(TasksArgs),
+    Explain(ExplainArgs),
     Cancel(CancelArgs),
     Hold(HoldArgs),
     Release(ReleaseArgs),
@@ -63,6 +66,7 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Ls(args) => connect::block_on(list::jobs(args, invocation)),
         JobCommand::Show(args) => connect::block_on(show(args, invocation)),
         JobCommand::Tasks(args) => connect::block_on(list::tasks(args, invocation)),
+        JobCommand::Explain(args) => connect::block_on(explain::run(args, invocation)),
         JobCommand::Cancel(args) => connect::block_on(change::cancel(args, invocation)),
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),

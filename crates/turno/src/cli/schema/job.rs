@@ -16,6 +16,7 @@ use super::reason::ReasonBody;
 use super::worker::moment;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{rfc3339, seconds, short};
+use crate::cli::words::count;
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -124,6 +125,23 @@ fn told(reason: &JobReason) -> (&'static str, String, Value) {
             ("after", format!("{noun} {} must end first", ids.join(", ")), json!({ "jobs": ids }))
         }
         JobReason::NoWorker => ("no_worker", "no worker for jobs is connected".to_owned(), json!({})),
+        JobReason::NoLabels { labels } => {
+            let words: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let text = format!("no worker has the labels it asks for: {}", words.join(", "));
+            ("no_labels", text, json!({ "labels": words }))
+        }
+        JobReason::Unready { workers } => {
+            let rest = |has, they| format!("{has} room, but cannot be given anything until {they} answered or rested");
+            let (one, many) = (rest("worker has", "it has"), rest("workers have", "they have"));
+            let text = count(u64::from(*workers), &one, &many);
+            ("unready", text, json!({ "workers": workers }))
+        }
+        JobReason::Kept { job, worker } => (
+            "kept",
+            format!("{worker} has room and is kept free for a task of job {job}, which takes more"),
+            json!({ "job": job.to_string(), "worker": worker }),
+        ),
+        JobReason::Storing => ("storing", "what was asked for is on its way to the disk".to_owned(), json!({})),
         JobReason::TooWide { slots, largest } => (
             "too_wide",
             format!("a task takes {slots} slots, and the largest worker has {largest}"),
@@ -428,6 +446,22 @@ mod tests {
             (JobReason::After { jobs }, "after", "jobs 3, 4 must end first"),
             (JobReason::After { jobs: vec![JobId(3)] }, "after", "job 3 must end first"),
             (JobReason::NoWorker, "no_worker", "no worker for jobs is connected"),
+            (
+                JobReason::NoLabels { labels: vec![("gpu".to_owned(), "yes".to_owned())] },
+                "no_labels",
+                "no worker has the labels it asks for: gpu=yes",
+            ),
+            (
+                JobReason::Unready { workers: 2 },
+                "unready",
+                "2 workers have room, but cannot be given anything until they have answered or rested",
+            ),
+            (
+                JobReason::Kept { job: JobId(9), worker: "w1".to_owned() },
+                "kept",
+                "w1 has room and is kept free for a task of job 9, which takes more",
+            ),
+            (JobReason::Storing, "storing", "what was asked for is on its way to the disk"),
             (
                 JobReason::TooWide { slots: 9, largest: 8 },
                 "too_wide",

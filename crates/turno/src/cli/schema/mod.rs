@@ -8,6 +8,7 @@ pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod job;
+pub(crate) mod job_explain;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod queue;
@@ -64,6 +65,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
         of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
         of::<job::JobListDocument<'_>>(),
         of::<job::JobRow>(),
         of::<message::ExplanationDocument>(),

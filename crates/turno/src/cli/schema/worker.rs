@@ -1,5 +1,7 @@
 //! Workers, as programs read them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,6 +51,8 @@ pub(crate) struct WorkerRow {
     pub(crate) exclusive: Vec<HoldingBody>,
     /// The queues it waits for until they are free.
     pub(crate) waits_for: Vec<String>,
+    /// What it has that others may not, for jobs that ask for it.
+    pub(crate) labels: BTreeMap<String, String>,
     /// When it registered.
     pub(crate) registered_at: String,
     /// When it was last given work; null if never.
@@ -76,6 +80,7 @@ impl WorkerRow {
             queues: view.queues.clone(),
             exclusive: view.exclusive.iter().map(HoldingBody::from).collect(),
             waits_for: view.waits_for.clone(),
+            labels: view.labels.clone(),
             registered_at: rfc3339(clock.ago(view.registered_ms)),
             last_used_at: view.idle_ms.map(|ms| rfc3339(clock.ago(ms))),
             deliveries: view.deliveries,
@@ -112,6 +117,7 @@ impl Row for WorkerRow {
             row.exclusive.iter().map(|held| held.queue.as_str()).collect::<Vec<_>>().join(",")
         }),
         Column::wide("waits_for", |row, _| row.waits_for.join(",")),
+        Column::wide("labels", |row, _| label_words(&row.labels, ",")),
         Column::wide("registered_at", |row, clock| moment(Some(&row.registered_at), clock)),
         Column::wide("last_used_at", |row, clock| moment(row.last_used_at.as_deref(), clock)),
         Column::wide("deliveries", |row, _| row.deliveries.to_string()),
@@ -123,6 +129,11 @@ impl Row for WorkerRow {
     fn name(&self) -> String {
         self.id.clone()
     }
+}
+
+/// Labels as they are typed.
+pub(crate) fn label_words(labels: &BTreeMap<String, String>, between: &str) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(between)
 }
 
 pub(super) fn moment(text: Option<&str>, clock: &Clock) -> String {
@@ -221,6 +232,7 @@ mod tests {
             queues: vec!["a".to_owned(), "b".to_owned()],
             exclusive: Vec::new(),
             waits_for: Vec::new(),
+            labels: BTreeMap::from([("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), "night".to_owned())]),
             registered_ms: 90_000,
             idle_ms: None,
             deliveries: 0,
@@ -246,6 +258,7 @@ mod tests {
              2  w-2   10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
              3  w-3   10.0.0.3:4711  ready          1     4          0  a,b\n"
         );
+        assert_eq!(label_words(&rows[0].labels, ", "), "gpu=yes, pool=night");
         let row = serde_json::to_value(&rows[1]).unwrap();
         assert_eq!((&row["free"], &row["address"]), (&serde_json::Value::Null, &"10.0.0.2:4711".into()));
         assert_eq!(rows[0].registered_at, "2026-11-15T11:58:30.000Z");
