@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use turno_proto::model::units;
 
 use super::paint::ColorWhen;
+use super::progress::ProgressWhen;
 use super::time::TimeStyle;
 
 /// How long one round trip may take if nobody says otherwise.
@@ -66,6 +67,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
+    /// How far jobs are, told on stderr while they are waited for
+    #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "auto")]
+    pub(crate) progress: ProgressWhen,
+
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorWhen,
@@ -78,7 +83,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
 
-    /// No hints
+    /// No hints, no progress
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
