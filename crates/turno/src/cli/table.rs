@@ -65,7 +65,8 @@ pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) 
     layout(&lines, &numeric)
 }
 
-fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
+/// Cells below each other, parted by two blanks; some columns flush right.
+pub(crate) fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
     let widths: Vec<usize> = (0..flush_right.len())
         .map(|place| lines.iter().map(|line| line[place].chars().count()).max().unwrap_or_default())
         .collect();

@@ -143,6 +143,7 @@ mod tests {
             "job hold",
             "job release",
             "job wait",
+            "job progress",
             "job rm",
             "config show",
             "config check",

@@ -1,11 +1,14 @@
 //! `turno job`: arrays of tasks that workers run, from their submission to their end.
 
 mod change;
+mod failures;
 mod list;
+mod progress;
 mod select;
 pub(crate) mod submit;
 mod text;
 mod wait;
+mod watch;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
@@ -14,6 +17,7 @@ use turno_proto::model::job::{JobId, JobView};
 
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
 use self::list::{LsArgs, TasksArgs};
+use self::progress::ProgressArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -42,6 +46,7 @@ enum JobCommand {
     Hold(HoldArgs),
     Release(ReleaseArgs),
     Wait(WaitArgs),
+    Progress(ProgressArgs),
     #[command(visible_aliases = ["delete", "remove"])]
     Rm(RmArgs),
 }
@@ -67,6 +72,7 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
         JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),
+        JobCommand::Progress(args) => connect::block_on(progress::run(args, invocation)),
         JobCommand::Rm(args) => connect::block_on(change::rm(args, invocation)),
     }
 }
@@ -74,9 +80,13 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
 async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
     let view = asked.find(args.job).await?;
-    let document = JobDocument::from(&view);
+    let mut document = JobDocument::from(&view);
+    document.job.row.failures = asked.failures_if_told(&view).await;
     let clock = invocation.output.clock();
     invocation.output.one(&document, &view.id.to_string(), || text::whole(&document.job, clock))?;
+    if view.tasks.failed > 0 {
+        failures::hints(view.id, &invocation.output);
+    }
     Ok(0)
 }
 

@@ -12,10 +12,12 @@ use turno_proto::work;
 
 use super::Document;
 use super::error::ErrorBody;
+use super::failures::FailuresBody;
 use super::reason::ReasonBody;
 use super::worker::moment;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{rfc3339, seconds, short};
+use crate::cli::words::one_line;
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,6 +56,9 @@ pub(crate) struct JobRow {
     pub(crate) seconds: Option<f64>,
     /// Why nothing of it is started now; null if something is, or if it has ended.
     pub(crate) because: Option<ReasonBody>,
+    /// Its failed tasks, those that failed alike together; left out where they are not read, or if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failures: Option<FailuresBody>,
 }
 
 impl From<&JobView> for JobRow {
@@ -76,6 +81,7 @@ impl From<&JobView> for JobRow {
             ended_at: view.ended_unix_ms.map(at),
             seconds: took(view.started_unix_ms, view.ended_unix_ms),
             because: view.reason.as_ref().map(ReasonBody::from),
+            failures: None,
         }
     }
 }
@@ -154,7 +160,7 @@ impl Document for JobRow {
 impl Row for JobRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("id", |row, _| row.id.clone()),
-        Column::new("name", |row, _| row.name.clone()),
+        Column::new("name", |row, _| one_line(&row.name)),
         Column::new("state", |row, _| row.state.clone()),
         Column::new("tasks", |row, _| row.tasks.to_string()),
         Column::new("waiting", |row, _| row.waiting.to_string()),

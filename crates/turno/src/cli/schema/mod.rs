@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
+pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod message;
 pub(crate) mod meta;
