@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{EnumValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use turno_proto::model::units;
 
@@ -35,6 +36,22 @@ impl Format {
     }
 }
 
+/// What `-o` names: what stdout looks like or, where a command writes one, a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutputArg {
+    /// A format.
+    Format(Format),
+    /// A file.
+    File(PathBuf),
+}
+
+impl OutputArg {
+    /// For a command that writes a file: whatever is no format is one.
+    pub(crate) fn of_any(text: &str) -> Result<Self, String> {
+        Ok(Format::from_str(text, false).map_or_else(|_| Self::File(text.into()), Self::Format))
+    }
+}
+
 /// The flags of every command.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
@@ -49,7 +66,8 @@ pub(crate) struct Global {
 
     /// What stdout looks like
     #[arg(short, long, global = true, value_name = "FORMAT", env = "TURNO_OUTPUT", hide_env_values = true)]
-    pub(crate) output: Option<Format>,
+    #[arg(value_parser = EnumValueParser::<Format>::new().map(OutputArg::Format))]
+    pub(crate) output: Option<OutputArg>,
 
     /// Same as --output json
     #[arg(long, global = true)]
@@ -94,7 +112,11 @@ pub(crate) struct Global {
 
 impl Global {
     pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.output.unwrap_or_default() }
+        match self.output {
+            _ if self.json => Format::Json,
+            Some(OutputArg::Format(format)) => format,
+            Some(OutputArg::File(_)) | None => Format::default(),
+        }
     }
 
     pub(crate) fn timeout(&self) -> Duration {

@@ -144,6 +144,7 @@ mod tests {
             "job release",
             "job wait",
             "job progress",
+            "job report",
             "job rm",
             "config show",
             "config check",

@@ -4,6 +4,7 @@ mod change;
 mod failures;
 mod list;
 mod progress;
+mod report;
 mod select;
 pub(crate) mod submit;
 mod text;
@@ -18,6 +19,7 @@ use turno_proto::model::job::{JobId, JobView};
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
 use self::list::{LsArgs, TasksArgs};
 use self::progress::ProgressArgs;
+use self::report::ReportArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -47,6 +49,7 @@ enum JobCommand {
     Release(ReleaseArgs),
     Wait(WaitArgs),
     Progress(ProgressArgs),
+    Report(ReportArgs),
     #[command(visible_aliases = ["delete", "remove"])]
     Rm(RmArgs),
 }
@@ -73,6 +76,7 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
         JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),
         JobCommand::Progress(args) => connect::block_on(progress::run(args, invocation)),
+        JobCommand::Report(args) => connect::block_on(report::run(args, invocation)),
         JobCommand::Rm(args) => connect::block_on(change::rm(args, invocation)),
     }
 }

@@ -78,7 +78,8 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
     table::facts(&facts) + &failures.unwrap_or_default()
 }
 
-fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
+/// What was asked for, as names and what they are.
+pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
     match &spec.command {

@@ -186,7 +186,7 @@ pub(super) const fn percent(part: u64, all: u64) -> u64 {
 }
 
 /// So many a second, or in whatever time makes it a number of one or more.
-pub(super) fn rate_text(per_second: f64) -> String {
+pub(crate) fn rate_text(per_second: f64) -> String {
     let (number, unit) = match per_second {
         rate if rate >= 1.0 => (rate, "s"),
         rate if rate * 60.0 >= 1.0 => (rate * 60.0, "min"),

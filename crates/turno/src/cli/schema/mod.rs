@@ -14,6 +14,7 @@ pub(crate) mod meta;
 pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
+pub(crate) mod report;
 pub(crate) mod task;
 pub(crate) mod worker;
 
@@ -90,6 +91,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
+        of::<report::ReportDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
         of::<worker::RegisteredDocument>(),
