@@ -46,7 +46,7 @@ const LEAVES: [(&str, &[&str], bool); 46] = [
     ("job release", &["7"], true),
     ("job wait", &["7"], true),
     ("job progress", &["7"], true),
-    ("job report", &["7", "-o", "report.html"], true),
+    ("job report", &["7", "--file", "report.html"], true),
     ("job rm", &["7", "--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),

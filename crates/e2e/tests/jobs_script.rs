@@ -28,6 +28,8 @@ fn job(id: u64, state: JobState) -> JobView {
         tasks,
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: Some(NOON),
         ended_unix_ms: state.is_end().then_some(NOON + 1_000),

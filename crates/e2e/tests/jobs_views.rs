@@ -30,6 +30,8 @@ fn job(id: u64, state: JobState) -> JobView {
         tasks,
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: Some(NOON),
         ended_unix_ms: state.is_end().then_some(NOON + 20_000),
@@ -201,4 +203,89 @@ fn progress_ends_with_its_jobs() {
     let run = place.run(["job", "progress", "2", "-q", "--progress", "bar"]).expect(0);
     assert!(run.stderr.is_empty(), "quiet: {}", run.stderr);
     assert_eq!(place.run(["job", "progress", "9", "--json"]).expect(4).error_code(), "not_found");
+}
+
+/// Jobs 1 and 3 are of May, 3 and 4 of the night.
+fn tagged(call: &AdminCall) -> Act {
+    match four_jobs(call) {
+        Act::Answer(told) => match *told {
+            AdminAnswer::Jobs { mut jobs, next } => {
+                for job in &mut jobs {
+                    let tags = [("may", job.id.0 % 2 == 1), ("night", job.id.0 > 2)];
+                    job.tags = tags.iter().filter(|(_, has)| *has).map(|(tag, _)| (*tag).to_owned()).collect();
+                }
+                answer(AdminAnswer::Jobs { jobs, next })
+            }
+            other => answer(other),
+        },
+        act => act,
+    }
+}
+
+#[test]
+fn jobs_are_chosen_by_tags() {
+    let script = Script::start(tagged);
+    let place = place(&script);
+    let names = |words: &[&str]| place.run(["job", "ls", "-o", "name"].iter().chain(words)).expect(0).text();
+    assert_eq!(names(&["--tag", "may"]), "3\n1\n");
+    assert_eq!(names(&["--tag", "may", "--tag", "night"]), "3\n");
+    assert_eq!(names(&["--tag", "night", "--state", "waiting"]), "4\n");
+    let run = place.run(["job", "ls", "--tag", "june"]).expect(0);
+    assert!(run.stderr.contains("no job has these tags"), "{}", run.stderr);
+    let document = place.run(["job", "ls", "--json"]).expect(0).document("turno.job_list/1");
+    let third = &document["jobs"][1];
+    assert_eq!((&third["id"], &third["progress"], &third["tags"][1]), (&"3".into(), &50.into(), &"night".into()));
+    let text = place.run(["job", "ls", "--columns", "id,progress,tags"]).expect(0).text();
+    assert_eq!(
+        text,
+        "ID  PROGRESS  TAGS\n 4  0%        night\n 3  50%       may,night\n 2  100%      -\n 1  100%      may\n"
+    );
+}
+
+#[test]
+fn a_report_is_one_file_that_tells_the_job() {
+    let script = Script::start(four_jobs);
+    let place = place(&script);
+    let run = place.run(["job", "report", "2", "-o", "report.html"]).expect(0);
+    assert_eq!((run.text().as_str(), run.stderr.as_str()), ("report.html: job 2, 20 tasks\n", ""));
+    let file = place.path().join("report.html");
+    let page = std::fs::read_to_string(&file).expect("the report");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("exit 3: cannot open &lt;b&gt;#.dat&lt;/b&gt;") && !page.contains("<b>3.dat"), "escaped");
+    assert!(page.contains("&#10007; 5</b><span>failed") && page.contains("&#10003; 15</b><span>finished"));
+    let run = place.run(["job", "report", "last", "-o", "-"]).expect(0);
+    assert!(run.text().contains("<h1>") && run.stderr.is_empty(), "{}", run.stderr);
+    for words in [
+        &["--json", "job", "report", "2", "-o", "two.html"][..],
+        &["job", "report", "2", "--file", "two.html", "-o", "json"],
+    ] {
+        let document = place.run(words).expect(0).document("turno.report/1");
+        assert_eq!(
+            (&document["job"], &document["file"], &document["tasks"]),
+            (&"2".into(), &"two.html".into(), &20.into())
+        );
+        let size = std::fs::metadata(place.path().join("two.html")).expect("the report").len();
+        assert_eq!(document["bytes"], size);
+    }
+    let table: [(&[&str], i32, &str); 4] = [
+        (&["job", "report", "2"], 2, "bad_usage"),
+        (&["job", "report", "2", "-o", "json"], 2, "bad_usage"),
+        (&["job", "report", "9", "-o", "nine.html"], 4, "not_found"),
+        (&["job", "report", "2", "-o", "no/such/directory.html"], 1, "io"),
+    ];
+    for (words, exit, code) in table {
+        let run = place.run(words).expect(exit);
+        assert!(
+            run.stderr.contains(&format!("code: {code} ")) || run.text().contains(code),
+            "{words:?}: {}",
+            run.stderr
+        );
+    }
+    assert!(!place.path().join("nine.html").exists(), "nothing is written of nothing");
+    let run = place.run(["job", "ls", "-o", "report.html"]).expect(2);
+    assert!(
+        run.stderr.contains("invalid value 'report.html'"),
+        "only a command that writes a file takes one: {}",
+        run.stderr
+    );
 }

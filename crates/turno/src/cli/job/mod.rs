@@ -204,6 +204,8 @@ mod tests {
             tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
             slots: 2,
             priority: 4,
+            tags: Vec::new(),
+            items: 0,
             submitted_unix_ms: 1_794_744_000_000,
             started_unix_ms: Some(1_794_744_000_250),
             ended_unix_ms: None,

@@ -63,7 +63,7 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
         facts.push(("because", because.text.clone()));
     }
     facts.extend([
-        ("tasks", format!("{}, numbers {}", row.tasks, row.array)),
+        ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
         ("of these", counts(&tasks)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),

@@ -181,7 +181,7 @@ fn because(views: &[JobView]) -> Option<String> {
 }
 
 /// Rounded down, so that 100 means all.
-pub(super) const fn percent(part: u64, all: u64) -> u64 {
+pub(crate) const fn percent(part: u64, all: u64) -> u64 {
     if all == 0 { 100 } else { (part as u128 * 100 / all as u128) as u64 }
 }
 
@@ -218,6 +218,8 @@ pub(super) mod tests {
             tasks: TaskCounts { waiting, running, finished, failed, cancelled: 0 },
             slots: 1,
             priority: 4,
+            tags: Vec::new(),
+            items: 0,
             submitted_unix_ms: 0,
             started_unix_ms: None,
             ended_unix_ms: None,

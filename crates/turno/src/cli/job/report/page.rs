@@ -81,9 +81,9 @@ fn header(html: &mut Html, told: &Told<'_>) {
     }
     html.raw("</ul>\n<dl>\n");
     for (name, value) in facts(told) {
-        html.raw("<dt>").raw(name).raw("</dt><dd>");
+        html.raw("<dt>").text(&capital(name)).raw("</dt><dd>");
         match name {
-            "Command" => html.raw("<code>").text(&value).raw("</code>"),
+            "command" | "shell" => html.raw("<code>").text(&value).raw("</code>"),
             _ => html.text(&value),
         };
         html.raw("</dd>\n");
@@ -98,34 +98,19 @@ fn as_float(number: usize) -> f64 {
 
 fn facts(told: &Told<'_>) -> Vec<(&'static str, String)> {
     let row = &told.job.row;
-    let mut facts = vec![("Submitted", plain(&row.submitted_at))];
-    facts.extend(row.started_at.as_deref().map(|moment| ("Started", plain(moment))));
-    facts.extend(row.ended_at.as_deref().map(|moment| ("Ended", plain(moment))));
-    facts.extend(row.because.as_ref().map(|because| ("Because", because.text.clone())));
-    if let Some(spec) = &told.job.spec {
-        facts.extend(text::asked_for(spec).into_iter().map(|(name, value)| (capital(name), value)));
-    }
-    facts.push(("Slots", format!("{} a task", row.slots)));
+    let mut facts = vec![("submitted", plain(&row.submitted_at))];
+    facts.extend(row.started_at.as_deref().map(|moment| ("started", plain(moment))));
+    facts.extend(row.ended_at.as_deref().map(|moment| ("ended", plain(moment))));
+    facts.extend(row.because.as_ref().map(|because| ("because", because.text.clone())));
+    facts.extend(told.job.spec.iter().flat_map(text::asked_for));
+    facts.push(("slots", format!("{} a task", row.slots)));
     facts
 }
 
-/// The names of what was asked for, as they stand on the page.
-fn capital(name: &'static str) -> &'static str {
-    match name {
-        "command" => "Command",
-        "directory" => "Directory",
-        "environment" => "Environment",
-        "items" => "Items",
-        "labels" => "Labels",
-        "tags" => "Tags",
-        "at a time" => "At a time",
-        "time limit" => "Time limit",
-        "retries" => "Retries",
-        "may fail" => "May fail",
-        "after" => "After",
-        "key" => "Key",
-        other => other,
-    }
+/// With a capital letter.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// `2026-11-15T12:00:00.250Z` for people.
