@@ -238,7 +238,7 @@ fn jobs_are_chosen_by_tags() {
     let text = place.run(["job", "ls", "--columns", "id,progress,tags"]).expect(0).text();
     assert_eq!(
         text,
-        "ID  PROGRESS  TAGS\n 4  0%        night\n 3  50%       may,night\n 2  100%      -\n 1  100%      may\n"
+        "ID  PROGRESS  TAGS\n 4        0%  night\n 3       50%  may,night\n 2      100%  -\n 1      100%  may\n"
     );
 }
 

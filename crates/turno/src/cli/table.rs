@@ -98,9 +98,9 @@ pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     layout(&lines, &[false, false])
 }
 
-/// A number, or the lack of one.
+/// A number, percent too, or the lack of one.
 fn is_number(cell: &str) -> bool {
-    matches!(cell, "-" | "unlimited") || cell.parse::<f64>().is_ok()
+    matches!(cell, "-" | "unlimited") || cell.strip_suffix('%').unwrap_or(cell).parse::<f64>().is_ok()
 }
 
 /// A cell that is never empty, so that columns can be counted.

@@ -16,4 +16,5 @@ mod recover;
 mod submit;
 mod twins;
 mod update;
+mod views;
 mod workers;

@@ -387,8 +387,8 @@ mod tests {
         assert_eq!(
             table::render(&columns, &rows, &clock),
             "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  TAGS\n\
-             12  sim   failed   100%         10        0        0         7       2          1  1m0s          may,night\n \
-             7  sim   waiting  0%           10       10        0         0       0          0  1m0s          may,night\n"
+             12  sim   failed       100%     10        0        0         7       2          1  1m0s          may,night\n \
+             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          may,night\n"
         );
         let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
         let columns = table::choose::<JobRow>(&wide, false).unwrap();
