@@ -85,7 +85,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// How far jobs are, told on stderr while they are waited for
+    /// How far it is, told on stderr while jobs are waited for or a load runs
     #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "auto")]
     pub(crate) progress: ProgressWhen,
 

@@ -28,7 +28,7 @@ pub(crate) enum ProgressWhen {
 
 /// What is told, once it is known where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
+pub(crate) enum Style {
     Bars,
     Lines,
     Nothing,
@@ -46,7 +46,7 @@ const fn style(when: ProgressWhen, quiet: bool, terminal: bool, dumb: bool) -> S
 }
 
 /// The style for this program's stderr.
-fn style_here(when: ProgressWhen, quiet: bool) -> Style {
+pub(crate) fn style_here(when: ProgressWhen, quiet: bool) -> Style {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     style(when, quiet, io::stderr().is_terminal(), dumb)
 }

@@ -34,7 +34,7 @@ pub(crate) struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     pub(crate) fn new(invocation: &'a Invocation) -> Self {
-        let style = style_here(invocation.global.progress, invocation.global.quiet);
+        let style = style_here(invocation.global.progress, invocation.output.quiet());
         let began = Instant::now();
         let ticks = match style {
             Style::Bars => Some(interval_at(began, DRAWN_EVERY)),
