@@ -189,11 +189,12 @@ async fn look(jobs: &mut [JobView], client: &Client) -> Result<(), Failure> {
 }
 
 /// Whether asking again, on another connection, may help.
-const fn is_loss(code: Code) -> bool {
+pub(super) const fn is_loss(code: Code) -> bool {
     matches!(code, Code::ConnectionLost | Code::CannotConnect | Code::Closing | Code::CutShort | Code::TimedOut)
 }
 
-async fn found_again(invocation: &Invocation) -> Result<Client, Failure> {
+/// The broker, once it answers again.
+pub(super) async fn found_again(invocation: &Invocation) -> Result<Client, Failure> {
     let until = Instant::now() + PATIENCE;
     loop {
         sleep(PAUSE).await;
