@@ -269,8 +269,10 @@ fn every_published_schema_is_printed_by_some_command() {
     see(broker.run(&["queue", "dead", "retry", "grave", sent.trim(), "--json"]).expect(0));
     see(broker.run(&["queue", "purge", "grave", "--yes", "--json"]).expect(0));
     seen.extend(["turno.ready/1".to_owned(), "turno.registered/1".to_owned()]);
-    // Printed in jobs_script.rs.
-    seen.extend(["job", "job_list", "job_row", "task_list", "task_row"].map(|name| format!("turno.{name}/1")));
+    // Printed in jobs_script.rs and jobs_views.rs.
+    seen.extend(
+        ["job", "job_list", "job_row", "task_list", "task_row", "report"].map(|name| format!("turno.{name}/1")),
+    );
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }
 

@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 44] = [
+const LEAVES: [(&str, &[&str], bool); 46] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -45,6 +45,8 @@ const LEAVES: [(&str, &[&str], bool); 44] = [
     ("job hold", &["7"], true),
     ("job release", &["7"], true),
     ("job wait", &["7"], true),
+    ("job progress", &["7"], true),
+    ("job report", &["7", "--file", "report.html"], true),
     ("job rm", &["7", "--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),

@@ -28,6 +28,8 @@ fn job(id: u64, state: JobState) -> JobView {
         tasks,
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: Some(NOON),
         ended_unix_ms: state.is_end().then_some(NOON + 1_000),
@@ -134,7 +136,8 @@ fn a_wait_ends_as_its_jobs_did() {
     assert_eq!(place.run(["job", "wait", "1"]).expect(0).text(), "job 1 (sim) finished: 3 finished\n");
     let run = place.run(["job", "wait", "2"]).expect(1);
     assert_eq!(run.text(), "job 2 (sim) failed: 2 finished, 1 failed\n");
-    assert!(run.stderr.contains("turno job tasks 2 --state failed"), "{}", run.stderr);
+    assert!(run.stderr.contains("which tasks of job 2 failed is not known"), "{}", run.stderr);
+    assert!(run.stderr.contains("turno job retry 2 --failed"), "{}", run.stderr);
     place.run(["job", "wait", "2", "--ignore-failures"]).expect(0);
     let document = place.run(["job", "wait", "3", "--json"]).expect(1).document("turno.job/1");
     assert_eq!(document["job"]["state"], "cancelled");
@@ -188,7 +191,8 @@ fn a_wait_outlives_its_connection() {
         _ => Act::Refuse(Code::BadCall),
     });
     let run = place(&script).run(["submit", "--wait", "--", "./sim"]).expect(42);
-    assert_eq!(run.text(), "job 7 (sim) failed: 2 finished, 1 failed\n");
+    let end = "job 7 (sim) failed: 2 finished, 1 failed\nCOUNT  FAILURE  TASKS\n    1  exit 42  7.1\n";
+    assert_eq!(run.text(), end);
     assert_eq!(run.stderr.matches("the connection is lost").count(), 2, "{}", run.stderr);
 }
 

@@ -43,6 +43,8 @@ impl Engine {
             tasks: job.counts(),
             slots: job.spec.slots,
             priority: job.spec.priority,
+            tags: job.spec.tags.clone(),
+            items: if job.spec.items.is_empty() { 0 } else { job.spec.array.count },
             submitted_unix_ms: job.submitted_unix_ms,
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,

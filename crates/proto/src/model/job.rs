@@ -379,6 +379,12 @@ pub struct JobView {
     pub slots: u16,
     /// 0 to 9, 9 first.
     pub priority: u8,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Items that its tasks are for, one each; 0 if their numbers say it all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub items: u32,
     /// When it came.
     pub submitted_unix_ms: u64,
     /// When its first task was given to a worker.

@@ -101,6 +101,8 @@ impl Seed {
             tasks: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
             slots: self.small,
             priority: self.choice,
+            tags: vec![self.text(); usize::from(self.choice % 3)],
+            items: self.word,
             submitted_unix_ms: self.long,
             started_unix_ms: self.bits[1].then_some(self.long),
             ended_unix_ms: self.bits[2].then_some(self.long),

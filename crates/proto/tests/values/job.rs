@@ -151,6 +151,8 @@ fn waiting() -> JobView {
         tasks: TaskCounts { waiting: 20, ..TaskCounts::default() },
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: None,
         ended_unix_ms: None,

@@ -20,6 +20,7 @@ mod man;
 mod message;
 mod output;
 mod paint;
+mod progress;
 mod queue;
 mod request;
 pub mod schema;

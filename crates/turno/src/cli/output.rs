@@ -47,6 +47,11 @@ impl Output {
         self.quiet
     }
 
+    /// Colour for what goes to stderr.
+    pub(crate) const fn paint(&self) -> Paint {
+        self.paint
+    }
+
     /// Bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();

@@ -144,6 +144,8 @@ mod tests {
             "job hold",
             "job release",
             "job wait",
+            "job progress",
+            "job report",
             "job rm",
             "config show",
             "config check",

@@ -22,4 +22,5 @@ mod submit;
 mod truth;
 mod twins;
 mod update;
+mod views;
 mod workers;

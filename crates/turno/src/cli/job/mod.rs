@@ -2,11 +2,15 @@
 
 mod change;
 mod explain;
+mod failures;
 mod list;
+mod progress;
+mod report;
 mod select;
 pub(crate) mod submit;
 mod text;
 mod wait;
+mod watch;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
@@ -16,6 +20,8 @@ use turno_proto::model::job::{JobId, JobView};
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
 use self::explain::ExplainArgs;
 use self::list::{LsArgs, TasksArgs};
+use self::progress::ProgressArgs;
+use self::report::ReportArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -45,6 +51,8 @@ enum JobCommand {
     Hold(HoldArgs),
     Release(ReleaseArgs),
     Wait(WaitArgs),
+    Progress(ProgressArgs),
+    Report(ReportArgs),
     #[command(visible_aliases = ["delete", "remove"])]
     Rm(RmArgs),
 }
@@ -71,6 +79,8 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
         JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),
+        JobCommand::Progress(args) => connect::block_on(progress::run(args, invocation)),
+        JobCommand::Report(args) => connect::block_on(report::run(args, invocation)),
         JobCommand::Rm(args) => connect::block_on(change::rm(args, invocation)),
     }
 }
@@ -78,9 +88,13 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
 async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
     let view = asked.find(args.job).await?;
-    let document = JobDocument::from(&view);
+    let mut document = JobDocument::from(&view);
+    document.job.row.failures = asked.failures_if_told(&view).await;
     let clock = invocation.output.clock();
     invocation.output.one(&document, &view.id.to_string(), || text::whole(&document.job, clock))?;
+    if view.tasks.failed > 0 {
+        failures::hints(view.id, &invocation.output);
+    }
     Ok(0)
 }
 
@@ -194,6 +208,8 @@ mod tests {
             tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
             slots: 2,
             priority: 4,
+            tags: Vec::new(),
+            items: 0,
             submitted_unix_ms: 1_794_744_000_000,
             started_unix_ms: Some(1_794_744_000_250),
             ended_unix_ms: None,

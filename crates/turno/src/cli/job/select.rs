@@ -212,9 +212,21 @@ fn number(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
+/// Numbers in order as ranges of those side by side.
+pub(super) fn joined(numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    ranges
+}
+
 /// Ranges as typed.
-pub(super) fn told(ranges: &[(u32, u32)]) -> String {
-    let one = |(first, last): &(u32, u32)| match first == last {
+pub(super) fn told<N: PartialEq + std::fmt::Display>(ranges: &[(N, N)]) -> String {
+    let one = |(first, last): &(N, N)| match first == last {
         true => first.to_string(),
         false => format!("{first}-{last}"),
     };
@@ -308,5 +320,6 @@ mod tests {
     #[test]
     fn ranges_are_told_as_they_are_typed() {
         assert_eq!(told(&[(1, 3), (5, 5), (7, 70_000)]), "1-3,5,7-70000");
+        assert_eq!(joined(&[1, 2, 3, 5, 7, u64::MAX]), [(1, 3), (5, 5), (7, 7), (u64::MAX, u64::MAX)]);
     }
 }

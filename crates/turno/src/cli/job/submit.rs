@@ -14,8 +14,8 @@ use turno_proto::model::{Code, units};
 use turno_proto::work;
 
 use super::select::One;
-use super::text::{number_of_tasks, state_line, title};
-use super::wait::{Wait, tell_failures};
+use super::text::{number_of_tasks, title};
+use super::wait::{Wait, tell_ends};
 use super::{Asked, one_done, view};
 use crate::cli::Invocation;
 use crate::cli::connect;
@@ -193,8 +193,7 @@ async fn submit(args: &SubmitArgs, mut spec: JobSpec, invocation: &Invocation) -
     let end = wait.until_end(&job, &mut asked).await?;
     let task = if args.array.is_none() { only_task(&asked, &end).await? } else { None };
     let exit = exit_of(&end, task.as_ref());
-    one_done(&end, invocation, state_line)?;
-    tell_failures(Some(&end), invocation);
+    tell_ends(std::slice::from_ref(&end), true, &asked).await?;
     Ok(exit)
 }
 

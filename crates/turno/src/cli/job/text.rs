@@ -2,14 +2,16 @@
 
 use turno_proto::model::job::{JobState, JobView, TaskCounts};
 
+use super::failures;
 use crate::cli::schema::job::{JobBody, SpecBody};
 use crate::cli::shell::quoted;
 use crate::cli::table;
 use crate::cli::time::{Clock, short};
+use crate::cli::words::one_line;
 
 /// A job's number and name.
 pub(super) fn title(view: &JobView) -> String {
-    format!("job {} ({})", view.id, view.name)
+    format!("job {} ({})", view.id, one_line(&view.name))
 }
 
 /// How many tasks are in which state, those without any left out.
@@ -56,12 +58,12 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
         failed: row.failed,
         cancelled: row.cancelled,
     };
-    let mut facts = vec![("job", row.id.clone()), ("name", row.name.clone()), ("state", row.state.clone())];
+    let mut facts = vec![("job", row.id.clone()), ("name", one_line(&row.name)), ("state", row.state.clone())];
     if let Some(because) = &row.because {
         facts.push(("because", because.text.clone()));
     }
     facts.extend([
-        ("tasks", format!("{}, numbers {}", row.tasks, row.array)),
+        ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
         ("of these", counts(&tasks)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),
@@ -72,10 +74,12 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
     if let Some(spec) = &job.spec {
         facts.extend(asked_for(spec));
     }
-    table::facts(&facts)
+    let failures = row.failures.as_ref().map(|failures| format!("\n{}", failures::text(failures)));
+    table::facts(&facts) + &failures.unwrap_or_default()
 }
 
-fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
+/// What was asked for, as names and what they are.
+pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
     match &spec.command {

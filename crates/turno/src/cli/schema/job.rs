@@ -12,11 +12,13 @@ use turno_proto::work;
 
 use super::Document;
 use super::error::ErrorBody;
+use super::failures::FailuresBody;
 use super::reason::ReasonBody;
 use super::worker::moment;
+use crate::cli::progress::percent;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{rfc3339, seconds, short};
-use crate::cli::words::count;
+use crate::cli::words::{count, one_line};
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,6 +47,12 @@ pub(crate) struct JobRow {
     pub(crate) slots: u16,
     /// Its priority, 9 first.
     pub(crate) priority: u8,
+    /// Percent of its tasks that have ended, rounded down.
+    pub(crate) progress: u64,
+    /// Words to find it by.
+    pub(crate) tags: Vec<String>,
+    /// Items that its tasks are for, one each; 0 if their numbers say it all.
+    pub(crate) items: u32,
     /// When it came.
     pub(crate) submitted_at: String,
     /// When its first task was given to a worker; null if none was.
@@ -55,6 +63,9 @@ pub(crate) struct JobRow {
     pub(crate) seconds: Option<f64>,
     /// Why nothing of it is started now; null if something is, or if it has ended.
     pub(crate) because: Option<ReasonBody>,
+    /// Its failed tasks, those that failed alike together; left out where they are not read, or if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failures: Option<FailuresBody>,
 }
 
 impl From<&JobView> for JobRow {
@@ -72,13 +83,23 @@ impl From<&JobView> for JobRow {
             cancelled: view.tasks.cancelled,
             slots: view.slots,
             priority: view.priority,
+            progress: progress(view),
+            tags: view.tags.clone(),
+            items: view.items,
             submitted_at: at(view.submitted_unix_ms),
             started_at: view.started_unix_ms.map(at),
             ended_at: view.ended_unix_ms.map(at),
             seconds: took(view.started_unix_ms, view.ended_unix_ms),
             because: view.reason.as_ref().map(ReasonBody::from),
+            failures: None,
         }
     }
+}
+
+fn progress(view: &JobView) -> u64 {
+    let tasks = &view.tasks;
+    let ended = [tasks.finished, tasks.failed, tasks.cancelled].map(u64::from).iter().sum();
+    percent(ended, u64::from(tasks.waiting) + u64::from(tasks.running) + ended)
 }
 
 /// A moment of the broker's clock. One that no calendar has is the last one that it has.
@@ -169,11 +190,17 @@ impl Document for JobRow {
     const SCHEMA: &'static str = "turno.job_row/1";
 }
 
+/// Without blanks, so that `awk` counts right.
+fn one_word(tags: &[String]) -> String {
+    one_line(&tags.join(",")).replace(' ', "_")
+}
+
 impl Row for JobRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("id", |row, _| row.id.clone()),
-        Column::new("name", |row, _| row.name.clone()),
+        Column::new("name", |row, _| one_line(&row.name)),
         Column::new("state", |row, _| row.state.clone()),
+        Column::new("progress", |row, _| format!("{}%", row.progress)),
         Column::new("tasks", |row, _| row.tasks.to_string()),
         Column::new("waiting", |row, _| row.waiting.to_string()),
         Column::new("running", |row, _| row.running.to_string()),
@@ -181,9 +208,11 @@ impl Row for JobRow {
         Column::new("failed", |row, _| row.failed.to_string()),
         Column::new("cancelled", |row, _| row.cancelled.to_string()),
         Column::new("submitted_at", |row, clock| moment(Some(&row.submitted_at), clock)),
+        Column::new("tags", |row, _| one_word(&row.tags)),
         Column::wide("array", |row, _| row.array.clone()),
         Column::wide("slots", |row, _| row.slots.to_string()),
         Column::wide("priority", |row, _| row.priority.to_string()),
+        Column::wide("items", |row, _| row.items.to_string()),
         Column::wide("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
         Column::wide("seconds", |row, _| span(row.seconds)),
@@ -335,6 +364,8 @@ mod tests {
             tasks: TaskCounts { waiting: 10, ..TaskCounts::default() },
             slots: 1,
             priority: 4,
+            tags: vec!["may".to_owned(), "night".to_owned()],
+            items: 10,
             submitted_unix_ms: NOON,
             started_unix_ms: None,
             ended_unix_ms: None,
@@ -372,9 +403,9 @@ mod tests {
         let columns = table::choose::<JobRow>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
-            "ID  NAME  STATE    TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT\n\
-             12  sim   failed      10        0        0         7       2          1  1m0s\n \
-             7  sim   waiting     10       10        0         0       0          0  1m0s\n"
+            "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  TAGS\n\
+             12  sim   failed       100%     10        0        0         7       2          1  1m0s          may,night\n \
+             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          may,night\n"
         );
         let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
         let columns = table::choose::<JobRow>(&wide, false).unwrap();
@@ -394,7 +425,7 @@ mod tests {
             text,
             "{\"schema\":\"turno.job_list/1\",\"jobs\":[{\"id\":\"12\",\"name\":\"sim\",\"state\":\"failed\",\
              \"array\":\"0-90:10\",\"tasks\":10,\"waiting\":0,\"running\":0,\"finished\":7,\"failed\":2,\"cancelled\":1,\
-             \"slots\":1,\"priority\":4,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
+             \"slots\":1,\"priority\":4,\"progress\":100,\"tags\":[\"may\",\"night\"],\"items\":10,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
              \"started_at\":\"2026-11-15T12:00:00.250Z\",\"ended_at\":\"2026-11-15T12:01:00.750Z\",\"seconds\":60.5,\
              \"because\":null}],\"next\":\"12\"}\n"
         );

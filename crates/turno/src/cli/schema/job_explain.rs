@@ -162,6 +162,8 @@ mod tests {
             tasks: TaskCounts { waiting: 30, ..TaskCounts::default() },
             slots: 1,
             priority: 4,
+            tags: Vec::new(),
+            items: 0,
             submitted_unix_ms: 1_794_744_000_000,
             started_unix_ms: None,
             ended_unix_ms: None,

@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
+pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod job_explain;
 pub(crate) mod message;
@@ -14,6 +15,7 @@ pub(crate) mod meta;
 pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
+pub(crate) mod report;
 pub(crate) mod task;
 pub(crate) mod worker;
 
@@ -91,6 +93,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
+        of::<report::ReportDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
         of::<worker::RegisteredDocument>(),
