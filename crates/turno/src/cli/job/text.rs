@@ -1,9 +1,12 @@
 //! Jobs in words.
 
+use std::collections::BTreeMap;
+
 use turno_proto::model::job::{JobState, JobView, TaskCounts};
 
 use super::failures;
-use crate::cli::schema::job::{JobBody, SpecBody};
+use crate::cli::schema::job::JobBody;
+use crate::cli::schema::spec::{CommandBody, SpecBody};
 use crate::cli::shell::quoted;
 use crate::cli::table;
 use crate::cli::time::{Clock, short};
@@ -83,14 +86,7 @@ pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
     match &spec.command {
-        Some(command) => {
-            facts.push(("command", words(&command.argv)));
-            facts.push(("directory", command.cwd.clone()));
-            if !command.env.is_empty() {
-                let pairs: Vec<String> = command.env.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                facts.push(("environment", words(&pairs)));
-            }
-        }
+        Some(command) => facts.extend(command_of(command)),
         None => facts.push(("command", "written by another program in a way of its own".to_owned())),
     }
     if let Some(max) = spec.max_parallel {
@@ -102,6 +98,15 @@ pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     if spec.retries > 0 {
         facts.push(("retries", format!("{}, the first after {}", spec.retries, span(spec.backoff_seconds))));
     }
+    if let Some(max) = spec.max_failures {
+        facts.push(("may fail", number_of_tasks(max.into())));
+    }
+    if !spec.labels.is_empty() {
+        facts.push(("labels", words(&pairs(&spec.labels))));
+    }
+    if !spec.tags.is_empty() {
+        facts.push(("tags", words(&spec.tags)));
+    }
     if !spec.after.is_empty() {
         let after: Vec<String> = spec.after.iter().map(|after| format!("{}:{}", after.job, after.when)).collect();
         facts.push(("after", after.join(", ")));
@@ -112,7 +117,40 @@ pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn words(words: &[String]) -> String {
+fn command_of(command: &CommandBody) -> Vec<(&'static str, String)> {
+    let mut facts = vec![(if command.shell { "shell" } else { "command" }, words(&command.argv))];
+    if !command.columns.is_empty() {
+        facts.push(("columns", words(&command.columns)));
+    }
+    if !command.cwd.is_empty() {
+        let optional = if command.cwd_optional { ", where a worker has it" } else { "" };
+        facts.push(("directory", format!("{}{optional}", command.cwd)));
+    }
+    if !command.env.is_empty() {
+        facts.push(("environment", words(&pairs(&command.env))));
+    }
+    if let Some(upload) = &command.stdin {
+        facts.push(("stdin", format!("sha256 {upload}")));
+    }
+    if !command.files.is_empty() {
+        let names: Vec<String> = command.files.iter().map(|file| file.name.clone()).collect();
+        facts.push(("files", words(&names)));
+    }
+    if !command.collect.is_empty() {
+        facts.push(("brings back", words(&command.collect)));
+    }
+    if let Some(dir) = &command.out_dir {
+        facts.push(("output in", dir.clone()));
+    }
+    facts
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
+    map.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+/// Words as a shell would read them.
+pub(super) fn words(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,19 +1,18 @@
 //! Jobs, as programs read them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use turno_proto::model::job::{AfterWhen, JobId, JobReason, JobSpec, JobState, JobView};
-use turno_proto::work;
+use turno_proto::model::job::{JobId, JobReason, JobState, JobView};
 
 use super::Document;
 use super::error::ErrorBody;
 use super::failures::FailuresBody;
 use super::reason::ReasonBody;
+use super::spec::SpecBody;
 use super::worker::moment;
 use crate::cli::progress::percent;
 use crate::cli::table::{Column, Row};
@@ -248,76 +247,6 @@ impl Document for JobListDocument<'_> {
     const SCHEMA: &'static str = "turno.job_list/1";
 }
 
-/// What the tasks of a job do.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct CommandBody {
-    /// The program and its arguments.
-    pub(crate) argv: Vec<String>,
-    /// Where it runs; empty: where its worker does.
-    pub(crate) cwd: String,
-    /// Added to the environment of its worker.
-    pub(crate) env: BTreeMap<String, String>,
-}
-
-/// A job that must end before.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AfterBody {
-    /// Which one.
-    pub(crate) job: String,
-    /// How: `ok`, `any` or `failed`.
-    pub(crate) when: String,
-}
-
-/// What was asked for.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SpecBody {
-    /// What its tasks do; null if another program wrote it in a way of its own.
-    pub(crate) command: Option<CommandBody>,
-    /// Tasks that run at a time at most; null without a limit.
-    pub(crate) max_parallel: Option<u32>,
-    /// Seconds that one attempt may take; null without a limit.
-    pub(crate) time_limit_seconds: Option<f64>,
-    /// Attempts that a task may have after its first one failed.
-    pub(crate) retries: u8,
-    /// Seconds before the second attempt; each later one waits twice as long as the one before.
-    pub(crate) backoff_seconds: f64,
-    /// What must have ended before.
-    pub(crate) after: Vec<AfterBody>,
-    /// What the submitter knows it by.
-    pub(crate) key: Option<String>,
-}
-
-impl From<&JobSpec> for SpecBody {
-    fn from(spec: &JobSpec) -> Self {
-        let command = work::decode(&spec.work).ok().map(|work| CommandBody {
-            argv: work.argv,
-            cwd: work.cwd,
-            env: work.env.into_iter().collect(),
-        });
-        Self {
-            command,
-            max_parallel: spec.max_parallel,
-            time_limit_seconds: spec.time_limit_ms.map(seconds),
-            retries: spec.retries,
-            backoff_seconds: seconds(spec.backoff_ms.into()),
-            after: spec
-                .after
-                .iter()
-                .map(|after| AfterBody { job: after.job.to_string(), when: when(after.when).to_owned() })
-                .collect(),
-            key: spec.key.clone(),
-        }
-    }
-}
-
-const fn when(when: AfterWhen) -> &'static str {
-    match when {
-        AfterWhen::Ok => "ok",
-        AfterWhen::Any => "any",
-        AfterWhen::Failed => "failed",
-    }
-}
-
 /// A job with all that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobBody {
@@ -346,7 +275,9 @@ impl Document for JobDocument {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use turno_proto::model::job::{After, Array, TaskCounts, Work};
+    use turno_proto::model::archive::UploadId;
+    use turno_proto::model::job::{After, AfterWhen, Array, JobSpec, TaskCounts, Work, WorkFile};
+    use turno_proto::work;
 
     use super::*;
     use crate::cli::schema::{envelope, line};
@@ -390,6 +321,9 @@ mod tests {
             time_limit_ms: Some(90_000),
             retries: 1,
             backoff_ms: 1_500,
+            max_failures: Some(3),
+            labels: vec![("pool".to_owned(), "gpu".to_owned())],
+            tags: vec!["may".to_owned()],
             after: vec![After { job: JobId(3), when: AfterWhen::Failed }],
             key: Some("may".to_owned()),
             ..JobSpec::new("sim", Array::ONE, work)
@@ -446,6 +380,8 @@ mod tests {
             argv: vec!["./sim".to_owned()],
             cwd: "/data".to_owned(),
             env: vec![("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())],
+            files: vec![WorkFile { name: "a".to_owned(), upload: UploadId([0xab; 32]), executable: true }],
+            collect: vec!["out/*".to_owned()],
             ..Work::default()
         };
         let shown = JobView { spec: Some(Box::new(spec(work::encode(&work).unwrap()))), ..waiting(7) };
@@ -454,11 +390,25 @@ mod tests {
         assert_eq!(
             job["spec"],
             json!({
-                "command": { "argv": ["./sim"], "cwd": "/data", "env": { "A": "2" } },
+                "command": {
+                    "argv": ["./sim"],
+                    "shell": false,
+                    "cwd": "/data",
+                    "cwd_optional": false,
+                    "env": { "A": "2" },
+                    "columns": [],
+                    "stdin": null,
+                    "files": [{ "name": "a", "sha256": "ab".repeat(32), "executable": true }],
+                    "collect": ["out/*"],
+                    "out_dir": null,
+                },
                 "max_parallel": null,
                 "time_limit_seconds": 90.0,
                 "retries": 1,
                 "backoff_seconds": 1.5,
+                "max_failures": 3,
+                "labels": { "pool": "gpu" },
+                "tags": ["may"],
                 "after": [{ "job": "3", "when": "failed" }],
                 "key": "may",
             })

@@ -16,6 +16,7 @@ pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod report;
+pub(crate) mod spec;
 pub(crate) mod task;
 pub(crate) mod worker;
 
