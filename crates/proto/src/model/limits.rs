@@ -220,6 +220,13 @@ pub const FOLLOWS_MAX: usize = 256;
 /// Tasks that one worker is told are looked at. More: the rest is not.
 pub const FOLLOWED_TASKS_MAX: usize = 1_000;
 
+/// Bytes of a file that `turno submit` makes tasks of. More: refused, `bad_job`.
+pub const EACH_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes at the beginning of a script in which `turno submit` looks for its flags. What is behind is not looked at.
+pub const SCRIPT_HEAD_BYTES_MAX: u64 = 64 * 1024;
+/// Directories inside each other of which `turno submit` uploads the files. More: refused, `bad_usage`.
+pub const UPLOAD_DEPTH_MAX: usize = 32;
+
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
 /// Broadcasts that wait in `turno work` while as many run as it has slots. More: failed, `busy`.

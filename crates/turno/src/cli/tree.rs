@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     Work(WorkArgs),
-    Submit(SubmitArgs),
+    Submit(Box<SubmitArgs>),
     Status(StatusArgs),
     Drain(DrainArgs),
     Resume(ResumeArgs),

@@ -40,7 +40,7 @@ pub(crate) struct JobArgs {
 
 #[derive(Subcommand, Debug)]
 enum JobCommand {
-    Submit(SubmitArgs),
+    Submit(Box<SubmitArgs>),
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_aliases = ["info", "get"])]

@@ -17,6 +17,7 @@ pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod report;
 pub(crate) mod spec;
+pub(crate) mod submission;
 pub(crate) mod task;
 pub(crate) mod worker;
 
@@ -95,6 +96,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
         of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
         of::<worker::RegisteredDocument>(),
