@@ -244,6 +244,7 @@ fn every_published_schema_is_printed_by_some_command() {
     see(broker.run(&["request", "q", "x", "--count", "2", "-o", "jsonl"]).expect(0));
     see(broker.run(&["broadcast", "q", "x", "-o", "jsonl"]).expect(0));
     see(broker.run(&["completions", "fish", "--json"]).expect(0));
+    see(broker.run(&["submit", "--json", "--dry-run", "--", "true"]).expect(0));
     see(broker.run(&["man", &pages, "--json"]).expect(0));
     see(broker.run(&["queue", "show", "none", "--json"]).expect(4));
     for format in ["json", "jsonl"] {

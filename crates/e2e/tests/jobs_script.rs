@@ -106,6 +106,7 @@ fn a_submission_asks_for_what_was_typed_and_tells_the_job() {
         argv: vec!["./sim".to_owned(), "-v".to_owned()],
         cwd: here.to_str().expect("a plain path").to_owned(),
         env: vec![("A".to_owned(), "1".to_owned())],
+        cwd_optional: true,
         ..Work::default()
     };
     assert_eq!(work::decode(&spec.work), Ok(work));
