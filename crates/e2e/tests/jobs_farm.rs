@@ -175,6 +175,7 @@ fn a_job_is_steered() {
     assert_eq!((ids(&again), again[0].attempt, again[1].attempt), (vec![10, 30], 2, 1));
     worker.end(again[0].id(), 3);
     worker.end(again[1].id(), 0);
+    worker.reported(again[1].id());
     broker.run(&["job", "wait", &text]).expect(1);
     let tasks = broker.run(&["job", "tasks", &text, "--json"]).expect(0).document("turno.task_list/1");
     let seen: Vec<_> =
