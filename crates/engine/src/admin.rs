@@ -169,6 +169,7 @@ impl Engine {
             up_ms: self.now.millis_since(self.started),
             draining: self.drain.is_some(),
             maintenance: self.is_in_maintenance(),
+            foreman: self.settings.foreman.clone(),
             connections: self.peers.len() as u64,
             workers: self.workers.len() as u64,
             slots,

@@ -28,6 +28,8 @@ pub struct Settings {
     pub name: String,
     /// The broker's version, for people.
     pub version: String,
+    /// Where job workers find the broker, for whoever asks.
+    pub foreman: Option<String>,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
     /// Rises with every start of this broker: the upper part of the tokens of exclusive queues.
@@ -80,6 +82,7 @@ impl Default for Settings {
         Self {
             name: "turno".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            foreman: None,
             run: 1,
             term: 1,
             limits: Limits::default(),

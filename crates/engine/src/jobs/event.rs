@@ -70,6 +70,8 @@ pub struct Update {
     pub attempt: Option<u32>,
     /// It did what it should.
     pub success: bool,
+    /// It was ended for its worker's reasons: it has not failed.
+    pub given_back: bool,
     /// What its program returned.
     pub exit_code: Option<i32>,
     /// What ended its program.

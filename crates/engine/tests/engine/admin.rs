@@ -41,6 +41,7 @@ fn the_broker_as_it_is_shown() {
             up_ms: 1_234,
             draining: false,
             maintenance: false,
+            foreman: None,
             connections: 3,
             workers: 2,
             slots: 4,

@@ -156,6 +156,18 @@ impl Worker {
         true
     }
 
+    /// From now on not more than so many processors may be busy: the foreman is told with a HELLO. With 0 the worker ends
+    /// in order when all its tasks have.
+    pub fn shrink(&mut self, now: Mono, procs: u16) {
+        self.tasks.set_max(procs.min(self.tasks.max()));
+        // Before the greeting there is one to come anyway.
+        let says_it = self.line.queue().iter().any(|saying| matches!(saying, Saying::Hello));
+        if matches!(self.phase, Phase::Init1 | Phase::Loop) && !says_it {
+            self.line.queue_mut().push_front(Saying::Hello);
+        }
+        self.pump(now);
+    }
+
     /// Begins the numbers anew as soon as it can be done.
     pub fn reset(&mut self, now: Mono) {
         self.line.want_reset();
@@ -195,6 +207,11 @@ impl Worker {
     /// Processors that may be busy: those it began with, without those it was told to stop.
     pub const fn max_procs(&self) -> u16 {
         self.tasks.max()
+    }
+
+    /// Tasks that have ended and whose end the foreman has not confirmed.
+    pub fn unconfirmed(&self) -> usize {
+        self.unreported().count()
     }
 
     /// The tasks that run, by name.

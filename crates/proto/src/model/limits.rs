@@ -182,6 +182,15 @@ pub const FOREMAN_RESET_MS: u64 = 30_000;
 pub const FOREMAN_REISSUE_MS: u64 = 100;
 /// How long a worker is offered nothing after it refused what it has room for.
 pub const FOREMAN_REST_MS: u64 = 1_000;
+/// How long a hand waits for an answer when it asks for the foreman's address, and for a connection there. Longer: it
+/// tries again after a rest.
+pub const HAND_DIAL_MS: u64 = 5_000;
+/// The first rest of a hand that has lost its foreman; each is twice as long as the one before, a part of it by chance.
+pub const HAND_REDIAL_MS_MIN: u64 = 100;
+/// Its longest rest.
+pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
+/// Labels of a hand. More: it does not start.
+pub const HAND_LABELS_MAX: usize = 64;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

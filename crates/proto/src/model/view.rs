@@ -66,6 +66,9 @@ pub struct BrokerView {
     /// True if that is for maintenance, and ends with `resume`.
     #[serde(default)]
     pub maintenance: bool,
+    /// Where job workers find it: the address really bound; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreman: Option<String>,
     /// Open connections.
     pub connections: u64,
     /// Registered workers.

@@ -124,6 +124,15 @@ fn others() -> Vec<(&'static str, Frame)> {
         signal: Some(9),
         started: Some(0),
         ended: Some(1),
+        ..StatusUpdate::default()
+    };
+    let update_given_back = StatusUpdate {
+        job: 1,
+        task: 1,
+        status: "given back".into(),
+        attempt: 2,
+        given_back: true,
+        ..StatusUpdate::default()
     };
     let update_plain =
         StatusUpdate { job: 1, task: 1, success: true, status: "done".into(), ..StatusUpdate::default() };
@@ -138,6 +147,7 @@ fn others() -> Vec<(&'static str, Frame)> {
         ("job_empty", Frame::Job { seq: 9, tasks: vec![] }),
         ("job_every_key", Frame::Job { seq: 11, tasks: vec![every_key] }),
         ("update_every_key", Frame::Update { seq: 8, update: update_every_key }),
+        ("update_given_back", Frame::Update { seq: 8, update: update_given_back }),
         ("update_plain", Frame::Update { seq: 10, update: update_plain }),
         ("cancel_list", Frame::Cancel { seq: 13, pairs }),
         ("stop_immediate", stop(15, u32::MAX)),

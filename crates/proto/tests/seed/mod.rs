@@ -282,6 +282,7 @@ impl Seed {
             up_ms: self.long,
             draining: self.bits[1],
             maintenance: self.bits[2],
+            foreman: self.bits[3].then(|| self.text()),
             connections: self.number.into(),
             workers: self.word.into(),
             slots: self.long,

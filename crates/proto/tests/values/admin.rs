@@ -198,6 +198,7 @@ fn broker() -> BrokerView {
         up_ms: 90_000,
         draining: true,
         maintenance: true,
+        foreman: None,
         connections: 3,
         workers: 2,
         slots: 10,

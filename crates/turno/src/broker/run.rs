@@ -78,19 +78,20 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
-    let foreman = listen_for_workers(&settings)?;
+    let workers = listen_for_workers(&settings)?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
         native: addresses(&tcp),
-        foreman: addresses(&foreman),
+        foreman: addresses(&workers),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
-    let desk = desk_of(&settings, store.as_deref(), clock)?;
+    let foreman = bound.foreman.first().map(ToString::to_string);
+    let desk = desk_of(&settings, foreman, store.as_deref(), clock)?;
     let shell = shell_of(&settings, &bound, clock, desk)?;
-    for (listeners, door) in [(tcp, Door::Native), (foreman, Door::Foreman)] {
+    for (listeners, door) in [(tcp, Door::Native), (workers, Door::Foreman)] {
         for listener in listeners {
             shell.spawn(accept_tcp(shell.clone(), listener, door));
         }
@@ -115,11 +116,17 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
 }
 
 /// The engine with what it had when it last ended, and the way to the disk.
-fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<EngineDesk, ServeError> {
+fn desk_of(
+    settings: &Settings,
+    foreman: Option<String>,
+    store: Option<&Path>,
+    clock: Clock,
+) -> Result<EngineDesk, ServeError> {
     let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
     let mut engine = EngineSettings {
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        foreman,
         run: random(),
         // The clock starts at Unix time.
         term: clock.now().as_millis(),

@@ -127,6 +127,7 @@ mod tests {
             "queue dead show",
             "queue dead retry",
             "queue dead purge",
+            "worker start",
             "worker ls",
             "worker show",
             "worker resize",

@@ -323,6 +323,7 @@ impl Farm {
             task,
             attempt,
             success,
+            given_back: false,
             exit_code,
             signal: None,
             status: status.to_owned(),

@@ -134,13 +134,15 @@ fn some(attempt: u32) -> Option<u32> {
 }
 
 fn update_of(request: u32, update: StatusUpdate) -> Update {
-    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, .. } = update;
+    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, given_back, .. } =
+        update;
     Update {
         request,
         job: JobId(job),
         task,
         attempt: some(attempt),
         success,
+        given_back: given_back && !success,
         exit_code,
         signal,
         status,

@@ -1,5 +1,7 @@
 //! Workers, as programs read them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -185,7 +187,7 @@ impl Document for WorkerDocument {
     const SCHEMA: &'static str = "turno.worker/1";
 }
 
-/// Printed by `turno work` once its broker has taken it in.
+/// Printed by `turno work` and `turno worker start` once the broker has taken them in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RegisteredDocument {
     /// The worker's name.
@@ -194,8 +196,14 @@ pub(crate) struct RegisteredDocument {
     pub(crate) queues: Vec<String>,
     /// Its slots; null without a limit.
     pub(crate) slots: Option<u32>,
-    /// The broker's address.
+    /// The broker's address; empty if none was asked.
     pub(crate) broker: String,
+    /// What a worker of jobs is known by over all its connections; null for others.
+    pub(crate) id: Option<String>,
+    /// What it has that others may not.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Where it gets tasks; null if it takes none.
+    pub(crate) foreman: Option<String>,
 }
 
 impl Document for RegisteredDocument {

@@ -243,6 +243,7 @@ fn a_store_brings_jobs_back() {
                 task: task.task,
                 attempt: Some(1),
                 success: true,
+                given_back: false,
                 exit_code: Some(0),
                 signal: None,
                 status: String::new(),

@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::process::GRACE;
 
 mod wait;
 

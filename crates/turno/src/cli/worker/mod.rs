@@ -1,5 +1,7 @@
 //! `turno worker`: who does the work, and how much of it at a time.
 
+mod start;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -19,10 +21,12 @@ use super::schema::queue::StandingBody;
 use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow};
 use super::table;
 
+use self::start::StartArgs;
+
 /// How often the broker is asked whether a change has taken effect.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Look at workers and steer them
+/// Start workers of jobs, look at workers and steer them
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]
@@ -31,6 +35,7 @@ pub(crate) struct WorkerArgs {
 
 #[derive(Subcommand, Debug)]
 enum WorkerCommand {
+    Start(StartArgs),
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_aliases = ["info", "get"])]
@@ -133,11 +138,22 @@ pub(crate) fn parse_slots(text: &str) -> Result<Slots, String> {
     }
 }
 
+impl WorkerArgs {
+    /// It is a program that goes on by itself, and not a question to a broker.
+    pub(crate) const fn goes_on(&self) -> bool {
+        matches!(self.command, WorkerCommand::Start(_))
+    }
+}
+
 pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    if let WorkerCommand::Start(args) = &args.command {
+        return start::run(args, invocation);
+    }
     connect::block_on(async {
         let client = connect::client(invocation).await?;
         let asked = Asked { client, invocation };
         match &args.command {
+            WorkerCommand::Start(_) => unreachable!("it has its own way"),
             WorkerCommand::Ls(args) => asked.list(args).await,
             WorkerCommand::Show(args) => {
                 let call = AdminCall::WorkerShow { worker: args.worker.clone() };
