@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
-use turno_e2e::{Background, Broker, process, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use turno_e2e::{Background, Broker, Place, process, wait};
 
 const SSH: &str = env!("CARGO_BIN_EXE_stand-in-ssh");
 const LONG: Duration = Duration::from_secs(30);
@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// A deployment of these hosts, `{turno}` standing for the program there.
 fn deploy(broker: &Broker, hosts: &str, flags: &[&str]) -> Background {
     let file = broker.place.path().join("hosts");
-    let hosts = hosts.replace("{turno}", &broker.place.turno_path().display().to_string());
+    let hosts = hosts.replace("{turno}", &Place::turno_path().display().to_string());
     std::fs::write(&file, hosts).expect("a place to write");
     let file = file.display().to_string();
     let mut words = vec!["worker", "deploy", "--hosts", &file, "--ssh", SSH];
@@ -23,8 +23,9 @@ fn deploy(broker: &Broker, hosts: &str, flags: &[&str]) -> Background {
 fn workers(broker: &Broker) -> Vec<(String, u64)> {
     let list = broker.run(&["worker", "ls", "--json"]).expect(0).json();
     let rows = list["workers"].as_array().expect("rows").iter();
-    let mut rows: Vec<_> =
-        rows.map(|row| (row["name"].as_str().expect("a name").to_owned(), row["slots"].as_u64().unwrap_or(0))).collect();
+    let mut rows: Vec<_> = rows
+        .map(|row| (row["name"].as_str().expect("a name").to_owned(), row["slots"].as_u64().unwrap_or(0)))
+        .collect();
     rows.sort();
     rows
 }
@@ -34,7 +35,8 @@ fn workers(broker: &Broker) -> Vec<(String, u64)> {
 #[test]
 fn workers_on_three_hosts_take_tasks_and_end_in_order() {
     let broker = Broker::start();
-    let hosts = "one slots=1 turno={turno}\ntwo slots=2 turno={turno} # larger\ntaken name=three slots=3 turno={turno}\n";
+    let hosts =
+        "one slots=1 turno={turno}\ntwo slots=2 turno={turno} # larger\ntaken name=three slots=3 turno={turno}\n";
     let mut deployed = deploy(&broker, hosts, &["--json"]);
     deployed.expect_line("3 of 3 workers are ready");
     let document: serde_json::Value = serde_json::from_str(&deployed.stdout()[0]).expect("one document");
@@ -54,7 +56,8 @@ fn a_lost_line_is_mended() {
     let mut deployed = deploy(&broker, "one slots=2 turno={turno}\n", &[]);
     deployed.expect_line("1 of 1 workers are ready");
     let ssh = wait::find(LONG, || process::children(deployed.id()).first().copied()).expect("ssh runs");
-    process::kill(ssh);
+    let ssh = i32::try_from(ssh).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(ssh, Signal::KILL).expect("started by what we started");
     deployed.expect_line("trying again in 1s");
     let again = || deployed.stderr().iter().filter(|line| line.contains("one: ready")).count() == 2;
     assert!(wait::find(LONG, || again().then_some(())).is_some(), "{:?}", deployed.stderr());
@@ -84,7 +87,8 @@ fn hosts_that_fail_are_told_and_the_others_work() {
 #[test]
 fn a_bad_hosts_file_is_refused_with_its_line() {
     let broker = Broker::start();
-    for (hosts, expected) in [("", "names no host"), ("a slot=3\n", "hosts:1: slot is not known; did you mean slots?")] {
+    for (hosts, expected) in [("", "names no host"), ("a slot=3\n", "hosts:1: slot is not known; did you mean slots?")]
+    {
         let mut deployed = deploy(&broker, hosts, &[]);
         assert_eq!(deployed.end(LONG), 2);
         deployed.expect_line(expected);

@@ -66,7 +66,7 @@ impl Finder {
 }
 
 /// Asks the brokers in turn where their foreman is; the first that answers counts.
-async fn ask(options: &Options) -> Result<Place, NoWay> {
+pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
     let mut tried = Vec::new();
     for address in options.addresses() {
         let asked = timeout(Duration::from_millis(HAND_DIAL_MS), async {

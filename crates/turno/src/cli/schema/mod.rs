@@ -91,6 +91,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StreamDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
+        of::<worker::DeployedDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),

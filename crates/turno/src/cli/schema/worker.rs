@@ -206,6 +206,32 @@ pub(crate) struct RegisteredDocument {
     pub(crate) foreman: Option<String>,
 }
 
+/// A host on which a worker was to be started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeployedBody {
+    /// What ssh was told.
+    pub(crate) host: String,
+    /// The name of its worker.
+    pub(crate) name: String,
+    /// The worker is there.
+    pub(crate) ready: bool,
+    /// Its slots; null if it is not there.
+    pub(crate) slots: Option<u64>,
+    /// Why it is not there; null if it is.
+    pub(crate) error: Option<String>,
+}
+
+/// Printed by `turno worker deploy` once every host has its worker or has failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeployedDocument {
+    /// The hosts, in the order of the file.
+    pub(crate) hosts: Vec<DeployedBody>,
+}
+
+impl Document for DeployedDocument {
+    const SCHEMA: &'static str = "turno.deployed/1";
+}
+
 impl Document for RegisteredDocument {
     const SCHEMA: &'static str = "turno.registered/1";
 }

@@ -1,5 +1,6 @@
 //! `turno worker`: who does the work, and how much of it at a time.
 
+mod deploy;
 mod start;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::schema::queue::StandingBody;
 use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow};
 use super::table;
 
+use self::deploy::DeployArgs;
 use self::start::StartArgs;
 
 /// How often the broker is asked whether a change has taken effect.
@@ -36,6 +38,7 @@ pub(crate) struct WorkerArgs {
 #[derive(Subcommand, Debug)]
 enum WorkerCommand {
     Start(StartArgs),
+    Deploy(DeployArgs),
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_aliases = ["info", "get"])]
@@ -146,14 +149,16 @@ impl WorkerArgs {
 }
 
 pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    if let WorkerCommand::Start(args) = &args.command {
-        return start::run(args, invocation);
+    match &args.command {
+        WorkerCommand::Start(args) => return start::run(args, invocation),
+        WorkerCommand::Deploy(args) => return deploy::run(args, invocation),
+        _ => {}
     }
     connect::block_on(async {
         let client = connect::client(invocation).await?;
         let asked = Asked { client, invocation };
         match &args.command {
-            WorkerCommand::Start(_) => unreachable!("it has its own way"),
+            WorkerCommand::Start(_) | WorkerCommand::Deploy(_) => unreachable!("they have their own way"),
             WorkerCommand::Ls(args) => asked.list(args).await,
             WorkerCommand::Show(args) => {
                 let call = AdminCall::WorkerShow { worker: args.worker.clone() };

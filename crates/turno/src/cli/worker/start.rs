@@ -208,11 +208,19 @@ fn cannot_begin(error: CannotBegin) -> Failure {
             Failure::new(Code::Io, text).why(source.to_string()).fix("name another directory with --work-dir")
         }
         CannotBegin::Guard(source) => Failure::new(Code::CannotStart, text).why(source.to_string()),
-        CannotBegin::NoWay(NoWay::Broker(error)) => error.into(),
-        CannotBegin::NoWay(NoWay::NoForeman(_)) => {
+        CannotBegin::NoWay(why) => no_way(why),
+    }
+}
+
+/// There is no way to the foreman.
+pub(super) fn no_way(why: NoWay) -> Failure {
+    let text = why.to_string();
+    match why {
+        NoWay::Broker(error) => error.into(),
+        NoWay::NoForeman(_) => {
             Failure::new(Code::CannotConnect, text).fix("start the broker with --foreman-listen ADDRESS")
         }
-        CannotBegin::NoWay(NoWay::Unreachable { .. }) => Failure::new(Code::CannotConnect, text)
+        NoWay::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
             .why("it listens elsewhere, or something is between")
             .fix("name the way to it with --foreman HOST:PORT"),
     }

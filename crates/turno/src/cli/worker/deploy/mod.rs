@@ -10,18 +10,20 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use turno_client::{Address, AdminAnswer, AdminCall};
+use turno_client::{Address, Options};
 use turno_proto::model::{Code, units};
 
 use self::host_run::{End, News};
 use self::hosts::Host;
 use self::ssh::Broker;
-use super::Invocation;
-use super::connect;
-use super::error::Failure;
-use super::help;
-use super::schema::worker::{DeployedBody, DeployedDocument};
-use super::signals::Signals;
+use super::start::no_way;
+use crate::cli::Invocation;
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+use crate::cli::schema::worker::{DeployedBody, DeployedDocument};
+use crate::cli::signals::Signals;
+use crate::hand::link;
 
 /// Start job workers on other machines over ssh, and keep them there until this command ends
 ///
@@ -50,7 +52,8 @@ pub(crate) struct DeployArgs {
 
 pub(crate) fn run(args: &DeployArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let place = args.hosts.display().to_string();
-    let text = if place == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(&args.hosts) };
+    let text =
+        if place == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(&args.hosts) };
     let text = text.map_err(|error| Failure::new(Code::Io, format!("cannot read {place}")).why(error.to_string()))?;
     let hosts = hosts::read(&place, &text)?;
     let ssh: Vec<String> = args.ssh.split_whitespace().map(ToOwned::to_owned).collect();
@@ -101,14 +104,8 @@ async fn broker(invocation: &Invocation) -> Result<Broker, Failure> {
         Failure::new(Code::BadUsage, "ssh cannot carry a socket of this machine to another one")
             .fix("name the broker's port with --url turno://127.0.0.1:7460")
     })?;
-    let client = connect::client(invocation).await?;
-    let status = connect::admin(&client, AdminCall::Status, invocation.global.timeout()).await?;
-    let AdminAnswer::Status { broker } = status else { return Err(connect::unexpected(&status)) };
-    let foreman = broker.foreman.ok_or_else(|| {
-        Failure::new(Code::CannotConnect, "the broker has no door for job workers")
-            .fix("start it with --foreman-listen 127.0.0.1:5429")
-    })?;
-    Ok(Broker { native, foreman })
+    let place = link::ask(&Options::new([Address::Tcp(native.clone())])).await.map_err(no_way)?;
+    Ok(Broker { native, foreman: place.foreman })
 }
 
 /// What became of each host.
@@ -132,17 +129,17 @@ impl<'a> Board<'a> {
 
     fn hear(&mut self, at: usize, what: News, invocation: &Invocation) -> Result<(), Failure> {
         let (name, output) = (&self.hosts[at].name, &invocation.output);
-        match what {
+        match &what {
             News::Said(text) => output.note(&format!("{name}: {text}")),
             News::Lost(why, pause) => {
-                output.note(&format!("{name}: {why}; trying again in {}", units::format_duration(pause)));
+                output.note(&format!("{name}: {why}; trying again in {}", units::format_duration(*pause)));
             }
             News::Ended => output.note(&format!("{name}: its worker has ended")),
             News::Ready(slots) => {
                 let slots = slots.map_or_else(String::new, |slots| format!(", {slots} slots"));
                 output.note(&format!("{name}: ready{slots}"));
             }
-            News::Failed(ref why) => output.warn(&format!("{name}: {why}")),
+            News::Failed(why) => output.warn(&format!("{name}: {why}")),
         }
         match what {
             News::Ready(slots) => self.states[at] = State::Ready(slots),

@@ -171,11 +171,11 @@ impl Line {
             let wanted = if self.told_to_end { End::Now } else { End::InOrder };
             tokio::select! {
                 biased;
-                asked = end.wait_for(|end| *end >= wanted), if self.status.is_none() => {
+                asked = wish(end, wanted), if self.status.is_none() => {
                     drop(self.child.stdin.take());
                     self.told_to_end = true;
-                    // Without anyone to ask, at once. Gone already is as good as killed.
-                    if asked.is_err() || asked.is_ok_and(|end| *end == End::Now) {
+                    if asked == End::Now {
+                        // Gone already is as good as killed.
                         let _ = self.child.start_kill();
                         return Heard::Ended(code(self.child.wait().await));
                     }
@@ -202,6 +202,11 @@ impl Line {
             }
         }
     }
+}
+
+/// Waits until that much is asked for. Without anyone to ask, it is to end at once.
+async fn wish(end: &mut watch::Receiver<End>, wanted: End) -> End {
+    end.wait_for(|end| *end >= wanted).await.map_or(End::Now, |end| *end)
 }
 
 fn code(status: std::io::Result<ExitStatus>) -> Option<i32> {
@@ -268,7 +273,11 @@ mod tests {
     fn each_end_has_its_reason() {
         let host = Host { address: "a".into(), name: "a".into(), turno: Some("/opt/t".into()), ..Host::default() };
         let table = [
-            (Some(127), "sh: no", "/opt/t was not found there; install it, or say turno=PATH in the hosts file: sh: no"),
+            (
+                Some(127),
+                "sh: no",
+                "/opt/t was not found there; install it, or say turno=PATH in the hosts file: sh: no",
+            ),
             (Some(255), "", "ssh could not connect, or lost the line"),
             (Some(5), "error: x", "its worker ended with status 5: error: x"),
             (None, "", "ssh was killed"),

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_host_and_what_is_special_about_it() {
-        let text = "# mine\nnode1\n\nme@node2 slots=8 label=gpu=yes pool=big # fast\nnode3 name=c work-dir=/x turno=/opt/t\n";
+        let text =
+            "# mine\nnode1\n\nme@node2 slots=8 label=gpu=yes pool=big # fast\nnode3 name=c work-dir=/x turno=/opt/t\n";
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let named = |address: &str, name: &str| Host { address: address.into(), name: name.into(), ..Host::default() };
         let expected = [
