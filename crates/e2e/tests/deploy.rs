@@ -43,6 +43,11 @@ fn workers_on_three_hosts_take_tasks_and_end_in_order() {
     assert_eq!(document["hosts"][1]["slots"], 2, "{document}");
     let named = [("one", 1), ("three", 3), ("two", 2)].map(|(name, slots)| (name.to_owned(), slots));
     assert_eq!(workers(&broker), named);
+    assert!(
+        !deployed.stderr().iter().any(|line| line.contains("ending")),
+        "nobody asked them to: {:?}",
+        deployed.stderr()
+    );
     broker.run(&["submit", "--array", "1-30", "--wait", "--", "true"]).expect(0);
     deployed.signal(Signal::TERM);
     assert_eq!(deployed.end(LONG), 0, "{:?}", deployed.stderr());

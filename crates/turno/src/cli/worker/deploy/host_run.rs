@@ -4,7 +4,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
 
 use super::hosts::Host;
@@ -116,6 +116,8 @@ fn why(host: &Host, status: Option<i32>, last: &str) -> String {
 /// A running ssh.
 struct Line {
     child: Child,
+    /// Its end tells the worker to end. Not left with the child: to wait for that would close it.
+    stdin: Option<ChildStdin>,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
     ready: bool,
@@ -148,6 +150,7 @@ impl Line {
             .spawn()?;
         let (stdout, stderr) = (Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take()));
         Ok(Self {
+            stdin: child.stdin.take(),
             child,
             stdout,
             stderr,
@@ -172,7 +175,7 @@ impl Line {
             tokio::select! {
                 biased;
                 asked = wish(end, wanted), if self.status.is_none() => {
-                    drop(self.child.stdin.take());
+                    drop(self.stdin.take());
                     self.told_to_end = true;
                     if asked == End::Now {
                         // Gone already is as good as killed.
