@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::limits::{PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
@@ -22,6 +22,9 @@ impl Engine {
         }
         if is_about_jobs(&call) {
             return self.job_call(conn, seq, call, out);
+        }
+        if is_for_archive(&call) {
+            return self.archive_call(conn, seq, call, out);
         }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
@@ -87,15 +90,15 @@ impl Engine {
             AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
             AdminCall::MessageExplain { id } => {
                 let index = self.find_message(&id)?;
-                AdminAnswer::Message { explanation: Box::new(self.explain(index)) }
+                AdminAnswer::Message { explanation: Box::new(self.explain(index, AHEAD_MAX)) }
             }
             AdminCall::MessageCancel { id } => {
                 let index = self.find_message(&id)?;
-                let explanation = Box::new(self.explain(index));
+                let explanation = Box::new(self.explain(index, AHEAD_CANCELLED_MAX));
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
-            _ => unreachable!("settings of queues and all about jobs have rooms of their own"),
+            _ => unreachable!("settings of queues, jobs and the archive have rooms of their own"),
         })
     }
 
@@ -169,6 +172,7 @@ impl Engine {
             up_ms: self.now.millis_since(self.started),
             draining: self.drain.is_some(),
             maintenance: self.is_in_maintenance(),
+            foreman: self.settings.foreman.clone(),
             connections: self.peers.len() as u64,
             workers: self.workers.len() as u64,
             slots,
@@ -273,6 +277,7 @@ impl Engine {
             queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
             exclusive: self.holdings(conn),
             waits_for: self.waits_for(conn),
+            labels: self.jobs.labels_of(conn),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
             deliveries: worker.deliveries,
@@ -293,11 +298,19 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobShow { .. }
             | AdminCall::JobTasks { .. }
             | AdminCall::JobCancel { .. }
+            | AdminCall::JobRetry { .. }
             | AdminCall::JobHold { .. }
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
-            | AdminCall::TaskOutput { .. }
+            | AdminCall::JobExplain { .. }
+    )
+}
+
+const fn is_for_archive(call: &AdminCall) -> bool {
+    matches!(
+        call,
+        AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }
             | AdminCall::JobFiles { .. }

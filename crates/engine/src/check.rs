@@ -22,6 +22,7 @@ impl Engine {
         self.loads.check();
         self.check_exclusives();
         self.check_jobs();
+        self.check_archive();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

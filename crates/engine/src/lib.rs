@@ -27,11 +27,13 @@
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
+//! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
 
 mod admin;
+mod archive;
 mod backlog;
 mod broadcast;
 mod cancel;
@@ -74,6 +76,7 @@ mod turn;
 mod upkeep;
 mod worker;
 
+pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Broadcast, Input, Outgoing};

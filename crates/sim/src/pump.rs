@@ -1,6 +1,6 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
-use turno::broker::Door;
+use turno::broker::{Door, Turn};
 use turno_client::core::{Event, Held};
 use turno_engine::Input;
 use turno_proto::model::{Code, ConnId, Mono};
@@ -130,8 +130,15 @@ impl World {
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
-            board.take(now, conn, &bytes);
+            let mut turn = board.take(now, conn, &bytes);
             self.pump_broker(broker);
+            // What it said is written before it goes on.
+            while turn == Turn::Cut
+                && let Some(board) = &mut self.brokers[broker].board
+            {
+                turn = board.go_on(now, conn);
+                self.pump_broker(broker);
+            }
             // The window has room again for what the peer could not write.
             if self.has_wire(peer, wire) {
                 self.pump_peer(peer);

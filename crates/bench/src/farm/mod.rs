@@ -5,7 +5,7 @@ pub(crate) mod crew;
 mod lives;
 mod submit;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use self::crew::Crew;
 use crate::options::{all_if_none, count, name, number, routers, text};
@@ -151,11 +151,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // Written after each part, so that a run that is cut short is not lost.
         report::write(options.json.as_deref(), &result)?;
     }
-    println!("\n{}", result.table().trim_end());
-    match result.missed() {
-        missed if missed.is_empty() => Ok(()),
-        missed => bail!("missed: {}", missed.join("; ")),
-    }
+    result.tell()
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 pub mod admin;
 pub mod archive;
+mod array;
 mod broadcast;
 mod closing;
 mod code;
+mod counters;
 mod dedup;
 mod id;
 pub mod job;
