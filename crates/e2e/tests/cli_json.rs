@@ -277,6 +277,8 @@ fn every_published_schema_is_printed_by_some_command() {
     );
     // Printed in jobs_archive.rs.
     seen.extend(["output", "output_row", "result_list", "result_row"].map(|name| format!("turno.{name}/1")));
+    // Printed in jobs_needs.rs, jobs_submit.rs and deploy.rs.
+    seen.extend(["job_explain", "submission", "deployed"].map(|name| format!("turno.{name}/1")));
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }
 

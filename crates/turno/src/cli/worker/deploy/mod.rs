@@ -5,12 +5,12 @@ mod host_run;
 mod hosts;
 mod ssh;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use turno_client::{Address, Options};
+use turno_client::Address;
 use turno_proto::model::{Code, units};
 
 use self::host_run::{End, News};
@@ -54,21 +54,25 @@ pub(crate) struct DeployArgs {
 }
 
 pub(crate) fn run(args: &DeployArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let place = args.hosts.display().to_string();
-    let text =
-        if place == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(&args.hosts) };
-    let text = text.map_err(|error| Failure::new(Code::Io, format!("cannot read {place}")).why(error.to_string()))?;
-    let hosts = hosts::read(&place, &text)?;
     let ssh: Vec<String> = args.ssh.split_whitespace().map(ToOwned::to_owned).collect();
     if ssh.is_empty() {
         return Err(Failure::new(Code::BadUsage, "--ssh names no program"));
     }
-    connect::block_on(deploy(hosts, ssh, invocation))
+    connect::block_on(async {
+        let broker = broker(invocation).await?;
+        deploy(read(&args.hosts)?, ssh, broker, invocation).await
+    })
 }
 
-async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, invocation: &Invocation) -> Result<u8, Failure> {
+fn read(file: &Path) -> Result<Vec<Host>, Failure> {
+    let place = file.display().to_string();
+    let text = if place == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
+    let text = text.map_err(|error| Failure::new(Code::Io, format!("cannot read {place}")).why(error.to_string()))?;
+    hosts::read(&place, &text)
+}
+
+async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, broker: Broker, invocation: &Invocation) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let broker = broker(invocation).await?;
     let (end, ending) = watch::channel(End::NotYet);
     let (news, mut heard) = mpsc::channel(NEWS_MAX);
     let mut tasks = JoinSet::new();
@@ -99,15 +103,16 @@ async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, invocation: &Invocation) -> 
 
 /// Where the broker is, as seen from here.
 async fn broker(invocation: &Invocation) -> Result<Broker, Failure> {
-    let native = connect::addresses(invocation)?.into_iter().find_map(|address| match address {
-        Address::Tcp(address) => Some(address),
+    let options = connect::options(invocation)?;
+    let place = link::ask(&options).await.map_err(no_way)?;
+    let native = options.addresses().iter().find_map(|address| match address {
+        Address::Tcp(address) => Some(address.clone()),
         Address::Unix(_) => None,
     });
     let native = native.ok_or_else(|| {
         Failure::new(Code::BadUsage, "ssh cannot carry a socket of this machine to another one")
             .fix("name the broker's port with --url turno://127.0.0.1:7460")
     })?;
-    let place = link::ask(&Options::new([Address::Tcp(native.clone())])).await.map_err(no_way)?;
     Ok(Broker { native, foreman: place.foreman })
 }
 
