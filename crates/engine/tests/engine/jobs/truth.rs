@@ -74,6 +74,12 @@ impl Farm {
         let what = || format!("job {} task {}: {because:?} of {task:?} and {hands:?}", job.id, task.task);
         let state = match because {
             TaskReason::Waits { .. } | TaskReason::Cancelling => TaskState::Waiting,
+            // One that was retried waits until the worker that has its earlier attempt lets go of it.
+            TaskReason::Stopping { worker, time_limit: false } if task.state == TaskState::Waiting => {
+                let holds = |hand: &WorkerView| hand.name == *worker && hand.used > 0;
+                assert!(task.attempt > 0 && hands.iter().any(holds), "{}", what());
+                TaskState::Waiting
+            }
             TaskReason::Finished => TaskState::Finished,
             TaskReason::Failed => TaskState::Failed,
             TaskReason::Cancelled => TaskState::Cancelled,
