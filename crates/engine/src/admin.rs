@@ -158,9 +158,14 @@ impl Engine {
     }
 
     pub(crate) fn broker_view(&self) -> BrokerView {
-        let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
-        let (mut slots, mut slots_used) = (0, 0);
-        for worker in workers {
+        let (mut workers, mut slots, mut slots_used) = (0, 0, 0);
+        for conn in self.workers.values() {
+            let Some(worker) = self.peers.worker(*conn) else { continue };
+            // Of one worker over two connections the foreman's counts: the account is the same.
+            if worker.twin.is_some() && !self.jobs.is_hand(*conn) {
+                continue;
+            }
+            workers += 1;
             slots_used += u64::from(worker.used());
             if let Slots::Limited(count) = worker.slots {
                 slots += u64::from(count);
@@ -174,7 +179,7 @@ impl Engine {
             maintenance: self.is_in_maintenance(),
             foreman: self.settings.foreman.clone(),
             connections: self.peers.len() as u64,
-            workers: self.workers.len() as u64,
+            workers,
             slots,
             slots_used,
             queues: self.queues.len() as u64,
