@@ -236,7 +236,7 @@ impl Tasks {
         let spec = &self.asked[&known.number];
         let right = (spec.slots, spec.array.count) == (task.procs, task.num_tasks);
         assert!(right && spec.array.place_of(number).is_some(), "I19: {name} is no task of {spec:?}: {task:?}");
-        self.judge_start(now, heard, (job, number), &name);
+        self.judge_start(now, heard, (job, number, attempt), &name);
         // One that was cancelled since it could not begin, and was retried, waits for nothing.
         if !known.may_be_cancelled_and_retried(number) {
             self.judge_order(job, spec, &name);
@@ -263,12 +263,14 @@ impl Tasks {
     }
 
     /// Nobody has that task, and nothing said that it shall not be started.
-    fn judge_start(&self, now: Mono, heard: Heard, (job, task): (u64, u32), name: &str) {
+    fn judge_start(&self, now: Mono, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
         let known = &self.jobs[&job];
         let spec = &self.asked[&known.number];
         let may_be_cancelled = self.may_be_cancelled(job, task) && known.may_be_cancelled_and_retried(task);
         let succeeds = |stage| matches!(stage, Stage::Said { success: true } | Stage::Told { success: true, .. });
-        let may_have_failed = self.of_task(job, task).any(|(_, before)| !succeeds(before.stage));
+        // An attempt that was never seen to start may have failed too: a liar had it, or it did not arrive.
+        let has_unseen = (1..attempt).any(|number| !self.attempts.contains_key(&(job, task, number)));
+        let may_have_failed = has_unseen || self.of_task(job, task).any(|(_, before)| !succeeds(before.stage));
         let mut failures = 0;
         for (number, before) in self.of_task(job, task) {
             let firm = self.is_firm(now, before) && !(before.shaky && may_be_cancelled);
