@@ -152,7 +152,8 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(broker.task_counts(job), [1, 0, 0, 0, 0], "given back at once");
 }
 
-/// Proves S4.57, S4.58, S4.59 and S4.60 with real processes: a worker is resized, stopped after what it has, and stopped at once.
+/// Proves S4.57, S4.58, S4.59 and S4.60 with real processes: a worker is resized, stopped after what it has, and stopped
+/// at once.
 #[test]
 fn workers_are_steered() {
     let broker = Broker::start();
