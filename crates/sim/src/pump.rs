@@ -130,15 +130,12 @@ impl World {
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
+            // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
             let mut turn = board.take(now, conn, &bytes);
-            self.pump_broker(broker);
-            // What it said is written before it goes on.
-            while turn == Turn::Cut
-                && let Some(board) = &mut self.brokers[broker].board
-            {
+            while turn == Turn::Cut {
                 turn = board.go_on(now, conn);
-                self.pump_broker(broker);
             }
+            self.pump_broker(broker);
             // The window has room again for what the peer could not write.
             if self.has_wire(peer, wire) {
                 self.pump_peer(peer);
