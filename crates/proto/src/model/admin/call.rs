@@ -371,6 +371,7 @@ impl AdminCall {
                 | Self::DeadPurge { .. }
                 | Self::WorkerLs { .. }
                 | Self::JobLs { .. }
+                | Self::JobShow { .. }
                 | Self::JobTasks { .. }
                 | Self::JobCancel { .. }
                 | Self::JobRm { .. }
