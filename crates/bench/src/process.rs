@@ -39,6 +39,12 @@ pub(crate) fn cpu_seconds(pids: &[u32]) -> f64 {
     pids.iter().filter_map(stat).map(|stat| stat.ticks as f64 / TICKS).sum()
 }
 
+/// Seconds of CPU it has used so far, with those of its children that have ended.
+pub(crate) fn cpu_seconds_with_children(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    Stat::parse(&text).map_or(0.0, |stat| (stat.ticks + stat.ended_ticks) as f64 / TICKS)
+}
+
 /// Bytes of memory they hold.
 pub(crate) fn memory_bytes(pids: &[u32]) -> u64 {
     let resident = |pid: &u32| {
@@ -90,6 +96,8 @@ struct Stat {
     parent: u32,
     /// In user and in system mode.
     ticks: u64,
+    /// Of children that have ended.
+    ended_ticks: u64,
 }
 
 impl Stat {
@@ -97,7 +105,11 @@ impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        Some(Self { parent: u32::try_from(number(1)?).ok()?, ticks: number(11)? + number(12)? })
+        Some(Self {
+            parent: u32::try_from(number(1)?).ok()?,
+            ticks: number(11)? + number(12)?,
+            ended_ticks: number(13)? + number(14)?,
+        })
     }
 }
 
@@ -107,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_line_of_the_process_table() {
-        let text = "42 (a (b) c) S 7 42 42 0 -1 4194304 1 0 0 0 150 25 0 0 20 0 1 0 5 6 7";
-        assert_eq!(Stat::parse(text), Some(Stat { parent: 7, ticks: 175 }));
+        let text = "42 (a (b) c) S 7 42 42 0 -1 4194304 1 0 0 0 150 25 3 4 20 0 1 0 5 6 7";
+        assert_eq!(Stat::parse(text), Some(Stat { parent: 7, ticks: 175, ended_ticks: 7 }));
         assert_eq!(Stat::parse("42 (x) S"), None);
     }
 

@@ -25,7 +25,14 @@ pub struct JobWorker {
 impl JobWorker {
     /// A worker with so many processors, greeted by the foreman.
     pub fn start(foreman: SocketAddr, name: &str, procs: u16) -> Self {
-        let end = Worker::new(name.to_owned(), name.to_owned(), procs, Settings::default()).expect("few processors");
+        Self::labelled(foreman, name, procs, &[])
+    }
+
+    /// The same with labels.
+    pub fn labelled(foreman: SocketAddr, name: &str, procs: u16, labels: &[(&str, &str)]) -> Self {
+        let mut end =
+            Worker::new(name.to_owned(), name.to_owned(), procs, Settings::default()).expect("few processors");
+        end.set_labels(labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
         let mut worker =
             Self { end, foreman, socket: None, partial: Vec::new(), began: Instant::now(), told: VecDeque::new() };
         worker.connect(foreman);

@@ -3,9 +3,11 @@
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
+mod archive;
 mod broker;
 pub mod directory;
 mod job_worker;
+mod jobs;
 mod peer;
 mod place;
 pub mod process;

@@ -42,6 +42,11 @@ impl Place {
         self.path().join("data/turno")
     }
 
+    /// The program itself, for those who start it in ways of their own.
+    pub fn turno_path() -> PathBuf {
+        binary()
+    }
+
     /// `turno` with these arguments, not yet started. Brokers have as many routers as the whole run is to have.
     pub fn turno<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         self.turno_under(&[], arguments)

@@ -10,6 +10,18 @@ pub fn alive(id: u32) -> bool {
     !matches!(state, Some('Z' | 'X') | None)
 }
 
+/// The processes that it started and that still do something.
+pub fn children(id: u32) -> Vec<u32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |id: &u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name before it may hold anything, even brackets.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    ids.filter(|child| parent(child) == Some(id) && alive(*child)).collect()
+}
+
 /// The most memory a process has had so far, in bytes; 0 if it is gone.
 pub fn memory_peak(id: u32) -> u64 {
     memory(id, "VmHWM:")

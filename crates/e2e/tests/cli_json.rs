@@ -244,6 +244,7 @@ fn every_published_schema_is_printed_by_some_command() {
     see(broker.run(&["request", "q", "x", "--count", "2", "-o", "jsonl"]).expect(0));
     see(broker.run(&["broadcast", "q", "x", "-o", "jsonl"]).expect(0));
     see(broker.run(&["completions", "fish", "--json"]).expect(0));
+    see(broker.run(&["submit", "--json", "--dry-run", "--", "true"]).expect(0));
     see(broker.run(&["man", &pages, "--json"]).expect(0));
     see(broker.run(&["queue", "show", "none", "--json"]).expect(4));
     for format in ["json", "jsonl"] {
@@ -269,8 +270,15 @@ fn every_published_schema_is_printed_by_some_command() {
     see(broker.run(&["queue", "dead", "retry", "grave", sent.trim(), "--json"]).expect(0));
     see(broker.run(&["queue", "purge", "grave", "--yes", "--json"]).expect(0));
     seen.extend(["turno.ready/1".to_owned(), "turno.registered/1".to_owned()]);
-    // Printed in jobs_script.rs.
-    seen.extend(["job", "job_list", "job_row", "task_list", "task_row"].map(|name| format!("turno.{name}/1")));
+    // Printed in jobs_script.rs and jobs_views.rs.
+    seen.extend(
+        ["job", "job_list", "job_retry", "job_row", "task_list", "task_row", "report"]
+            .map(|name| format!("turno.{name}/1")),
+    );
+    // Printed in jobs_archive.rs.
+    seen.extend(["output", "output_row", "result_list", "result_row"].map(|name| format!("turno.{name}/1")));
+    // Printed in jobs_needs.rs, jobs_submit.rs and deploy.rs.
+    seen.extend(["job_explain", "submission", "deployed"].map(|name| format!("turno.{name}/1")));
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }
 

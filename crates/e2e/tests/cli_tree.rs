@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 44] = [
+const LEAVES: [(&str, &[&str], bool); 52] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -29,6 +29,8 @@ const LEAVES: [(&str, &[&str], bool); 44] = [
     ("queue dead show", &["q", ID], true),
     ("queue dead retry", &["q", ID], true),
     ("queue dead purge", &["q", "--all", "--yes"], true),
+    ("worker start", &[], true),
+    ("worker deploy", &["--hosts", "hosts"], true),
     ("worker ls", &[], true),
     ("worker show", &["w"], true),
     ("worker resize", &["w", "3"], true),
@@ -41,10 +43,16 @@ const LEAVES: [(&str, &[&str], bool); 44] = [
     ("job ls", &[], true),
     ("job show", &["7"], true),
     ("job tasks", &["7"], true),
+    ("job explain", &["7"], true),
+    ("job logs", &["7"], true),
+    ("job result", &["7"], true),
     ("job cancel", &["7", "--yes"], true),
+    ("job retry", &["7"], true),
     ("job hold", &["7"], true),
     ("job release", &["7"], true),
     ("job wait", &["7"], true),
+    ("job progress", &["7"], true),
+    ("job report", &["7", "--file", "report.html"], true),
     ("job rm", &["7", "--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),

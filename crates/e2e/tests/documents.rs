@@ -44,7 +44,8 @@ impl Session {
     /// Types a command; says how what it prints differs from the document.
     fn run(&mut self, step: &Step) -> Option<String> {
         let command = step.command.replace("cargo run --release --", "turno");
-        if command.starts_with("turno serve") || command.starts_with("turno work") {
+        let goes_on = ["turno serve", "turno work ", "turno worker start", "turno worker deploy"];
+        if goes_on.iter().any(|start| command.starts_with(start)) {
             return self.run_on(&command, step);
         }
         let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));

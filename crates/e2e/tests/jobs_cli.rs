@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 #[test]
 fn bad_values_are_refused_with_what_would_be_right() {
     let place = Place::new();
-    let table: [(&[&str], &str); 24] = [
+    let table: [(&[&str], &str); 28] = [
         (&["submit", "--array", "7", "--", "true"], "A-B or A-B:STEP"),
         (&["submit", "--array", "9-1", "--", "true"], "not lower"),
         (&["submit", "--array", "1-9:0", "--", "true"], "steps of 1 or more"),
@@ -33,6 +33,10 @@ fn bad_values_are_refused_with_what_would_be_right() {
         (&["job", "tasks", "7.x"], "7.1-20"),
         (&["job", "tasks", "7", "--state", "held"], "cancelled"),
         (&["job", "cancel", "7.9-1"], "not lower"),
+        (&["job", "retry"], "JOB"),
+        (&["job", "retry", "7", "--tasks", "7.1"], "for example 3, 1-20"),
+        (&["job", "retry", "7", "--tasks", "1", "--failed"], "cannot be used with"),
+        (&["job", "retry", "7.1", "--failed"], "jobs alone beside --failed"),
         (&["job", "wait", "first"], "1,3,5-8"),
         (&["job", "rm"], "JOB"),
     ];

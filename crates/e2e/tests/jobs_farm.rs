@@ -100,6 +100,10 @@ fn a_killed_broker_goes_on_where_it_was() {
         }
     }
     assert_eq!(attempts, BTreeMap::from([(5, 1), (6, 1)]), "nothing is started twice");
+    // Ends are told one by one, and only while the worker has its turn.
+    for task in [5, 6] {
+        worker.reported(TaskId { job: id, task });
+    }
     broker.run(&["job", "wait", &id.to_string()]).expect(1);
     assert_eq!(counts(&job(&broker, id)), [0, 0, 5, 1, 0]);
 }
@@ -175,6 +179,7 @@ fn a_job_is_steered() {
     assert_eq!((ids(&again), again[0].attempt, again[1].attempt), (vec![10, 30], 2, 1));
     worker.end(again[0].id(), 3);
     worker.end(again[1].id(), 0);
+    worker.reported(again[1].id());
     broker.run(&["job", "wait", &text]).expect(1);
     let tasks = broker.run(&["job", "tasks", &text, "--json"]).expect(0).document("turno.task_list/1");
     let seen: Vec<_> =
@@ -188,6 +193,42 @@ fn a_job_is_steered() {
     assert_eq!(listed["jobs"][0]["name"], "steered");
     broker.run(&["job", "rm", &text, "--yes"]).expect(0);
     assert_eq!(broker.run(&["job", "show", &text, "--json"]).expect(4).error_code(), "not_found");
+}
+
+/// Tasks that failed run again in their job, with attempts that rise, after kill -9 as well; so does one that is named.
+#[test]
+fn what_failed_is_retried() {
+    let broker = Broker::start();
+    let id = submit(&broker, &["--array", "1-3"]);
+    let text = id.to_string();
+    let mut worker = JobWorker::start(broker.foreman(), "w", 3);
+    for (task, exit_code) in worker.tasks().into_iter().zip([0, 3, 4]) {
+        worker.end(task.id(), exit_code);
+    }
+    broker.run(&["job", "wait", &text]).expect(1);
+    worker.cut();
+    let told = broker.run(&["job", "retry", &text, "--dry-run"]).expect(0);
+    assert_eq!(told.text(), format!("job {id} (true): 2 tasks would wait again\n"));
+    assert_eq!(counts(&job(&broker, id)), [0, 0, 1, 2, 0]);
+    let told = broker.run(&["job", "retry", &text, "--failed"]).expect(0);
+    assert_eq!(told.text(), format!("job {id} (true): 2 tasks wait again\n"));
+    assert!(told.stderr.contains(&format!("turno job wait {id}")), "{}", told.stderr);
+
+    let mut broker = broker;
+    broker.kill();
+    let address = broker.address().to_string();
+    let broker = Broker::start_in_at(broker.into_place(), &address, &[]);
+    let open = job(&broker, id);
+    assert_eq!((counts(&open), &open["ended_at"]), ([2, 0, 1, 0, 0], &Value::Null));
+    worker.connect(broker.foreman());
+    let again = worker.tasks();
+    assert!(ids(&again) == [2, 3] && again.iter().all(|task| task.attempt == 2), "{again:?}");
+    again.iter().for_each(|task| worker.end(task.id(), 0));
+    broker.run(&["job", "wait", &text]).expect(0);
+    let told = broker.run(&["job", "retry", &format!("{id}.1,9"), "--json"]).expect(0).document("turno.job_retry/1");
+    assert_eq!((&told["jobs"][0]["tasks"], &told["dry_run"]), (&1.into(), &false.into()));
+    let first = worker.tasks();
+    assert_eq!((ids(&first), first[0].attempt), (vec![1], 2));
 }
 
 /// What the tasks of a job do must be readable before anybody is asked to do it.

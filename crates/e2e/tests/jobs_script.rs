@@ -28,6 +28,8 @@ fn job(id: u64, state: JobState) -> JobView {
         tasks,
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: Some(NOON),
         ended_unix_ms: state.is_end().then_some(NOON + 1_000),
@@ -42,15 +44,10 @@ fn told(job: JobView) -> Act {
 
 fn task(number: u32, state: TaskState) -> TaskView {
     TaskView {
-        task: number,
-        state,
-        attempt: 1,
         worker: Some("w".to_owned()),
         started_unix_ms: Some(NOON),
         ended_unix_ms: Some(NOON + 1_000),
-        exit_code: None,
-        signal: None,
-        status: None,
+        ..TaskView::new(number, state, 1)
     }
 }
 
@@ -104,6 +101,7 @@ fn a_submission_asks_for_what_was_typed_and_tells_the_job() {
         argv: vec!["./sim".to_owned(), "-v".to_owned()],
         cwd: here.to_str().expect("a plain path").to_owned(),
         env: vec![("A".to_owned(), "1".to_owned())],
+        cwd_optional: true,
         ..Work::default()
     };
     assert_eq!(work::decode(&spec.work), Ok(work));
@@ -134,7 +132,8 @@ fn a_wait_ends_as_its_jobs_did() {
     assert_eq!(place.run(["job", "wait", "1"]).expect(0).text(), "job 1 (sim) finished: 3 finished\n");
     let run = place.run(["job", "wait", "2"]).expect(1);
     assert_eq!(run.text(), "job 2 (sim) failed: 2 finished, 1 failed\n");
-    assert!(run.stderr.contains("turno job tasks 2 --state failed"), "{}", run.stderr);
+    assert!(run.stderr.contains("which tasks of job 2 failed is not known"), "{}", run.stderr);
+    assert!(run.stderr.contains("turno job retry 2 --failed"), "{}", run.stderr);
     place.run(["job", "wait", "2", "--ignore-failures"]).expect(0);
     let document = place.run(["job", "wait", "3", "--json"]).expect(1).document("turno.job/1");
     assert_eq!(document["job"]["state"], "cancelled");
@@ -188,7 +187,8 @@ fn a_wait_outlives_its_connection() {
         _ => Act::Refuse(Code::BadCall),
     });
     let run = place(&script).run(["submit", "--wait", "--", "./sim"]).expect(42);
-    assert_eq!(run.text(), "job 7 (sim) failed: 2 finished, 1 failed\n");
+    let end = "job 7 (sim) failed: 2 finished, 1 failed\nCOUNT  FAILURE  TASKS\n    1  exit 42  7.1\n";
+    assert_eq!(run.text(), end);
     assert_eq!(run.stderr.matches("the connection is lost").count(), 2, "{}", run.stderr);
 }
 
@@ -256,6 +256,38 @@ fn ranges_of_tasks_are_cancelled_in_portions() {
         })
         .collect();
     assert_eq!(portions, [64, 37]);
+}
+
+/// A retry goes on as long as the broker says that there is more, portion by portion; what it could not do is told.
+#[test]
+fn tasks_are_retried_in_portions() {
+    let script = Script::start(|call| match call {
+        AdminCall::JobRetry { job: JobId(8), .. } => Act::Refuse(Code::OverDisk),
+        AdminCall::JobRetry { job, tasks, after } => {
+            let more = tasks.is_none() && after.is_none();
+            let (tasks, next) = if more { (10_000, Some(70_000)) } else { (3, None) };
+            Act::Answer(Box::new(AdminAnswer::Retried { job: *job, tasks, next }))
+        }
+        call => four_jobs(call),
+    });
+    let place = place(&script);
+    assert_eq!(place.run(["job", "retry", "6"]).expect(0).text(), "job 6 (sim): 10003 tasks wait again\n");
+    let run = place.run(["job", "retry", "5-8", "--tasks", "1-199:2"]).expect(3);
+    assert_eq!(run.text().lines().count(), 3);
+    assert!(run.stderr.contains("job 8") && run.stderr.contains("turno job wait 5,6,7"), "{}", run.stderr);
+    let document = place.run(["job", "retry", "7.1", "8", "--json"]).expect(3).document("turno.job_retry/1");
+    assert_eq!((&document["jobs"][0]["id"], &document["errors"][0]["id"]), (&"7".into(), &"8".into()));
+    assert_eq!(place.run(["job", "retry", "8", "--json"]).expect(1).error_code(), "over_disk");
+    assert_eq!(place.run(["job", "retry", "all", "--json"]).expect(4).error_code(), "not_found", "none failed");
+    let asked: Vec<(u64, Option<usize>, Option<u32>)> = script
+        .asked()
+        .into_iter()
+        .filter_map(|call| match call {
+            AdminCall::JobRetry { job, tasks, after } => Some((job.0, tasks.map(|ranges| ranges.len()), after)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked[..4], [(6, None, None), (6, None, Some(70_000)), (5, Some(64), None), (5, Some(36), None)]);
 }
 
 /// 2,500 tasks with numbers 0, 2, 4 … come in pages; what is asked for is all there, in every format.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use turno_e2e::{Broker, Peer};
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw};
+use turno_proto::native::{Deliver, Frame, Outgoing, Raw, encode};
 
 /// A request, to the worker and back; the worker answers with what it got.
 #[track_caller]
@@ -276,4 +277,25 @@ fn the_unix_socket_works() {
     assert_eq!(answered.expect_line("hello"), "hello");
     // absence: nobody else was asked.
     worker.hears_nothing(Duration::from_millis(100));
+}
+
+/// What a peer says at once is done to the last word, in many turns and without another byte of its; and others are
+/// answered meanwhile.
+#[test]
+fn many_calls_at_once_are_all_answered() {
+    const CALLS: u32 = 5_000;
+    let broker = Broker::start();
+    let (mut many, mut other) = (Peer::greeted(broker.address(), 0), Peer::greeted(broker.address(), 0));
+    let mut bytes = Vec::new();
+    for seq in 1..=CALLS {
+        encode(&Frame::AdminCall { seq, call: AdminCall::MessageCancel { id: "none".into() } }, &mut bytes);
+    }
+    many.say_bytes(&bytes);
+    other.say(&Frame::Ping { seq: 9 });
+    other.hear(|frame| assert_eq!(frame, Frame::Pong { seq: 9 }));
+    for number in 1..=CALLS {
+        many.hear(|frame| {
+            assert!(matches!(frame, Frame::Error { seq, code: Code::NotFound, .. } if seq == number), "{frame:?}");
+        });
+    }
 }

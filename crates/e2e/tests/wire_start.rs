@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use turno_e2e::{Broker, Peer, Place, process};
+use turno_e2e::{Broker, Peer, Place, process, wait};
 use turno_proto::native::{Connect, Frame, VERSION};
 
 /// Proves S1.16: one broker owns a data directory; a second one is refused, by its own fault and with a code, and the
@@ -24,14 +24,18 @@ fn a_data_directory_has_one_broker() {
 fn a_broker_has_as_many_routers_as_it_is_told() {
     for (routers, threads) in [("1", 0), ("2", 2), ("3", 3)] {
         let mut broker = Broker::start_with(&["--routers", routers]);
-        assert_eq!(process::threads(broker.process().id(), "turno-router-"), threads, "{routers}");
+        // A thread gives itself its name.
+        let broker_id = broker.process().id();
+        wait::until("each router has its thread", || process::threads(broker_id, "turno-router-") == threads);
         // One connection more than there are routers, and all are served.
         let mut peers: Vec<Peer> = (0..4).map(|_| Peer::greeted(broker.address(), 0)).collect();
         assert_eq!(peers[3].status().connections, 4);
     }
     let told = std::env::var("TURNO_TEST_ROUTERS").map_or(0, |text| text.parse::<usize>().expect("a number"));
     let expected = if told > 1 { told } else { 0 };
-    assert_eq!(process::threads(Broker::start().process().id(), "turno-router-"), expected, "this very run");
+    let mut broker = Broker::start();
+    let broker_id = broker.process().id();
+    wait::until("this very run", || process::threads(broker_id, "turno-router-") == expected);
 }
 
 /// Proves S1.15: an address has one broker.
@@ -110,7 +114,7 @@ fn one_connection_too_many_is_turned_away() {
     assert_eq!(fourth.closed_with(), turno_proto::model::Code::TooManyConnections);
     peers[0].sync();
     drop(peers.pop());
-    turno_e2e::wait::until("there is room again", || {
+    wait::until("there is room again", || {
         let mut peer = Peer::silent(broker.address());
         let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
         peer.say(&Frame::Connect { seq: 1, connect });

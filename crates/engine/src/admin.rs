@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::limits::{PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
@@ -25,6 +25,9 @@ impl Engine {
         }
         if Self::is_about_topics(&call) {
             return self.topic_call(conn, seq, call, out);
+        }
+        if is_for_archive(&call) {
+            return self.archive_call(conn, seq, call, out);
         }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
@@ -90,15 +93,15 @@ impl Engine {
             AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
             AdminCall::MessageExplain { id } => {
                 let index = self.find_message(&id)?;
-                AdminAnswer::Message { explanation: Box::new(self.explain(index)) }
+                AdminAnswer::Message { explanation: Box::new(self.explain(index, AHEAD_MAX)) }
             }
             AdminCall::MessageCancel { id } => {
                 let index = self.find_message(&id)?;
-                let explanation = Box::new(self.explain(index));
+                let explanation = Box::new(self.explain(index, AHEAD_CANCELLED_MAX));
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
-            _ => unreachable!("settings of queues and all about jobs have rooms of their own"),
+            _ => unreachable!("settings of queues, jobs and the archive have rooms of their own"),
         })
     }
 
@@ -158,9 +161,14 @@ impl Engine {
     }
 
     pub(crate) fn broker_view(&self) -> BrokerView {
-        let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
-        let (mut slots, mut slots_used) = (0, 0);
-        for worker in workers {
+        let (mut workers, mut slots, mut slots_used) = (0, 0, 0);
+        for conn in self.workers.values() {
+            let Some(worker) = self.peers.worker(*conn) else { continue };
+            // Of one worker over two connections the foreman's counts: the account is the same.
+            if worker.twin.is_some() && !self.jobs.is_hand(*conn) {
+                continue;
+            }
+            workers += 1;
             slots_used += u64::from(worker.used());
             if let Slots::Limited(count) = worker.slots {
                 slots += u64::from(count);
@@ -172,8 +180,9 @@ impl Engine {
             up_ms: self.now.millis_since(self.started),
             draining: self.drain.is_some(),
             maintenance: self.is_in_maintenance(),
+            foreman: self.settings.foreman.clone(),
             connections: self.peers.len() as u64,
-            workers: self.workers.len() as u64,
+            workers,
             slots,
             slots_used,
             queues: self.queues.len() as u64,
@@ -276,6 +285,7 @@ impl Engine {
             queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
             exclusive: self.holdings(conn),
             waits_for: self.waits_for(conn),
+            labels: self.jobs.labels_of(conn),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
             deliveries: worker.deliveries,
@@ -296,11 +306,19 @@ const fn is_about_jobs(call: &AdminCall) -> bool {
             | AdminCall::JobShow { .. }
             | AdminCall::JobTasks { .. }
             | AdminCall::JobCancel { .. }
+            | AdminCall::JobRetry { .. }
             | AdminCall::JobHold { .. }
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
-            | AdminCall::TaskOutput { .. }
+            | AdminCall::JobExplain { .. }
+    )
+}
+
+const fn is_for_archive(call: &AdminCall) -> bool {
+    matches!(
+        call,
+        AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }
             | AdminCall::JobFiles { .. }

@@ -23,6 +23,7 @@ impl Engine {
         self.check_exclusives();
         self.check_jobs();
         self.topics.check();
+        self.check_archive();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

@@ -249,8 +249,9 @@ impl Engine {
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
         let id = self.settings.id(serial, NIL);
+        let ahead_max = if question.cancel { limits::AHEAD_CANCELLED_MAX } else { limits::AHEAD_MAX };
         let explanation = if let Some(index) = self.messages.find(id, &self.settings) {
-            let explanation = self.explain(index);
+            let explanation = self.explain(index, ahead_max);
             if question.cancel {
                 self.cancel(index, out);
             }
@@ -262,7 +263,7 @@ impl Engine {
                 return Err(Code::NotFound);
             };
             let message = self.revive(queue, serial, Record { priority, ..record }, 0);
-            let explanation = self.explain_cold(&message);
+            let explanation = self.explain_cold(&message, ahead_max);
             if question.cancel {
                 self.cancel_cold(queue, priority, serial);
             }

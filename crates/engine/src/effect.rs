@@ -1,5 +1,6 @@
 //! What the engine wants done. Plain values, so that a test can compare the exact list.
 
+use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
 use crate::persist::{Persist, Put};
 use crate::topics::{Event, Listener};
@@ -160,6 +161,12 @@ pub enum Effect {
     Load {
         serial: u64,
     },
+    /// For the archive; [`crate::Input::Archived`] brings its answer, if it is to give one. Calls have the numbers 1, 2,
+    /// 3 … and are worked off in that order.
+    Archive {
+        ticket: u64,
+        call: Box<ArchiveCall>,
+    },
     /// The store had confirmed a message and does not have it any more. It is lost; someone should look.
     Missing {
         serial: u64,
@@ -198,6 +205,7 @@ impl Effect {
             Self::Event { .. }
             | Self::Persist { .. }
             | Self::Load { .. }
+            | Self::Archive { .. }
             | Self::Missing { .. }
             | Self::Drained { .. } => None,
         }
@@ -214,6 +222,11 @@ impl Effect {
             | Self::BroadcastAnswer { payload, .. }
             | Self::Undelivered { payload, .. } => payload.len(),
             Self::Event { event, .. } => event.payload.len(),
+            Self::Answer { answer, .. } => match &**answer {
+                AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
+                AdminAnswer::Piece { bytes, .. } => bytes.len(),
+                _ => 0,
+            },
             _ => 0,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
+use crate::archive::Archive;
 use crate::broadcast::Tally;
 use crate::chores::Chores;
 use crate::cold::Loads;
@@ -43,6 +44,7 @@ pub struct Engine {
     pub(crate) stats: Stats,
     pub(crate) jobs: Jobs,
     pub(crate) topics: Topics,
+    pub(crate) archive: Archive,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
@@ -85,6 +87,7 @@ impl Engine {
             stats: Stats::default(),
             jobs: Jobs::default(),
             topics,
+            archive: Archive::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
             crews: Crews::default(),
@@ -109,6 +112,9 @@ impl Engine {
         }
         if self.loads.are_due() {
             self.load(out);
+        }
+        if self.has_news_for_archive() {
+            self.tell_archive(out);
         }
         if self.durable.has_ops() {
             self.persist(out);
@@ -172,6 +178,7 @@ impl Engine {
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
             Input::Loaded { serial, record } => self.loaded(serial, record, out),
+            Input::Archived { ticket, answer } => self.archived(ticket, answer, out),
             Input::Tick => self.tick(out),
         }
     }

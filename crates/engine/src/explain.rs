@@ -7,23 +7,21 @@ use crate::chain::NIL;
 use crate::engine::Engine;
 use crate::message::{Message, State};
 
-/// How far the messages ahead are counted; a long backlog is not walked to its end for one question.
-const AHEAD_MAX: u64 = 100_000;
-
 impl Engine {
-    pub(crate) fn explain(&self, index: u32) -> Explanation {
-        Explanation { message: self.message_view(index), reason: self.reason(index) }
+    /// Messages that go before it are counted no further than `ahead_max`: a long backlog is not walked to its end.
+    pub(crate) fn explain(&self, index: u32, ahead_max: u64) -> Explanation {
+        Explanation { message: self.message_view(index), reason: self.reason(index, ahead_max) }
     }
 
     /// The same of a message that only the store holds, which `message` was made of.
-    pub(crate) fn explain_cold(&self, message: &Message) -> Explanation {
+    pub(crate) fn explain_cold(&self, message: &Message, ahead_max: u64) -> Explanation {
         let backlog = &self.queues.at(message.queue).backlog;
-        let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, AHEAD_MAX);
+        let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, ahead_max);
         let id = self.settings.id(message.serial, NIL);
         Explanation { message: self.view_of(message, id), reason: self.why_waiting(message, ahead) }
     }
 
-    fn reason(&self, index: u32) -> Reason {
+    fn reason(&self, index: u32, ahead_max: u64) -> Reason {
         let message = &self.messages[index];
         match message.state {
             State::Held { worker, age_ms, .. } => {
@@ -36,7 +34,7 @@ impl Engine {
                 let (consumers, open) = (tally.end.consumers.into(), tally.parts.len().into());
                 Reason::AtConsumers { consumers, open }
             }
-            State::Asked { broadcast, .. } => self.reason(broadcast),
+            State::Asked { broadcast, .. } => self.reason(broadcast, ahead_max),
             State::Stopping { worker } => {
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::Stopping { worker: record.id }
@@ -48,7 +46,7 @@ impl Engine {
             State::Storing { .. } => Reason::Storing,
             State::Waiting => {
                 let backlog = &self.queues.at(message.queue).backlog;
-                self.why_waiting(message, backlog.ahead_of(&self.messages, index, AHEAD_MAX))
+                self.why_waiting(message, backlog.ahead_of(&self.messages, index, ahead_max))
             }
         }
     }

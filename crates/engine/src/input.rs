@@ -3,7 +3,7 @@
 use crate::jobs::ForemanEvent;
 use crate::persist::Record;
 use crate::topics::Event;
-use turno_proto::model::admin::AdminCall;
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.
@@ -235,6 +235,12 @@ pub enum Input {
     Loaded {
         serial: u64,
         record: Option<Record>,
+    },
+    /// What became of a call to the archive; see [`crate::Effect::Archive`]. Nothing is to be told if something was kept,
+    /// the answer otherwise.
+    Archived {
+        ticket: u64,
+        answer: Result<Option<Box<AdminAnswer>>, Code>,
     },
     /// Time passed; see [`crate::Engine::next_deadline`].
     Tick,

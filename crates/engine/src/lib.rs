@@ -28,11 +28,13 @@
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
 //! | `topics` | events for whoever listens |
+//! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
 
 mod admin;
+mod archive;
 mod backlog;
 mod broadcast;
 mod cancel;
@@ -76,6 +78,7 @@ mod turn;
 mod upkeep;
 mod worker;
 
+pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Sink};
 pub use engine::Engine;
 pub use input::{Broadcast, Input, Outgoing};

@@ -159,6 +159,18 @@ pub enum Persist {
         /// What it is.
         record: Box<JobRecord>,
     },
+    /// The items of a job, written once, with the job: what changes about a job later leaves them alone.
+    SetItems {
+        /// Its number.
+        job: JobId,
+        /// All of them.
+        items: Bytes,
+    },
+    /// The items of a job are gone with it.
+    UnsetItems {
+        /// Its number.
+        job: JobId,
+    },
     /// A job is gone.
     UnsetJob {
         /// Its number.

@@ -28,6 +28,8 @@ pub struct Settings {
     pub name: String,
     /// The broker's version, for people.
     pub version: String,
+    /// Where job workers find the broker, for whoever asks.
+    pub foreman: Option<String>,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
     /// Rises with every start of this broker: the upper part of the tokens of exclusive queues.
@@ -39,6 +41,8 @@ pub struct Settings {
     /// Deliveries in a row that expire at a worker until it is dropped from their queue, where the queue has no number
     /// of its own; 0: never.
     pub drop_after: u16,
+    /// How long a job that has ended is known; `None`: until somebody removes it.
+    pub keep_finished_ms: Option<u64>,
     /// Whose turn it is.
     pub policy: Policy,
     /// What sends are stored in; `None`: memory alone.
@@ -47,6 +51,8 @@ pub struct Settings {
     pub hot_bytes: u64,
     /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
+    /// Bytes that are kept of one attempt's output.
+    pub output_per_task: u64,
     /// Requests that end in one go when their caller is gone or the broker drains.
     pub portion: NonZeroUsize,
 }
@@ -80,15 +86,18 @@ impl Default for Settings {
         Self {
             name: "turno".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            foreman: None,
             run: 1,
             term: 1,
             limits: Limits::default(),
             lease_ms: None,
             drop_after: limits::DROP_AFTER,
+            keep_finished_ms: None,
             policy: Policy::default(),
             store: None,
             hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
+            output_per_task: limits::OUTPUT_PER_TASK_BYTES,
             portion: limits::CHORES_MAX,
         }
     }

@@ -136,7 +136,8 @@ impl Play {
             Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
                 panic!("{effect:?} without a store")
             }
-            Effect::Foreman { .. } => panic!("there is no foreman here"),
+            Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
+            Effect::Event { .. } => panic!("nobody listens here"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");

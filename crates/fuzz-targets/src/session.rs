@@ -2,7 +2,7 @@
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno::broker::{Door, Switchboard};
+use turno::broker::{Door, Switchboard, Turn};
 use turno_engine::{Input, Settings};
 use turno_proto::model::{ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Connect, Direction, Frame, VERSION, decode, encode, split};
@@ -15,19 +15,23 @@ const GREETED: u8 = 0x01;
 const DEAF: u8 = 0x02;
 /// The broker drains after the stream.
 const DRAINS: u8 = 0x04;
+/// Frames in a turn, less one: as many as these bits say.
+const TURN: u8 = 0x30;
 /// Longer than any silence a peer may ask for.
 const SILENCE_MS: u64 = 200_000;
 const FAREWELL_MS: u64 = 1_000;
 
-/// Feeds the stream in pieces. All rooms agree after each; all that the broker says are whole frames of its own; how
-/// the stream was cut makes no difference; and when the peer is gone, nothing is held for it.
+/// Feeds the stream in pieces, and has them dealt with in short turns. All rooms agree after each; all that the broker
+/// says are whole frames of its own; how the stream was cut, by turns too, makes no difference; and when the peer is gone,
+/// nothing is held for it.
 pub fn session(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let (manner, sizes, pause_ms) = (bytes.byte(), bytes.array::<3>(), bytes.byte());
     let stream = bytes.rest();
-    let said = Line::new(manner).run(stream, &sizes, pause_ms);
+    let turn_work = u32::from((manner & TURN) >> TURN.trailing_zeros()) + 1;
+    let said = Line::new(manner, turn_work).run(stream, &sizes, pause_ms);
     if pause_ms == 0 && manner & DEAF == 0 {
-        let whole = Line::new(manner).run(stream, &[0], 0);
+        let whole = Line::new(manner, u32::MAX).run(stream, &[0], 0);
         assert_eq!(said, whole, "how a stream is cut makes no difference");
     }
 }
@@ -41,7 +45,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(manner: u8) -> Self {
+    fn new(manner: u8, turn_work: u32) -> Self {
         let settings = Settings { limits: tight(), lease_ms: Some(2_000), ..Settings::default() };
         let config = Config {
             version: VERSION,
@@ -54,6 +58,7 @@ impl Line {
             brokers: Vec::new(),
         };
         let mut board = Switchboard::new(Mono::ZERO, settings, config);
+        board.set_turn_work(turn_work);
         let conn = board.accept(Mono::ZERO, "peer".to_owned(), Door::Native).expect("the first connection is let in");
         let mut line = Self { board, now: Mono::ZERO, conn, manner, said: Vec::new() };
         if manner & GREETED != 0 {
@@ -94,7 +99,11 @@ impl Line {
 
     fn take(&mut self, piece: &[u8]) {
         if self.board.wants_reading(self.conn) {
-            self.board.take(self.now, self.conn, piece);
+            let mut turn = self.board.take(self.now, self.conn, piece);
+            while turn == Turn::Cut {
+                self.read();
+                turn = self.board.go_on(self.now, self.conn);
+            }
         }
         self.read();
     }

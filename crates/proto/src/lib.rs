@@ -8,8 +8,10 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+pub mod fill;
 pub mod foreman;
 pub mod headers;
+pub mod items;
 pub mod model;
 pub mod native;
 mod shape;

@@ -5,6 +5,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, HEADER_LEN, Header, Kind, decode, encode, split};
@@ -89,15 +90,17 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Files { .. } => 15,
                     AdminAnswer::Piece { .. } => 16,
                     AdminAnswer::Uploads { .. } => 17,
-                    AdminAnswer::Topics { .. } => 18,
-                    AdminAnswer::Subscribers { .. } => 19,
-                    AdminAnswer::Events { .. } => 20,
+                    AdminAnswer::Retried { .. } => 18,
+                    AdminAnswer::TaskExplained { .. } => 19,
+                    AdminAnswer::Topics { .. } => 20,
+                    AdminAnswer::Subscribers { .. } => 21,
+                    AdminAnswer::Events { .. } => 22,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 42, 21));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 44, 23));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -139,11 +142,13 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::UploadCheck { .. } => 34,
         AdminCall::UploadPut { .. } => 35,
         AdminCall::UploadGet { .. } => 36,
-        AdminCall::TopicLs { .. } => 37,
-        AdminCall::TopicSubscribers { .. } => 38,
-        AdminCall::TopicCreate { .. } => 39,
-        AdminCall::TopicRecv { .. } => 40,
-        AdminCall::TopicDestroy { .. } => 41,
+        AdminCall::JobRetry { .. } => 37,
+        AdminCall::JobExplain { .. } => 38,
+        AdminCall::TopicLs { .. } => 39,
+        AdminCall::TopicSubscribers { .. } => 40,
+        AdminCall::TopicCreate { .. } => 41,
+        AdminCall::TopicRecv { .. } => 42,
+        AdminCall::TopicDestroy { .. } => 43,
     }
 }
 
@@ -155,11 +160,33 @@ fn the_longest_calls_about_jobs_can_be_read() {
             let after = *spec.after.first()?;
             spec.after = vec![after; limits::JOB_AFTER_MAX];
             spec.work = vec![0; limits::WORK_BYTES_MAX].into();
+            spec.items = vec![0; limits::ITEMS_BYTES_MAX].into();
+            spec.labels = vec![("k".to_owned(), "v".to_owned()); limits::JOB_LABELS_MAX];
+            spec.max_failures = Some(1);
+            spec.tags = vec!["t".to_owned(); limits::JOB_TAGS_MAX];
+            spec.uploads = vec![UploadId([7; 32]); limits::JOB_UPLOADS_MAX];
             Some(Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } })
         }
         Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks: Some(ranges) } } => {
             let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
             Some(Frame::AdminCall { seq, call: AdminCall::JobCancel { job, tasks } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::TaskOutput { worker, pieces } } => {
+            // One that has every key.
+            let pieces = vec![pieces.into_iter().find(|piece| piece.live)?; limits::OUTPUT_PIECES_MAX];
+            Some(Frame::AdminCall { seq, call: AdminCall::TaskOutput { worker, pieces } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::UploadCheck { uploads } } => {
+            let uploads = vec![*uploads.last()?; limits::JOB_UPLOADS_MAX];
+            Some(Frame::AdminCall { seq, call: AdminCall::UploadCheck { uploads } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::JobRetry { job, tasks: Some(ranges), after } } => {
+            let tasks = Some(vec![*ranges.last()?; limits::TASK_RANGES_MAX]);
+            Some(Frame::AdminCall { seq, call: AdminCall::JobRetry { job, tasks, after } })
+        }
+        Frame::AdminCall { seq, call: AdminCall::JobOutput { job, tasks: Some(_), from, after, follow, limit } } => {
+            let tasks = Some(vec![(0, u32::MAX); limits::TASK_RANGES_MAX]);
+            Some(Frame::AdminCall { seq, call: AdminCall::JobOutput { job, tasks, from, after, follow, limit } })
         }
         _ => None,
     });
@@ -171,7 +198,7 @@ fn the_longest_calls_about_jobs_can_be_read() {
         assert_eq!(decode(&piece.header, piece.rest), Ok(frame));
         read += 1;
     }
-    assert_eq!(read, 2);
+    assert_eq!(read, 6);
 }
 
 /// The line for people says what the header says.

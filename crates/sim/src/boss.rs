@@ -1,14 +1,16 @@
-//! One that submits jobs, changes its mind about them, and stops workers. In the calm it asks until all have ended, and
+//! One that submits jobs, changes its mind about them, hands in output as if it were their workers, and stops those. In the calm it asks until all have ended, and
 //! then how.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_client::core::{Core, Event, Ticket};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::archive::OutputPiece;
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobState, JobView, TaskView, Work};
 use turno_proto::model::{Mono, Slots};
 use turno_proto::work;
 
+use crate::output;
 use crate::rng::Rng;
 use crate::tasks::{Tasks, name_of};
 
@@ -21,9 +23,12 @@ const ROWS: u32 = 100;
 enum Call {
     Submit { number: u64 },
     Cancel { job: u64, first: u32, last: u32 },
+    Retry { job: u64, tasks: Option<(u32, u32)>, asked: Mono },
     Wait { job: u64 },
     List,
     Tasks { job: u64 },
+    HandIn { piece: OutputPiece },
+    Output { job: u64 },
     Other,
 }
 
@@ -78,7 +83,7 @@ impl Boss {
         if self.open.len() > 8 {
             return;
         }
-        match rng.range(0, 20) {
+        match rng.range(0, 22) {
             0..=7 if self.numbers < JOBS_MAX => self.submit(now, core, tasks, rng),
             8 => {
                 // The same again: it is the same job.
@@ -91,7 +96,7 @@ impl Boss {
                 let Some(job) = self.some_job(rng) else { return };
                 let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
                 let (first, last) = if rng.once_in(4) { (0, u32::MAX) } else { (first, first + more) };
-                tasks.cancels(job, first, last);
+                tasks.cancels(now, job, first, last);
                 let some = (last < u32::MAX).then(|| vec![(first, last)]);
                 let call = AdminCall::JobCancel { job: JobId(job), tasks: some };
                 self.call(now, core, Call::Cancel { job, first, last }, call);
@@ -111,6 +116,26 @@ impl Boss {
                 self.call(now, core, Call::Other, AdminCall::JobRm { job: JobId(job) });
             }
             16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
+            18 => {
+                let Some(job) = self.some_job(rng) else { return };
+                let worker = hands[rng.index(hands.len())].1.clone();
+                let piece = output::piece(job, small(rng, 0, 10), small(rng, 1, 3));
+                let call = AdminCall::TaskOutput { worker, pieces: vec![piece.clone()] };
+                self.call(now, core, Call::HandIn { piece }, call);
+            }
+            19 => {
+                let Some(job) = self.some_job(rng) else { return };
+                self.call(now, core, Call::Output { job }, output::look(job));
+            }
+            20..=21 => {
+                let Some(job) = self.some_job(rng) else { return };
+                let (first, more) = (small(rng, 0, 10), small(rng, 0, 6));
+                let some = rng.once_in(2).then_some((first, first + more));
+                tasks.retries(now, job, some);
+                let ranges = some.map(|range| vec![range]);
+                let call = AdminCall::JobRetry { job: JobId(job), tasks: ranges, after: None };
+                self.call(now, core, Call::Retry { job, tasks: some, asked: now }, call);
+            }
             _ => {}
         }
     }
@@ -125,6 +150,7 @@ impl Boss {
             priority: u8::try_from(rng.range(3, 6)).expect("small"),
             max_parallel: rng.once_in(3).then(|| small(rng, 1, 4)),
             time_limit_ms: rng.once_in(4).then(|| rng.range(30, 1_500)),
+            max_failures: rng.once_in(5).then(|| small(rng, 0, 4)),
             retries: u8::try_from(rng.range(0, 3)).expect("small"),
             backoff_ms: small(rng, 0, 700),
             after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
@@ -207,6 +233,9 @@ impl Boss {
                 self.jobs.insert(job.id.0);
             }
             (Call::Cancel { job, first, last }, AdminAnswer::Job { .. }) => tasks.cancelled(now, *job, *first, *last),
+            (Call::Retry { job, tasks: some, asked }, AdminAnswer::Retried { .. }) => {
+                tasks.retried(now, *job, *some, *asked);
+            }
             (Call::Wait { job }, AdminAnswer::Job { job: view }) => {
                 assert!(view.id.0 == *job && view.state.is_end(), "I19: a wait for {job} ended with {view:?}");
             }
@@ -226,6 +255,8 @@ impl Boss {
                 self.tasks.insert(*job, tasks.clone());
                 self.done = self.ended.keys().all(|job| self.tasks.contains_key(job));
             }
+            (Call::HandIn { piece }, answer) => output::judge_kept(piece, answer),
+            (Call::Output { job }, answer) => output::judge(*job, answer),
             _ => {}
         }
     }

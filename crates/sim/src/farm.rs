@@ -64,6 +64,7 @@ impl World {
         if self.farm.broker == Some(broker)
             && let Some(board) = &mut self.brokers[broker].board
         {
+            self.oracle.tasks.foreman_starts();
             board.set_foreman(self.farm.settings);
             board.handle(now, Input::Tick);
         }
@@ -213,7 +214,7 @@ impl World {
         }
         if let Some(said) = self.hand_mut(index).and_then(|hand| hand.end(now, id, attempt, killed)) {
             self.trace.note(now, "task ends", id.job << 32 | u64::from(id.task), index as u64);
-            self.oracle.tasks.says(said);
+            self.oracle.tasks.says(now, said);
             self.pump_peer(index);
         }
     }

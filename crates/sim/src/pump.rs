@@ -1,6 +1,6 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
-use turno::broker::Door;
+use turno::broker::{Door, Turn};
 use turno_client::core::{Event, Held};
 use turno_engine::Input;
 use turno_proto::model::{Code, ConnId, Mono};
@@ -130,7 +130,11 @@ impl World {
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
-            board.take(now, conn, &bytes);
+            // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
+            let mut turn = board.take(now, conn, &bytes);
+            while turn == Turn::Cut {
+                turn = board.go_on(now, conn);
+            }
             self.pump_broker(broker);
             // The window has room again for what the peer could not write.
             if self.has_wire(peer, wire) {

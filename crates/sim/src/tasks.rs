@@ -12,6 +12,7 @@ use turno_proto::model::job::{AfterWhen, JobSpec, JobState, JobView, TaskCounts,
 use turno_proto::model::limits::{TASK_GRACE_MS, TASK_LOSSES_MAX};
 
 use crate::hands::Said;
+use crate::retries::Retry;
 
 /// The ends of a connection learn of its end at different moments.
 const GRACE_MS: u64 = TASK_GRACE_MS - 2_000;
@@ -19,7 +20,7 @@ const GRACE_MS: u64 = TASK_GRACE_MS - 2_000;
 const ON_ITS_WAY_MS: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     Running,
     Said {
         success: bool,
@@ -34,9 +35,14 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Attempt {
+pub(crate) struct Attempt {
     hand: usize,
-    stage: Stage,
+    pub(crate) stage: Stage,
+    /// When it was over at its worker, and when that was confirmed.
+    pub(crate) over: Mono,
+    pub(crate) told: Mono,
+    /// Worker or foreman was away while it ran: should it be cancelled, the foreman does not wait until it is over.
+    shaky: bool,
     /// Somebody else may have the task.
     doubtful: bool,
     told_to_stop: bool,
@@ -46,20 +52,22 @@ struct Attempt {
 
 /// A cancel that was asked for.
 #[derive(Clone, Copy, Debug)]
-struct Cancel {
+pub(crate) struct Cancel {
+    asked: Mono,
     first: u32,
     last: u32,
     answered: Option<Mono>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    number: u64,
+pub(crate) struct Known {
+    pub(crate) number: u64,
     /// The submitter was told of it.
     promised: bool,
     /// Somebody may have removed it.
     removed: bool,
     cancels: Vec<Cancel>,
+    pub(crate) retries: Vec<Retry>,
 }
 
 /// What is known of a worker.
@@ -84,9 +92,9 @@ pub(crate) struct Heard {
 pub(crate) struct Tasks {
     /// Some workers lie: what they say of others' tasks may be believed.
     pub(crate) lax: bool,
-    asked: BTreeMap<u64, JobSpec>,
-    jobs: BTreeMap<u64, Known>,
-    attempts: BTreeMap<(u64, u32, u32), Attempt>,
+    pub(crate) asked: BTreeMap<u64, JobSpec>,
+    pub(crate) jobs: BTreeMap<u64, Known>,
+    pub(crate) attempts: BTreeMap<(u64, u32, u32), Attempt>,
     hands: BTreeMap<usize, Standing>,
     /// Tasks that were started.
     pub(crate) started: u64,
@@ -128,9 +136,9 @@ impl Tasks {
         assert_eq!(twins, 1, "I20: submission {number} was answered with two jobs");
     }
 
-    pub(crate) fn cancels(&mut self, job: u64, first: u32, last: u32) {
+    pub(crate) fn cancels(&mut self, now: Mono, job: u64, first: u32, last: u32) {
         if let Some(known) = self.jobs.get_mut(&job) {
-            known.cancels.push(Cancel { first, last, answered: None });
+            known.cancels.push(Cancel { asked: now, first, last, answered: None });
         }
     }
 
@@ -179,6 +187,12 @@ impl Tasks {
     /// The connection of a worker is gone.
     pub(crate) fn parted(&mut self, now: Mono, hand: usize) {
         self.hands.entry(hand).or_default().apart_since.get_or_insert(now);
+        self.attempts.values_mut().filter(|attempt| attempt.hand == hand).for_each(|attempt| attempt.shaky = true);
+    }
+
+    /// The foreman begins anew.
+    pub(crate) fn foreman_starts(&mut self) {
+        self.attempts.values_mut().for_each(|attempt| attempt.shaky = true);
     }
 
     /// A worker was greeted.
@@ -222,42 +236,73 @@ impl Tasks {
         let spec = &self.asked[&known.number];
         let right = (spec.slots, spec.array.count) == (task.procs, task.num_tasks);
         assert!(right && spec.array.place_of(number).is_some(), "I19: {name} is no task of {spec:?}: {task:?}");
-        self.judge_start(now, heard, (job, number), &name);
-        self.judge_order(job, spec, &name);
+        self.judge_start(now, heard, (job, number, attempt), &name);
+        // One that was cancelled since it could not begin, and was retried, waits for nothing.
+        if !known.may_be_cancelled_and_retried(number) {
+            self.judge_order(job, spec, &name);
+        }
         let limit = spec.time_limit_ms.map(|limit_ms| now.plus_millis(limit_ms));
-        let new = Attempt { hand: heard.hand, stage: Stage::Running, doubtful: false, told_to_stop: false, limit };
+        let new = Attempt {
+            hand: heard.hand,
+            stage: Stage::Running,
+            over: now,
+            told: now,
+            shaky: false,
+            doubtful: false,
+            told_to_stop: false,
+            limit,
+        };
         assert!(self.attempts.insert((job, number, attempt), new).is_none(), "I19: {name} is started twice");
         self.judge_parallel(now, job, &name);
         self.started += 1;
     }
 
-    fn of_task(&self, job: u64, task: u32) -> impl Iterator<Item = (u32, &Attempt)> {
+    pub(crate) fn of_task(&self, job: u64, task: u32) -> impl Iterator<Item = (u32, &Attempt)> {
         let of_task = self.attempts.range((job, task, 0)..=(job, task, u32::MAX));
         of_task.map(|((_, _, number), attempt)| (*number, attempt))
     }
 
     /// Nobody has that task, and nothing said that it shall not be started.
-    fn judge_start(&self, now: Mono, heard: Heard, (job, task): (u64, u32), name: &str) {
-        let spec = &self.asked[&self.jobs[&job].number];
+    fn judge_start(&self, now: Mono, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
+        let known = &self.jobs[&job];
+        let spec = &self.asked[&known.number];
+        let may_be_cancelled = self.may_be_cancelled(job, task) && known.may_be_cancelled_and_retried(task);
+        let succeeds = |stage| matches!(stage, Stage::Said { success: true } | Stage::Told { success: true, .. });
+        // An attempt that was never seen to start may have failed too: a liar had it, or it did not arrive.
+        let has_unseen = (1..attempt).any(|number| !self.attempts.contains_key(&(job, task, number)));
+        let may_have_failed = has_unseen || self.of_task(job, task).any(|(_, before)| !succeeds(before.stage));
         let mut failures = 0;
         for (number, before) in self.of_task(job, task) {
-            let firm = self.is_firm(now, before);
+            let firm = self.is_firm(now, before) && !(before.shaky && may_be_cancelled);
+            // Its word came after it was cancelled, and counts for nothing.
+            let late = may_be_cancelled && (before.shaky || before.told_to_stop);
             match before.stage {
-                Stage::Running | Stage::Said { success: true } => {
+                Stage::Running => {
                     assert!(!firm, "I19: {name} is started, and worker {} has attempt {number}", before.hand);
                 }
-                Stage::Told { success: true, firmly: true } => {
-                    panic!("I20: {name} is started, and attempt {number} finished");
+                Stage::Said { success: true } => {
+                    let firm = firm && !late && !known.may_be_void(task, false, before.over);
+                    assert!(!firm, "I19: {name} is started, and worker {} has done attempt {number}", before.hand);
                 }
-                Stage::Told { success: false, firmly: true } => failures += 1,
-                Stage::Said { success: false } | Stage::Told { .. } | Stage::Gone => {}
+                Stage::Told { success: true, .. } => {
+                    let lasts = before.is_lasting_success(known, task);
+                    assert!(!lasts || late, "I20: {name} is started, and attempt {number} finished");
+                }
+                Stage::Told { success: false, .. } => {
+                    failures += u8::from(!late && before.is_lasting_failure(known, task))
+                }
+                Stage::Said { success: false } | Stage::Gone => {}
             }
         }
         assert!(failures <= spec.retries, "I19: {name} is started after {failures} failures");
-        for cancel in &self.jobs[&job].cancels {
+        for cancel in &known.cancels {
             let Some(answered) = cancel.answered.filter(|_| (cancel.first..=cancel.last).contains(&task)) else {
                 continue;
             };
+            // A cancel is nothing to a task that has failed, and that may be retried.
+            if known.may_be_void(task, may_have_failed, cancel.asked) {
+                continue;
+            }
             let stale = now.millis_since(answered) < ON_ITS_WAY_MS || !heard.flawless;
             assert!(stale && heard.since <= answered, "I19: {name} is started, and it was cancelled");
         }
@@ -295,14 +340,21 @@ impl Tasks {
         attempt.told_to_stop = true;
         let attempt = *attempt;
         let doubtful = !self.is_firm(now, &attempt);
-        let asked = self.jobs[&id.job].cancels.iter().any(|cancel| (cancel.first..=cancel.last).contains(&id.task));
+        let asked = self.may_be_cancelled(id.job, id.task);
         assert!(asked || doubtful, "I19: worker {hand} is to stop {id:?}, and nobody cancelled that");
     }
 
+    /// Somebody may have cancelled the task, or the foreman itself after too many failures.
+    fn may_be_cancelled(&self, job: u64, task: u32) -> bool {
+        let named = |cancel: &Cancel| (cancel.first..=cancel.last).contains(&task);
+        self.jobs[&job].cancels.iter().any(named) || self.may_have_too_many_failures(job)
+    }
+
     /// A task ended at a worker, which will say so.
-    pub(crate) fn says(&mut self, said: Said) {
+    pub(crate) fn says(&mut self, now: Mono, said: Said) {
         if let Some(attempt) = self.attempts.get_mut(&(said.id.job, said.id.task, said.attempt)) {
             attempt.stage = Stage::Said { success: said.success };
+            attempt.over = now;
         }
     }
 
@@ -312,6 +364,7 @@ impl Tasks {
         let firmly = self.attempts.get(&key).is_some_and(|attempt| self.is_firm(now, attempt));
         if let Some(attempt) = self.attempts.get_mut(&key) {
             attempt.stage = Stage::Told { success: said.success, firmly };
+            attempt.told = now;
         }
     }
 
@@ -359,17 +412,16 @@ impl Tasks {
 
     fn judge_task(&self, id: u64, known: &Known, spec: &JobSpec, row: &TaskView) {
         let name = format!("{id}/{}", row.task);
-        let cancels = known.cancels.iter().filter(|cancel| (cancel.first..=cancel.last).contains(&row.task));
-        let cancelled = cancels.count() > 0;
+        let cancelled = self.may_be_cancelled(id, row.task);
         let (mut finished, mut said_finished, mut failures, mut said_failures) = (false, false, 0, 0);
         for (number, attempt) in self.of_task(id, row.task) {
             match attempt.stage {
-                Stage::Told { success: true, firmly } => {
-                    finished |= firmly;
+                Stage::Told { success: true, .. } => {
+                    finished |= attempt.is_lasting_success(known, row.task);
                     said_finished |= number == row.attempt;
                 }
-                Stage::Told { success: false, firmly } => {
-                    failures += u8::from(firmly);
+                Stage::Told { success: false, .. } => {
+                    failures += u8::from(attempt.is_lasting_failure(known, row.task));
                     said_failures += 1;
                 }
                 // Its last word may have arrived, or not.
@@ -406,6 +458,9 @@ impl Tasks {
         };
         if let Some(must) = must.filter(|_| !cancelled) {
             assert_eq!(row.state, must, "I20: {name} was confirmed to have ended otherwise");
+        }
+        if !cancelled && !self.lax {
+            self.judge_retried(id, known, spec, row);
         }
     }
 }

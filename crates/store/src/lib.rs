@@ -16,9 +16,11 @@
 //! | `embedded` | the backend on a disk: segments, recovery, compaction, and looking at a directory without opening it |
 //! | `disk` | the few file operations it needs: real, and simulated with faults |
 //! | `committer` | group commit |
+//! | [`archive`] | beside the store: what tasks write, bring back and are given |
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+pub mod archive;
 mod batch;
 mod committer;
 pub mod disk;

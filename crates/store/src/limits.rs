@@ -23,3 +23,13 @@ pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const ATTEMPTS_MAX: u32 = 60;
 /// Time between two of them.
 pub const ATTEMPT_MS: u64 = 500;
+/// Segments that the room for output, and that for results, is divided into, unless they would be too small or too large.
+pub const ARCHIVE_SEGMENTS: u64 = 16;
+/// Smallest segment of the archive, unless all the room is less.
+pub const ARCHIVE_SEGMENT_BYTES_MIN: u64 = 1024 * 1024;
+/// Largest segment of the archive. What does not fit goes into the next one.
+pub const ARCHIVE_SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Records in one segment of the archive: the index of the one that is written to is in memory. More: the next segment.
+pub const ARCHIVE_SEGMENT_RECORDS_MAX: usize = 65_536;
+/// Segments of output, and of results. More: the oldest output goes; no more results are taken.
+pub const ARCHIVE_SEGMENTS_MAX: usize = 20;

@@ -7,3 +7,6 @@ pub mod broker;
 pub mod cli;
 pub mod config;
 pub mod embedded;
+mod hand;
+mod keepalive;
+mod process;

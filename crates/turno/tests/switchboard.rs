@@ -1,7 +1,8 @@
 //! The broker without its sockets: bytes in, bytes out, time as an argument.
 
-use turno::broker::{Door, Switchboard};
+use turno::broker::{Door, Switchboard, Turn};
 use turno_engine::Settings;
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, Limits, Mono, Slots, limits};
 use turno_proto::native::{Config, Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
 
@@ -29,8 +30,12 @@ impl Desk {
     fn say(&mut self, conn: ConnId, frames: &[Frame<'_>]) {
         let mut bytes = Vec::new();
         frames.iter().for_each(|frame| encode(frame, &mut bytes));
-        self.board.take(self.now, conn, &bytes);
+        let mut turn = self.board.take(self.now, conn, &bytes);
         self.board.engine().sanity_check();
+        while turn == Turn::Cut {
+            turn = self.board.go_on(self.now, conn);
+            self.board.engine().sanity_check();
+        }
     }
 
     /// A peer that greeted and has the queue `q` as handle 0.
@@ -80,6 +85,16 @@ fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
     found
 }
 
+/// The numbers that frames answer.
+fn heads(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let piece = split(rest, usize::MAX).expect("frames of ours")?;
+        rest = &rest[piece.used..];
+        Some(piece.header.seq)
+    })
+}
+
 /// Proves S1.18 and S1.17: reading, parsing and encoding happen at the connection; cut anywhere, the bytes give the
 /// same result, and the engine only ever gets whole values.
 #[test]
@@ -90,7 +105,7 @@ fn bytes_go_in_and_bytes_come_out() {
     encode(&Frame::Request(Outgoing::new(7, 0, Raw { headers: false, bytes: &[0, 255, 10] })), &mut request);
     for byte in &request {
         assert!(desk.take_all(worker).is_empty(), "nothing goes out before the frame is whole");
-        desk.board.take(desk.now, client, &[*byte]);
+        assert_eq!(desk.board.take(desk.now, client, &[*byte]), Turn::Done);
     }
     let bytes = desk.take_all(worker);
     let [Frame::Deliver(Deliver { delivery, raw, .. })] = frames(&bytes)[..] else { panic!("{bytes:?}") };
@@ -99,6 +114,86 @@ fn bytes_go_in_and_bytes_come_out() {
     desk.say(worker, &[Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw }]);
     let bytes = desk.take_all(client);
     assert_eq!(frames(&bytes), [Frame::Reply { seq: 7, word: 0, more: false, raw }]);
+}
+
+/// However much a connection sends at once, others are heard before more than a turn of it is done; and all of it is, in
+/// order, however often its turn is cut.
+#[test]
+fn a_turn_is_short_whatever_a_connection_sends() {
+    const SENT: u32 = 5_000;
+    let cases: [fn(u32) -> Frame<'static>; 4] = [
+        |seq| Frame::Ping { seq },
+        |seq| Frame::QueueAvailableNotify { seq, handle: 9 },
+        |seq| Frame::AdminCall { seq, call: AdminCall::MessageCancel { id: "none".into() } },
+        |seq| Frame::AdminCall { seq, call: AdminCall::QueuePurge { queue: "none".into(), limit: 1 } },
+    ];
+    let per_turn = [limits::TURN_WORK, limits::TURN_WORK, limits::TURN_WORK / limits::TURN_WORK_HEAVY, 1];
+    for (frame, per_turn) in cases.into_iter().zip(per_turn) {
+        let what = frame(0);
+        let mut desk = Desk::new(Limits::default());
+        let (many, other) = (desk.peer(), desk.peer());
+        let mut bytes = Vec::new();
+        (1..=SENT).for_each(|seq| encode(&frame(seq), &mut bytes));
+        assert_eq!(desk.board.take(desk.now, many, &bytes), Turn::Cut, "{what:?}");
+        let mut answers = desk.take_all(many);
+        assert_eq!(heads(&answers).count(), per_turn as usize, "{what:?}");
+        desk.say(other, &[Frame::Ping { seq: 1 }]);
+        assert_eq!(frames(&desk.take_all(other)), [Frame::Pong { seq: 1 }], "{what:?}: the other is heard");
+        let mut turns = 1;
+        loop {
+            let turn = desk.board.go_on(desk.now, many);
+            let more = desk.take_all(many);
+            assert!(heads(&more).count() <= per_turn as usize, "{what:?}");
+            answers.extend(more);
+            turns += 1;
+            if turn == Turn::Done {
+                break;
+            }
+        }
+        assert_eq!(turns, SENT.div_ceil(per_turn), "{what:?}");
+        assert!(heads(&answers).eq(1..=SENT), "{what:?}: all of them, in order");
+        desk.board.engine().sanity_check();
+    }
+}
+
+/// What a turn left over, and the frame that is not all there behind it, are dealt with before what comes next.
+#[test]
+fn what_a_cut_turn_left_goes_first() {
+    let mut desk = Desk::new(Limits::default());
+    let client = desk.peer();
+    desk.board.set_turn_work(2);
+    let mut bytes = Vec::new();
+    (1..=6).for_each(|seq| encode(&Frame::Ping { seq }, &mut bytes));
+    let (first, second) = bytes.split_at(bytes.len() - 5);
+    assert_eq!(desk.board.take(desk.now, client, first), Turn::Cut);
+    assert_eq!(desk.board.go_on(desk.now, client), Turn::Cut);
+    assert_eq!(desk.board.take(desk.now, client, second), Turn::Done);
+    assert_eq!(desk.board.go_on(desk.now, client), Turn::Done, "nothing is left");
+    let answers = desk.take_all(client);
+    assert_eq!(heads(&answers).collect::<Vec<u32>>(), [1, 2, 3, 4, 5, 6]);
+}
+
+/// A connection that is given up in the middle of what it sent has no further turns.
+#[test]
+fn nothing_goes_on_after_a_fault() {
+    let mut desk = Desk::new(Limits::default());
+    let client = desk.peer();
+    desk.board.set_turn_work(1);
+    let mut bytes = Vec::new();
+    encode(&Frame::Ping { seq: 1 }, &mut bytes);
+    encode(&Frame::Pong { seq: 2 }, &mut bytes);
+    encode(&Frame::Ping { seq: 3 }, &mut bytes);
+    assert_eq!(desk.board.take(desk.now, client, &bytes), Turn::Cut);
+    assert_eq!(desk.board.go_on(desk.now, client), Turn::Done);
+    assert_eq!(desk.board.go_on(desk.now, client), Turn::Done);
+    let said = desk.take_all(client);
+    let said = frames(&said);
+    assert!(
+        matches!(said[..], [Frame::Pong { seq: 1 }, Frame::Error { code: Code::WrongDirection, fatal: true, .. }]),
+        "{said:?}"
+    );
+    desk.board.hang_up(desk.now, client);
+    assert_eq!(desk.board.go_on(desk.now, client), Turn::Done);
 }
 
 /// A peer that lets too much pile up is not read from until it has taken some, and then it is.

@@ -3,9 +3,10 @@
 mod burst;
 pub(crate) mod crew;
 mod lives;
+mod programs;
 mod submit;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use self::crew::Crew;
 use crate::options::{all_if_none, count, name, number, routers, text};
@@ -30,10 +31,14 @@ enum Part {
     Submit,
     /// The broker starts again with what is finished.
     Restart,
+    /// Tasks are programs.
+    Programs,
+    /// Tasks take a second each.
+    Busy,
 }
 
 impl Part {
-    const ALL: [Self; 3] = [Self::Rate, Self::Submit, Self::Restart];
+    const ALL: [Self; 5] = [Self::Rate, Self::Submit, Self::Restart, Self::Programs, Self::Busy];
 
     fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.name() == word)
@@ -44,6 +49,8 @@ impl Part {
             Self::Rate => "rate",
             Self::Submit => "submit",
             Self::Restart => "restart",
+            Self::Programs => "programs",
+            Self::Busy => "busy",
         }
     }
 
@@ -53,6 +60,10 @@ impl Part {
             Self::Rate => &[("rate", Bound::AtLeast(20_000.0))],
             Self::Submit => &[("submit", Bound::AtMost(1.0)), ("memory", Bound::AtMost(100.0))],
             Self::Restart => &[("restart", Bound::AtMost(10.0))],
+            Self::Programs => {
+                &[("programs", Bound::AtMost(15.0)), ("files", Bound::AtMost(49.0)), ("explain", Bound::AtMost(50.0))]
+            }
+            Self::Busy => &[("busy", Bound::AtLeast(95.0))],
         }
     }
 
@@ -73,6 +84,8 @@ impl Part {
         match self {
             Self::Rate => each(Box::new(move || Ok(vec![burst::measure(array, routers)?]))),
             Self::Submit => each(Box::new(move || Ok(submit::measure(routers)?.into()))),
+            Self::Programs => each(Box::new(move || Ok(programs::measure(routers)?.into()))),
+            Self::Busy => each(Box::new(move || Ok(vec![programs::busy(routers)?]))),
             Self::Restart => {
                 let mut server = lives::fill(finished, routers)?;
                 each(Box::new(move || Ok(vec![lives::measure(&mut server, finished, routers)?])))
@@ -151,11 +164,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // Written after each part, so that a run that is cut short is not lost.
         report::write(options.json.as_deref(), &result)?;
     }
-    println!("\n{}", result.table().trim_end());
-    match result.missed() {
-        missed if missed.is_empty() => Ok(()),
-        missed => bail!("missed: {}", missed.join("; ")),
-    }
+    result.tell()
 }
 
 #[cfg(test)]
@@ -206,7 +215,19 @@ mod tests {
     fn bars() {
         let bars = Part::ALL.iter().flat_map(|part| part.bars());
         let bars: Vec<String> = bars.map(|(name, bound)| format!("{name} {bound}")).collect();
-        assert_eq!(bars, ["rate ≥ 20000", "submit ≤ 1", "memory ≤ 100", "restart ≤ 10"]);
+        assert_eq!(
+            bars,
+            [
+                "rate ≥ 20000",
+                "submit ≤ 1",
+                "memory ≤ 100",
+                "restart ≤ 10",
+                "programs ≤ 15",
+                "files ≤ 49",
+                "explain ≤ 50",
+                "busy ≥ 95"
+            ]
+        );
         assert_eq!(FULL.all(), 1e7);
     }
 }

@@ -27,7 +27,13 @@ pub(super) async fn submitter(server: &Server) -> Result<Link> {
 
 /// Submits an array of tasks that do nothing; it is stored when this returns.
 pub(super) async fn submit(link: &mut Link, count: u32) -> Result<JobId> {
-    let work = work::encode(&Work { argv: vec!["true".to_owned()], ..Work::default() })?;
+    submit_command(link, count, &["true"]).await
+}
+
+/// The same with another command.
+pub(super) async fn submit_command(link: &mut Link, count: u32, argv: &[&str]) -> Result<JobId> {
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    let work = work::encode(&Work { argv, ..Work::default() })?;
     let spec = JobSpec::new("no-op", Array { first: 1, count, step: 1 }, work);
     Ok(job(link, AdminCall::JobSubmit { spec: Box::new(spec) }).await?.id)
 }

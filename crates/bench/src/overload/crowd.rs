@@ -46,28 +46,44 @@ pub(crate) struct Stretch {
     pub(crate) held_back: u64,
     pub(crate) replies: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
-    pub(crate) p99_us: f64,
+    /// Of everything that ended.
+    pub(crate) micros: Vec<u32>,
 }
 
 impl Stretch {
+    /// Sorts: not for while others are watched.
+    pub(crate) fn p99_us(&self) -> f64 {
+        let mut micros = self.micros.clone();
+        micros.sort_unstable();
+        percentile(&micros, 99).unwrap_or(0.0)
+    }
+
     pub(crate) fn rate(&self) -> f64 {
         self.replies as f64 / self.seconds
     }
 }
 
 impl Books {
-    fn close(&self, seconds: f64) -> Stretch {
-        let mut micros = self.micros.take();
-        micros.sort_unstable();
-        let refusals = self.refusals.take().into_iter().map(|(number, count)| (name_of(number), count)).collect();
+    /// What they say so far.
+    fn look(&self, seconds: f64) -> Stretch {
+        let refusals = self.refusals.borrow().iter().map(|(number, count)| (name_of(*number), *count)).collect();
         Stretch {
             seconds,
-            asked: self.asked.take(),
-            held_back: self.held_back.take(),
-            replies: self.replies.take(),
+            asked: self.asked.get(),
+            held_back: self.held_back.get(),
+            replies: self.replies.get(),
             refusals,
-            p99_us: percentile(&micros, 99).unwrap_or(0.0),
+            micros: self.micros.borrow().clone(),
         }
+    }
+
+    /// Empties them.
+    fn open(&self) {
+        self.micros.take();
+        self.refusals.take();
+        self.asked.take();
+        self.held_back.take();
+        self.replies.take();
     }
 }
 
@@ -165,24 +181,28 @@ impl Crowd {
 
     /// Waits, and says how requests ended meanwhile.
     pub(crate) async fn watch(&self, seconds: f64) -> Result<Stretch> {
-        self.books.close(0.0);
-        let begun = Instant::now();
+        let begun = self.begin();
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-        self.close(begun)
+        self.look(begun)
     }
 
-    /// Waits for something else, and says how requests ended meanwhile.
-    pub(crate) async fn watch_during<T>(&self, other: impl Future<Output = Result<T>>) -> Result<(Stretch, T)> {
-        self.books.close(0.0);
-        let begun = Instant::now();
+    /// Waits for something else, and then until `seconds` are over. Says how requests ended until the first, and until
+    /// the second.
+    pub(crate) async fn watch_during<T>(
+        &self,
+        other: impl Future<Output = Result<T>>,
+        seconds: f64,
+    ) -> Result<(Stretch, Stretch, T)> {
+        let begun = self.begin();
         let value = other.await?;
-        Ok((self.close(begun)?, value))
+        let during = self.look(begun)?;
+        tokio::time::sleep_until((begun + Duration::from_secs_f64(seconds)).into()).await;
+        Ok((during, self.look(begun)?, value))
     }
 
     /// Asks at a fixed rate whatever comes back, and says how requests ended meanwhile. `each_beat` is called often.
     pub(crate) async fn offer(&self, rate: f64, seconds: f64, mut each_beat: impl FnMut()) -> Result<Stretch> {
-        self.books.close(0.0);
-        let begun = Instant::now();
+        let begun = self.begin();
         let mut beats = tokio::time::interval(BEAT);
         let mut offered = 0_u64;
         while begun.elapsed().as_secs_f64() < seconds {
@@ -197,7 +217,7 @@ impl Crowd {
             }
             each_beat();
         }
-        self.close(begun)
+        self.look(begun)
     }
 
     /// Waits until nothing is unanswered; returns how many still are when patience ends.
@@ -210,9 +230,14 @@ impl Crowd {
         Ok(self.books.unanswered.get())
     }
 
-    fn close(&self, begun: Instant) -> Result<Stretch> {
+    fn begin(&self) -> Instant {
+        self.books.open();
+        Instant::now()
+    }
+
+    fn look(&self, begun: Instant) -> Result<Stretch> {
         self.books.failure.check()?;
-        Ok(self.books.close(begun.elapsed().as_secs_f64()))
+        Ok(self.books.look(begun.elapsed().as_secs_f64()))
     }
 }
 
@@ -253,14 +278,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn books_are_empty_after_they_were_closed() {
+    fn books_grow_until_they_are_opened_anew() {
         let books = Books::default();
         books.replies.set(50);
         books.refusals.borrow_mut().insert(40, 3);
         books.micros.borrow_mut().extend([1, 2, 3]);
-        let stretch = books.close(2.0);
-        assert_eq!((stretch.rate(), stretch.p99_us), (25.0, 3.0));
+        let stretch = books.look(2.0);
+        assert_eq!((stretch.rate(), stretch.p99_us()), (25.0, 3.0));
         assert_eq!(stretch.refusals, BTreeMap::from([("timed_out".to_owned(), 3)]));
-        assert_eq!(books.close(1.0), Stretch { seconds: 1.0, ..Stretch::default() });
+        books.replies.set(60);
+        assert_eq!(books.look(2.0), Stretch { replies: 60, ..stretch });
+        books.open();
+        assert_eq!(books.look(1.0), Stretch { seconds: 1.0, ..Stretch::default() });
     }
 }

@@ -78,7 +78,8 @@ impl Storm {
         crowd.keep_asking(0);
         crowd.empty(Duration::from_secs(5)).await?;
         let normal = crowd.offer(peak_per_s * NORMAL_PART, NORMAL_SECONDS, || ()).await?;
-        println!("  peak {peak_per_s:.0} replies/s; at half of it p99 {:.1} ms", normal.p99_us / 1e3);
+        let normal_p99_us = normal.p99_us();
+        println!("  peak {peak_per_s:.0} replies/s; at half of it p99 {:.1} ms", normal_p99_us / 1e3);
 
         let (mut memory_bytes, mut looked) = (process::memory_bytes(&pids), Instant::now());
         let look = || {
@@ -90,18 +91,18 @@ impl Storm {
         let cpu_before = process::cpu_seconds(&pids);
         let storm = crowd.offer(peak_per_s * OVERLOAD, seconds, look).await?;
         let cpu_seconds = process::cpu_seconds(&pids) - cpu_before;
-        let recovery_s = recovery(&crowd, peak_per_s * NORMAL_PART, normal.p99_us).await?;
+        let recovery_s = recovery(&crowd, peak_per_s * NORMAL_PART, normal_p99_us).await?;
         let lost = crowd.empty(Duration::from_millis(u64::from(self.deadline_ms) + 3_000)).await?;
         let mut result = StormResult {
             part: self.part.to_owned(),
             about: self.about.to_owned(),
             memory_limit_bytes: self.memory_limit_bytes,
             peak_per_s,
-            normal_p99_us: normal.p99_us,
+            normal_p99_us,
             offered_per_s: storm.asked as f64 / storm.seconds,
             held_back: storm.held_back,
             replies_per_s: storm.rate(),
-            p99_us: storm.p99_us,
+            p99_us: storm.p99_us(),
             refusal_us: refusal_us(&storm, cpu_seconds, reply_us),
             refusals: storm.refusals,
             memory_bytes,
@@ -175,7 +176,9 @@ async fn recovery(crowd: &Crowd, rate: f64, normal_us: f64) -> Result<Option<f64
 /// Short windows see few requests, so that their p99 is rougher than that of the long one before the storm.
 fn is_normal(window: &Stretch, normal_us: f64) -> bool {
     const ROUGHNESS_US: f64 = 10_000.0;
-    window.replies > 0 && window.refusals.is_empty() && window.p99_us <= (2.0 * normal_us).max(normal_us + ROUGHNESS_US)
+    window.replies > 0
+        && window.refusals.is_empty()
+        && window.p99_us() <= (2.0 * normal_us).max(normal_us + ROUGHNESS_US)
 }
 
 #[cfg(test)]
@@ -192,9 +195,9 @@ mod tests {
 
     #[test]
     fn a_refusal_is_not_normal_however_quick() {
-        let good = Stretch { seconds: 0.1, replies: 10, p99_us: 7_000.0, ..Stretch::default() };
+        let good = Stretch { seconds: 0.1, replies: 10, micros: vec![7_000], ..Stretch::default() };
         assert!(is_normal(&good, 6_000.0));
-        assert!(!is_normal(&Stretch { p99_us: 70_000.0, ..good.clone() }, 6_000.0));
+        assert!(!is_normal(&Stretch { micros: vec![70_000], ..good.clone() }, 6_000.0));
         assert!(!is_normal(&Stretch { refusals: [("over_memory".to_owned(), 1)].into(), ..good.clone() }, 6_000.0));
         assert!(!is_normal(&Stretch { replies: 0, ..good }, 6_000.0));
     }

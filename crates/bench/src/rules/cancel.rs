@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use turno_proto::native::Kind;
@@ -26,7 +25,8 @@ const ALONE: f64 = 1.0;
 /// One connection has them all.
 const WAITING_MAX: (&str, u32) = ("TURNO_LIMITS__IN_FLIGHT", 1_000_000);
 
-/// The requests' p99 in a second in which others are cancelled, beside that of the second before.
+/// The requests' p99 while others are cancelled, and in the second that this begins with, beside that of the second
+/// before.
 pub(super) fn measure(way: Way, router_count: usize) -> Result<Sample> {
     let settings = [routers(router_count), (WAITING_MAX.0, WAITING_MAX.1.to_string())];
     let server = Server::start(System::Turno, false, Keeps::Memory, &settings)?;
@@ -45,32 +45,40 @@ async fn drive(way: Way, address: SocketAddr) -> Result<Sample> {
     crowd.keep_asking(IN_FLIGHT);
     crowd.watch(WARM_UP).await?;
     let alone = crowd.watch(ALONE).await?;
-    let mut seconds = 0.0;
-    // As long a stretch as the one before it: how the cancelling weighs in it is the question, not how short it can be made.
-    let (beside, _) = crowd
-        .watch_during(async {
-            let begun = Instant::now();
-            seconds = canceller.cancel().await?;
-            tokio::time::sleep_until((begun + Duration::from_secs_f64(ALONE)).into()).await;
-            Ok(())
-        })
-        .await?;
+    let (during, beside, seconds) = crowd.watch_during(canceller.cancel(), ALONE).await?;
+    let (control, _, ()) = crowd.watch_during(canceller.spin(), 0.0).await?;
     failure.check()?;
-    sample(&alone, &beside, seconds)
+    sample(&Stretches { alone, during, beside, control }, seconds)
 }
 
-fn sample(alone: &Stretch, beside: &Stretch, seconds: f64) -> Result<Sample> {
-    for stretch in [alone, beside] {
+/// What is set beside each other.
+struct Stretches {
+    /// The second before.
+    alone: Stretch,
+    /// While others are cancelled.
+    during: Stretch,
+    /// The second that this begins with.
+    beside: Stretch,
+    /// As long as it took, with a process that does nothing but use a core: so much of it is not the broker's doing.
+    control: Stretch,
+}
+
+fn sample(Stretches { alone, during, beside, control }: &Stretches, seconds: f64) -> Result<Sample> {
+    for stretch in [alone, during, beside, control] {
         if stretch.replies == 0 || !stretch.refusals.is_empty() {
             bail!("{} replies, and without one {:?}", stretch.replies, stretch.refusals);
         }
     }
+    let p99_us = [alone, during, beside, control].map(Stretch::p99_us);
     Ok(Sample(vec![
-        ("p99 beside / alone", beside.p99_us / alone.p99_us),
-        ("p99 us alone", alone.p99_us),
-        ("p99 us beside", beside.p99_us),
+        ("p99 meanwhile / alone", p99_us[1] / p99_us[0]),
+        ("p99 in that second / alone", p99_us[2] / p99_us[0]),
+        ("p99 beside a busy loop / alone", p99_us[3] / p99_us[0]),
+        ("p99 us alone", p99_us[0]),
+        ("p99 us meanwhile", p99_us[1]),
         ("requests/s alone", alone.rate()),
-        ("requests/s beside", beside.rate()),
+        ("requests/s meanwhile", during.rate()),
+        ("requests/s beside a busy loop", control.rate()),
         ("ms until all were cancelled", seconds * 1e3),
     ]))
 }
@@ -94,12 +102,16 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_one_round_and_refusals_spoil_it() {
-        let stretch = |p99_us| Stretch { seconds: 1.0, asked: 5, replies: 5, p99_us, ..Stretch::default() };
-        let good = sample(&stretch(400.0), &stretch(600.0), 0.25).unwrap();
-        assert_eq!(good.0[0], ("p99 beside / alone", 1.5));
-        assert_eq!(good.0[5], ("ms until all were cancelled", 250.0));
-        let refused = Stretch { refusals: [("timed_out".to_owned(), 1)].into(), ..stretch(1.0) };
-        assert!(sample(&stretch(1.0), &refused, 1.0).is_err());
-        assert!(sample(&Stretch::default(), &stretch(1.0), 1.0).is_err());
+        let stretch =
+            |p99_us| Stretch { seconds: 1.0, asked: 5, replies: 5, micros: vec![p99_us], ..Stretch::default() };
+        let of = |alone, during| Stretches { alone, during, beside: stretch(600), control: stretch(800) };
+        let good = sample(&of(stretch(400), stretch(1_000)), 0.25).unwrap();
+        assert_eq!(good.0[0], ("p99 meanwhile / alone", 2.5));
+        assert_eq!(good.0[1], ("p99 in that second / alone", 1.5));
+        assert_eq!(good.0[2], ("p99 beside a busy loop / alone", 2.0));
+        assert_eq!(good.0[8], ("ms until all were cancelled", 250.0));
+        let refused = Stretch { refusals: [("timed_out".to_owned(), 1)].into(), ..stretch(1) };
+        assert!(sample(&of(stretch(1), refused), 1.0).is_err());
+        assert!(sample(&of(Stretch::default(), stretch(1)), 1.0).is_err());
     }
 }

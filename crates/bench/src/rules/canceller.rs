@@ -83,8 +83,18 @@ impl Canceller {
 
     /// Has them cancelled; returns when none is left, with the seconds that took.
     pub(super) async fn cancel(&mut self) -> Result<f64> {
-        self.child.stdin.as_mut().context("piped")?.write_all(b"go\n").await?;
+        self.go().await?;
         Ok(self.line().await.context("not all were cancelled")?.parse()?)
+    }
+
+    /// Has it use a core for as long as that took, and do nothing.
+    pub(super) async fn spin(&mut self) -> Result<()> {
+        self.go().await?;
+        self.line().await.context("it did not end").map(drop)
+    }
+
+    async fn go(&mut self) -> Result<()> {
+        Ok(self.child.stdin.as_mut().context("piped")?.write_all(b"go\n").await?)
     }
 
     async fn line(&mut self) -> Result<String> {
@@ -92,7 +102,8 @@ impl Canceller {
     }
 }
 
-/// Is the process: fills the queue, waits for a line, cancels all, and says how long that took.
+/// Is the process: fills the queue, waits for a line, cancels all, and says how long that took. With the next line it
+/// spins for as long.
 pub(crate) fn run(way: Way, address: SocketAddr) -> Result<()> {
     block_on(async {
         let scratch = scratch();
@@ -119,9 +130,20 @@ pub(crate) fn run(way: Way, address: SocketAddr) -> Result<()> {
         while admin::queue(&mut other, &queue_name(QUEUE)).await?.ready > 0 {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        println!("{}", begun.elapsed().as_secs_f64());
+        let took = begun.elapsed();
+        println!("{}", took.as_secs_f64());
+        std::io::stdin().read_line(&mut String::new())?;
+        spin(took);
+        println!("spun");
         Ok(())
     })
+}
+
+fn spin(duration: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < duration {
+        std::hint::spin_loop();
+    }
 }
 
 /// Sends them; returns their ids.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Bound, Head, Verdict};
@@ -68,13 +69,22 @@ impl PartResult {
 
 impl RuleResult {
     /// The bars that were missed, or have nothing to be judged by, each with its part.
-    pub(crate) fn missed(&self) -> Vec<String> {
+    fn missed(&self) -> Vec<String> {
         let missed = self.parts.iter().filter(|part| part.bar.met != Some(true));
         missed.map(|part| format!("{}: {}", part.part, part.bar)).collect()
     }
 
+    /// Prints it; an error names the bars that were missed.
+    pub(crate) fn tell(&self) -> Result<()> {
+        println!("\n{}", self.table().trim_end());
+        match self.missed() {
+            missed if missed.is_empty() => Ok(()),
+            missed => bail!("missed: {}", missed.join("; ")),
+        }
+    }
+
     /// For people.
-    pub(crate) fn table(&self) -> String {
+    fn table(&self) -> String {
         let mut text = format!("{}  {}; {} rounds: median (lowest to highest)\n", self.rule, self.about, self.rounds);
         for PartResult { part, figures, bar } in &self.parts {
             for Figure { name, spread } in figures {

@@ -7,7 +7,7 @@ pub(crate) mod canceller;
 pub(crate) mod figures;
 pub(crate) mod standby;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use self::canceller::Way;
 use self::figures::{PartResult, RuleResult, Sample};
@@ -155,12 +155,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let parts: Vec<PartResult> = parts.iter().zip(&samples).map(of).collect();
     let (name, about) = (rule.name().to_owned(), rule.about().to_owned());
     let result = RuleResult { head, rule: name, about, rounds: *rounds, seed, parts };
-    println!("\n{}", result.table().trim_end());
     report::write(json.as_deref(), &result)?;
-    match result.missed() {
-        missed if missed.is_empty() => Ok(()),
-        missed => bail!("missed: {}", missed.join("; ")),
-    }
+    result.tell()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::JobThen;
 use super::ended::split;
 use super::event::ForemanOrder;
 use super::grace::Due;
-use super::job::{Outcome, Phase, Running, Stop};
+use super::job::{Ask, Outcome, Phase, Running, Stop};
 use super::ranges::Ranges;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -22,7 +22,7 @@ pub(crate) struct Cancel {
     caller: Option<(ConnId, u32)>,
     /// Tasks that waited.
     waited: Vec<(u32, u32)>,
-    /// Tasks that run.
+    /// Tasks that ran, or will wait by then.
     ran: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ impl Engine {
             None => Ranges::up_to(job.spec.array.count),
             Some(tasks) => places_of(&job.spec.array, tasks)?,
         };
-        let before = job.asked.ranges_len() + job.asking.iter().map(Ranges::ranges_len).sum::<usize>();
+        let before = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
         if before + asked.ranges_len() > CANCELLED_RANGES_MAX {
             return Err(Code::BadCall);
         }
@@ -69,7 +69,10 @@ impl Engine {
             waited.extend(job.waiting.remove_range(first, last));
             delayed.extend(job.delayed.range(first..=last).map(|(place, due)| (*place, *due)));
             ran.extend(job.running.range(first..=last).filter(|(_, task)| can_be_stopped(task)).map(|(at, _)| *at));
+            ran.extend(job.retrying.within(first, last).flat_map(|(from, to)| from..=to));
+            waited.extend(job.leaving.range(first..=last).map(|place| (*place, *place)));
         }
+        job.leaving.retain(|place| !asked.contains(*place));
         for (place, due) in delayed {
             job.delayed.remove(&place);
             self.jobs.timers.remove(&(due, Due::Retry(id, place)));
@@ -79,7 +82,7 @@ impl Engine {
             return self.tell_of(id, caller, out);
         }
         waited.iter().for_each(|(first, last)| job.cancelling.insert_range(*first, *last));
-        job.asking.push_back(asked);
+        job.asking.push_back(Ask::Cancel(asked));
         job.asked_unix_ms = Some(now_unix_ms);
         self.jobs.refresh(id);
         self.store_job(id);
@@ -90,12 +93,10 @@ impl Engine {
     pub(crate) fn cancel_stored(&mut self, cancel: Cancel, out: &mut impl Sink) {
         let Cancel { job: id, caller, waited, ran } = cancel;
         let job = self.jobs.all.get_mut(&id).expect("a job that changes is not removed");
-        let asked = job.asking.pop_front().expect("cancels are stored in order");
-        asked.ranges().into_iter().for_each(|(first, last)| job.asked.insert_range(first, last));
+        job.asked_next();
         for (first, last) in &waited {
             job.cancelling.remove_range(*first, *last);
             job.cancelled.insert_range(*first, *last);
-            job.forget_tries(*first, *last);
         }
         for (first, last) in &waited {
             (split(*first).0..=split(*last).0).for_each(|chunk| self.note_full(id, chunk));
@@ -108,16 +109,15 @@ impl Engine {
         self.tell_of(id, caller, out);
     }
 
-    /// A task that ran when it was cancelled, and may do something else now.
+    /// A task that ran or was retried when it was cancelled, and may do something else now.
     fn cancel_if_left(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
         let job = self.jobs.at(id);
         if job.running.contains_key(&place) {
             return self.stop_task(id, place, Stop::Cancel, out);
         }
         let due = job.delayed.remove(&place);
-        if due.is_some() || job.waiting.remove(place) {
+        if due.is_some() || job.waiting.remove(place) || job.leaving.remove(&place) {
             job.cancelled.insert(place);
-            job.tried.remove(&place);
             if let Some(due) = due {
                 self.jobs.timers.remove(&(due, Due::Retry(id, place)));
             }
@@ -128,11 +128,17 @@ impl Engine {
     /// A cancel was not stored: all is as it was.
     pub(crate) fn cancel_not_stored(&mut self, cancel: Cancel, code: Code, out: &mut impl Sink) {
         let Cancel { job: id, caller, waited, .. } = cancel;
+        let held = self.held_places(id);
         let job = self.jobs.at(id);
         job.asking.pop_front();
         for (first, last) in waited {
             job.cancelling.remove_range(first, last);
             job.waiting.insert_range(first, last);
+        }
+        for place in held {
+            if job.waiting.remove(place) {
+                job.leaving.insert(place);
+            }
         }
         self.jobs.refresh(id);
         self.jobs.owed_jobs.insert(id);
@@ -205,7 +211,7 @@ fn can_be_stopped(task: &Running) -> bool {
 }
 
 /// The places of the tasks with these numbers.
-fn places_of(array: &Array, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
+pub(crate) fn places_of(array: &Array, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
     if tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(first, last)| first > last) {
         return Err(Code::BadCall);
     }

@@ -6,7 +6,10 @@ use turno_proto::model::ConnId;
 use turno_proto::model::job::JobId;
 
 use super::grace::Due;
+use super::hand::Hand;
 use super::job::{Job, Phase};
+use super::labels::has_all;
+use super::submit::bytes_of;
 use crate::engine::Engine;
 
 impl Engine {
@@ -24,7 +27,7 @@ impl Engine {
             let turn = job.is_ready().then(|| job.turn());
             assert_eq!(job.placed, turn, "job {id}: in the order if and only if something of it can be started");
             ready += usize::from(turn.is_some());
-            bytes += job.spec.work.len() + job.spec.name.len() + size_of::<Job>();
+            bytes += bytes_of(&job.spec);
             timers.extend(job.delayed.iter().map(|(place, due)| (*due, Due::Retry(*id, *place))));
             for (place, running) in &job.running {
                 timers.extend(running.gone.map(|at| (at, Due::Gone(*id, *place))));
@@ -39,12 +42,20 @@ impl Engine {
         }
         let lost = self.jobs.all.values().flat_map(|job| job.running.values()).filter(|task| task.gone.is_some());
         assert_eq!(lost.count(), self.jobs.lost.len(), "only running tasks can be lost");
-        assert_eq!(ready, self.jobs.order.len(), "the order holds the jobs that something can be started of");
-        assert_eq!(bytes as u64, self.jobs.bytes, "the bytes of jobs are counted");
+        let placed: usize = self.jobs.pools.each().map(|(_, pool)| pool.order.len()).sum();
+        assert_eq!(ready, placed, "the order holds the jobs that something can be started of");
+        assert_eq!(bytes, self.jobs.bytes, "the bytes of jobs are counted");
         for (conn, hand) in &self.jobs.hands.by_conn {
             timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
         }
         timers.extend(self.jobs.disk_until.map(|at| (at, Due::Disk)));
+        timers.extend(self.jobs.forget_at.map(|at| (at, Due::Forget)));
+        for (id, job) in &self.jobs.all {
+            let kept = job.ended_unix_ms.is_some_and(|ended| self.jobs.ended.contains(&(ended, *id)));
+            let ends = job.has_ended() && self.settings.keep_finished_ms.is_some();
+            assert_eq!(kept, ends, "job {id}: what has ended is forgotten one day");
+            assert!(!kept || job.removing || self.jobs.forget_at.is_some(), "job {id}: somebody looks for its day");
+        }
         assert_eq!(timers, self.jobs.timers, "timers are those of tasks, hands and the disk");
         self.check_hands();
         self.check_no_task_waits_beside_a_free_slot();
@@ -67,6 +78,7 @@ impl Engine {
                 let here = [
                     job.waiting.contains(place),
                     job.delayed.contains_key(&place),
+                    job.leaving.contains(&place),
                     job.running.contains_key(&place),
                     job.cancelling.contains(place),
                     job.cancelled.contains(place),
@@ -76,12 +88,20 @@ impl Engine {
             }
         };
         apart("delayed", &mut job.delayed.keys().copied());
+        apart("leaving", &mut job.leaving.iter().copied());
         apart("running", &mut job.running.keys().copied());
         apart("cancelled", &mut job.cancelled.iter());
         apart("cancelling", &mut job.cancelling.iter());
         for place in job.tried.keys() {
-            let lives = !job.cancelled.contains(*place) && job.ended.get(*place).is_none();
-            assert!(lives, "job {id}: what has ended is not tried again");
+            assert!(job.ended.get(*place).is_none(), "job {id}: the attempt of what has ended is that of its end");
+        }
+        for place in job.retrying.iter() {
+            let ended = job.cancelled.contains(place) || job.ended.get(place).is_some();
+            assert!(ended, "job {id}: only what has ended is retried");
+        }
+        if !job.leaving.is_empty() {
+            let held = self.held_places(id);
+            assert!(job.leaving.iter().all(|place| held.contains(place)), "job {id}: somebody has yet to let go");
         }
         for (place, running) in &job.running {
             let told = running.phase != Phase::Storing;
@@ -103,7 +123,9 @@ impl Engine {
             let (first, last) = job.chunk_places(chunk);
             let recount = (first..=last).filter(|place| job.ended.get(*place).is_some()).count();
             assert_eq!(recount, ended as usize, "the ends in a chunk are counted");
-            assert!(!written || job.is_full(chunk), "only what has ended is brought together");
+            let own = (first..=last).filter(|place| job.waiting.contains(*place) || job.delayed.contains_key(place));
+            let own = written && own.into_iter().any(|place| !job.stored.contains(place));
+            assert!(!own, "what waits has a record of its own beside that of its chunk");
             let worth = self.settings.store.is_some() && job.is_worth_writing(chunk) && !job.removing;
             assert_eq!(self.jobs.full.contains(&(job.id, chunk)), worth, "what can be brought together is known");
         }
@@ -113,7 +135,16 @@ impl Engine {
     }
 
     fn check_hands(&self) {
-        let (mut rooms, mut open) = (0, 0);
+        self.jobs.pools.check();
+        for (labels, pool) in self.jobs.pools.each() {
+            let hands = || self.jobs.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, labels));
+            let is_kept = |conn: &ConnId| self.jobs.reserved.is_some_and(|(_, kept)| kept == *conn);
+            let rooms = hands().filter(|(conn, _)| !is_kept(conn) && self.hand_room(**conn) > 0).count();
+            let open = hands().filter(|(conn, _)| self.is_open(**conn)).count();
+            assert_eq!((rooms, open), pool.shown_len(), "hands are shown as they are to jobs that need {labels:?}");
+            let known = |hand: &Hand| labels.is_empty() || hand.pools.iter().any(|pool| **pool == *labels);
+            assert!(hands().all(|(_, hand)| known(hand)), "a hand knows its pools");
+        }
         let mut keys = BTreeMap::new();
         for (conn, hand) in &self.jobs.hands.by_conn {
             assert!(self.peers.get(*conn).is_some(), "a hand is connected");
@@ -121,9 +152,7 @@ impl Engine {
             if hand.has_id {
                 keys.insert(hand.key.clone(), *conn);
             }
-            let kept = self.jobs.reserved.is_some_and(|(_, kept)| kept == *conn);
-            rooms += usize::from(!kept && self.hand_room(*conn) > 0);
-            open += usize::from(self.is_open(*conn));
+            assert!(hand.pools.iter().all(|pool| has_all(&hand.labels, pool)), "a hand is where its labels are wanted");
             let offered = hand.offer.iter().flat_map(|offer| &offer.tasks);
             for (id, place, attempt) in offered {
                 let has_it = hand.held.get(&(*id, *place)).is_none_or(|held| held.attempt == *attempt);
@@ -141,12 +170,14 @@ impl Engine {
             }
         }
         assert_eq!(keys, self.jobs.hands.by_key, "hands are known by their ids");
-        assert_eq!((rooms, open), self.jobs.hands.shown_len(), "hands are shown as they are");
         if let Some((job, conn)) = self.jobs.reserved {
             assert!(self.is_open(conn), "a hand that is kept free is open to work");
             let width = self.jobs.get(job).map_or(0, |job| job.spec.slots);
             let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
             assert!(slots >= u32::from(width), "a hand that is kept free is large enough");
+            let labels = self.jobs.get(job).map(|job| job.labels.clone()).unwrap_or_default();
+            let has = self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &labels));
+            assert!(has, "a hand that is kept free has what the job needs");
         }
     }
 
@@ -157,9 +188,11 @@ impl Engine {
 
     fn check_no_task_waits_beside_a_free_slot(&self) {
         let stalls = self.drain.is_some() || self.jobs.disk_until.is_some();
-        if !stalls && let Some((turn, width)) = self.jobs.order.first(self.jobs.hands.most()) {
-            let JobId(id) = turn.job;
-            assert_eq!(self.jobs.hands.with_room(width), None, "job {id}: a task waits beside a free slot");
+        for (_, pool) in self.jobs.pools.each().filter(|_| !stalls) {
+            if let Some((turn, width)) = pool.order.first(pool.most()) {
+                let JobId(id) = turn.job;
+                assert_eq!(pool.with_room(width), None, "job {id}: a task waits beside a free slot");
+            }
         }
     }
 }

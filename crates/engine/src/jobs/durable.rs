@@ -6,8 +6,10 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, ConnId};
 
 use super::cancel::Cancel;
+use super::ended::split;
 use super::ranges::Ranges;
 use super::record::{TaskRecord, Tried};
+use super::retry::Retry;
 use crate::effect::Sink;
 use crate::engine::Engine;
 use crate::persist::Persist;
@@ -15,9 +17,16 @@ use crate::persist::Persist;
 /// Chunks that are brought together in one group.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// A chunk that is brought together on the disk: its job, its number, and the places that have no record of their own from
-/// then on.
-type Written = (JobId, u32, Vec<(u32, u32)>);
+/// A chunk that is brought together on the disk.
+#[derive(Debug)]
+pub(crate) struct Written {
+    job: JobId,
+    chunk: u32,
+    /// The places that have no record of their own from then on.
+    tasks: Vec<(u32, u32)>,
+    /// It was there before: a task of it was retried.
+    before: bool,
+}
 
 /// What goes on once something about jobs is stored.
 #[derive(Debug)]
@@ -25,7 +34,8 @@ pub(crate) enum JobThen {
     Submitted { job: JobId },
     Hold { job: JobId, caller: (ConnId, u32) },
     Cancel(Box<Cancel>),
-    Removed { job: JobId, caller: (ConnId, u32) },
+    Retry(Box<Retry>),
+    Removed { job: JobId, caller: Option<(ConnId, u32)> },
     Offer { conn: ConnId, offer: u64 },
     Ended { job: JobId, place: u32 },
     Chunks(Vec<Written>),
@@ -47,6 +57,7 @@ impl Engine {
             JobThen::Submitted { job } => self.submit_stored(job, out),
             JobThen::Hold { job, caller } => self.hold_stored(job, caller, out),
             JobThen::Cancel(cancel) => self.cancel_stored(*cancel, out),
+            JobThen::Retry(retry) => self.retry_stored(*retry, out),
             JobThen::Removed { job, caller } => self.removal_stored(job, caller, out),
             JobThen::Offer { conn, offer } => self.send_offer(conn, offer, out),
             JobThen::Ended { job, place } => self.attempt_ended(job, place, out),
@@ -63,6 +74,7 @@ impl Engine {
             JobThen::Submitted { job } => self.submit_not_stored(job, code, out),
             JobThen::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
             JobThen::Cancel(cancel) => self.cancel_not_stored(*cancel, code, out),
+            JobThen::Retry(retry) => self.retry_not_stored(*retry, code, out),
             JobThen::Removed { job, caller } => self.removal_not_stored(job, caller, code, out),
             JobThen::Offer { conn, offer } => self.offer_not_stored(conn, offer, out),
             JobThen::Ended { job, place } => {
@@ -110,7 +122,7 @@ impl Engine {
         }
         let job = self.jobs.at(id);
         let tried = job.tried(place);
-        if tried == Tried::default() {
+        if tried == Tried::default() && !job.ended.is_written(split(place).0) {
             job.stored.remove(place);
             self.durable.note(Persist::UnsetTask { job: id, place });
         } else {
@@ -123,6 +135,14 @@ impl Engine {
         if self.settings.store.is_some() {
             let record = Box::new(self.jobs.at(id).record());
             self.durable.note(Persist::SetJob { job: id, record });
+        }
+    }
+
+    /// Writes the items of a job down, once: they do not change.
+    pub(crate) fn store_items(&mut self, id: JobId) {
+        let items = self.jobs.at(id).spec.items.clone();
+        if self.settings.store.is_some() && !items.is_empty() {
+            self.durable.note(Persist::SetItems { job: id, items });
         }
     }
 
@@ -143,6 +163,7 @@ impl Engine {
             job.ended_unix_ms = Some(now_unix_ms);
             self.jobs.just_ended.push_back(id);
             self.jobs.due = true;
+            self.keep_for_a_while(id);
         }
     }
 
@@ -158,12 +179,14 @@ impl Engine {
             let job = self.jobs.at(id);
             let (first, last) = job.chunk_places(chunk);
             let tasks = job.stored.remove_range(first, last);
+            let record = job.chunk_record(chunk);
+            let before = job.ended.is_written(chunk);
             job.ended.set_written(chunk, true);
-            if let Some(record) = job.ended.chunk_record(chunk) {
+            if let Some(record) = record {
                 self.durable.note(Persist::SetChunk { job: id, chunk, record: Box::new(record) });
             }
             self.unset_tasks(id, &tasks);
-            written.push((id, chunk, tasks));
+            written.push(Written { job: id, chunk, tasks, before });
         }
         self.jobs.writing = true;
         self.durable.wait_with_job(JobThen::Chunks(written));
@@ -178,17 +201,17 @@ impl Engine {
     fn chunks_not_stored(&mut self, chunks: Vec<Written>) {
         self.jobs.writing = false;
         self.pause_for_disk();
-        for (id, chunk, tasks) in chunks {
+        for Written { job: id, chunk, tasks, before } in chunks {
             let Some(job) = self.jobs.all.get_mut(&id).filter(|job| !job.removing) else {
                 // It was removed meanwhile, and does not know of these any more.
                 self.unset_tasks(id, &tasks);
                 continue;
             };
-            job.ended.set_written(chunk, false);
+            job.ended.set_written(chunk, before);
             for (first, last) in Ranges::of(&tasks).ranges() {
                 job.stored.insert_range(first, last);
             }
-            self.jobs.full.insert((id, chunk));
+            self.note_full(id, chunk);
         }
     }
 }

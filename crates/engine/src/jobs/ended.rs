@@ -26,7 +26,7 @@ pub(crate) struct Ended {
 }
 
 #[derive(Debug)]
-struct Chunk {
+pub(crate) struct Chunk {
     tasks: Vec<ShortEnd>,
     ended: u32,
     /// It is on disk as a whole.
@@ -66,14 +66,34 @@ impl Ended {
             self.keep_status(place, Arc::clone(&end.status));
         }
         let (chunk, at) = split(place);
-        let chunk = self.chunks.entry(chunk).or_insert_with(|| Chunk {
-            tasks: vec![ShortEnd::default(); tasks as usize],
-            ended: 0,
-            written: false,
-        });
+        let chunk = self.open(chunk, tasks);
         assert!(chunk.tasks[at].state().is_none(), "a task ends once");
         chunk.tasks[at] = short;
         chunk.ended += 1;
+    }
+
+    /// The chunk of that many tasks is there from now on.
+    pub(crate) fn open(&mut self, chunk: u32, tasks: u32) -> &mut Chunk {
+        self.chunks.entry(chunk).or_insert_with(|| Chunk {
+            tasks: vec![ShortEnd::default(); tasks as usize],
+            ended: 0,
+            written: false,
+        })
+    }
+
+    /// The end of a task that had begun is void.
+    pub(crate) fn take(&mut self, place: u32) -> Option<ShortEnd> {
+        let (chunk, at) = split(place);
+        let chunk = self.chunks.get_mut(&chunk)?;
+        let end = chunk.tasks.get_mut(at)?;
+        match end.state()? {
+            TaskState::Finished => self.finished -= 1,
+            TaskState::Failed => self.failed -= 1,
+            _ => self.cancelled -= 1,
+        }
+        chunk.ended -= 1;
+        self.statuses.remove(&place);
+        Some(std::mem::take(end))
     }
 
     /// A chunk as it was stored. False if it cannot be one of that many tasks.
@@ -88,6 +108,8 @@ impl Ended {
             end.worker = local.and_then(|local| numbers.get(local).copied()).unwrap_or(0);
             if end.state().is_some() {
                 self.count(end, end.started_unix_ms(submitted_unix_ms), end.ended_unix_ms(submitted_unix_ms));
+            } else {
+                *end = ShortEnd::default();
             }
         }
         for (at, status) in statuses {
@@ -137,6 +159,12 @@ impl Ended {
         if let Some(chunk) = self.chunks.get_mut(&chunk) {
             chunk.written = written;
         }
+    }
+
+    /// Whether the disk has something to say of all tasks of that chunk, or will have. What has a record of its own beside
+    /// that is newer.
+    pub(crate) fn is_written(&self, chunk: u32) -> bool {
+        self.chunks.get(&chunk).is_some_and(|chunk| chunk.written)
     }
 
     /// The chunks that are there, with the tasks of them that ended after they had begun, and whether they are written.

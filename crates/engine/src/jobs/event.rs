@@ -55,6 +55,8 @@ pub struct Hello {
     pub slots: u16,
     /// The tasks it runs, by job and number, with the attempt if it knows that.
     pub running: Vec<(JobId, u32, Option<u32>)>,
+    /// What it has that others may not.
+    pub labels: Vec<(String, String)>,
 }
 
 /// How an attempt went.
@@ -70,6 +72,8 @@ pub struct Update {
     pub attempt: Option<u32>,
     /// It did what it should.
     pub success: bool,
+    /// It was ended for its worker's reasons: it has not failed.
+    pub given_back: bool,
     /// What its program returned.
     pub exit_code: Option<i32>,
     /// What ended its program.
@@ -145,4 +149,8 @@ pub struct OfferedTask {
     pub count: u32,
     /// What to do.
     pub work: Bytes,
+    /// The items of its job; empty if there are none.
+    pub items: Bytes,
+    /// Which of them is its own.
+    pub place: u32,
 }

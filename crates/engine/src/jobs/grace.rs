@@ -23,6 +23,8 @@ pub(crate) enum Due {
     Pause(ConnId),
     /// The disk may take something again.
     Disk,
+    /// Jobs that ended long ago are forgotten.
+    Forget,
 }
 
 impl Engine {
@@ -47,6 +49,7 @@ impl Engine {
                     self.stop_task(job, place, Stop::TimeLimit, out);
                 }
                 Due::Pause(conn) => self.pause_over(conn),
+                Due::Forget => self.forget_jobs(out),
                 Due::Disk => {
                     self.jobs.disk_until = None;
                     self.jobs.due = true;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Mono, Slots};
 
+use super::Jobs;
+use super::handed::HandedIn;
+use super::labels::Labels;
 use crate::engine::Engine;
 use crate::peer::Worker;
 
@@ -34,7 +37,11 @@ pub(crate) struct Hand {
     pub(crate) paused: Option<Mono>,
     /// Slots it said are free when it refused, if fewer than it should have.
     pub(crate) told_free: Option<u32>,
-    shown: Option<Place>,
+    /// What it has that others may not.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The pools that it is in beside the one of all.
+    pub(crate) pools: Vec<Labels>,
+    pub(crate) shown: Option<Place>,
 }
 
 /// What takes slots.
@@ -44,6 +51,8 @@ pub(crate) struct Held {
     pub(crate) task: u32,
     pub(crate) attempt: u32,
     pub(crate) slots: u16,
+    /// What was handed in of it since it does not count as running any more.
+    pub(crate) handed_in: HandedIn,
 }
 
 /// A JOB that is not answered.
@@ -58,22 +67,18 @@ pub(crate) struct Offer {
 
 /// How a hand stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    room: u32,
-    slots: u32,
-    turn: u64,
+pub(crate) struct Place {
+    pub(crate) room: u32,
+    pub(crate) slots: u32,
+    pub(crate) turn: u64,
 }
 
-/// All hands, by what they could take.
+/// All hands.
 #[derive(Debug, Default)]
 pub(crate) struct Hands {
     pub(crate) by_conn: BTreeMap<ConnId, Hand>,
     /// By their id.
     pub(crate) by_key: BTreeMap<Arc<str>, ConnId>,
-    /// Those that can be offered something: by room, the least recently used first.
-    rooms: BTreeMap<u32, BTreeSet<(u64, ConnId)>>,
-    /// Those that are open to work, full ones too, by their slots.
-    sizes: BTreeMap<u32, BTreeSet<(u64, ConnId)>>,
 }
 
 impl Hands {
@@ -84,71 +89,32 @@ impl Hands {
     pub(crate) fn get_mut(&mut self, conn: ConnId) -> Option<&mut Hand> {
         self.by_conn.get_mut(&conn)
     }
+}
 
-    /// The most that can be offered to one hand now.
-    pub(crate) fn most(&self) -> u32 {
-        self.rooms.last_key_value().map_or(0, |(room, _)| *room)
-    }
-
-    /// Slots of the largest hand that is open to work.
-    pub(crate) fn largest(&self) -> u32 {
-        self.sizes.last_key_value().map_or(0, |(slots, _)| *slots)
-    }
-
-    /// The least recently used with so much room.
-    pub(crate) fn with_room(&self, width: u16) -> Option<ConnId> {
-        first_of(self.rooms.range(u32::from(width)..))
-    }
-
-    /// The least recently used that is open to work and has so many slots, full or not.
-    pub(crate) fn of_size(&self, width: u16) -> Option<ConnId> {
-        first_of(self.sizes.range(u32::from(width)..))
-    }
-
+impl Jobs {
+    /// A hand stands there from now on, in all pools that it is in.
     fn show(&mut self, conn: ConnId, place: Option<Place>) {
-        let Some(hand) = self.by_conn.get_mut(&conn) else { return };
-        if hand.shown == place {
-            return;
+        let Some(hand) = self.hands.by_conn.get_mut(&conn) else { return };
+        if hand.shown != place {
+            let before = std::mem::replace(&mut hand.shown, place);
+            self.pools.show(conn, &hand.pools, before, place);
         }
-        // Room comes and goes with every task, the rest does not: each is moved only if it is another.
-        let before = std::mem::replace(&mut hand.shown, place);
-        let by_room = |place: Option<Place>| place.filter(|place| place.room > 0).map(|at| (at.room, at.turn));
-        let by_size = |place: Option<Place>| place.map(|at| (at.slots, at.turn));
-        shift(&mut self.rooms, conn, by_room(before), by_room(place));
-        shift(&mut self.sizes, conn, by_size(before), by_size(place));
     }
 
     pub(crate) fn hide(&mut self, conn: ConnId) {
         self.show(conn, None);
     }
 
-    /// How many can be offered something, and how many are open to work.
-    pub(crate) fn shown_len(&self) -> (usize, usize) {
-        (self.rooms.values().map(BTreeSet::len).sum(), self.sizes.values().map(BTreeSet::len).sum())
-    }
-}
-
-type Places = BTreeMap<u32, BTreeSet<(u64, ConnId)>>;
-
-fn first_of<'a>(places: impl Iterator<Item = (&'a u32, &'a BTreeSet<(u64, ConnId)>)>) -> Option<ConnId> {
-    places.filter_map(|(_, hands)| hands.first()).min().map(|(_, conn)| *conn)
-}
-
-/// Puts a hand elsewhere.
-fn shift(places: &mut Places, conn: ConnId, from: Option<(u32, u64)>, to: Option<(u32, u64)>) {
-    if from == to {
-        return;
-    }
-    if let Some((at, turn)) = from
-        && let Some(hands) = places.get_mut(&at)
-    {
-        hands.remove(&(turn, conn));
-        if hands.is_empty() {
-            places.remove(&at);
+    /// A hand has these labels from now on. It is hidden until it is shown again.
+    pub(crate) fn label(&mut self, conn: ConnId, labels: BTreeMap<String, String>) {
+        if self.hands.get(conn).is_none_or(|hand| hand.labels == labels) {
+            return;
         }
-    }
-    if let Some((at, turn)) = to {
-        places.entry(at).or_default().insert((turn, conn));
+        self.hide(conn);
+        let pools = self.pools.of_hand(&labels);
+        if let Some(hand) = self.hands.get_mut(conn) {
+            (hand.labels, hand.pools) = (labels, pools);
+        }
     }
 }
 
@@ -195,7 +161,7 @@ impl Engine {
             let slots = if worker.slots == Slots::Unlimited { u32::MAX } else { worker.slots.as_count() };
             Place { room: if kept { 0 } else { self.room_of(hand, worker) }, slots, turn: worker.turn }
         });
-        self.jobs.hands.show(conn, place);
+        self.jobs.show(conn, place);
         self.jobs.due = true;
     }
 
@@ -209,6 +175,23 @@ impl Engine {
         if let Some(twin) = twin {
             self.twin_gave(twin, held.slots);
         }
+        self.may_start_again(task);
         true
+    }
+
+    /// Tasks of a job that take slots somewhere.
+    pub(crate) fn held_places(&self, id: JobId) -> BTreeSet<u32> {
+        let hands = self.jobs.hands.by_conn.values();
+        hands.flat_map(|hand| hand.held.range((id, 0)..=(id, u32::MAX))).map(|((_, place), _)| *place).collect()
+    }
+
+    /// Nobody has an earlier attempt of the task any more.
+    pub(crate) fn may_start_again(&mut self, (id, place): (JobId, u32)) {
+        if let Some(job) = self.jobs.all.get_mut(&id)
+            && job.leaving.remove(&place)
+        {
+            job.waiting.insert(place);
+            self.jobs.refresh(id);
+        }
     }
 }

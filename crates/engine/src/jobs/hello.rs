@@ -14,6 +14,7 @@ use super::event::{ForemanOrder, Hello, STOP_NOW};
 use super::grace::Due;
 use super::hand::Held;
 use super::job::{Phase, Stop};
+use super::labels::labels_of_hand;
 use crate::effect::Sink;
 use crate::engine::Engine;
 use crate::peer::Worker;
@@ -21,7 +22,7 @@ use crate::peer::Worker;
 impl Engine {
     /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
     pub(crate) fn hello(&mut self, conn: ConnId, hello: Hello, out: &mut impl Sink) {
-        let Hello { id, name, slots, running } = hello;
+        let Hello { id, name, slots, running, labels } = hello;
         if slots > FOREMAN_PROCS_MAX {
             return self.close_hand(conn, Code::BadSlots, out);
         }
@@ -33,6 +34,7 @@ impl Engine {
             self.close_hand(older, Code::ConnectionLost, out);
         }
         self.enlist_hand(conn, id, &name, Slots::Limited(u32::from(slots)));
+        self.jobs.label(conn, labels_of_hand(labels));
         let listed = self.reconcile(conn, &running, out);
         self.expect_unlisted(conn, &listed);
         self.show_hand(conn);
@@ -127,7 +129,7 @@ impl Engine {
         (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let task = job.spec.array.number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots });
+        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         let worker = self.peers.worker_mut(conn);
         worker.take_over(slots);
         if let Some(twin) = worker.twin {
@@ -192,7 +194,7 @@ impl Engine {
             return;
         }
         self.part(conn);
-        self.jobs.hands.hide(conn);
+        self.jobs.hide(conn);
         let Some(hand) = self.jobs.hands.by_conn.remove(&conn) else { return };
         self.jobs.due = true;
         if hand.has_id {
@@ -202,7 +204,10 @@ impl Engine {
             self.jobs.timers.remove(&(until, Due::Pause(conn)));
         }
         for ((id, place), Held { attempt, .. }) in hand.held {
-            let Some(running) = self.running_at(conn, id, place, attempt) else { continue };
+            let Some(running) = self.running_at(conn, id, place, attempt) else {
+                self.may_start_again((id, place));
+                continue;
+            };
             running.conn = None;
             let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
             match (phase, stop) {

@@ -1,15 +1,18 @@
 //! One job: where each of its tasks is. A task that has not begun costs nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use turno_proto::model::job::{After, JobId, JobSpec, JobState, TaskCounts, TaskState};
+use turno_proto::model::limits::JOB_AFTER_MAX;
 use turno_proto::model::{ConnId, Mono};
 
 use super::ended::{Ended, split};
+use super::handed::HandedIn;
+use super::labels::{Labels, labels_of_job};
 use super::order::Turn;
 use super::ranges::Ranges;
-use super::record::{CHUNK_TASKS, JobRecord, TaskEnd, Tried};
+use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd, Tried};
 
 /// A job.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) spec: Arc<JobSpec>,
     pub(crate) name: Arc<str>,
+    /// What a hand must have.
+    pub(crate) labels: Labels,
     pub(crate) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.
     pub(crate) storing: Option<Vec<(ConnId, u32)>>,
@@ -31,14 +36,19 @@ pub(crate) struct Job {
     pub(crate) waiting: Ranges,
     /// Those whose next attempt is not due.
     pub(crate) delayed: BTreeMap<u32, Mono>,
+    /// Those that may be started once the worker of an earlier attempt, which was told to stop, has let go of that.
+    pub(crate) leaving: BTreeSet<u32>,
     pub(crate) running: BTreeMap<u32, Running>,
-    /// How often tasks were tried that have not ended and had an attempt before.
+    /// How often tasks were tried that had an attempt before and have not ended, or were cancelled while they waited: the
+    /// number of an attempt is never given out again.
     pub(crate) tried: BTreeMap<u32, Tried>,
+    /// Those that have ended and wait again once that is stored.
+    pub(crate) retrying: Ranges,
     /// Those that are cancelled once that is stored.
     pub(crate) cancelling: Ranges,
-    /// What each cancel on its way to the disk was asked to end, in order.
-    pub(crate) asking: VecDeque<Ranges>,
-    /// All that cancels were asked to end: what of it has not ended otherwise is cancelled.
+    /// Cancels and retries on their way to the disk, in order.
+    pub(crate) asking: VecDeque<Ask>,
+    /// All that cancels were asked to end and no retry has taken back: what of it has not ended otherwise is cancelled.
     pub(crate) asked: Ranges,
     pub(crate) asked_unix_ms: Option<u64>,
     /// Tasks that were cancelled while they waited.
@@ -50,8 +60,28 @@ pub(crate) struct Job {
     /// When its first task was given to a worker.
     pub(crate) started_unix_ms: Option<u64>,
     pub(crate) ended_unix_ms: Option<u64>,
+    /// Failed tasks that count no longer for what may fail: there was a retry since.
+    pub(crate) forgiven: u32,
     /// Its place among the jobs that something can be started of.
     pub(crate) placed: Option<Turn>,
+}
+
+/// What somebody wants of tasks, on its way to the disk.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// What of these has not ended otherwise is cancelled.
+    Cancel(Ranges),
+    /// These are cancelled no longer, and so many failures do not count any more.
+    Retry { lifted: Ranges, forgiven: u32 },
+}
+
+impl Ask {
+    /// By how many ranges more what was cancelled may be told.
+    pub(crate) fn ranges_len(&self) -> usize {
+        match self {
+            Self::Cancel(ranges) | Self::Retry { lifted: ranges, .. } => ranges.ranges_len(),
+        }
+    }
 }
 
 /// A task that a worker has, or had.
@@ -73,6 +103,8 @@ pub(crate) struct Running {
     pub(crate) limit: Option<Mono>,
     /// When it counts as lost.
     pub(crate) gone: Option<Mono>,
+    /// What its worker handed in of it.
+    pub(crate) handed_in: HandedIn,
 }
 
 /// How far an offer is.
@@ -119,6 +151,7 @@ impl Job {
         Self {
             id,
             name: Arc::from(spec.name.as_str()),
+            labels: labels_of_job(&spec.labels),
             submitted_unix_ms,
             storing: None,
             removing: false,
@@ -127,8 +160,10 @@ impl Job {
             after: spec.after.clone(),
             waiting: Ranges::up_to(spec.array.count),
             delayed: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             running: BTreeMap::new(),
             tried: BTreeMap::new(),
+            retrying: Ranges::default(),
             cancelling: Ranges::default(),
             asking: VecDeque::new(),
             asked: Ranges::default(),
@@ -138,6 +173,7 @@ impl Job {
             stored: Ranges::default(),
             started_unix_ms: None,
             ended_unix_ms: None,
+            forgiven: 0,
             placed: None,
             spec,
         }
@@ -147,18 +183,10 @@ impl Job {
         self.tried.get(&place).copied().unwrap_or_default()
     }
 
-    /// These tasks are not tried again.
-    pub(crate) fn forget_tries(&mut self, first: u32, last: u32) {
-        let tried: Vec<u32> = self.tried.range(first..=last).map(|(place, _)| *place).collect();
-        for place in tried {
-            self.tried.remove(&place);
-        }
-    }
-
     pub(crate) fn counts(&self) -> TaskCounts {
-        let delayed = u32::try_from(self.delayed.len()).expect("tasks are limited");
+        let later = u32::try_from(self.delayed.len() + self.leaving.len()).expect("tasks are limited");
         TaskCounts {
-            waiting: self.waiting.len() + delayed + self.cancelling.len(),
+            waiting: self.waiting.len() + later + self.cancelling.len(),
             running: u32::try_from(self.running.len()).expect("tasks are limited"),
             finished: self.ended.finished,
             failed: self.ended.failed,
@@ -199,6 +227,7 @@ impl Job {
     /// Whether a task of it may be started now, were there a slot.
     pub(crate) fn is_ready(&self) -> bool {
         let barred = self.storing.is_some() || self.held || !self.holds.is_empty() || !self.after.is_empty();
+        let barred = barred || self.has_too_many_failures();
         let full = self.spec.max_parallel.is_some_and(|max| self.running.len() >= max as usize);
         !barred && !full && !self.waiting.is_empty()
     }
@@ -209,17 +238,28 @@ impl Job {
 
     /// The job as it is to be stored.
     pub(crate) fn record(&self) -> JobRecord {
-        let mut cancelled = self.asked.clone();
-        for asked in &self.asking {
-            asked.ranges().into_iter().for_each(|(first, last)| cancelled.insert_range(first, last));
+        let (mut cancelled, mut forgiven) = (self.asked.clone(), self.forgiven);
+        for ask in &self.asking {
+            forgiven = apply(ask, &mut cancelled).unwrap_or(forgiven);
         }
+        let passed =
+            self.spec.after.iter().take(JOB_AFTER_MAX).enumerate().filter(|(_, one)| !self.after.contains(one));
         JobRecord {
             spec: Arc::clone(&self.spec),
             submitted_unix_ms: self.submitted_unix_ms,
             held: self.holds.back().copied().unwrap_or(self.held),
             cancelled: cancelled.ranges(),
             cancelled_unix_ms: self.asked_unix_ms,
+            started_unix_ms: self.started_unix_ms,
+            forgiven,
+            passed: passed.map(|(at, _)| 1 << at).sum(),
         }
+    }
+
+    /// The next of what is asked for is stored.
+    pub(crate) fn asked_next(&mut self) {
+        let ask = self.asking.pop_front().expect("cancels and retries are stored in order");
+        self.forgiven = apply(&ask, &mut self.asked).unwrap_or(self.forgiven);
     }
 
     /// Tasks of a chunk.
@@ -243,12 +283,52 @@ impl Job {
     /// The chunk has ended, and there is something of it to be brought together on the disk.
     pub(crate) fn is_worth_writing(&self, chunk: u32) -> bool {
         let (first, last) = self.chunk_places(chunk);
-        self.is_full(chunk) && self.stored.within(first, last).next().is_some()
+        let changes = self.retrying.within(first, last).next().is_some();
+        self.is_full(chunk) && !changes && self.stored.within(first, last).next().is_some()
+    }
+
+    /// A chunk as it is stored, once all of it has ended; `None` if no task of it had begun.
+    pub(crate) fn chunk_record(&mut self, chunk: u32) -> Option<ChunkRecord> {
+        let (first, last) = self.chunk_places(chunk);
+        if self.tried.range(first..=last).next().is_some() {
+            self.ended.open(chunk, last - first + 1);
+        }
+        let mut record = self.ended.chunk_record(chunk)?;
+        for (place, tried) in self.tried.range(first..=last) {
+            record.tasks[split(*place).1] = ShortEnd::cancelled_after(tried.attempt);
+        }
+        Some(record)
     }
 
     pub(crate) fn end(&mut self, place: u32, end: &TaskEnd) {
         let (chunk, _) = split(place);
         let tasks = self.chunk_len(chunk);
         self.ended.add(place, tasks, end, self.submitted_unix_ms);
+    }
+
+    /// The latest attempt of a task that has ended or waits, 0 if it had none.
+    pub(crate) fn latest_attempt(&self, place: u32) -> u32 {
+        self.ended.get(place).map_or_else(|| self.tried(place).attempt, |end| u32::from(end.attempt))
+    }
+
+    /// A task that had ended has not any more.
+    pub(crate) fn reopen(&mut self, place: u32) {
+        if self.ended.take(place).is_none() {
+            self.cancelled.remove(place);
+        }
+    }
+}
+
+/// What was cancelled after that was asked for, too. Returns the failures that count no longer, if those are others.
+fn apply(ask: &Ask, cancelled: &mut Ranges) -> Option<u32> {
+    match ask {
+        Ask::Cancel(asked) => {
+            asked.ranges().into_iter().for_each(|(first, last)| cancelled.insert_range(first, last));
+            None
+        }
+        Ask::Retry { lifted, forgiven } => {
+            lifted.ranges().into_iter().for_each(|(first, last)| drop(cancelled.remove_range(first, last)));
+            Some(*forgiven)
+        }
     }
 }

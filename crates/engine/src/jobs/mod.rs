@@ -3,16 +3,19 @@
 //! | room | what it decides |
 //! |---|---|
 //! | `ranges`, `ended`, `job` | where each task of a job is, in few bytes |
-//! | `order`, `hand` | whose turn it is, among jobs and among workers |
+//! | `order`, `hand`, `labels`, `pools` | whose turn it is, among jobs and among workers, and who may have what |
 //! | `offer` | tasks meet a hand; its answer |
 //! | `hello` | who a worker is, and which tasks it has; what happens when it is lost |
 //! | `twin` | one worker over two connections, with one account |
 //! | `update` | an attempt is over: the end, or another one |
 //! | `cancel` | tasks are ended before their time |
-//! | `submit`, `after` | jobs come, are held, wait for others, and go |
+//! | `retry` | tasks that have ended wait again |
+//! | `failures` | a job of which too many tasks failed is ended |
+//! | `submit`, `after`, `forget` | jobs come, are held, wait for others, and go |
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
-//! | `view` | telling what is going on |
+//! | `handed` | what workers handed in of their tasks |
+//! | `view`, `explain` | telling what is going on, and why a task is where it is |
 //! | `check` | all of it agrees |
 //!
 //! A task is offered after its start is stored, and an update is acknowledged after what it says is: so a restarted broker
@@ -24,15 +27,22 @@ mod check;
 mod durable;
 mod ended;
 mod event;
+mod explain;
+mod failures;
+mod forget;
 mod grace;
 mod hand;
+mod handed;
 mod hello;
 mod job;
+mod labels;
 mod offer;
 mod order;
+mod pools;
 mod ranges;
 mod record;
 mod recover;
+mod retry;
 mod submit;
 mod twin;
 mod update;
@@ -52,7 +62,7 @@ pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, 
 use self::grace::Due;
 use self::hand::Hands;
 use self::job::Job;
-use self::order::Order;
+use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
 
 /// All jobs, and all who work on them.
@@ -65,8 +75,8 @@ pub(crate) struct Jobs {
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
     bytes: u64,
-    /// Those that something can be started of.
-    order: Order,
+    /// Those that something can be started of, and the hands they may use.
+    pools: Pools,
     hands: Hands,
     /// Native connections that are workers of a foreman as well, by their key and the other way round.
     natives: BTreeMap<Arc<str>, ConnId>,
@@ -90,6 +100,11 @@ pub(crate) struct Jobs {
     doomed: BTreeSet<JobId>,
     /// Jobs that have just ended, for those who wait for it.
     just_ended: VecDeque<JobId>,
+    /// Jobs that have ended, by when; one that goes on again may still be here under its former end.
+    ended: BTreeSet<(u64, JobId)>,
+    /// When the first of them is forgotten, and not before when.
+    forget_at: Option<Mono>,
+    forget_after: Option<Mono>,
     /// Chunks that have ended and are not brought together on the disk.
     full: BTreeSet<(JobId, u32)>,
     /// Some of them are on their way there.
@@ -131,6 +146,11 @@ impl Jobs {
         self.hands.by_conn.contains_key(&conn)
     }
 
+    /// What a worker for jobs has.
+    pub(crate) fn labels_of(&self, conn: ConnId) -> BTreeMap<String, String> {
+        self.hands.get(conn).map(|hand| hand.labels.clone()).unwrap_or_default()
+    }
+
     /// The disk owes nothing, and refused nothing that must be tried again.
     pub(crate) fn owes(&self) -> bool {
         !self.owed_ends.is_empty() || !self.owed_jobs.is_empty() || !self.doomed.is_empty()
@@ -154,10 +174,10 @@ impl Jobs {
         }
         let width = job.spec.slots;
         if let Some(before) = std::mem::replace(&mut job.placed, turn) {
-            self.order.remove(width, before);
+            self.pools.remove(&job.labels, width, before);
         }
         if let Some(turn) = turn {
-            self.order.insert(width, turn);
+            self.pools.insert(&job.labels, width, turn, &mut self.hands);
         }
         self.due = true;
     }

@@ -4,16 +4,24 @@
 use std::sync::Arc;
 
 use turno_proto::model::job::JobId;
-use turno_proto::model::limits::{OFFER_BYTES_MAX, OFFER_TASKS_MAX, REFUSAL_PAUSE_MS, STARTS_MAX, TIME_LIMIT_SLACK_MS};
+use turno_proto::model::limits::{
+    FILL_PLACES_MAX, OFFER_BYTES_MAX, OFFER_TASKS_MAX, REFUSAL_PAUSE_MS, STARTS_MAX, TIME_LIMIT_SLACK_MS,
+};
 use turno_proto::model::{ConnId, Mono};
+use turno_proto::{fill, items};
 
 use super::event::{ForemanOrder, OfferedTask};
 use super::grace::Due;
 use super::hand::{Held, Offer};
-use super::job::{Phase, Running, Stop};
+use super::handed::HandedIn;
+use super::job::{Job, Phase, Running, Stop};
+use super::labels::has_all;
 use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
 use crate::engine::Engine;
+
+/// Bytes of a task's number wherever it may stand, in quotes.
+const NUMBERS_BYTES_MAX: usize = FILL_PLACES_MAX * 12;
 
 impl Offer {
     pub(crate) const fn has_room(&self) -> bool {
@@ -24,7 +32,7 @@ impl Offer {
 impl Engine {
     /// Gives tasks to hands, as long as one fits.
     pub(crate) fn hand_out(&mut self, out: &mut impl Sink) {
-        if self.drain.is_some() || self.jobs.disk_until.is_some() || self.jobs.order.len() == 0 {
+        if self.drain.is_some() || self.jobs.disk_until.is_some() || self.jobs.pools.is_idle() {
             return self.unreserve_hand_unless_needed();
         }
         let mut chosen = Vec::new();
@@ -52,13 +60,15 @@ impl Engine {
                 self.unreserve_hand();
                 return Some((job, conn));
             }
-            let most = self.jobs.hands.most();
-            let (head, width) = self.jobs.order.first(u32::MAX)?;
-            if width > 1 && u32::from(width) > most && self.reserve_hand(head.job, width) {
+            let (head, width, pool) = self.jobs.pools.head()?;
+            if let Some(conn) = pool.with_room(width) {
+                return Some((head.job, conn));
+            }
+            if width > 1 && self.reserve_hand(head.job, width) {
                 continue;
             }
-            let (turn, width) = if u32::from(width) <= most { (head, width) } else { self.jobs.order.first(most)? };
-            return Some((turn.job, self.jobs.hands.with_room(width).expect("one has the most room")));
+            let (turn, width, pool) = self.jobs.pools.first()?;
+            return Some((turn.job, pool.with_room(width).expect("one has the most room")));
         }
     }
 
@@ -68,7 +78,8 @@ impl Engine {
         if self.jobs.reserved.is_some() {
             return false;
         }
-        let Some(conn) = self.jobs.hands.of_size(width) else { return false };
+        let pool = self.jobs.pools.get(&self.jobs.all[&job].labels);
+        let Some(conn) = pool.and_then(|pool| pool.of_size(width)) else { return false };
         self.jobs.reserved = Some((job, conn));
         self.show_hand(conn);
         true
@@ -77,7 +88,11 @@ impl Engine {
     /// The hand is kept for nobody if the job has nothing to start any more, or the hand cannot take it.
     pub(crate) fn unreserve_hand_unless_needed(&mut self) {
         let Some((job, conn)) = self.jobs.reserved else { return };
-        let width = self.jobs.get(job).filter(|job| job.placed.is_some()).map(|job| u32::from(job.spec.slots));
+        let may_have_it = |job: &&Job| {
+            let labels = self.jobs.hands.get(conn).map(|hand| &hand.labels);
+            job.placed.is_some() && labels.is_some_and(|labels| has_all(labels, &job.labels))
+        };
+        let width = self.jobs.get(job).filter(may_have_it).map(|job| u32::from(job.spec.slots));
         let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
         if self.drain.is_some() || !self.is_open(conn) || width.is_none_or(|width| width > slots) {
             self.unreserve_hand();
@@ -103,12 +118,15 @@ impl Engine {
         let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("a hand with room is there");
         let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
+        let work = job.spec.work.len();
         let task = job.spec.array.number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots });
+        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
         hand.told_free = hand.told_free.map(|free| free.saturating_sub(u32::from(slots)));
         let offer = hand.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
         offer.tasks.push((id, place, tried.attempt));
-        offer.bytes += job.spec.work.len();
+        // An item may be long, and stand in many places.
+        let item = items::len(&job.spec.items, place);
+        offer.bytes += item.map_or(work + NUMBERS_BYTES_MAX, |item| fill::bytes_max(work, item));
         let offered = offer.tasks.len();
         job.running.insert(
             place,
@@ -123,6 +141,7 @@ impl Engine {
                 ending: None,
                 limit: None,
                 gone: None,
+                handed_in: HandedIn::default(),
             },
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);
@@ -162,10 +181,14 @@ impl Engine {
         let mut tasks = Vec::with_capacity(offer.tasks.len());
         let mut told = Vec::with_capacity(offer.tasks.len());
         for (id, place, attempt) in offer.tasks {
-            let job = self.jobs.at(id);
+            let job = self.jobs.all.get_mut(&id).expect("rooms hold numbers of jobs that are there");
             let running = job.running.get_mut(&place).expect("what is offered runs");
-            if running.stop.is_some() {
+            // The hand may have said meanwhile that it is another.
+            let has_labels = || self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
+            let may_have_it = job.labels.is_empty() || has_labels();
+            if running.stop.is_some() || !may_have_it {
                 self.take_back(id, place, out);
+                self.store_waiting(id, place);
                 continue;
             }
             running.phase = Phase::Offered;
@@ -178,6 +201,8 @@ impl Engine {
                 name: Arc::clone(&job.name),
                 count: job.spec.array.count,
                 work: job.spec.work.clone(),
+                items: job.spec.items.clone(),
+                place,
             });
             told.push((id, place, attempt));
         }

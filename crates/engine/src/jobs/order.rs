@@ -46,11 +46,19 @@ impl Order {
         firsts.min()
     }
 
-    /// All of them, in order.
-    pub(crate) fn turns(&self) -> Vec<Turn> {
-        let mut turns: Vec<Turn> = self.by_width.values().flatten().copied().collect();
-        turns.sort_unstable();
-        turns
+    /// What the widest of their tasks takes.
+    pub(crate) fn widest(&self) -> Option<u32> {
+        self.by_width.last_key_value().map(|(width, _)| u32::from(*width))
+    }
+
+    /// All of them whose tasks take that many slots at most.
+    pub(crate) fn turns(&self, widest: u32) -> impl Iterator<Item = Turn> {
+        let widest = u16::try_from(widest).unwrap_or(u16::MAX);
+        self.by_width.range(..=widest).flat_map(|(_, turns)| turns).copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_width.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use turno_proto::model::job::{JobId, JobSpec, TaskState};
 
 /// Tasks whose ends are stored together.
@@ -10,7 +11,7 @@ pub const CHUNK_TASKS: u32 = 1_024;
 /// A job as it is stored: what was asked for, and what was said about all of its tasks since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What was asked for.
+    /// What was asked for. Its items have a record of their own.
     pub spec: Arc<JobSpec>,
     /// When it came, in Unix milliseconds.
     pub submitted_unix_ms: u64,
@@ -20,6 +21,12 @@ pub struct JobRecord {
     pub cancelled: Vec<(u32, u32)>,
     /// When the last of them were, in Unix milliseconds.
     pub cancelled_unix_ms: Option<u64>,
+    /// When its first task was given to a worker, in Unix milliseconds: the ends of those that are retried are gone.
+    pub started_unix_ms: Option<u64>,
+    /// Failed tasks that do not count for what may fail.
+    pub forgiven: u32,
+    /// Which of the jobs it comes after had ended as it wants: bit by bit, in their order. They may be retried since.
+    pub passed: u16,
 }
 
 /// A task as it is stored. One without a record has not been started.
@@ -79,7 +86,7 @@ pub struct TaskEnd {
     pub status: Arc<str>,
 }
 
-/// How the tasks of a chunk ended, once all of them have.
+/// How the tasks of a chunk ended, once all of them have. A record that a task has beside this is newer: it was retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRecord {
     /// By place, from the chunk's first on.
@@ -93,7 +100,7 @@ pub struct ChunkRecord {
 /// How a task ended, in 16 bytes: a million of them are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShortEnd {
-    /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled before it began. Plus 4 with an exit code, 8 with
+    /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled while it waited. Plus 4 with an exit code, 8 with
     /// a signal.
     pub bits: u8,
     /// The signal.
@@ -142,6 +149,11 @@ impl ShortEnd {
         }
     }
 
+    /// A task that was cancelled while it waited for another attempt.
+    pub(crate) fn cancelled_after(attempt: u32) -> Self {
+        Self { attempt: u16::try_from(attempt).unwrap_or(u16::MAX), ..Self::default() }
+    }
+
     /// Whether a version of ours could have written that.
     pub const fn is_sound(&self) -> bool {
         let known = self.bits & !(STATE | EXIT_CODE | SIGNAL) == 0;
@@ -182,6 +194,8 @@ pub struct StoredJobs {
     pub last: u64,
     /// Jobs.
     pub jobs: Vec<(JobId, JobRecord)>,
+    /// Items of jobs.
+    pub items: Vec<(JobId, Bytes)>,
     /// Tasks, by job and place.
     pub tasks: Vec<(JobId, u32, TaskRecord)>,
     /// Chunks, by job and number.

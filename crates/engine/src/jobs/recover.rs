@@ -2,14 +2,17 @@
 //! come back and say so (S4.76).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use turno_proto::model::job::{Array, JobId};
 use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
 
 use super::ended::split;
 use super::grace::Due;
+use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
-use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord};
+use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
 use crate::engine::Engine;
 use crate::persist::Persist;
 
@@ -17,11 +20,18 @@ impl Engine {
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
     /// removed with the first thing that is stored.
     pub fn recover_jobs(&mut self, stored: StoredJobs) {
-        let StoredJobs { last, jobs, tasks, chunks } = stored;
+        let StoredJobs { last, jobs, items, tasks, chunks } = stored;
         self.jobs.last = last;
-        for (id, record) in jobs {
+        let mut items: BTreeMap<JobId, Bytes> = items.into_iter().collect();
+        for (id, mut record) in jobs {
             self.jobs.last = self.jobs.last.max(id.0);
+            if let Some(items) = items.remove(&id) {
+                Arc::make_mut(&mut record.spec).items = items;
+            }
             self.recover_job(id, record);
+        }
+        for job in items.into_keys() {
+            self.durable.note(Persist::UnsetItems { job });
         }
         for (id, chunk, record) in chunks {
             if !self.recover_chunk(id, chunk, record) {
@@ -35,18 +45,31 @@ impl Engine {
         }
         let ids: Vec<JobId> = self.jobs.all.keys().copied().collect();
         for id in &ids {
+            self.recover_failures(*id);
             self.recover_cancelled(*id);
         }
         for id in ids {
-            if !self.jobs.at(id).has_ended() {
+            if self.jobs.at(id).has_ended() {
+                self.keep_for_a_while(id);
+            } else {
                 self.link_after(id);
                 self.jobs.refresh(id);
             }
         }
+        self.archive_knows();
     }
 
     fn recover_job(&mut self, id: JobId, record: JobRecord) {
-        let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms } = record;
+        let JobRecord {
+            spec,
+            submitted_unix_ms,
+            held,
+            cancelled,
+            cancelled_unix_ms,
+            started_unix_ms,
+            forgiven,
+            passed,
+        } = record;
         let count = spec.array.count;
         let mut job = Job::new(id, spec, submitted_unix_ms);
         job.held = held;
@@ -56,6 +79,10 @@ impl Engine {
             }
         }
         job.asked_unix_ms = cancelled_unix_ms;
+        job.started_unix_ms = started_unix_ms;
+        job.forgiven = forgiven;
+        let mut at = 0..;
+        job.after.retain(|_| at.next().is_none_or(|at| u32::from(passed).checked_shr(at).unwrap_or(0) & 1 == 0));
         self.add_job(job);
     }
 
@@ -65,13 +92,17 @@ impl Engine {
             return false;
         };
         let (first, last) = job.chunk_places(chunk);
+        let attempts: Vec<u16> = record.tasks.iter().map(|end| end.attempt).collect();
         if !job.ended.add_chunk(chunk, last - first + 1, record, job.submitted_unix_ms) {
             return false;
         }
         job.waiting.remove_range(first, last);
-        for place in first..=last {
+        for (place, attempt) in (first..=last).zip(attempts) {
             if job.ended.get(place).is_none() {
                 job.cancelled.insert(place);
+                if attempt > 0 {
+                    job.tried.insert(place, Tried { attempt: u32::from(attempt), ..Tried::default() });
+                }
             }
         }
         true
@@ -83,7 +114,18 @@ impl Engine {
         let (now, settings) = (self.now, &self.settings);
         let Some(job) = self.jobs.all.get_mut(&id) else { return false };
         if !job.waiting.remove(place) {
-            return false;
+            // Its chunk tells of it. If it was retried since, this is newer.
+            let told = job.latest_attempt(place);
+            let is_newer = match &record {
+                TaskRecord::Waiting { tried, .. } => tried.attempt >= told,
+                TaskRecord::Running { tried, .. } => tried.attempt > told,
+                TaskRecord::Ended(end) => end.attempt > told,
+            };
+            if !is_newer || place >= job.spec.array.count {
+                return false;
+            }
+            job.reopen(place);
+            job.tried.remove(&place);
         }
         job.stored.insert(place);
         match record {
@@ -113,6 +155,7 @@ impl Engine {
                     ending: None,
                     limit: None,
                     gone: None,
+                    handed_in: HandedIn::default(),
                 };
                 job.started_unix_ms = Some(job.started_unix_ms.unwrap_or(started_unix_ms).min(started_unix_ms));
                 job.running.insert(place, running);
@@ -147,7 +190,6 @@ impl Engine {
                 job.running.remove(&place);
                 job.cancelled.insert(place);
             }
-            self.jobs.at(id).forget_tries(first, last);
         }
         let job = self.jobs.at(id);
         job.started_unix_ms = [job.started_unix_ms, job.ended.began_unix_ms].into_iter().flatten().min();

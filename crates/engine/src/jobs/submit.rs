@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use turno_proto::items;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::limits::{
-    FOREMAN_PROCS_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX,
-    WORK_BYTES_MAX,
+    FOREMAN_PROCS_MAX, ITEMS_BYTES_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX,
+    JOB_TAGS_MAX, JOB_UPLOADS_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX, TAG_BYTES_MAX, WORK_BYTES_MAX,
 };
 use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
+use super::explain::Look;
 use super::job::Job;
+use super::labels::is_label;
 use super::record::CHUNK_TASKS;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -25,13 +28,17 @@ impl Engine {
             AdminCall::JobCancel { job, tasks } => {
                 self.cancel_job((conn, seq), job, tasks.as_deref(), out).map(|()| None)
             }
+            AdminCall::JobRetry { job, tasks, after } => {
+                self.retry_job((conn, seq), job, tasks.as_deref(), after, out).map(|()| None)
+            }
             AdminCall::JobHold { job } => self.hold((conn, seq), job, true, out).map(|()| None),
             AdminCall::JobRelease { job } => self.hold((conn, seq), job, false, out).map(|()| None),
             AdminCall::JobWait { job } => self.wait_for((conn, seq), job, out).map(|()| None),
-            AdminCall::JobRm { job } => self.remove_job((conn, seq), job, out).map(|()| None),
+            AdminCall::JobRm { job } => self.remove_job(Some((conn, seq)), job, out).map(|()| None),
             AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(before, limit))),
             AdminCall::JobShow { job } => self.job_answer(job).map(Some),
             AdminCall::JobTasks { job, state, after, limit } => self.task_page(job, state, after, limit).map(Some),
+            AdminCall::JobExplain { job, task } => self.explain_task(job, task).map(Some),
             _ => Err(Code::BadCall),
         };
         match answer {
@@ -49,7 +56,7 @@ impl Engine {
     /// The caller hears how the job is now.
     pub(crate) fn tell_of(&self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
         let Some(((conn, seq), job)) = caller.zip(self.jobs.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, None, true)) });
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Brief, true)) });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 
@@ -82,6 +89,7 @@ impl Engine {
         self.add_job(job);
         self.link_after(id);
         self.store_job(id);
+        self.store_items(id);
         self.once_stored(JobThen::Submitted { job: id }, out);
         Ok(())
     }
@@ -91,6 +99,7 @@ impl Engine {
             self.jobs.keys.insert(key.clone(), job.id);
         }
         self.jobs.bytes += bytes_of(&job.spec);
+        self.name_uploads(&job.spec);
         self.jobs.all.insert(job.id, job);
     }
 
@@ -105,6 +114,8 @@ impl Engine {
         self.jobs.doomed.remove(&id);
         self.jobs.owed_jobs.remove(&id);
         self.unlink_after(&job);
+        self.forget_archived(id, &job.spec);
+        self.forget_end(&job);
         Some(job)
     }
 
@@ -190,23 +201,33 @@ impl Engine {
         }
     }
 
-    fn remove_job(&mut self, caller: (ConnId, u32), id: JobId, out: &mut impl Sink) -> Result<(), Code> {
+    /// Forgets a job; nobody is told if nobody asked.
+    pub(crate) fn remove_job(
+        &mut self,
+        caller: Option<(ConnId, u32)>,
+        id: JobId,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         let job = self.find_job(id)?;
-        if !job.has_ended() || self.jobs.dependents.contains_key(&id) {
+        if !job.has_ended() || !job.retrying.is_empty() || self.jobs.dependents.contains_key(&id) {
             return Err(Code::JobNotEnded);
         }
         if self.settings.store.is_some() {
             let tasks: Vec<u32> = job.stored.iter().collect();
+            let has_items = !job.spec.items.is_empty();
             let chunks: Vec<u32> =
                 job.ended.chunks().filter(|(.., written)| *written).map(|(chunk, ..)| chunk).collect();
             if id.0 == self.jobs.last {
                 self.durable.note(Persist::LastJob { job: id });
             }
             self.durable.note(Persist::UnsetJob { job: id });
+            if has_items {
+                self.durable.note(Persist::UnsetItems { job: id });
+            }
             tasks.into_iter().for_each(|place| self.durable.note(Persist::UnsetTask { job: id, place }));
             chunks.into_iter().for_each(|chunk| self.durable.note(Persist::UnsetChunk { job: id, chunk }));
         }
-        let job = self.jobs.at(id);
+        let job = self.jobs.all.get_mut(&id).expect("it was just found");
         job.removing = true;
         let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
         for chunk in 0..chunks {
@@ -216,15 +237,15 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn removal_stored(&mut self, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
-        self.tell_of(id, Some(caller), out);
+    pub(crate) fn removal_stored(&mut self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
+        self.tell_of(id, caller, out);
         self.drop_job(id);
     }
 
     pub(crate) fn removal_not_stored(
         &mut self,
         id: JobId,
-        (conn, seq): (ConnId, u32),
+        caller: Option<(ConnId, u32)>,
         code: Code,
         out: &mut impl Sink,
     ) {
@@ -233,13 +254,19 @@ impl Engine {
             let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
             (0..chunks).for_each(|chunk| self.note_full(id, chunk));
         }
-        out.effect(Effect::Error { conn, seq, code });
+        self.forget_later();
+        if let Some((conn, seq)) = caller {
+            out.effect(Effect::Error { conn, seq, code });
+        }
     }
 }
 
 /// What a job counts for in memory.
-fn bytes_of(spec: &JobSpec) -> u64 {
-    (spec.work.len() + spec.name.len() + size_of::<Job>()) as u64
+pub(crate) fn bytes_of(spec: &JobSpec) -> u64 {
+    let JobSpec { name, work, items, labels, tags, uploads, .. } = spec;
+    let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();
+    let tags: usize = tags.iter().map(|tag| tag.len() + size_of::<String>()).sum();
+    (work.len() + items.len() + name.len() + labels + tags + size_of_val(&uploads[..]) + size_of::<Job>()) as u64
 }
 
 fn check_spec(spec: &JobSpec) -> Result<(), Code> {
@@ -253,5 +280,21 @@ fn check_spec(spec: &JobSpec) -> Result<(), Code> {
         && *time_limit_ms != Some(0)
         && after.len() <= JOB_AFTER_MAX
         && key.as_ref().is_none_or(|key| (1..=JOB_KEY_BYTES_MAX).contains(&key.len()));
-    if good { Ok(()) } else { Err(Code::BadJob) }
+    if good && needs_are_good(spec) { Ok(()) } else { Err(Code::BadJob) }
+}
+
+/// What its tasks are for and need, and what it is found by.
+fn needs_are_good(spec: &JobSpec) -> bool {
+    let JobSpec { array, items, labels, tags, uploads, .. } = spec;
+    let mut keys: Vec<&str> = labels.iter().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let is_tag = |tag: &String| (1..=TAG_BYTES_MAX).contains(&tag.len()) && !tag.chars().any(char::is_control);
+    (items.is_empty() || (items.len() <= ITEMS_BYTES_MAX && items::count(items) == Some(array.count)))
+        && labels.len() <= JOB_LABELS_MAX
+        && keys.len() == labels.len()
+        && labels.iter().all(|(key, value)| is_label(key, value))
+        && tags.len() <= JOB_TAGS_MAX
+        && tags.iter().all(is_tag)
+        && uploads.len() <= JOB_UPLOADS_MAX
 }

@@ -48,6 +48,9 @@ impl Engine {
             ending.requests.push((conn, request));
             return;
         }
+        if update.given_back && running.stop.is_none() {
+            return self.given_back(id, place, (conn, request), out);
+        }
         let record = self.peers.worker_mut(conn);
         if update.success {
             record.settled += 1;
@@ -84,6 +87,15 @@ impl Engine {
             })
         };
         may_speak.then_some(place)
+    }
+
+    /// Its worker ended it for its own reasons: another attempt at once, and nobody failed.
+    fn given_back(&mut self, id: JobId, place: u32, request: (ConnId, u32), out: &mut impl Sink) {
+        let due = self.now;
+        let job = self.jobs.at(id);
+        let mut tried = job.tried(place);
+        tried.attempt = job.running[&place].attempt;
+        self.end_attempt(id, place, Outcome::Again { tried, due }, false, Some(request), out);
     }
 
     /// An attempt failed: another one after a while, if the job grants one, or the end. `update` is what its worker says;
@@ -193,6 +205,7 @@ impl Engine {
                 self.note_full(id, split(place).0);
                 self.jobs.refresh(id);
                 self.note_end(id);
+                self.end_after_failures(id, out);
             }
         }
     }

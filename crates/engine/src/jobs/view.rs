@@ -1,38 +1,24 @@
-//! Telling of jobs and tasks, and why nothing of a job is started.
+//! Telling of jobs and tasks.
 
-use std::collections::BTreeMap;
-
+use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{JobId, JobReason, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
 
-use super::Jobs;
+use super::explain::Look;
 use super::job::Job;
 use crate::engine::Engine;
-
-impl Jobs {
-    /// How many tasks wait whose turn is before a job's, for each that something can be started of. It looks at all of
-    /// them: for those who ask, not for every answer.
-    pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
-        let mut ahead = 0;
-        let turns = self.order.turns();
-        let mut aheads = BTreeMap::new();
-        for turn in turns {
-            aheads.insert(turn.job, ahead);
-            ahead += u64::from(self.all[&turn.job].waiting.len());
-        }
-        aheads
-    }
-}
 
 impl Engine {
     pub(crate) fn job_page(&self, before: Option<JobId>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let aheads = self.jobs.aheads();
+        let ahead = |job: &Job| aheads.get(&job.id).copied().unwrap_or(0);
         let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
-        let mut jobs: Vec<JobView> = told.take(limit + 1).map(|job| self.job_view(job, Some(&aheads), false)).collect();
+        let mut jobs: Vec<JobView> =
+            told.take(limit + 1).map(|job| self.job_view(job, Look::Listed { ahead: ahead(job) }, false)).collect();
         let more = jobs.len() > limit;
         jobs.truncate(limit);
         let next = jobs.last().filter(|_| more).map(|job| job.id);
@@ -45,10 +31,10 @@ impl Engine {
             told.map(|job| job.id)
         };
         let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
-        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Some(&self.jobs.aheads()), true)) })
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Close, true)) })
     }
 
-    pub(crate) fn job_view(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>, whole: bool) -> JobView {
+    pub(crate) fn job_view(&self, job: &Job, look: Look, whole: bool) -> JobView {
         JobView {
             id: job.id,
             name: job.spec.name.clone(),
@@ -57,50 +43,15 @@ impl Engine {
             tasks: job.counts(),
             slots: job.spec.slots,
             priority: job.spec.priority,
+            tags: job.spec.tags.clone(),
+            items: if job.spec.items.is_empty() { 0 } else { job.spec.array.count },
             submitted_unix_ms: job.submitted_unix_ms,
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,
-            reason: self.reason_of(job, aheads),
-            spec: whole.then(|| Box::new(JobSpec::clone(&job.spec))),
+            reason: self.reason_of(job, look),
+            // Items may be megabytes: who submitted the job has them.
+            spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
-    }
-
-    /// Why nothing of it is started.
-    fn reason_of(&self, job: &Job, aheads: Option<&BTreeMap<JobId, u64>>) -> Option<JobReason> {
-        if job.has_ended() {
-            return None;
-        }
-        if job.held {
-            return Some(JobReason::Held);
-        }
-        if !job.after.is_empty() {
-            let jobs: std::collections::BTreeSet<JobId> = job.after.iter().map(|after| after.job).collect();
-            return Some(JobReason::After { jobs: jobs.into_iter().collect() });
-        }
-        if self.drain.is_some() {
-            return Some(JobReason::Draining);
-        }
-        if self.jobs.disk_until.is_some() {
-            return Some(JobReason::Disk);
-        }
-        if job.waiting.is_empty() {
-            let due = job.delayed.values().min().filter(|_| job.running.is_empty())?;
-            return Some(JobReason::Backoff { in_ms: due.millis_left(self.now) });
-        }
-        if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
-            return Some(JobReason::MaxParallel { max });
-        }
-        let largest = self.jobs.hands.largest();
-        if largest == 0 {
-            return Some(JobReason::NoWorker);
-        }
-        if largest < u32::from(job.spec.slots) {
-            return Some(JobReason::TooWide { slots: job.spec.slots, largest });
-        }
-        let ahead = aheads?.get(&job.id).copied().unwrap_or(0);
-        let hands = self.jobs.hands.by_conn.keys().filter_map(|conn| self.peers.worker(*conn));
-        let slots = hands.map(|worker| u64::from(worker.slots.as_count())).sum();
-        Some(JobReason::Busy { slots, ahead })
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
@@ -115,10 +66,7 @@ impl Engine {
         let job = self.find_job(id)?;
         let array = job.spec.array;
         let limit = limit.clamp(1, PAGE_MAX) as usize;
-        let from = after.map_or(0, |after| match after.checked_sub(array.first) {
-            None => 0,
-            Some(above) => above / array.step + 1,
-        });
+        let from = place_after(&array, after);
         let mut tasks = Vec::new();
         let mut next = None;
         if state == Some(TaskState::Running) {
@@ -139,19 +87,9 @@ impl Engine {
         Ok(AdminAnswer::Tasks { tasks, next })
     }
 
-    fn task_view(&self, job: &Job, place: u32) -> TaskView {
+    pub(crate) fn task_view(&self, job: &Job, place: u32) -> TaskView {
         let task = job.spec.array.number_of(place);
-        let blank = TaskView {
-            task,
-            state: job.task_state(place),
-            attempt: job.tried(place).attempt,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code: None,
-            signal: None,
-            status: None,
-        };
+        let blank = TaskView::new(task, job.task_state(place), job.tried(place).attempt);
         if let Some(running) = job.running.get(&place) {
             return TaskView {
                 attempt: running.attempt,
@@ -172,4 +110,12 @@ impl Engine {
             ..blank
         }
     }
+}
+
+/// The place of the first task whose number is higher than that.
+pub(crate) fn place_after(array: &Array, after: Option<u32>) -> u32 {
+    after.map_or(0, |after| match after.checked_sub(array.first) {
+        None => 0,
+        Some(above) => above / array.step + 1,
+    })
 }

@@ -2,7 +2,7 @@
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_MAX, VIEW_MESSAGES_MAX};
-use turno_proto::model::view::{EventView, SubscriberView, TopicView};
+use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Code, ConnId, Filter, Topic};
 
 use super::fetch::Fetched;

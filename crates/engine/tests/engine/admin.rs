@@ -1,5 +1,7 @@
 //! What an admin sees and changes.
 
+use std::collections::BTreeMap;
+
 use turno_engine::Settings;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{BrokerView, Counters, QueueView, WorkerState, WorkerView};
@@ -41,6 +43,7 @@ fn the_broker_as_it_is_shown() {
             up_ms: 1_234,
             draining: false,
             maintenance: false,
+            foreman: None,
             connections: 3,
             workers: 2,
             slots: 4,
@@ -94,6 +97,7 @@ fn a_worker_as_it_is_shown() {
         queues: vec!["q".to_owned(), "mail".to_owned()],
         exclusive: Vec::new(),
         waits_for: Vec::new(),
+        labels: BTreeMap::new(),
         registered_ms: 350,
         idle_ms: Some(250),
         deliveries: 1,

@@ -34,7 +34,8 @@ fn a_queue_is_consumed_once() {
 }
 
 /// Proves S2.22, S2.23 and S2.24: QUEUE_AVAILABLE_NOTIFY is good once for each QUEUE_FULL, at every step of a worker's way
-/// to a queue; too many of them are `not_refused` and cost no place.
+/// to a queue; too many of them are `not_refused` and cost no place. There is no line without one, and none without a
+/// refusal before it.
 #[test]
 fn a_wish_is_good_once() {
     let mut desk = Desk::new();

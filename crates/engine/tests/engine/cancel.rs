@@ -2,7 +2,7 @@
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, MessageId, Slots};
+use turno_proto::model::{Code, MessageId, Slots, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
@@ -107,6 +107,18 @@ fn an_admin_ends_any_message() {
     assert_eq!((desk.status().dead, desk.status().bytes), (0, 0));
     let (answer, _) = desk.admin(AdminCall::MessageCancel { id: "no id at all".to_owned() });
     assert_eq!(answer, Err(Code::NotFound));
+}
+
+/// To end one of many that wait does not take a look at all of them, so that many can be ended beside other work.
+#[test]
+fn of_what_goes_first_not_all_is_counted() {
+    let mut desk = Desk::new();
+    let (_, client) = (desk.worker(1, &["q"]), desk.client());
+    let ids: Vec<MessageId> = (1..=200).map(|seq| desk.send(client, ask(seq, "q", &seq.to_string())).0).collect();
+    let busy = |ahead| Reason::AllBusy { workers: 1, used: 1, ahead, probing: 0, dropped: 0 };
+    assert_eq!(desk.explain(ids[199]).reason, busy(198), "who only asks is told");
+    assert_eq!(cancel(&mut desk, ids[199]).0, Ok(busy(limits::AHEAD_CANCELLED_MAX)));
+    assert_eq!(cancel(&mut desk, ids[51]).0, Ok(busy(50)));
 }
 
 /// Proves S2.34: what was cancelled at a worker that is then lost, or deregisters, is over; its slots are too.

@@ -176,31 +176,6 @@ fn a_free_queue_is_offered_at_once() {
     assert_eq!(desk.alone(next, "q"), Got::Alone(FIRST + 1));
 }
 
-/// Proves S2.23: there is no line without a wish to be told, and none without a refusal before it; asking twice keeps
-/// the place.
-#[test]
-fn a_wish_to_be_told_follows_a_refusal_once() {
-    let mut desk = Desk::new();
-    let [holder, first, second] = [idle(&mut desk), idle(&mut desk), idle(&mut desk)];
-    let client = desk.client();
-    assert_eq!(desk.notify(client, "q"), refusal(client, Code::NotRegistered));
-    let unknown = Input::QueueAvailableNotify { conn: first, seq: 88, handle: 9 };
-    assert_eq!(desk.say(unknown), refusal(first, Code::UnknownHandle));
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "nothing was refused");
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
-    assert_eq!(desk.notify(holder, "q"), refusal(holder, Code::NotRefused), "it has the queue");
-    desk.stand_by(first, "q");
-    desk.stand_by(second, "q");
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "twice");
-    assert_eq!(desk.alone(first, "q"), Got::Full);
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it is in the line already");
-    let told = desk.available(first, "q");
-    assert_eq!(desk.leave(holder), [told], "and was first all the time");
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it was told");
-    assert_eq!(desk.alone(first, "q"), Got::Alone(FIRST + 1));
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it has the queue");
-}
-
 /// Proves S2.24: who leaves in whatever way waits no more, and what was kept for it goes to the next.
 #[test]
 fn who_leaves_waits_no_more() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turno_engine::{Effect, Event, Input, Listener};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::{SubscriberView, TopicView};
+use turno_proto::model::topic::view::{SubscriberView, TopicView};
 use turno_proto::model::{Code, ConnId, Filter, limits};
 
 use crate::desk::Desk;

@@ -208,6 +208,9 @@ pub struct StatusUpdate {
     /// The signal that ended it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub signal: Option<i32>,
+    /// Its worker ended it for reasons of its own: the task has not failed, another worker shall have it.
+    #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
+    pub given_back: bool,
     /// When it began, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "is_default")]
     pub started: Option<u64>,

@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 
 use super::encode::body as encode_body;
-use super::line::{Line, Next, Sent, Verdict};
+use super::end::End;
+use super::line::{Line, Next, Sent};
 use super::request::{Wish, held_hello};
 use super::table::Table;
 use super::{
     Answer, CloseReason, Counts, ErrorCode, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Outcome, RequestId,
-    Role, Running, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket, decode, encode, split,
+    Role, Running, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket, encode,
 };
 use crate::model::{Mono, limits};
 use crate::native::HEADER_LEN;
@@ -95,27 +96,12 @@ impl Foreman {
 
     /// Bytes came. Returns how many were used: the others are the start of a frame, to be given again with more.
     pub fn handle_bytes(&mut self, now: Mono, bytes: &[u8]) -> usize {
-        let mut used = 0;
-        while self.is_connected() {
-            match split(bytes.get(used..).unwrap_or_default(), self.settings.body_bytes_max) {
-                Ok(Some(piece)) => {
-                    used += piece.used;
-                    let verdict = self.line.receive(piece.kind, piece.header.seq, decode(&piece), piece.body.len());
-                    self.follow(now, verdict);
-                }
-                Ok(None) => return used,
-                Err(reason) => self.close(reason),
-            }
-        }
-        bytes.len()
+        self.take_bytes(now, bytes)
     }
 
     /// A frame came.
     pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
-        if self.is_connected() {
-            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame), 0);
-            self.follow(now, verdict);
-        }
+        self.take_frame(now, frame);
     }
 
     /// Something may be due.
@@ -237,39 +223,6 @@ impl Foreman {
         self.tasks.iter()
     }
 
-    fn follow(&mut self, now: Mono, verdict: Verdict) {
-        match verdict {
-            Verdict::Response(frame) => self.take_response(now, &frame),
-            Verdict::Serve(frame) => self.serve(frame),
-            Verdict::Wait => {}
-            Verdict::Restart => self.restart(now),
-            Verdict::Refuse { seq, code, arg0, note } => {
-                self.note(note);
-                self.reply(&Frame::Error { seq, code, arg0 });
-            }
-            Verdict::Drop(note) => self.note(note),
-        }
-        self.pump(now);
-    }
-
-    fn serve(&mut self, frame: Frame) {
-        match frame {
-            Frame::Hello { seq, hello } => self.serve_hello(seq, Kind::Hello, hello),
-            // Nothing is known of this worker: it shall introduce itself, and then say it again.
-            Frame::Update { seq, .. } if self.phase != Phase::Loop => {
-                self.note(Note::BadType { kind: Kind::Update, seq });
-                self.reply(&Frame::Ok { seq, counts: Counts::SEND_HELLO });
-            }
-            Frame::Update { seq, update } => self.serve_update(seq, update),
-            Frame::Ok { .. }
-            | Frame::Error { .. }
-            | Frame::Job { .. }
-            | Frame::Cancel { .. }
-            | Frame::Stop { .. }
-            | Frame::Reset { .. } => {}
-        }
-    }
-
     fn serve_hello(&mut self, seq: u32, kind: Kind, hello: Option<Hello>) {
         self.tasks = Table::new(hello.as_ref().map_or(self.registered, |hello| hello.num_procs));
         hello.iter().flat_map(|hello| &hello.running).for_each(|running| self.tasks.put(*running));
@@ -295,21 +248,6 @@ impl Foreman {
         self.line.serving(seq);
         self.open = Some(Open { ticket, seq, kind });
         ticket
-    }
-
-    fn take_response(&mut self, now: Mono, frame: &Frame) {
-        let (kind, seq) = (frame.kind(), frame.seq());
-        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
-            return self.close(CloseReason::ResetRefused(*code));
-        }
-        match (self.line.settle(seq), frame) {
-            (Some(wish), Frame::Ok { counts, .. }) => self.done(wish, *counts),
-            (Some(wish), Frame::Error { code, arg0, .. }) => self.refused(now, wish, *code, *arg0),
-            (None, Frame::Ok { counts, .. }) if matches!(self.phase, Phase::Init1 { .. }) => {
-                self.greet_old(seq, *counts);
-            }
-            _ => self.note(Note::Unsolicited { kind, seq }),
-        }
     }
 
     /// An old worker greets with OK(n): nothing runs. Some write n as the pair's second half, some as the whole number.
@@ -400,52 +338,6 @@ impl Foreman {
         self.pump(now);
     }
 
-    fn restart(&mut self, now: Mono) {
-        self.note(Note::Reset);
-        self.line.restart();
-        self.open = None;
-        self.phase = Phase::Init0;
-        self.connect(now);
-    }
-
-    /// Does all that can be done now: serves what was held, answers RESET, sends the next request, tells of room.
-    fn pump(&mut self, now: Mono) {
-        if self.rest_until.is_some_and(|until| now >= until) {
-            self.rest_until = None;
-            self.announced = false;
-        }
-        while self.is_connected() {
-            if let Some(frame) = self.line.next_held() {
-                self.serve(frame);
-            } else if let Some(seq) = self.line.reset_due() {
-                encode(&Frame::Reset { seq, last: self.line.last_answered() }, &mut self.out);
-                self.restart(now);
-            } else if !self.send(now) {
-                break;
-            }
-        }
-        let room = self.room();
-        if room > 0 && !std::mem::replace(&mut self.announced, true) {
-            self.events.push_back(ForemanEvent::Ready { room });
-        }
-    }
-
-    fn send(&mut self, now: Mono) -> bool {
-        if self.phase != Phase::Loop || !self.line.is_idle() {
-            return false;
-        }
-        let Some(front) = self.line.queue().front() else { return self.send_next(now, false) };
-        let fits = self.rest_until.is_none() && front.needs() <= u32::from(self.counts().nproc);
-        if front.kind() == Kind::Job && !fits {
-            if let Some(wish) = self.line.queue_mut().pop_front() {
-                self.end(&wish, Outcome::NotSent);
-            }
-            return true;
-        }
-        let urgent = front.is_urgent();
-        self.send_next(now, urgent)
-    }
-
     fn send_next(&mut self, now: Mono, urgent: bool) -> bool {
         let start = self.out.len();
         match self.line.next_send(now, true, urgent) {
@@ -467,22 +359,8 @@ impl Foreman {
         true
     }
 
-    fn reply(&mut self, frame: &Frame) {
-        encode(frame, &mut self.out);
-        self.line.answered(frame.seq());
-    }
-
     fn end(&mut self, wish: &Wish, outcome: Outcome) {
         self.events.push_back(ForemanEvent::Answered { id: wish.id(), kind: wish.kind(), outcome });
-    }
-
-    fn note(&mut self, note: Note) {
-        self.events.push_back(ForemanEvent::Note(note));
-    }
-
-    fn close(&mut self, reason: CloseReason) {
-        self.events.push_back(ForemanEvent::Close(reason));
-        self.leave();
     }
 
     fn leave(&mut self) {
@@ -492,8 +370,102 @@ impl Foreman {
         open.iter().for_each(|wish| self.end(wish, Outcome::Unknown));
         queue.iter().for_each(|wish| self.end(wish, Outcome::NotSent));
     }
+}
 
-    const fn is_connected(&self) -> bool {
+impl End for Foreman {
+    type Own = Wish;
+
+    fn line(&mut self) -> &mut Line<Wish> {
+        &mut self.line
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        self.settings.body_bytes_max
+    }
+
+    fn is_connected(&self) -> bool {
         matches!(self.phase, Phase::Init1 { .. } | Phase::Init2 | Phase::Loop)
+    }
+
+    fn serve(&mut self, frame: Frame) {
+        match frame {
+            Frame::Hello { seq, hello } => self.serve_hello(seq, Kind::Hello, hello),
+            // Nothing is known of this worker: it shall introduce itself, and then say it again.
+            Frame::Update { seq, .. } if self.phase != Phase::Loop => {
+                self.note(Note::BadType { kind: Kind::Update, seq });
+                self.reply(&Frame::Ok { seq, counts: Counts::SEND_HELLO });
+            }
+            Frame::Update { seq, update } => self.serve_update(seq, update),
+            Frame::Ok { .. }
+            | Frame::Error { .. }
+            | Frame::Job { .. }
+            | Frame::Cancel { .. }
+            | Frame::Stop { .. }
+            | Frame::Reset { .. } => {}
+        }
+    }
+
+    fn take_response(&mut self, now: Mono, frame: &Frame) {
+        let (kind, seq) = (frame.kind(), frame.seq());
+        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
+            return self.close(CloseReason::ResetRefused(*code));
+        }
+        match (self.line.settle(seq), frame) {
+            (Some(wish), Frame::Ok { counts, .. }) => self.done(wish, *counts),
+            (Some(wish), Frame::Error { code, arg0, .. }) => self.refused(now, wish, *code, *arg0),
+            (None, Frame::Ok { counts, .. }) if matches!(self.phase, Phase::Init1 { .. }) => {
+                self.greet_old(seq, *counts);
+            }
+            _ => self.note(Note::Unsolicited { kind, seq }),
+        }
+    }
+
+    fn restart(&mut self, now: Mono) {
+        self.note(Note::Reset);
+        self.line.restart();
+        self.open = None;
+        self.phase = Phase::Init0;
+        self.connect(now);
+    }
+
+    fn send(&mut self, now: Mono) -> bool {
+        if self.phase != Phase::Loop || !self.line.is_idle() {
+            return false;
+        }
+        let Some(front) = self.line.queue().front() else { return self.send_next(now, false) };
+        let fits = self.rest_until.is_none() && front.needs() <= u32::from(self.counts().nproc);
+        if front.kind() == Kind::Job && !fits {
+            if let Some(wish) = self.line.queue_mut().pop_front() {
+                self.end(&wish, Outcome::NotSent);
+            }
+            return true;
+        }
+        let urgent = front.is_urgent();
+        self.send_next(now, urgent)
+    }
+
+    fn pump(&mut self, now: Mono) {
+        if self.rest_until.is_some_and(|until| now >= until) {
+            self.rest_until = None;
+            self.announced = false;
+        }
+        self.work_off(now);
+        let room = self.room();
+        if room > 0 && !std::mem::replace(&mut self.announced, true) {
+            self.events.push_back(ForemanEvent::Ready { room });
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        self.events.push_back(ForemanEvent::Note(note));
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        self.events.push_back(ForemanEvent::Close(reason));
+        self.leave();
     }
 }

@@ -9,6 +9,7 @@ mod code;
 mod counts;
 mod decode;
 mod encode;
+mod end;
 mod event;
 mod foreman_end;
 mod frame;

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::encode::body as encode_body;
-use super::line::{Line, Next, Sent, Verdict};
+use super::end::End;
+use super::line::{Line, Next, Sent};
 use super::request::Saying;
 use super::table::Table;
 use super::{
-    CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Note, Piece, Role, Running, Settings, StatusUpdate, Stop, Task,
-    TaskId, TaskPair, WorkerEvent, WorkerState, decode, encode, split,
+    CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Note, Role, Running, Settings, StatusUpdate, Stop, Task,
+    TaskId, TaskPair, WorkerEvent, WorkerState, encode,
 };
 use crate::model::{Mono, limits};
 
@@ -100,26 +101,12 @@ impl Worker {
 
     /// Bytes came. Returns how many were used: the others are the start of a frame, to be given again with more.
     pub fn handle_bytes(&mut self, now: Mono, bytes: &[u8]) -> usize {
-        let mut used = 0;
-        while self.is_connected() {
-            match split(bytes.get(used..).unwrap_or_default(), self.settings.body_bytes_max) {
-                Ok(Some(piece)) => {
-                    used += piece.used;
-                    self.handle_piece(now, &piece);
-                }
-                Ok(None) => return used,
-                Err(reason) => self.close(reason),
-            }
-        }
-        bytes.len()
+        self.take_bytes(now, bytes)
     }
 
     /// A frame came.
     pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
-        if self.is_connected() {
-            let verdict = self.line.receive(frame.kind(), frame.seq(), Ok(frame), 0);
-            self.follow(now, verdict);
-        }
+        self.take_frame(now, frame);
     }
 
     /// Something may be due.
@@ -154,6 +141,18 @@ impl Worker {
         self.line.queue_mut().push_back(Saying::Update(update, running));
         self.pump(now);
         true
+    }
+
+    /// From now on not more than so many processors may be busy: the foreman is told with a HELLO. With 0 the worker ends
+    /// in order when all its tasks have.
+    pub fn shrink(&mut self, now: Mono, procs: u16) {
+        self.tasks.set_max(procs.min(self.tasks.max()));
+        // Before the greeting there is one to come anyway.
+        let says_it = self.line.queue().iter().any(|saying| matches!(saying, Saying::Hello));
+        if matches!(self.phase, Phase::Init1 | Phase::Loop) && !says_it {
+            self.line.queue_mut().push_front(Saying::Hello);
+        }
+        self.pump(now);
     }
 
     /// Begins the numbers anew as soon as it can be done.
@@ -197,57 +196,14 @@ impl Worker {
         self.tasks.max()
     }
 
+    /// Tasks that have ended and whose end the foreman has not confirmed.
+    pub fn unconfirmed(&self) -> usize {
+        self.unreported().count()
+    }
+
     /// The tasks that run, by name.
     pub fn running(&self) -> impl Iterator<Item = &Running> {
         self.tasks.iter()
-    }
-
-    fn handle_piece(&mut self, now: Mono, piece: &Piece<'_>) {
-        let verdict = self.line.receive(piece.kind, piece.header.seq, decode(piece), piece.body.len());
-        self.follow(now, verdict);
-    }
-
-    fn follow(&mut self, now: Mono, verdict: Verdict) {
-        match verdict {
-            Verdict::Response(frame) => self.take_response(now, &frame),
-            Verdict::Serve(frame) => self.serve(frame),
-            Verdict::Wait => {}
-            Verdict::Restart => self.restart(now),
-            Verdict::Refuse { seq, code, arg0, note } => {
-                self.note(note);
-                self.reply(&Frame::Error { seq, code, arg0 });
-            }
-            Verdict::Drop(note) => self.note(note),
-        }
-        self.pump(now);
-    }
-
-    fn serve(&mut self, frame: Frame) {
-        let (kind, seq) = (frame.kind(), frame.seq());
-        match frame {
-            Frame::Stop { stop: Stop::Immediate, .. } => {
-                self.reply(&Frame::Ok { seq, counts: Counts::ZERO });
-                self.phase = Phase::Exit1;
-                self.events.push_back(WorkerEvent::ExitNow);
-            }
-            // The first request is the worker's HELLO.
-            _ if matches!(self.phase, Phase::Init0 { .. }) => {
-                self.note(Note::BadType { kind, seq });
-                self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
-            }
-            Frame::Job { tasks, .. } => self.serve_job(seq, tasks),
-            Frame::Cancel { pairs, .. } => self.serve_cancel(seq, &pairs),
-            Frame::Stop { stop, .. } => {
-                self.tasks.set_max(stop.left_of(self.tasks.max()));
-                self.reply(&Frame::Ok { seq, counts: self.counts() });
-                self.events.push_back(WorkerEvent::Stopping { max: self.tasks.max() });
-            }
-            Frame::Ok { .. }
-            | Frame::Error { .. }
-            | Frame::Hello { .. }
-            | Frame::Update { .. }
-            | Frame::Reset { .. } => {}
-        }
     }
 
     /// All of the tasks, or none.
@@ -280,26 +236,6 @@ impl Worker {
         }
         self.reply(&Frame::Ok { seq, counts: self.counts() });
         self.events.push_back(WorkerEvent::Cancel(found));
-    }
-
-    fn take_response(&mut self, now: Mono, frame: &Frame) {
-        let (kind, seq) = (frame.kind(), frame.seq());
-        if self.is_banner(frame) {
-            self.bannered = true;
-            if matches!(self.phase, Phase::Init0 { .. }) {
-                self.greet();
-            }
-            return;
-        }
-        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
-            return self.close(CloseReason::ResetRefused(*code));
-        }
-        let Some(request) = self.line.settle(seq) else { return self.note(Note::Unsolicited { kind, seq }) };
-        match frame {
-            Frame::Ok { counts, .. } => self.taken(request, *counts),
-            Frame::Error { code, .. } => self.refused(now, request, *code),
-            _ => {}
-        }
     }
 
     /// The foreman's first OK. It may come late, when HELLO has gone out without it: no worker is greeted with zeros
@@ -384,54 +320,10 @@ impl Worker {
         self.line.queue_mut().push_front(Saying::Hello);
     }
 
-    fn restart(&mut self, now: Mono) {
-        self.note(Note::Reset);
-        self.begin_anew();
-        self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
-    }
-
     fn begin_anew(&mut self) {
         self.line.restart();
         self.line.queue_mut().retain(|saying| matches!(saying, Saying::Update(..)));
         self.bannered = false;
-    }
-
-    /// Does all that can be done now: serves what was held, answers RESET, sends the next request.
-    fn pump(&mut self, now: Mono) {
-        while self.is_connected() {
-            if let Some(frame) = self.line.next_held() {
-                self.serve(frame);
-            } else if let Some(seq) = self.line.reset_due() {
-                encode(&Frame::Reset { seq, last: self.line.last_answered() }, &mut self.out);
-                self.restart(now);
-            } else if !self.send(now) {
-                break;
-            }
-        }
-        if self.phase == Phase::Loop
-            && self.counts() == Counts::ZERO
-            && self.line.is_idle()
-            && self.line.queue().is_empty()
-        {
-            self.phase = Phase::Exit0;
-            self.events.push_back(WorkerEvent::Exit);
-        }
-    }
-
-    fn send(&mut self, now: Mono) -> bool {
-        if matches!(self.phase, Phase::Init0 { .. }) {
-            return false;
-        }
-        let hello = matches!(self.line.queue().front(), Some(Saying::Hello)).then(|| self.hello());
-        match self.line.next_send(now, self.phase == Phase::Loop, false) {
-            None => return false,
-            Some(Next::Reset(seq, last)) => encode(&Frame::Reset { seq, last }, &mut self.out),
-            Some(Next::Request(seq, Saying::Hello)) => encode(&Frame::Hello { seq, hello }, &mut self.out),
-            Some(Next::Request(seq, Saying::Update(update, _))) => {
-                encode_body(&mut self.out, Kind::Update, seq, update);
-            }
-        }
-        true
     }
 
     /// What has ended and is not confirmed is listed too: its UPDATE follows, and until then the foreman need not wonder
@@ -456,9 +348,110 @@ impl Worker {
         })
     }
 
-    fn reply(&mut self, frame: &Frame) {
-        encode(frame, &mut self.out);
-        self.line.answered(frame.seq());
+    const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Exit0 | Phase::Exit1)
+    }
+}
+
+impl End for Worker {
+    type Own = Saying;
+
+    fn line(&mut self) -> &mut Line<Saying> {
+        &mut self.line
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        self.settings.body_bytes_max
+    }
+
+    fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Init0 { .. } | Phase::Init1 | Phase::Loop)
+    }
+
+    fn serve(&mut self, frame: Frame) {
+        let (kind, seq) = (frame.kind(), frame.seq());
+        match frame {
+            Frame::Stop { stop: Stop::Immediate, .. } => {
+                self.reply(&Frame::Ok { seq, counts: Counts::ZERO });
+                self.phase = Phase::Exit1;
+                self.events.push_back(WorkerEvent::ExitNow);
+            }
+            // The first request is the worker's HELLO.
+            _ if matches!(self.phase, Phase::Init0 { .. }) => {
+                self.note(Note::BadType { kind, seq });
+                self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
+            }
+            Frame::Job { tasks, .. } => self.serve_job(seq, tasks),
+            Frame::Cancel { pairs, .. } => self.serve_cancel(seq, &pairs),
+            Frame::Stop { stop, .. } => {
+                self.tasks.set_max(stop.left_of(self.tasks.max()));
+                self.reply(&Frame::Ok { seq, counts: self.counts() });
+                self.events.push_back(WorkerEvent::Stopping { max: self.tasks.max() });
+            }
+            Frame::Ok { .. }
+            | Frame::Error { .. }
+            | Frame::Hello { .. }
+            | Frame::Update { .. }
+            | Frame::Reset { .. } => {}
+        }
+    }
+
+    fn take_response(&mut self, now: Mono, frame: &Frame) {
+        let (kind, seq) = (frame.kind(), frame.seq());
+        if self.is_banner(frame) {
+            self.bannered = true;
+            if matches!(self.phase, Phase::Init0 { .. }) {
+                self.greet();
+            }
+            return;
+        }
+        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
+            return self.close(CloseReason::ResetRefused(*code));
+        }
+        let Some(request) = self.line.settle(seq) else { return self.note(Note::Unsolicited { kind, seq }) };
+        match frame {
+            Frame::Ok { counts, .. } => self.taken(request, *counts),
+            Frame::Error { code, .. } => self.refused(now, request, *code),
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self, now: Mono) {
+        self.note(Note::Reset);
+        self.begin_anew();
+        self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
+    }
+
+    fn send(&mut self, now: Mono) -> bool {
+        if matches!(self.phase, Phase::Init0 { .. }) {
+            return false;
+        }
+        let hello = matches!(self.line.queue().front(), Some(Saying::Hello)).then(|| self.hello());
+        match self.line.next_send(now, self.phase == Phase::Loop, false) {
+            None => return false,
+            Some(Next::Reset(seq, last)) => encode(&Frame::Reset { seq, last }, &mut self.out),
+            Some(Next::Request(seq, Saying::Hello)) => encode(&Frame::Hello { seq, hello }, &mut self.out),
+            Some(Next::Request(seq, Saying::Update(update, _))) => {
+                encode_body(&mut self.out, Kind::Update, seq, update);
+            }
+        }
+        true
+    }
+
+    fn pump(&mut self, now: Mono) {
+        self.work_off(now);
+        if self.phase == Phase::Loop
+            && self.counts() == Counts::ZERO
+            && self.line.is_idle()
+            && self.line.queue().is_empty()
+        {
+            self.phase = Phase::Exit0;
+            self.events.push_back(WorkerEvent::Exit);
+        }
     }
 
     fn note(&mut self, note: Note) {
@@ -468,13 +461,5 @@ impl Worker {
     fn close(&mut self, reason: CloseReason) {
         self.phase = Phase::Apart;
         self.events.push_back(WorkerEvent::Close(reason));
-    }
-
-    const fn is_connected(&self) -> bool {
-        matches!(self.phase, Phase::Init0 { .. } | Phase::Init1 | Phase::Loop)
-    }
-
-    const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Exit0 | Phase::Exit1)
     }
 }

@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::job::JobId;
+use super::limits::FILE_NAME_BYTES_MAX;
 
 /// What an upload is known by: the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,9 @@ pub struct OutputPiece {
     /// How much the attempt had written before, to both streams together, in the order in which its worker read it. If
     /// that is more than where the piece before it ends, what is between was left out.
     pub at: u64,
+    /// It is for those who look at the task now, and would be left out otherwise: kept in memory for a moment only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub live: bool,
     /// What it wrote.
     pub bytes: Bytes,
 }
@@ -82,4 +86,27 @@ pub struct FileView {
     pub name: String,
     /// Its size.
     pub size: u64,
+}
+
+/// Whether a file of a task may have that name: a path below the task's directory, which can be made anywhere without
+/// leaving the place it is made at.
+pub fn is_file_name(name: &str) -> bool {
+    let is_part = |part: &str| !matches!(part, "" | "." | "..");
+    (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0') && name.split('/').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_stays_where_it_is() {
+        for good in ["a", "a.txt", "a/b/c", "...", "a b", "ü", ".hidden"] {
+            assert!(is_file_name(good), "{good}");
+        }
+        let long = "x".repeat(FILE_NAME_BYTES_MAX + 1);
+        for bad in ["", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/../../b", "a\0b", "./a", &long] {
+            assert!(!is_file_name(bad), "{bad}");
+        }
+    }
 }

@@ -196,7 +196,7 @@ codes! {
         "it was told to end while a worker had the message, or after one had lost it; what was done of it is unknown",
         "ask again if doing it twice does no harm";
     OverDisk = 51, "over_disk", exit 1,
-        "the broker's disk has no room for the message",
+        "the broker's disk has no room for it",
         "the disk is full, or holds as much as it may; refused before anything is lost",
         "let workers catch up, purge what is not needed, or give the data directory more room";
     NoStore = 52, "no_store", exit 1,
@@ -240,6 +240,26 @@ codes! {
         "the job has not ended",
         "only a job with nothing left to do can be removed",
         "wait for it with `turno job wait ID`, or end it with `turno job cancel ID`";
+    NotYourTask = 68, "not_your_task", exit 1,
+        "that task does not run at that worker",
+        "it has ended, was given to another, or this is an earlier attempt; nothing of it is kept any more",
+        "nothing; the worker drops what it has of that attempt";
+    ArchiveBusy = 69, "archive_busy", exit 1,
+        "the archive has as much to do as it may have",
+        "output, results and uploads come in faster than the disk takes them; nothing of this call was kept",
+        "make the same call again a moment later";
+    ArchiveFull = 70, "archive_full", exit 1,
+        "the results of tasks take as much room as they may",
+        "`jobs.result-total` is reached, or a task brought more than 1,000 files",
+        "remove jobs whose results were fetched with `turno job rm`, or raise `jobs.result-total`";
+    WrongPlace = 71, "wrong_place", exit 1,
+        "a piece does not begin where the one before it ended",
+        "pieces of a file come in order; a broker that was started again has forgotten files that were not whole",
+        "send the file again from its beginning";
+    WrongHash = 72, "wrong_hash", exit 1,
+        "an upload's bytes do not have the hash it is known by",
+        "the file changed while it was sent, or was damaged on its way; nothing of it was kept",
+        "send it again from its beginning";
 
     // Topics.
     BadTopic = 74, "bad_topic", exit 2,

@@ -3,13 +3,13 @@
 //! Moments are Unix milliseconds: a job outlives the broker's runs, and the clocks of those.
 
 use std::fmt;
-use std::str::FromStr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::archive::UploadId;
-use super::limits::{PRIORITY, TASK_NUMBER_MAX, TASKS_MAX};
+pub use super::array::{Array, ArrayError};
+use super::limits::PRIORITY;
 
 /// A job's number: 1, 2, 3 … in the order of submission, never used twice by one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,99 +19,6 @@ pub struct JobId(pub u64);
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// The numbers of a job's tasks: `first`, `first + step`, … , `count` of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Array {
-    /// The lowest.
-    pub first: u32,
-    /// How many.
-    pub count: u32,
-    /// From one to the next.
-    pub step: u32,
-}
-
-/// Why something is no array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArrayError {
-    /// Not of the form.
-    #[error("an array is A-B or A-B:STEP, for example 1-1000 or 0-90:10")]
-    Form,
-    /// It has no task.
-    #[error("an array goes from a number to one that is not lower, in steps of 1 or more")]
-    Empty,
-    /// It has too many.
-    #[error("an array has at most {TASKS_MAX} tasks")]
-    TooMany,
-    /// A number is too high.
-    #[error("task numbers go up to {TASK_NUMBER_MAX}")]
-    TooHigh,
-}
-
-impl Array {
-    /// One task, number 1.
-    pub const ONE: Self = Self { first: 1, count: 1, step: 1 };
-
-    /// From `first` to `last` at most.
-    pub fn new(first: u32, last: u32, step: u32) -> Result<Self, ArrayError> {
-        if step == 0 || last < first {
-            return Err(ArrayError::Empty);
-        }
-        let array = Self { first, count: ((last - first) / step).saturating_add(1), step };
-        array.check().map(|()| array)
-    }
-
-    /// Whether there are such numbers, and not too many.
-    pub const fn check(&self) -> Result<(), ArrayError> {
-        if self.count == 0 || self.step == 0 {
-            return Err(ArrayError::Empty);
-        }
-        if self.count > TASKS_MAX {
-            return Err(ArrayError::TooMany);
-        }
-        let last = self.first as u64 + (self.count as u64 - 1) * self.step as u64;
-        if last > TASK_NUMBER_MAX as u64 { Err(ArrayError::TooHigh) } else { Ok(()) }
-    }
-
-    /// The number of the task at that place. Right for an array that passed [`Self::check`].
-    pub const fn number_of(&self, place: u32) -> u32 {
-        self.first + place * self.step
-    }
-
-    /// The place of the task with that number.
-    pub const fn place_of(&self, number: u32) -> Option<u32> {
-        let Some(above) = number.checked_sub(self.first) else { return None };
-        let place = above / self.step;
-        if above.is_multiple_of(self.step) && place < self.count { Some(place) } else { None }
-    }
-
-    /// The highest number.
-    pub const fn last(&self) -> u32 {
-        self.number_of(self.count - 1)
-    }
-}
-
-impl FromStr for Array {
-    type Err = ArrayError;
-
-    fn from_str(text: &str) -> Result<Self, ArrayError> {
-        let number = |text: &str| match text.parse::<u64>() {
-            _ if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => Err(ArrayError::Form),
-            Ok(number) => u32::try_from(number).map_err(|_| ArrayError::TooHigh),
-            Err(_) => Err(ArrayError::TooHigh),
-        };
-        let (range, step) = text.split_once(':').unwrap_or((text, "1"));
-        let (first, last) = range.split_once('-').ok_or(ArrayError::Form)?;
-        Self::new(number(first)?, number(last)?, number(step)?)
-    }
-}
-
-impl fmt::Display for Array {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.first, self.last())?;
-        if self.step == 1 { Ok(()) } else { write!(f, ":{}", self.step) }
     }
 }
 
@@ -191,7 +98,7 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// A job with everything as it is when nothing else is asked for.
+    /// A job of which nothing more is said than what must be; a map that says no more is read as the same.
     pub fn new(name: impl Into<String>, array: Array, work: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -237,6 +144,9 @@ pub struct Work {
     /// is only where the job was submitted.
     #[serde(skip_serializing_if = "is_default")]
     pub cwd_optional: bool,
+    /// Words, directory and environment are meant as they are: `{}` stands for nothing else.
+    #[serde(skip_serializing_if = "is_default")]
+    pub verbatim: bool,
     /// `argv` is one line for `sh -c`.
     #[serde(skip_serializing_if = "is_default")]
     pub shell: bool,
@@ -341,8 +251,13 @@ pub enum JobReason {
         /// Those.
         jobs: Vec<JobId>,
     },
-    /// No worker for jobs is connected.
+    /// No worker for jobs is connected, or all of them are being stopped.
     NoWorker,
+    /// No worker has all the labels that it asks for.
+    NoLabels {
+        /// Those.
+        labels: Vec<(String, String)>,
+    },
     /// No worker has as many slots as one task takes.
     TooWide {
         /// Slots a task takes.
@@ -362,15 +277,94 @@ pub enum JobReason {
         /// How many may.
         max: u32,
     },
+    /// More of its tasks failed than may: nothing more of it is started, and what has not ended is cancelled.
+    MaxFailures {
+        /// How many may.
+        max: u32,
+    },
     /// Its tasks wait for their next attempt.
     Backoff {
         /// Milliseconds until the first of them is due.
         in_ms: u64,
     },
+    /// Workers that it may use have room, and cannot be given anything now: they have not answered what they were given
+    /// last, rest after a refusal, or have less room than they say. Only `job.show` and `job.explain` look that closely.
+    Unready {
+        /// How many of them.
+        workers: u32,
+    },
+    /// The worker that has room for it is kept free for a task of another job, which takes more. Only `job.show` and
+    /// `job.explain` look that closely.
+    Kept {
+        /// That job.
+        job: JobId,
+        /// The worker.
+        worker: String,
+    },
+    /// What somebody asked for is on its way to the disk.
+    Storing,
     /// The broker is drained.
     Draining,
     /// The disk takes nothing.
     Disk,
+}
+
+/// Why a task is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum TaskReason {
+    /// It waits to be started.
+    Waits {
+        /// What for.
+        why: JobReason,
+        /// Tasks of the same job whose turn is before.
+        before: u32,
+    },
+    /// It waited and was cancelled, and that is on its way to the disk.
+    Cancelling,
+    /// It was given to a worker, which hears of it once that is on disk.
+    Starting {
+        /// The worker.
+        worker: String,
+    },
+    /// Its worker was told, and has not answered.
+    Offered {
+        /// The worker.
+        worker: String,
+    },
+    /// It runs.
+    Runs {
+        /// Its worker.
+        worker: String,
+        /// For how many milliseconds.
+        for_ms: u64,
+    },
+    /// Its worker was told to stop it, and has not said that it does.
+    Stopping {
+        /// Its worker.
+        worker: String,
+        /// Because it had its time, and not because somebody cancelled it.
+        time_limit: bool,
+    },
+    /// Its worker is not connected, or did not name it when it came back. If nothing is heard of it, it waits for another
+    /// attempt.
+    Away {
+        /// Its worker.
+        worker: String,
+        /// Milliseconds until then.
+        left_ms: u64,
+    },
+    /// It is over, and that is on its way to the disk.
+    Ending {
+        /// Its worker.
+        worker: String,
+    },
+    /// It did what it should.
+    Finished,
+    /// It did not, and has no attempt left.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
 }
 
 /// One job.
@@ -390,17 +384,24 @@ pub struct JobView {
     pub slots: u16,
     /// 0 to 9, 9 first.
     pub priority: u8,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Items that its tasks are for, one each; 0 if their numbers say it all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub items: u32,
     /// When it came.
     pub submitted_unix_ms: u64,
     /// When its first task was given to a worker.
     pub started_unix_ms: Option<u64>,
     /// When its last task ended.
     pub ended_unix_ms: Option<u64>,
-    /// Why nothing of it is started now; `None` if something is, or if it has ended. Only `job.show` and `job.ls` tell of
-    /// [`JobReason::Busy`]: who is ahead takes a look at all jobs.
+    /// Why nothing of it is started now; `None` if something is, or if it has ended, unless by
+    /// [`JobReason::MaxFailures`]. Only `job.show` and `job.ls` tell of [`JobReason::Busy`]: who is ahead takes a look at
+    /// all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<JobReason>,
-    /// All that was asked for; not in listings.
+    /// All that was asked for but its items; not in listings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<JobSpec>>,
 }
@@ -434,38 +435,29 @@ pub struct TaskView {
     pub status: Option<String>,
 }
 
+impl TaskView {
+    /// A task of whose latest attempt no more is known than its number.
+    pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
+        let (worker, status) = (None, None);
+        let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
+        Self { task, state, attempt, worker, started_unix_ms, ended_unix_ms, exit_code, signal, status }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_array_is_what_a_person_writes() {
-        let array: Array = "0-90:10".parse().unwrap();
-        assert_eq!(array, Array { first: 0, count: 10, step: 10 });
-        assert_eq!((array.last(), array.to_string().as_str()), (90, "0-90:10"));
-        assert_eq!((array.place_of(20), array.place_of(25), array.place_of(100)), (Some(2), None, None));
-        assert_eq!("1-1000".parse::<Array>().unwrap().to_string(), "1-1000");
-        assert_eq!("5-9:3".parse::<Array>().unwrap().last(), 8);
-        for (text, why) in [
-            ("", ArrayError::Form),
-            ("7", ArrayError::Form),
-            ("1-", ArrayError::Form),
-            ("+1-2", ArrayError::Form),
-            ("1-2:", ArrayError::Form),
-            ("2-1", ArrayError::Empty),
-            ("1-2:0", ArrayError::Empty),
-            ("1-10000001", ArrayError::TooMany),
-            ("1-99999999999999999999", ArrayError::TooHigh),
-            ("2147483647-2147483648", ArrayError::TooHigh),
-        ] {
-            assert_eq!(text.parse::<Array>(), Err(why), "{text}");
+    fn a_map_that_says_no_more_than_it_must_is_a_new_spec() {
+        #[derive(Serialize)]
+        struct Least {
+            name: &'static str,
+            array: Array,
+            work: Bytes,
         }
-    }
-
-    #[test]
-    fn what_a_peer_claims_is_checked() {
-        for (first, count, step) in [(0, 0, 1), (0, 1, 0), (1, TASKS_MAX + 1, 1), (u32::MAX, 2, 1), (0, 2, u32::MAX)] {
-            assert!(Array { first, count, step }.check().is_err(), "{first} {count} {step}");
-        }
+        let work = Bytes::from_static(b"\x80");
+        let map = rmp_serde::to_vec_named(&Least { name: "sim", array: Array::ONE, work: work.clone() }).unwrap();
+        assert_eq!(rmp_serde::from_slice::<JobSpec>(&map).unwrap(), JobSpec::new("sim", Array::ONE, work));
     }
 }

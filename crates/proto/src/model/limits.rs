@@ -41,9 +41,20 @@ pub const GREETING_MS_MAX: u64 = 5_000;
 pub const GREETINGS_MAX: usize = 512;
 /// Bytes one read takes from a connection. The rest waits for the next turn.
 pub const READ_BYTES: usize = 64 * 1024;
+/// Work that one connection gets done in one turn; a plain frame is 1. More: the rest waits for the next turn.
+pub const TURN_WORK: u32 = 256;
+/// The work that an admin call or a broadcast is. A call about many things (a listing, a purge) is a turn of its own.
+pub const TURN_WORK_HEAVY: u32 = 16;
+/// The work that a caller's CANCEL is.
+pub const TURN_WORK_CANCEL: u32 = 4;
+/// Work of one router's connections that the engine does in one go, if routers have threads. More: the other routers have
+/// theirs first.
+pub const ROUTER_TURN_WORK: u32 = 4 * TURN_WORK;
 /// Bytes that wait on their way from a router's thread to the engine's, and as many on the way back. More: what would
 /// add to them waits, and in the end peers are not read from.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
+/// So many of these bytes is what an input counts as that is more work than a plain frame, for each frame more.
+pub const MAIL_WORK_BYTES: usize = 256;
 /// Router threads. More: refused.
 pub const ROUTERS_MAX: usize = 64;
 /// How long a peer that has much to read may take nothing before it counts as one that does not read.
@@ -104,7 +115,7 @@ pub const CHECKER_MS: u64 = 1_000;
 /// Rows of one page of a listing. More: the next page.
 pub const PAGE_MAX: u32 = 1_000;
 /// Messages that one admin call removes or puts back, so that others are served in between. More: the next call.
-pub const PORTION_MAX: u32 = 1_000;
+pub const PORTION_MAX: u32 = 250;
 /// Requests that end in one go because their caller is gone or the broker drains, so that others are served in between.
 /// More: the next ones [`PORTION_PAUSE_MS`] later.
 pub const CHORES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
@@ -112,8 +123,13 @@ pub const CHORES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 pub const PORTION_PAUSE_MS: u64 = 1;
 /// Bytes of messages that one admin call writes to disk anew. More: the next call.
 pub const PORTION_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a dead letter that one admin call shows. More: the next call.
+/// Bytes of a dead letter, of output or of a file that one admin call brings or shows. More: the next call; brought in one:
+/// refused, `bad_call`.
 pub const PIECE_BYTES_MAX: usize = 256 * 1024;
+/// Messages counted that go before one that waits. More: as many as were counted until then.
+pub const AHEAD_MAX: u64 = 10_000;
+/// The same for one that is being cancelled: many may be, and nobody waits for that number.
+pub const AHEAD_CANCELLED_MAX: u64 = 100;
 /// Messages named in a queue's or worker's view. More: only counted.
 pub const VIEW_MESSAGES_MAX: usize = 20;
 /// Bytes counted for a message beside its payload.
@@ -139,16 +155,47 @@ pub const WORK_BYTES_MAX: usize = 64 * 1024;
 pub const WORK_VALUES_MAX: usize = 4_096;
 /// Maps and lists inside each other in that map. More: refused, `bad_job`.
 pub const WORK_DEPTH_MAX: usize = 16;
+/// Bytes of the items of a job: a submission fits into one frame. More: refused, `bad_job`.
+pub const ITEMS_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Fields of an item, and columns of a job. More: refused, `bad_job`.
+pub const ITEM_FIELDS_MAX: usize = 1_000;
+/// Placeholders in what the tasks of a job do. More: refused, `bad_job`.
+pub const FILL_PLACES_MAX: usize = 64;
+/// Bytes of what one task does with its item put in, so that it fits into a frame. More: refused, `bad_job`.
+pub const FILLED_BYTES_MAX: usize = 1024 * 1024;
 /// Jobs that one job may be after. More: refused, `bad_job`.
 pub const JOB_AFTER_MAX: usize = 16;
+/// Labels that one job may ask for. More, or two of one key: refused, `bad_job`.
+pub const JOB_LABELS_MAX: usize = 16;
+/// Bytes of a label's key, at least 1, and of its value. More in a job: refused, `bad_job`; of a worker: left out.
+pub const LABEL_BYTES_MAX: usize = 64;
+/// Labels of one worker. More: left out.
+pub const WORKER_LABELS_MAX: usize = 64;
+/// Tags of one job. More: refused, `bad_job`.
+pub const JOB_TAGS_MAX: usize = 16;
+/// Bytes of a tag, at least 1. More: refused, `bad_job`.
+pub const TAG_BYTES_MAX: usize = 64;
+/// Uploads that one job or one call may name: as many as fit into a control map beside all else. More: refused,
+/// `bad_job` or `bad_call`.
+pub const JOB_UPLOADS_MAX: usize = 64;
 /// Tasks that one call names, as ranges: as many as surely fit into a control map. More: refused, `bad_call`.
 pub const TASK_RANGES_MAX: usize = 64;
 /// Ranges of tasks of one job that were cancelled, once those side by side are one. More: refused, `bad_call`.
 pub const CANCELLED_RANGES_MAX: usize = 10_000;
 /// Tasks that one call for those in some state looks at. More: the next page, which may begin with none.
 pub const TASKS_SEEN_MAX: u32 = 100_000;
+/// Tasks that one call retries. More: the next call.
+pub const RETRIED_MAX: u32 = 10_000;
+/// Attempts of a task that can be told apart once it has ended. As many: it is not retried, and stays as it ended.
+pub const TASK_ATTEMPTS_MAX: u16 = u16::MAX;
 /// Jobs that are known at a time, ended ones too. More: refused, `too_many_jobs`.
 pub const JOBS_MAX: usize = 100_000;
+/// How long a job that has ended is known, where nothing else is set. Longer: forgotten.
+pub const KEEP_FINISHED_MS: u64 = 604_800_000;
+/// Jobs that are forgotten in one go. More: the next ones [`PORTION_PAUSE_MS`] later.
+pub const FORGET_MAX: usize = 100;
+/// When a job that could not be forgotten is looked at again.
+pub const FORGET_AGAIN_MS: u64 = 60_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
 pub const JOB_WAITERS_MAX: usize = 10_000;
 /// How long a task stays with a worker whose connection is gone. Then it waits for another attempt (S4.76).
@@ -173,6 +220,94 @@ pub const OFFER_TASKS_MAX: usize = 256;
 pub const OFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Starts of tasks that are stored together. More: the next group.
 pub const STARTS_MAX: usize = 10_000;
+
+/// Bytes that are kept of one attempt's output, where nothing else is set. More: its middle is left out by the worker.
+pub const OUTPUT_PER_TASK_BYTES: u64 = 1024 * 1024;
+/// How many times as much a worker may hand in. More: dropped, and the answer is the same.
+pub const OUTPUT_SLACK: u64 = 2;
+/// Bytes of all output, where nothing else is set. More: the oldest goes.
+pub const OUTPUT_TOTAL_BYTES: u64 = 1024 * 1024 * 1024;
+/// Bytes of all results, where nothing else is set. More: refused, `archive_full`.
+pub const RESULT_TOTAL_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+/// Bytes of all uploads. More: refused, `over_disk`.
+pub const UPLOAD_TOTAL_BYTES: u64 = 16 * 1024 * 1024 * 1024;
+/// Bytes of output, of results and of uploads of a broker that lives in memory, each. More: as above.
+pub const ARCHIVE_MEMORY_BYTES: u64 = 64 * 1024 * 1024;
+/// Uploads. More: refused, `over_disk`.
+pub const UPLOADS_MAX: usize = 10_000;
+/// How long an upload is kept that no job names, after it was put or asked for.
+pub const UPLOAD_KEPT_MS: u64 = 3_600_000;
+/// Pieces of output in one call: as many as surely fit into a control map. More: refused, `bad_call`. Their bytes, and
+/// those of every other piece, are [`PIECE_BYTES_MAX`] at most.
+pub const OUTPUT_PIECES_MAX: usize = 16;
+/// Pieces of output in one answer. More: the next answer.
+pub const OUTPUT_ANSWER_PIECES_MAX: usize = 4_096;
+/// Bytes of the name of a file that a task brings back. More, or none: refused, `bad_call`.
+pub const FILE_NAME_BYTES_MAX: usize = 1_024;
+/// Files that one attempt brings back. More: refused, `archive_full`.
+pub const FILES_PER_TASK_MAX: u32 = 1_000;
+/// Calls to the archive that are not answered. More: refused, `archive_busy`.
+pub const ARCHIVE_CALLS_MAX: usize = 1_024;
+/// Bytes that calls to the archive bring and may take away. More: refused, `archive_busy`.
+pub const ARCHIVE_CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Free bytes of the archive's disk. Fewer: refused, `over_disk`.
+pub const ARCHIVE_FREE_BYTES_MIN: u64 = 128 * 1024 * 1024;
+/// Bytes of output in memory, for those who look at tasks now. More: the oldest goes.
+pub const LIVE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long workers send what would be left out, after somebody looked at a task.
+pub const FOLLOW_MS: u64 = 10_000;
+/// Looks at tasks that count at a time. More: the oldest does not any more.
+pub const FOLLOWS_MAX: usize = 256;
+/// Tasks that one worker is told are looked at. More: the rest is not.
+pub const FOLLOWED_TASKS_MAX: usize = 1_000;
+
+/// Bytes of the beginning of an attempt's output that its worker holds unsent. More: the task waits until the broker took
+/// some, [`OUTBOX_PATIENCE_MS`] at most.
+pub const OUTBOX_HEAD_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of the end of an attempt's output that its worker holds, whatever the broker would keep. More: the oldest goes.
+pub const OUTBOX_TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often the streams may take turns in what a worker holds of an attempt's beginning, and of its end. More often: as
+/// if these bytes were too many.
+pub const OUTBOX_RUNS_MAX: usize = 4_096;
+/// Calls with output that a worker has under way. More: they wait, and are filled meanwhile.
+pub const OUTBOX_CALLS_MAX: usize = 4;
+/// How long a worker waits for more of an attempt's output before it sends what is less than a whole call.
+pub const OUTBOX_LINGER_MS: u64 = 50;
+/// How often a worker shows what somebody looks at, of an attempt whose beginning is complete.
+pub const OUTBOX_SHOW_MS: u64 = 200;
+/// Bytes of it each time. More: the newest.
+pub const OUTBOX_SHOW_BYTES: usize = 64 * 1024;
+/// How often a worker asks what is looked at, while it runs tasks whose beginning is complete.
+pub const OUTBOX_ASK_MS: u64 = 1_000;
+/// After how long a call with output is made again; twice as long each time.
+pub const OUTBOX_AGAIN_MS: u64 = 100;
+/// The longest of these times.
+pub const OUTBOX_AGAIN_MS_MAX: u64 = 2_000;
+/// How long the broker may take nothing while a task waits for it, because of its output. Longer: a task that runs goes
+/// on, and its output is left out; one that has ended is told so, and its output is lost.
+pub const OUTBOX_PATIENCE_MS: u64 = 30_000;
+/// The same while it does take something.
+pub const OUTBOX_PATIENCE_MS_MAX: u64 = 300_000;
+/// How long a worker that ends waits until its last output is kept.
+pub const OUTBOX_CLOSE_MS: u64 = 2_000;
+
+/// How often a worker fetches an upload whose bytes are not what they should be. More often: the task fails.
+pub const UPLOAD_FETCHES_MAX: u32 = 3;
+/// How long a worker waits for the broker to give the next piece of an upload, or to take that of a result. Longer: the
+/// task fails.
+pub const FILE_PATIENCE_MS: u64 = 300_000;
+/// How often a worker begins to send a result anew, because the broker lost what it had of it. More often: the task fails.
+pub const RESULT_SENDS_MAX: u32 = 10;
+/// Bytes of all files that one attempt brings back. More: the task fails.
+pub const RESULT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Files and directories that a worker looks at to find what a task brings back. More: the task fails.
+pub const COLLECT_SEEN_MAX: usize = 1_000_000;
+/// Bytes of a file that `turno submit` makes tasks of. More: refused, `bad_job`.
+pub const EACH_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes at the beginning of a script in which `turno submit` looks for its flags. What is behind is not looked at.
+pub const SCRIPT_HEAD_BYTES_MAX: u64 = 64 * 1024;
+/// Directories inside each other of which `turno submit` uploads the files. More: refused, `bad_usage`.
+pub const UPLOAD_DEPTH_MAX: usize = 32;
 
 /// Workers that the end of a broadcast names as expired, and as many as left. More: only counted.
 pub const BROADCAST_NAMES_MAX: usize = 100;
@@ -206,6 +341,13 @@ pub const FOREMAN_RESET_MS: u64 = 30_000;
 pub const FOREMAN_REISSUE_MS: u64 = 100;
 /// How long a worker is offered nothing after it refused what it has room for.
 pub const FOREMAN_REST_MS: u64 = 1_000;
+/// How long a hand waits for an answer when it asks for the foreman's address, and for a connection there. Longer: it
+/// tries again after a rest.
+pub const HAND_DIAL_MS: u64 = 5_000;
+/// The first rest of a hand that has lost its foreman; each is twice as long as the one before, a part of it by chance.
+pub const HAND_REDIAL_MS_MIN: u64 = 100;
+/// Its longest rest.
+pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 pub mod admin;
 pub mod archive;
+mod array;
 mod broadcast;
 mod closing;
 mod code;
+mod counters;
 mod dedup;
 mod id;
 pub mod job;
@@ -12,7 +14,7 @@ pub mod limits;
 mod mono;
 mod name;
 mod payload;
-mod topic;
+pub mod topic;
 pub mod units;
 pub mod view;
 

@@ -2,56 +2,12 @@
 //!
 //! Times are milliseconds, because a view crosses the wire and the reader's clock is another one.
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Slots;
-
-/// Counters since the broker started. They only rise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Counters {
-    /// Requests taken in.
-    pub requests: u64,
-    /// Sends taken in.
-    pub sends: u64,
-    /// Broadcasts taken in.
-    pub broadcasts: u64,
-    /// Messages refused at the door.
-    pub refused: u64,
-    /// Deliveries made.
-    pub deliveries: u64,
-    /// Deliveries settled by the worker's last REPLY.
-    pub replied: u64,
-    /// Deliveries settled by ACK.
-    pub acked: u64,
-    /// Deliveries settled by FAIL.
-    pub failed: u64,
-    /// Deliveries that ended because the worker was lost.
-    pub lost: u64,
-    /// Messages put back for another attempt.
-    pub retried: u64,
-    /// Deliveries given back without counting as an attempt (drain, resize).
-    pub returned: u64,
-    /// Messages that passed their deadline.
-    pub expired: u64,
-    /// Messages cancelled.
-    pub cancelled: u64,
-    /// Messages that became dead letters.
-    pub dead: u64,
-    /// Dead letters dropped because their queue held too many.
-    pub dead_dropped: u64,
-    /// Settling frames for a delivery that is no longer the worker's.
-    pub late: u64,
-    /// Settling frames for a delivery the worker had settled already.
-    pub doubled: u64,
-    /// Settling frames for a delivery of another worker.
-    pub forged: u64,
-    /// Replies whose caller was gone.
-    pub unclaimed: u64,
-    /// Workers dropped from a queue because deliveries expired at them.
-    pub dropped: u64,
-}
+pub use super::counters::Counters;
 
 /// The broker as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +23,9 @@ pub struct BrokerView {
     /// True if that is for maintenance, and ends with `resume`.
     #[serde(default)]
     pub maintenance: bool,
+    /// Where job workers find it: the address really bound; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreman: Option<String>,
     /// Open connections.
     pub connections: u64,
     /// Registered workers.
@@ -278,6 +237,9 @@ pub struct WorkerView {
     /// The queues it waits for until they are free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
+    /// What it has that others may not; only workers for jobs say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Milliseconds since it registered.
     pub registered_ms: u64,
     /// Milliseconds since it was last given work; `None` if never.
@@ -491,53 +453,4 @@ pub struct Explanation {
     pub message: MessageView,
     /// Why.
     pub reason: Reason,
-}
-
-/// A topic that something was published about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TopicView {
-    /// Its name.
-    pub topic: String,
-    /// Events so far.
-    pub events: u64,
-    /// Bytes of what they carried.
-    pub bytes: u64,
-    /// Milliseconds since the latest.
-    pub latest_ms: u64,
-    /// Who listens to it now.
-    pub subscribers: u64,
-}
-
-/// Somebody who listens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SubscriberView {
-    /// Its number, which another may get when it is gone.
-    pub number: u32,
-    /// The name of the connection, or the id of one that fetches.
-    pub name: String,
-    /// Where it is; `None` for one that fetches.
-    pub address: Option<String>,
-    /// Its filters, the first of them.
-    pub filters: Vec<String>,
-    /// How many it has.
-    pub filters_all: u64,
-    /// It is closed if it reads too slowly, instead of missing events.
-    pub or_close: bool,
-    /// Events that were for it.
-    pub events: u64,
-    /// Those of them that it missed.
-    pub dropped: u64,
-    /// Events that wait to be fetched; `None` for a connection.
-    pub waiting: Option<u64>,
-}
-
-/// An event that was fetched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventView {
-    /// What it is about.
-    pub topic: String,
-    /// Whether what it carries begins with a header block.
-    pub headers: bool,
-    /// What it carries.
-    pub payload: Bytes,
 }

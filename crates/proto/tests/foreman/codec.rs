@@ -196,10 +196,10 @@ fn any_hello() -> impl Strategy<Value = Hello> {
 
 fn any_update() -> impl Strategy<Value = StatusUpdate> {
     let times = (any::<Option<i32>>(), any::<Option<i32>>(), any::<Option<u64>>(), any::<Option<u64>>());
-    let first = (any::<u64>(), any::<u32>(), any::<bool>(), any::<bool>(), any::<u32>());
-    (first, "\\PC{0,8}", times).prop_map(|((job, task, success, new_job, attempt), status, times)| {
+    let first = (any::<u64>(), any::<u32>(), any::<[bool; 3]>(), any::<u32>());
+    (first, "\\PC{0,8}", times).prop_map(|((job, task, [success, new_job, given_back], attempt), status, times)| {
         let (exit_code, signal, started, ended) = times;
-        StatusUpdate { job, task, success, status, new_job, attempt, exit_code, signal, started, ended }
+        StatusUpdate { job, task, success, status, new_job, attempt, exit_code, signal, given_back, started, ended }
     })
 }
 

@@ -37,6 +37,8 @@ fn every_limit_is_in_its_table() {
         ("nesting of a body", number(limits::FOREMAN_DEPTH_MAX), ""),
         ("requests held", number(limits::FOREMAN_HELD_MAX), ""),
         ("bytes of their bodies together", number(limits::FOREMAN_BODY_BYTES_MAX), ""),
+        ("`Labels` in HELLO; more are left out", number(limits::WORKER_LABELS_MAX), ""),
+        ("bytes of a label's key or value; longer ones are left out", number(limits::LABEL_BYTES_MAX), ""),
         ("bytes of `Name` in HELLO; more are cut", number(limits::PEER_NAME_BYTES_MAX), ""),
         ("bytes of `Id`; more are `bad_message`", number(limits::PEER_NAME_BYTES_MAX), ""),
         ("bytes of `Status` in UPDATE; more are cut", number(limits::FAILURE_BYTES_MAX), ""),

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::foreman::{
     Answer, Counts, ErrorCode, Foreman, ForemanEvent, Frame, Hello, Kind, RequestId, Running, Settings, StatusUpdate,
-    Stop, Task, TaskPair, Worker, decode, encode, split,
+    Stop, Task, TaskFile, TaskPair, Worker, decode, encode, split,
 };
 use turno_proto::model::Mono;
+use turno_proto::model::archive::UploadId;
 
 use crate::golden::{self, Vector};
 use crate::script::{ok, reset, ticket};
@@ -95,12 +96,29 @@ fn conversation() -> Vec<(&'static str, Frame)> {
     ]
 }
 
+fn with_files() -> Task {
+    let upload = UploadId(std::array::from_fn(|at| u8::try_from(at).expect("few")));
+    Task {
+        working_dir: "/data".into(),
+        dir_optional: true,
+        stdin: Some(upload),
+        files: vec![
+            TaskFile { name: "sim".into(), upload, executable: true },
+            TaskFile { name: "in/a.csv".into(), upload, executable: false },
+        ],
+        collect: vec!["*.csv".into()],
+        ..task(1)
+    }
+}
+
 fn others() -> Vec<(&'static str, Frame)> {
     let plain = Hello { num_procs: 65_534, ..Hello::default() };
     let running = vec![
         Running { task: 3, job: 7, attempt: 2, procs: 4 },
         Running { task: 1, job: 1 << 32, attempt: 0, procs: 1 },
     ];
+    let labels = BTreeMap::from([("g".into(), "yes".into()), ("p".into(), "night".into())]);
+    let labelled = Hello { num_procs: 4, labels, ..Hello::default() };
     let every_key = Task {
         task: u32::MAX,
         job: u64::MAX,
@@ -124,6 +142,15 @@ fn others() -> Vec<(&'static str, Frame)> {
         signal: Some(9),
         started: Some(0),
         ended: Some(1),
+        ..StatusUpdate::default()
+    };
+    let update_given_back = StatusUpdate {
+        job: 1,
+        task: 1,
+        status: "given back".into(),
+        attempt: 2,
+        given_back: true,
+        ..StatusUpdate::default()
     };
     let update_plain =
         StatusUpdate { job: 1, task: 1, success: true, status: "done".into(), ..StatusUpdate::default() };
@@ -135,9 +162,12 @@ fn others() -> Vec<(&'static str, Frame)> {
         ("hello_without_body", Frame::Hello { seq: 0, hello: None }),
         ("hello_plain", Frame::Hello { seq: 0, hello: Some(plain) }),
         ("hello_running", hello(8, running)),
+        ("hello_labels", Frame::Hello { seq: 0, hello: Some(labelled) }),
         ("job_empty", Frame::Job { seq: 9, tasks: vec![] }),
         ("job_every_key", Frame::Job { seq: 11, tasks: vec![every_key] }),
+        ("job_files", Frame::Job { seq: 12, tasks: vec![with_files()] }),
         ("update_every_key", Frame::Update { seq: 8, update: update_every_key }),
+        ("update_given_back", Frame::Update { seq: 8, update: update_given_back }),
         ("update_plain", Frame::Update { seq: 10, update: update_plain }),
         ("cancel_list", Frame::Cancel { seq: 13, pairs }),
         ("stop_immediate", stop(15, u32::MAX)),

@@ -292,3 +292,44 @@ fn a_new_attempt_beside_an_unconfirmed_end() {
     let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!(hello.running, [Running { task: 1, job: JOB, attempt: 2, procs: 1 }]);
 }
+
+/// A worker that wants less says HELLO with the new number, once, and refuses what was on its way; with none left it ends
+/// in order when its tasks have. Proves S4.51, S4.59 and S4.79 for a worker that ends by itself.
+#[test]
+fn a_worker_shrinks_by_itself() {
+    let mut seat = WorkerSeat::greeted(4);
+    seat.hears(&job(1, &[1, 2]));
+    assert_eq!(seat.does(|end, now| end.shrink(now, 1)), (vec![hello_with(2, 1, &[1, 2])], vec![]));
+    assert_eq!(seat.does(|end, now| end.shrink(now, 3)).0, [], "it never grows, and the first HELLO has no answer yet");
+    assert_eq!(seat.hears(&job(3, &[3])), (vec![], vec![]), "that waits for the answer to HELLO");
+    let (frames, events) = seat.hears(&ok(2, 2, 0));
+    assert_eq!((frames, events), (vec![no_procs(3, 2, 0), hello_with(4, 1, &[1, 2])], vec![]));
+    seat.hears(&ok(4, 2, 0));
+    assert_eq!(seat.does(|end, now| end.shrink(now, 0)), (vec![hello_with(6, 0, &[1, 2])], vec![]));
+    seat.hears(&ok(6, 2, 0));
+    assert_eq!(seat.does(|end, now| assert!(end.task_ended(now, update_of(1)))).0, [update(8, 1)]);
+    seat.hears(&ok(8, 1, 0));
+    assert_eq!(seat.end.unconfirmed(), 0);
+    assert_eq!(seat.does(|end, now| assert!(end.task_ended(now, update_of(2)))).0, [update(10, 2)]);
+    assert_eq!(seat.end.unconfirmed(), 1);
+    assert_eq!(seat.hears(&ok(10, 0, 0)).1, [WorkerEvent::Reported(id_of(2)), WorkerEvent::Exit]);
+}
+
+/// Before it is greeted, or while it is apart, the next HELLO says the new number.
+#[test]
+fn a_worker_shrinks_before_it_is_greeted() {
+    let mut seat = WorkerSeat::worker(4, Settings::default());
+    assert_eq!(seat.does(|end, now| end.shrink(now, 2)), (vec![], vec![]));
+    assert_eq!(seat.hears(&ok(0, 0, 0)), (vec![hello(0, 2)], vec![]));
+    assert_eq!(seat.does(|end, now| end.shrink(now, 0)).0, []);
+    assert_eq!(seat.hears(&ok(0, 0, 2)), (vec![hello(2, 0)], vec![WorkerEvent::Greeted]));
+    assert_eq!(seat.hears(&ok(2, 0, 0)).1, [WorkerEvent::Exit]);
+}
+
+fn hello_with(seq: u32, num_procs: u16, tasks: &[u32]) -> Frame {
+    let Frame::Hello { hello: Some(plain), .. } = hello(seq, num_procs) else { panic!("it has a body") };
+    Frame::Hello {
+        seq,
+        hello: Some(Hello { running: tasks.iter().map(|task| Running::from(&task_of(*task))).collect(), ..plain }),
+    }
+}

@@ -2,7 +2,7 @@
 
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
-    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView,
+    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason, TaskState, TaskView,
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
@@ -32,6 +32,11 @@ impl Seed {
             5 => AdminCall::JobHold { job },
             6 => AdminCall::JobRelease { job },
             7 => AdminCall::JobWait { job },
+            8 => AdminCall::JobExplain { job, task: some.then_some(self.word) },
+            9 => {
+                let ranges = vec![(self.word, self.number); usize::from(self.small % 65)];
+                AdminCall::JobRetry { job, tasks: some.then_some(ranges), after: more.then_some(self.word) }
+            }
             _ => AdminCall::JobRm { job },
         }
     }
@@ -42,6 +47,12 @@ impl Seed {
         match which {
             0 => AdminAnswer::Jobs { jobs: vec![self.job(); rows], next: some.then_some(JobId(self.long)) },
             1 => AdminAnswer::Job { job: Box::new(self.job()) },
+            2 => AdminAnswer::TaskExplained {
+                job: Box::new(self.job()),
+                task: Box::new(self.task()),
+                because: Box::new(TaskReason::Waits { why: JobReason::Storing, before: self.word }),
+            },
+            3 => AdminAnswer::Retried { job: JobId(self.long), tasks: self.number, next: some.then_some(self.word) },
             _ => AdminAnswer::Tasks { tasks: vec![self.task(); rows], next: some.then_some(self.word) },
         }
     }
@@ -95,6 +106,8 @@ impl Seed {
             tasks: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
             slots: self.small,
             priority: self.choice,
+            tags: vec![self.text(); usize::from(self.choice % 3)],
+            items: self.word,
             submitted_unix_ms: self.long,
             started_unix_ms: self.bits[1].then_some(self.long),
             ended_unix_ms: self.bits[2].then_some(self.long),
@@ -104,7 +117,7 @@ impl Seed {
     }
 
     fn job_reason(&self) -> JobReason {
-        match self.small % 9 {
+        match self.small % 14 {
             0 => JobReason::Held,
             1 => JobReason::After { jobs: vec![JobId(self.long); usize::from(self.choice % 17)] },
             2 => JobReason::NoWorker,
@@ -113,6 +126,11 @@ impl Seed {
             5 => JobReason::MaxParallel { max: self.number },
             6 => JobReason::Backoff { in_ms: self.long },
             7 => JobReason::Draining,
+            8 => JobReason::NoLabels { labels: vec![(self.text(), self.text()); usize::from(self.choice % 17)] },
+            9 => JobReason::Unready { workers: self.number },
+            10 => JobReason::Kept { job: JobId(self.long), worker: self.text() },
+            11 => JobReason::Storing,
+            12 => JobReason::MaxFailures { max: self.number },
             _ => JobReason::Disk,
         }
     }

@@ -1,5 +1,6 @@
 //! Any frame at all: a handful of random parts, and every frame as a value that borrows from them.
 
+mod archive;
 mod job;
 mod topic;
 
@@ -214,7 +215,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 29 {
+        match self.choice % 39 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -235,14 +236,15 @@ impl Seed {
             17 => AdminCall::Drain,
             18 => AdminCall::Resume,
             19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
-            other => self.job_call(other - 20),
+            other @ 20..31 => self.job_call(other - 20),
+            other => self.archive_call(other - 31),
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 20);
-        match self.choice % 13 {
+        match self.choice % 20 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -257,7 +259,8 @@ impl Seed {
             },
             8 => AdminAnswer::Portion { done: self.long, left: self.number.into() },
             9 => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
-            other => self.job_answer(other - 10),
+            other @ 10..15 => self.job_answer(other - 10),
+            other => self.archive_answer(other - 15),
         }
     }
 
@@ -288,6 +291,7 @@ impl Seed {
             up_ms: self.long,
             draining: self.bits[1],
             maintenance: self.bits[2],
+            foreman: self.bits[3].then(|| self.text()),
             connections: self.number.into(),
             workers: self.word.into(),
             slots: self.long,
@@ -359,6 +363,7 @@ impl Seed {
             queues: vec![self.text(); usize::from(self.choice % 4)],
             exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
             waits_for: self.texts(),
+            labels: self.texts().into_iter().map(|text| (text.clone(), text)).collect(),
             registered_ms: self.number.into(),
             idle_ms: self.bits[2].then_some(self.long),
             deliveries: 1,

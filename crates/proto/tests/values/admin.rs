@@ -94,6 +94,10 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         standings: Vec::new(),
         ..shown_worker.clone()
     };
+    let labelled_worker = WorkerView {
+        labels: [("g".to_owned(), "yes".to_owned()), ("p".to_owned(), "night".to_owned())].into(),
+        ..new_worker()
+    };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
@@ -106,6 +110,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_portion", AdminAnswer::Portion { done: 1_000, left: 70_000 }),
         ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
+        ("answer_worker_labels", AdminAnswer::Worker { worker: Box::new(labelled_worker) }),
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
         ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby] }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
@@ -198,6 +203,7 @@ fn broker() -> BrokerView {
         up_ms: 90_000,
         draining: true,
         maintenance: true,
+        foreman: None,
         connections: 3,
         workers: 2,
         slots: 10,
@@ -257,6 +263,7 @@ fn worker() -> WorkerView {
         queues: vec!["emails".to_owned(), "echo".to_owned()],
         exclusive: Vec::new(),
         waits_for: Vec::new(),
+        labels: std::collections::BTreeMap::new(),
         registered_ms: 60_000,
         idle_ms: Some(15),
         deliveries: 7,

@@ -1,8 +1,9 @@
 //! Admin calls about jobs, and their answers.
 
 use bytes::Bytes;
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
-    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView,
+    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason, TaskState, TaskView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -17,6 +18,7 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
     let table = vec![
         ("call_job_submit", AdminCall::JobSubmit { spec: Box::new(full_spec()) }),
         ("call_job_submit_least", AdminCall::JobSubmit { spec: Box::new(least_spec()) }),
+        ("call_job_submit_needs", AdminCall::JobSubmit { spec: Box::new(needy_spec()) }),
         ("call_job_ls", AdminCall::JobLs { before: None, limit: 100 }),
         ("call_job_ls_before", AdminCall::JobLs { before: Some(JobId(42)), limit: 1_000 }),
         ("call_job_show", AdminCall::JobShow { job: Some(job) }),
@@ -28,10 +30,17 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
         ),
         ("call_job_cancel", AdminCall::JobCancel { job, tasks: None }),
         ("call_job_cancel_tasks", AdminCall::JobCancel { job, tasks: Some(vec![(1, 20), (33, 33), (100, 70_000)]) }),
+        ("call_job_retry", AdminCall::JobRetry { job, tasks: None, after: None }),
+        (
+            "call_job_retry_tasks",
+            AdminCall::JobRetry { job, tasks: Some(vec![(1, 20), (33, 33), (100, 70_000)]), after: Some(20) },
+        ),
         ("call_job_hold", AdminCall::JobHold { job }),
         ("call_job_release", AdminCall::JobRelease { job }),
         ("call_job_wait", AdminCall::JobWait { job: JobId(5_000_000_000) }),
         ("call_job_rm", AdminCall::JobRm { job }),
+        ("call_job_explain", AdminCall::JobExplain { job, task: None }),
+        ("call_job_explain_task", AdminCall::JobExplain { job, task: Some(70_000) }),
     ];
     table.into_iter().map(|(name, call)| (name, Frame::AdminCall { seq: 11, call })).collect()
 }
@@ -45,6 +54,8 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_job_cancelled", job(JobView { state: JobState::Cancelled, ..finished() })),
         ("answer_tasks", AdminAnswer::Tasks { tasks: tasks(), next: Some(5) }),
         ("answer_tasks_none", AdminAnswer::Tasks { tasks: Vec::new(), next: None }),
+        ("answer_retried", AdminAnswer::Retried { job: JOB, tasks: 10_000, next: Some(70_000) }),
+        ("answer_retried_all", AdminAnswer::Retried { job: JOB, tasks: 3, next: None }),
     ];
     let reasons = vec![
         ("answer_job_held", JobReason::Held),
@@ -53,7 +64,12 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_job_too_wide", JobReason::TooWide { slots: 300, largest: 8 }),
         ("answer_job_busy", JobReason::Busy { slots: 64, ahead: 70_000 }),
         ("answer_job_max_parallel", JobReason::MaxParallel { max: 10 }),
+        ("answer_job_max_failures", JobReason::MaxFailures { max: 10 }),
         ("answer_job_backoff", JobReason::Backoff { in_ms: 1_500 }),
+        ("answer_job_no_labels", JobReason::NoLabels { labels: vec![("gpu".to_owned(), "yes".to_owned())] }),
+        ("answer_job_unready", JobReason::Unready { workers: 2 }),
+        ("answer_job_kept", JobReason::Kept { job: JobId(9), worker: "w1".to_owned() }),
+        ("answer_job_storing", JobReason::Storing),
         ("answer_job_draining", JobReason::Draining),
         ("answer_job_disk", JobReason::Disk),
     ];
@@ -61,7 +77,33 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         let state = if reason == JobReason::Held { JobState::Held } else { JobState::Waiting };
         (name, job(JobView { state, reason: Some(reason), ..waiting() }))
     }));
+    table.extend(explained());
     table.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
+}
+
+fn explained() -> Vec<(&'static str, AdminAnswer)> {
+    let worker = || "w1".to_owned();
+    let why = JobReason::Busy { slots: 64, ahead: 3 };
+    let reasons = vec![
+        ("answer_explain_waits", TaskReason::Waits { why, before: 70_000 }),
+        ("answer_explain_cancelling", TaskReason::Cancelling),
+        ("answer_explain_starting", TaskReason::Starting { worker: worker() }),
+        ("answer_explain_offered", TaskReason::Offered { worker: worker() }),
+        ("answer_explain_runs", TaskReason::Runs { worker: worker(), for_ms: 1_500 }),
+        ("answer_explain_stopping", TaskReason::Stopping { worker: worker(), time_limit: true }),
+        ("answer_explain_away", TaskReason::Away { worker: worker(), left_ms: 59_000 }),
+        ("answer_explain_ending", TaskReason::Ending { worker: worker() }),
+        ("answer_explain_finished", TaskReason::Finished),
+        ("answer_explain_failed", TaskReason::Failed),
+        ("answer_explain_cancelled", TaskReason::Cancelled),
+    ];
+    let task = tasks().remove(0);
+    let told = |because| AdminAnswer::TaskExplained {
+        job: Box::new(waiting()),
+        task: Box::new(task.clone()),
+        because: Box::new(because),
+    };
+    reasons.into_iter().map(|(name, because)| (name, told(because))).collect()
 }
 
 fn job(view: JobView) -> AdminAnswer {
@@ -70,6 +112,21 @@ fn job(view: JobView) -> AdminAnswer {
 
 fn least_spec() -> JobSpec {
     JobSpec::new("sim", Array::ONE, Bytes::from_static(b"\x80"))
+}
+
+/// Two items of two fields: `a` and `bc`, nothing and `d`.
+const ITEMS: &[u8] = b"\x01\x02\0\x02\0\0\0\x04\0\0\0\x06\0\0\0a\0bc\0d";
+
+fn needy_spec() -> JobSpec {
+    JobSpec {
+        array: Array { first: 1, count: 2, step: 1 },
+        items: Bytes::from_static(ITEMS),
+        labels: vec![("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), "night".to_owned())],
+        max_failures: Some(10),
+        tags: vec!["nightly".to_owned()],
+        uploads: vec![UploadId([7; 32])],
+        ..least_spec()
+    }
 }
 
 fn full_spec() -> JobSpec {
@@ -102,6 +159,8 @@ fn waiting() -> JobView {
         tasks: TaskCounts { waiting: 20, ..TaskCounts::default() },
         slots: 1,
         priority: 4,
+        tags: Vec::new(),
+        items: 0,
         submitted_unix_ms: NOON,
         started_unix_ms: None,
         ended_unix_ms: None,
@@ -134,17 +193,7 @@ fn finished() -> JobView {
 }
 
 fn tasks() -> Vec<TaskView> {
-    let waiting = TaskView {
-        task: 1,
-        state: TaskState::Waiting,
-        attempt: 0,
-        worker: None,
-        started_unix_ms: None,
-        ended_unix_ms: None,
-        exit_code: None,
-        signal: None,
-        status: None,
-    };
+    let waiting = TaskView::new(1, TaskState::Waiting, 0);
     let running = TaskView {
         task: 2,
         state: TaskState::Running,

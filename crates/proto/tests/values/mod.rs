@@ -1,6 +1,7 @@
 //! The value of every golden vector, written by hand: name, frame.
 
 mod admin;
+mod archive;
 mod job;
 mod message;
 mod session;
@@ -16,6 +17,8 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(admin::answers());
     table.extend(job::calls());
     table.extend(job::answers());
+    table.extend(archive::calls());
+    table.extend(archive::answers());
     table.extend(topic::frames());
     table.extend(topic::calls());
     table.extend(topic::answers());

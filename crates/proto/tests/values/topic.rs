@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turno_proto::model::Filter;
-use turno_proto::model::view::{EventView, SubscriberView, TopicView};
+use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Event, Frame, Raw};
 

@@ -103,6 +103,11 @@ impl Disk for FsDisk {
         fs::remove_file(self.directory.join(name))
     }
 
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.check_writable()?;
+        fs::rename(self.directory.join(from), self.directory.join(to))
+    }
+
     fn sync_directory(&mut self) -> io::Result<()> {
         self.check_writable()?;
         File::open(&self.directory)?.sync_all()

@@ -1,8 +1,9 @@
 //! The few file operations the log needs: one directory of flat names. [`FsDisk`] is the real one; [`SimDisk`] is its
-//! twin in memory, with power cuts and faults.
+//! twin in memory, with power cuts and faults; [`MemDisk`] is plain memory.
 
 mod crash;
 mod fs;
+mod mem;
 mod rng;
 mod sim;
 
@@ -10,6 +11,7 @@ use std::io;
 
 pub use crash::{Crash, Journal};
 pub use fs::{FsDisk, FsFile, TakeError};
+pub use mem::{MemDisk, MemFile};
 pub use rng::Rng;
 pub use sim::{Fault, SimDisk, SimFile};
 
@@ -30,6 +32,9 @@ pub trait Disk: Send {
 
     /// Removes a file. It may be there again after a power cut.
     fn remove(&mut self, name: &str) -> io::Result<()>;
+
+    /// Gives a file another name; whatever had that is gone.
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
 
     /// Makes the names durable.
     fn sync_directory(&mut self) -> io::Result<()>;

@@ -199,6 +199,19 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        if let Some(fault) = state.fault() {
+            return Err(failed(fault));
+        }
+        let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), inode);
+        // A power cut may leave both names, either, or none.
+        state.journal.push(Change::Create { name: to.to_owned(), inode });
+        state.journal.push(Change::Remove { name: from.to_owned() });
+        Ok(())
+    }
+
     fn sync_directory(&mut self) -> io::Result<()> {
         let mut state = lock(&self.0);
         match state.fault() {

@@ -18,7 +18,7 @@ mod reading;
 mod recovery;
 mod segment;
 mod tables;
-mod window;
+pub(crate) mod window;
 
 use std::collections::VecDeque;
 

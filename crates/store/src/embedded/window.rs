@@ -8,21 +8,21 @@ use crate::disk::{DiskFile, read_up_to};
 const BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     bytes: Vec<u8>,
     start: u64,
 }
 
 impl Window {
     /// Forgets what it holds: another file comes, or this one was written to.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         // One long record must not leave its buffer behind for ever.
         self.bytes.shrink_to(BYTES);
     }
 
     /// The bytes from `at`: `len` of them or more, or fewer where the file (or `end`) ends.
-    pub(super) fn bytes(&mut self, file: &impl DiskFile, at: u64, len: usize, end: u64) -> io::Result<&[u8]> {
+    pub(crate) fn bytes(&mut self, file: &impl DiskFile, at: u64, len: usize, end: u64) -> io::Result<&[u8]> {
         let len = len.min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX));
         let held = self.start..self.start + self.bytes.len() as u64;
         if !(held.start <= at && at + len as u64 <= held.end) {

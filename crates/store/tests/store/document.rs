@@ -1,5 +1,6 @@
 //! `docs/storage.md` says what the code writes.
 
+use turno_store::disk::SimDisk;
 use turno_store::limits::{KEY_BYTES_MAX, PREWRITE_BYTES, SEGMENT_BYTES};
 use turno_store::{Batch, CommitNo, FORMAT, RecordNo, Space, Store};
 
@@ -83,4 +84,33 @@ fn the_tables_are_those_of_the_code() {
     assert_eq!(fields.map(|name| number(commit, "commit", name)), [3, 1, 77, 32, 1, 0]);
     assert_eq!(number(commit, "commit", "checksum over"), crc32c::crc32c(&put[4..8]).into());
     assert_eq!(number(commit, "commit", "salt"), number(bytes, "header", "salt"));
+}
+
+/// A reader written from the document alone finds output and its index where they should be.
+#[test]
+fn the_tables_of_the_archive_are_those_of_the_code() {
+    let disk = SimDisk::new();
+    let mut archive = crate::archive::open(&disk, [7]);
+    for task in 0..100 {
+        archive.put_output(vec![crate::archive::piece(7, task, 2, 9, b"hello")]).unwrap();
+    }
+    let files = disk.files();
+    let bytes = &files["output-000001"];
+    assert_eq!(&bytes[field("start of a segment", "`TURNOARC`")], b"TURNOARC");
+    let salt = number(bytes, "start of a segment", "salt");
+    let record = &bytes[32..];
+    let head = |name: &str| number(record, "record of the archive", name);
+    assert_eq!((head("bytes of the value"), head("kind"), head("bytes of the name")), (5, 1, 0));
+    assert_eq!((head("number of the task"), head("job"), head("attempt"), head("position")), (0, 7, 2, 9));
+    assert_eq!(&record[56..61], b"hello");
+
+    let footer = &bytes[bytes.len() - 48..];
+    let end = |name: &str| number(footer, "footer", name);
+    assert_eq!((&footer[field("footer", "`TURNOEND`")], end("salt")), (&b"TURNOEND"[..], salt));
+    let index = &bytes[usize::try_from(end("where the index")).unwrap()..];
+    assert_eq!(end("checksum of the index"), u64::from(crc32c::crc32c(&index[..index.len() - 48])));
+    assert_eq!(end("entries") * 56, index.len() as u64 - 48);
+    let entry = |name: &str| number(&index[56..], "entry", name);
+    assert_eq!((entry("job"), entry("number of the task"), entry("where the record")), (7, 1, 32 + 61));
+    assert_eq!((entry("bytes of its value"), entry("kind")), (5, 1));
 }

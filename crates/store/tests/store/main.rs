@@ -1,6 +1,8 @@
 //! The store's promises, held against every backend, and against power cuts.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test, in its setting up too")]
 
+mod archive;
+mod archive_crash;
 mod backends;
 mod committer;
 mod compaction;

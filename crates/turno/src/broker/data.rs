@@ -62,12 +62,21 @@ impl DataDirectory {
 
     /// Where the store is; makes it a directory if need be.
     pub(super) fn store(&self) -> Result<PathBuf, ServeError> {
-        let store = self.path.join("store");
+        self.directory("store")
+    }
+
+    /// Where the archive is; makes it a directory if need be.
+    pub(super) fn archive(&self) -> Result<PathBuf, ServeError> {
+        self.directory("archive")
+    }
+
+    fn directory(&self, name: &str) -> Result<PathBuf, ServeError> {
+        let directory = self.path.join(name);
         let failed = |doing| {
-            let path = store.clone();
+            let path = directory.clone();
             move |source| ServeError::Data { doing, path, source }
         };
-        match DirBuilder::new().mode(0o700).create(&store) {
+        match DirBuilder::new().mode(0o700).create(&directory) {
             // A new directory that is not in its parent after a power cut would take every message with it.
             Ok(()) => {
                 File::open(&self.path).and_then(|parent| parent.sync_all()).map_err(failed("sync the parent of"))?
@@ -75,7 +84,7 @@ impl DataDirectory {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed("create directory")(error)),
         }
-        Ok(store)
+        Ok(directory)
     }
 
     pub(super) fn socket(&self) -> Option<&Path> {

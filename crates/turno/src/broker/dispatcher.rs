@@ -13,11 +13,13 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
 use turno_proto::model::{ConnId, limits};
 
+use super::archive::Archivist;
 use super::keeper::{Keep as _, Keeper};
 use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
+use super::turn::{Budget, Turn, work_of};
 
 /// How long routers may take to end after they were told to.
 const FINISH: Duration = Duration::from_secs(3);
@@ -96,7 +98,13 @@ impl Dispatcher {
             };
             inputs.take(&mut taken);
             heard |= !taken.is_empty();
-            self.handle_all(taken.drain(..));
+            let mut left = taken.drain(..);
+            while self.handle_turn(&mut left) == Turn::Cut {
+                // The other routers have theirs.
+                tokio::task::yield_now().await;
+                self.room().await;
+            }
+            drop(left);
             match end {
                 // Timers, signals and new connections have their turn too.
                 None => tokio::task::yield_now().await,
@@ -148,10 +156,23 @@ impl Dispatcher {
     }
 
     pub(super) fn handle_all(&self, inputs: impl Iterator<Item = Input>) {
+        self.handle_some(inputs, &mut Budget(u32::MAX));
+    }
+
+    /// Takes no more of a router's inputs than it may have done in one go.
+    fn handle_turn(&self, inputs: &mut impl ExactSizeIterator<Item = Input>) -> Turn {
+        self.handle_some(&mut *inputs, &mut Budget(limits::ROUTER_TURN_WORK));
+        if inputs.len() > 0 { Turn::Cut } else { Turn::Done }
+    }
+
+    fn handle_some(&self, mut inputs: impl Iterator<Item = Input>, budget: &mut Budget) {
         let mut state = self.state.borrow_mut();
         let State { desk, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
-        for input in inputs {
+        while !budget.is_spent()
+            && let Some(input) = inputs.next()
+        {
+            budget.spend(work_of(&input));
             desk.put(now, input, out);
         }
         desk.keeper.post();
@@ -193,6 +214,11 @@ impl Dispatcher {
     /// The keeper, for a moment.
     pub(super) fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
         with(&mut self.state.borrow_mut().desk.keeper)
+    }
+
+    /// The way to the archive, for a moment.
+    pub(super) fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
+        with(&mut self.state.borrow_mut().desk.archivist)
     }
 
     /// Lets every router write its last words, and waits for their ends.
@@ -251,8 +277,10 @@ mod tests {
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
     use turno_engine::Settings;
     use turno_proto::model::Limits;
+    use turno_proto::model::admin::AdminCall;
     use turno_proto::native::{Config, Connect, Frame, Kind, VERSION, encode, split};
 
     use super::*;
@@ -273,7 +301,12 @@ mod tests {
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
         let workplace = Workplace { clock, limits, config, bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(EngineDesk { engine, keeper: None }, workplace, routers).unwrap()
+        Dispatcher::start(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, workplace, routers)
+            .unwrap()
+    }
+
+    fn runtime() -> LocalRuntime {
+        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap()
     }
 
     /// A peer that greeted: the broker answered CONFIG and PONG.
@@ -312,14 +345,27 @@ mod tests {
         }
     }
 
+    /// However much one router sends, the others have their turn before more than a part of it is done.
+    #[test]
+    fn a_routers_turn_is_short() {
+        runtime().block_on(async {
+            let dispatcher = dispatcher(2);
+            let conn = ConnId { index: 0, generation: 1 };
+            let calls = vec![Input::Admin { conn, seq: 1, call: AdminCall::Status }; 5_000];
+            let mut left = calls.into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut left), Turn::Cut);
+            let done = limits::ROUTER_TURN_WORK / limits::TURN_WORK_HEAVY;
+            assert_eq!(left.len(), 5_000 - done as usize);
+            let mut few = vec![Input::Ready { conn }; 3].into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut few), Turn::Done);
+            dispatcher.finish().await;
+        });
+    }
+
     /// Proves S1.20: a router that panics takes its connections with it and is replaced; the other, and the engine, go on.
     #[test]
     fn a_router_that_fails_is_replaced() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build_local(tokio::runtime::LocalOptions::default())
-            .unwrap();
-        runtime.block_on(async {
+        runtime().block_on(async {
             let dispatcher = dispatcher(2);
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut first = greeted(&dispatcher, &listener).await;

@@ -1,15 +1,18 @@
 //! The broker's shell: sockets, clock, signals. It carries bytes to the engine and effects back, and decides
 //! nothing about queues or messages.
 //!
-//! The way of a message: a `router`'s `reader` takes what a connection sent (at most 64 KiB a turn), the
-//! `switchboard` runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
+//! The way of a message: a `router`'s `reader` takes what a connection sent (at most 64 KiB a turn, and no
+//! more work than a `turn` may be), the `switchboard` runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
 //! effects of them, `outward` writes those into out-buffers, and `flush` gives each connection one write per tick.
 //!
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
 //!
+//! What tasks leave behind goes to the `archive` and its own thread.
+//!
 //! What must outlive the broker goes to the `keeper` beside the engine, and comes back as an input once it is on disk.
 
+pub mod archive;
 mod clock;
 mod data;
 mod dispatcher;
@@ -24,10 +27,12 @@ mod shell;
 mod switchboard;
 mod tasks;
 mod timer;
+mod turn;
 
 pub use error::ServeError;
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
-pub use settings::{QueueDefaults, Settings};
+pub use settings::{ArchiveSettings, QueueDefaults, Settings};
 pub use switchboard::{Desk, Door, Drained, EngineDesk, Switchboard};
+pub use turn::Turn;

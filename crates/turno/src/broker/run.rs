@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -13,6 +12,7 @@ use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::limits;
 use turno_proto::native::{Config, VERSION};
 
+use super::archive::Archivist;
 use super::clock::Clock;
 use super::data::DataDirectory;
 use super::error::ServeError;
@@ -22,6 +22,7 @@ use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::shell::Shell;
 use super::switchboard::{Door, EngineDesk};
+use crate::process::raise_file_limit;
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -78,19 +79,21 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
-    let foreman = listen_for_workers(&settings)?;
+    let workers = listen_for_workers(&settings)?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
         native: addresses(&tcp),
-        foreman: addresses(&foreman),
+        foreman: addresses(&workers),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
     };
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
-    let desk = desk_of(&settings, store.as_deref(), clock)?;
+    let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
+    let foreman = bound.foreman.first().map(ToString::to_string);
+    let desk = desk_of(&settings, foreman, store.as_deref(), archive.as_deref(), clock)?;
     let shell = shell_of(&settings, &bound, clock, desk)?;
-    for (listeners, door) in [(tcp, Door::Native), (foreman, Door::Foreman)] {
+    for (listeners, door) in [(tcp, Door::Native), (workers, Door::Foreman)] {
         for listener in listeners {
             shell.spawn(accept_tcp(shell.clone(), listener, door));
         }
@@ -115,11 +118,33 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
 }
 
 /// The engine with what it had when it last ended, and the way to the disk.
-fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<EngineDesk, ServeError> {
-    let lease = settings.queue_defaults.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+fn desk_of(
+    settings: &Settings,
+    foreman: Option<String>,
+    store: Option<&Path>,
+    archive: Option<&Path>,
+    clock: Clock,
+) -> Result<EngineDesk, ServeError> {
+    let (engine, keeper) = engine_of(settings, foreman, store, clock)?;
+    let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
+        let path = archive.map(Path::to_owned).unwrap_or_default();
+        ServeError::Data { doing: "read the archive in", path, source }
+    })?;
+    Ok(EngineDesk { engine, keeper, archivist })
+}
+
+fn engine_of(
+    settings: &Settings,
+    foreman: Option<String>,
+    store: Option<&Path>,
+    clock: Clock,
+) -> Result<(Engine, Option<Keeper>), ServeError> {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let lease = settings.queue_defaults.lease.map(millis);
     let mut engine = EngineSettings {
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        foreman,
         run: random(),
         // The clock starts at Unix time.
         term: clock.now().as_millis(),
@@ -127,10 +152,12 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
         drop_after: settings.queue_defaults.drop_after,
+        output_per_task: settings.archive.output_per_task,
+        keep_finished_ms: settings.keep_finished.map(millis),
         ..EngineSettings::default()
     };
     let Some(directory) = store else {
-        return Ok(EngineDesk { engine: Engine::new(engine, clock.now()), keeper: None });
+        return Ok((Engine::new(engine, clock.now()), None));
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
@@ -141,7 +168,7 @@ fn desk_of(settings: &Settings, store: Option<&Path>, clock: Clock) -> Result<En
     let mut engine = Engine::new(engine, clock.now());
     recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
-    Ok(EngineDesk { engine, keeper: Some(keeper) })
+    Ok((engine, Some(keeper)))
 }
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
@@ -211,16 +238,6 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
-}
-
-/// As many open files as the system allows without asking anyone.
-fn raise_file_limit() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-    {
-        warn!(%error, "cannot raise the limit of open files");
-    }
 }
 
 /// Waits for whatever ends the broker.

@@ -24,6 +24,27 @@ impl Default for QueueDefaults {
     }
 }
 
+/// How much room what tasks leave behind has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveSettings {
+    /// Bytes that are kept of one attempt's output.
+    pub output_per_task: u64,
+    /// Bytes of all output; in memory no more than [`limits::ARCHIVE_MEMORY_BYTES`].
+    pub output_total: u64,
+    /// Bytes of all results; in memory no more than [`limits::ARCHIVE_MEMORY_BYTES`].
+    pub result_total: u64,
+}
+
+impl Default for ArchiveSettings {
+    fn default() -> Self {
+        Self {
+            output_per_task: limits::OUTPUT_PER_TASK_BYTES,
+            output_total: limits::OUTPUT_TOTAL_BYTES,
+            result_total: limits::RESULT_TOTAL_BYTES,
+        }
+    }
+}
+
 /// A broker's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -50,6 +71,10 @@ pub struct Settings {
     pub limits: Limits,
     /// What holds for every queue.
     pub queue_defaults: QueueDefaults,
+    /// How much room what tasks leave behind has.
+    pub archive: ArchiveSettings,
+    /// How long a job that has ended is known; `None`: until somebody removes it.
+    pub keep_finished: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -67,6 +92,8 @@ impl Default for Settings {
             routers: 1,
             limits: Limits::default(),
             queue_defaults: QueueDefaults::default(),
+            archive: ArchiveSettings::default(),
+            keep_finished: Some(Duration::from_millis(limits::KEEP_FINISHED_MS)),
         }
     }
 }

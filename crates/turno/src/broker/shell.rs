@@ -9,6 +9,7 @@ use turno_engine::{Engine, Input};
 use turno_proto::model::Limits;
 use turno_proto::native::Config;
 
+use super::archive::Archivist;
 use super::clock::Clock;
 use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
@@ -43,6 +44,7 @@ impl Shell {
             Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);
+        shell.hear_archive();
         Ok(shell)
     }
 
@@ -115,6 +117,26 @@ impl Shell {
                 Err(error) => return error,
             }
         }
+    }
+
+    fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
+        match self {
+            Self::One(router) => with(router.state().switchboard.archivist_mut()),
+            Self::Many(dispatcher) => dispatcher.with_archivist(with),
+        }
+    }
+
+    /// Tells the engine what the archive has to say, for ever.
+    fn hear_archive(&self) {
+        let Some(news) = self.with_archivist(|archivist| archivist.news()) else { return };
+        let shell = self.clone();
+        self.spawn(async move {
+            loop {
+                news.notified().await;
+                let answers = shell.with_archivist(Archivist::take);
+                shell.handle_all(answers);
+            }
+        });
     }
 
     /// Writes down what the engine said last.

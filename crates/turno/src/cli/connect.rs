@@ -1,5 +1,6 @@
 //! Finding the broker and asking it.
 
+use std::fmt::{self, Write as _};
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -17,6 +18,9 @@ const LOCAL: &str = "turno://127.0.0.1:7460";
 
 /// How long an answer may take before the broker is asked what it is doing.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Bytes of a question or an answer in the log. More: cut.
+const LOGGED_BYTES_MAX: usize = 2_048;
 
 /// Runs the asynchronous part of a command on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -101,12 +105,38 @@ pub(crate) fn drained(failure: Failure) -> Failure {
 
 /// One question to the broker, answered in time or not at all.
 pub(crate) async fn admin(client: &Client, call: AdminCall, timeout: Duration) -> Result<AdminAnswer, Failure> {
-    debug!(?call, "asking");
+    debug!(call = %Cut(&call), "asking");
     match tokio::time::timeout(timeout, client.admin(call)).await {
-        Ok(answer) => Ok(answer.inspect(|answer| debug!(?answer, "answered"))?),
+        Ok(answer) => Ok(answer.inspect(|answer| debug!(answer = %Cut(answer), "answered"))?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not answer in time")
             .why("it is busy or the network is slow")
             .fix("try again with a longer --timeout")),
+    }
+}
+
+/// The beginning of something for the log: what is carried along may be megabytes.
+struct Cut<'a, T>(&'a T);
+
+impl<T: fmt::Debug> fmt::Display for Cut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = Line { text: String::new() };
+        match write!(line, "{:?}", self.0) {
+            Ok(()) => f.write_str(&line.text),
+            Err(_) => write!(f, "{}…", line.text),
+        }
+    }
+}
+
+/// A text that takes no more than so much.
+struct Line {
+    text: String,
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = LOGGED_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+        if text.len() <= room { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
@@ -115,4 +145,17 @@ pub(crate) fn unexpected(answer: &AdminAnswer) -> Failure {
     Failure::new(Code::BadBody, format!("the broker answered something else: {answer:?}"))
         .why("client and broker are of different versions")
         .fix("use the same version on both sides (`turno version`)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_logged_is_cut() {
+        let short = Cut(&"as it is").to_string();
+        assert_eq!(short, "\"as it is\"");
+        let long = Cut(&"ä".repeat(LOGGED_BYTES_MAX)).to_string();
+        assert!(long.len() <= LOGGED_BYTES_MAX + 3 && long.starts_with("\"ää") && long.ends_with("ä…"), "{long}");
+    }
 }

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{EnumValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use turno_proto::model::units;
 
 use super::paint::ColorWhen;
+use super::progress::ProgressWhen;
 use super::time::TimeStyle;
 
 /// How long one round trip may take if nobody says otherwise.
@@ -34,6 +36,22 @@ impl Format {
     }
 }
 
+/// What `-o` names: what stdout looks like or, where a command writes one, a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutputArg {
+    /// A format.
+    Format(Format),
+    /// A file.
+    File(PathBuf),
+}
+
+impl OutputArg {
+    /// For a command that writes a file: whatever is no format is one.
+    pub(crate) fn of_any(text: &str) -> Result<Self, String> {
+        Ok(Format::from_str(text, false).map_or_else(|_| Self::File(text.into()), Self::Format))
+    }
+}
+
 /// The flags of every command.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
@@ -48,7 +66,8 @@ pub(crate) struct Global {
 
     /// What stdout looks like
     #[arg(short, long, global = true, value_name = "FORMAT", env = "TURNO_OUTPUT", hide_env_values = true)]
-    pub(crate) output: Option<Format>,
+    #[arg(value_parser = EnumValueParser::<Format>::new().map(OutputArg::Format))]
+    pub(crate) output: Option<OutputArg>,
 
     /// Same as --output json
     #[arg(long, global = true)]
@@ -66,6 +85,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
+    /// How far it is, told on stderr while jobs are waited for or a load runs
+    #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "auto")]
+    pub(crate) progress: ProgressWhen,
+
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorWhen,
@@ -78,7 +101,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
 
-    /// No hints
+    /// No hints, no progress
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
@@ -89,7 +112,11 @@ pub(crate) struct Global {
 
 impl Global {
     pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.output.unwrap_or_default() }
+        match self.output {
+            _ if self.json => Format::Json,
+            Some(OutputArg::Format(format)) => format,
+            Some(OutputArg::File(_)) | None => Format::default(),
+        }
     }
 
     pub(crate) fn timeout(&self) -> Duration {

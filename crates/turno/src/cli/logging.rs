@@ -52,10 +52,11 @@ impl Logging {
         Self::start(&level, style(settings.log_format, global))
     }
 
-    /// What another command logs: nothing, unless asked.
-    pub(crate) fn for_command(global: &Global) -> Result<Self, Failure> {
+    /// What another command logs: nothing, unless asked, or warnings if it goes on for long.
+    pub(crate) fn for_command(global: &Global, goes_on: bool) -> Result<Self, Failure> {
         let style = style(LogFormat::Auto, global);
         match (global.verbose, from_environment()) {
+            (0, None) if goes_on => Self::start("warn", style),
             (0, None) => Ok(Self { style, dropped: None, guard: None }),
             (0, Some(level)) => Self::start(&level, style),
             (1, _) => Self::start("info", style),

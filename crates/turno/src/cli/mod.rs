@@ -21,6 +21,7 @@ mod man;
 mod message;
 mod output;
 mod paint;
+mod progress;
 mod publish;
 mod queue;
 mod request;
@@ -47,6 +48,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::config::{Config, Flag, Raw, World};
+use crate::hand::guard;
 
 use self::error::Failure;
 use self::global::Global;
@@ -57,6 +59,12 @@ use self::tree::{Cli, Command};
 /// Runs the command that was typed.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    // A worker's watcher: no command that anybody types.
+    if let Some((_, [word, rest @ ..])) = words.split_first()
+        && word == guard::WORD
+    {
+        return guard::watch(rest);
+    }
     match tree::parse(&words) {
         Ok(cli) => ExitCode::from(run(cli, words)),
         Err(error) => ExitCode::from(usage::tell(&error, &words)),
@@ -74,12 +82,14 @@ fn run(cli: Cli, words: Vec<OsString>) -> u8 {
     }
 }
 
-/// A broker's log is part of its configuration; every other command has one only if asked.
+/// A broker's log is part of its configuration; every other command has one only if asked, or warnings if it goes on
+/// for long.
 fn logged(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
     if matches!(command, Command::Serve(_)) {
         return dispatch(command, invocation);
     }
-    let logging = Logging::for_command(&invocation.global)?;
+    let goes_on = matches!(command, Command::Worker(args) if args.goes_on());
+    let logging = Logging::for_command(&invocation.global, goes_on)?;
     let end = dispatch(command, invocation);
     logging.finish(&invocation.output);
     end

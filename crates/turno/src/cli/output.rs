@@ -47,6 +47,11 @@ impl Output {
         self.quiet
     }
 
+    /// Colour for what goes to stderr.
+    pub(crate) const fn paint(&self) -> Paint {
+        self.paint
+    }
+
     /// Bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
@@ -156,7 +161,12 @@ impl Output {
 
     /// Nobody can be told that stderr is gone.
     pub(crate) fn stderr(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        self.stderr_bytes(text.as_bytes());
+    }
+
+    /// The same with bytes as they are.
+    pub(crate) fn stderr_bytes(&self, bytes: &[u8]) {
+        let _ = io::stderr().lock().write_all(bytes);
     }
 }
 

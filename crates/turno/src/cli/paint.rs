@@ -48,6 +48,12 @@ impl Paint {
         Self { on: false }
     }
 
+    /// Colour, whatever stderr is.
+    #[cfg(test)]
+    pub(crate) const fn coloured() -> Self {
+        Self { on: true }
+    }
+
     pub(crate) fn bad(self, text: &str) -> String {
         self.wrap(text, "1;31")
     }

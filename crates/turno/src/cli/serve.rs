@@ -148,11 +148,13 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
         drain_timeout: settings.drain_timeout,
         routers: settings.routers,
         limits: settings.limits.clone(),
+        archive: settings.archive,
         queue_defaults: QueueDefaults {
             lease: settings.lease,
             policy: settings.policy,
             drop_after: settings.drop_after,
         },
+        keep_finished: settings.keep_finished,
     }
 }
 

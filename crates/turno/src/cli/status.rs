@@ -58,6 +58,7 @@ fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
         ("started", started),
         ("up", short(Duration::from_secs_f64(broker.up_seconds))),
         ("state", state(broker).to_owned()),
+        ("job workers at", broker.foreman.clone().unwrap_or_else(|| "nowhere".to_owned())),
         ("connections", broker.connections.to_string()),
         ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
         ("queues", broker.queues.to_string()),

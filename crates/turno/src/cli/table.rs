@@ -65,7 +65,8 @@ pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) 
     layout(&lines, &numeric)
 }
 
-fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
+/// Cells below each other, parted by two blanks; some columns flush right.
+pub(crate) fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
     let widths: Vec<usize> = (0..flush_right.len())
         .map(|place| lines.iter().map(|line| line[place].chars().count()).max().unwrap_or_default())
         .collect();
@@ -97,9 +98,9 @@ pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     layout(&lines, &[false, false])
 }
 
-/// A number, or the lack of one.
+/// A number, percent too, or the lack of one.
 fn is_number(cell: &str) -> bool {
-    matches!(cell, "-" | "unlimited") || cell.parse::<f64>().is_ok()
+    matches!(cell, "-" | "unlimited") || cell.strip_suffix('%').unwrap_or(cell).parse::<f64>().is_ok()
 }
 
 /// A cell that is never empty, so that columns can be counted.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client, Event, Filter};
-use turno_proto::model::view::{EventView, SubscriberView};
+use turno_proto::model::topic::view::{EventView, SubscriberView};
 use turno_proto::model::{Code, Payload, limits};
 
 use super::Invocation;

@@ -37,7 +37,7 @@ pub(crate) fn tell(error: &clap::Error, words: &[OsString]) -> u8 {
 }
 
 /// clap's first paragraph says what is wrong; those that follow hold tips and the usage.
-fn failure(error: &clap::Error) -> Failure {
+pub(crate) fn failure(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n").map(one_line);
     let what = match error.kind() {

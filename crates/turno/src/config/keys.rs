@@ -165,6 +165,30 @@ pub static KEYS: &[Key] = &[
         doc: "deliveries in a row that expire at a worker until it is dropped from their queue; 0: never",
     },
     Key {
+        name: "jobs.keep-finished",
+        kind: Kind::OptionalDuration,
+        default: Preset::Text("7d"),
+        doc: "how long a job that has ended is known; none: until somebody removes it",
+    },
+    Key {
+        name: "jobs.output-per-task",
+        kind: Kind::Size { min: 4 << 10, max: SIZE_MAX },
+        default: Preset::Text("1MiB"),
+        doc: "bytes kept of what one task prints: half from its beginning, half from its end",
+    },
+    Key {
+        name: "jobs.output-total",
+        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        default: Preset::Text("1GiB"),
+        doc: "bytes kept of what all tasks print; beyond it the oldest goes",
+    },
+    Key {
+        name: "jobs.result-total",
+        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        default: Preset::Text("4GiB"),
+        doc: "bytes of files that tasks bring back; beyond it they are refused, and their tasks fail",
+    },
+    Key {
         name: "drain.timeout",
         kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
         default: Preset::Text("30s"),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use turno_engine::Policy;
 use turno_proto::model::Limits;
 
+use crate::broker::ArchiveSettings;
+
 use super::value::Value;
 use super::{Config, Origin, SOCKET_NAME};
 
@@ -52,6 +54,10 @@ pub struct Settings {
     pub policy: Policy,
     /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
     pub drop_after: u16,
+    /// How much room what tasks leave behind has.
+    pub archive: ArchiveSettings,
+    /// How long a job that has ended is known.
+    pub keep_finished: Option<Duration>,
     /// How long a drain may take.
     pub drain_timeout: Duration,
     /// Which log lines are written.
@@ -93,6 +99,15 @@ impl Settings {
                 _ => Policy::LeastRecentlyUsed,
             },
             drop_after: u16::try_from(config.number("queue.defaults.drop-after")).unwrap_or(u16::MAX),
+            archive: ArchiveSettings {
+                output_per_task: config.number("jobs.output-per-task"),
+                output_total: config.number("jobs.output-total"),
+                result_total: config.number("jobs.result-total"),
+            },
+            keep_finished: match config.value("jobs.keep-finished") {
+                Value::Duration(keep) => Some(*keep),
+                _ => None,
+            },
             drain_timeout: config.duration("drain.timeout"),
             log_level: config.text("log.level"),
             log_format: match config.text("log.format").as_str() {

@@ -1,6 +1,6 @@
 //! Broadcasts: what goes out, what comes back, and the worker's side of them.
 
-use turno_proto::model::{BroadcastEnd, Delivery, MessageId};
+use turno_proto::model::{BroadcastEnd, Delivery};
 use turno_proto::native::{Answer, Broadcast, Deliver};
 
 use super::super::{Held, Settlement};
@@ -115,17 +115,7 @@ fn answers_of_the_wrong_kind_end_the_connection() {
 }
 
 fn deliver(delivery: Delivery, wants_reply: bool) -> Frame<'static> {
-    Frame::Deliver(Deliver {
-        delivery,
-        handle: 0,
-        id: MessageId::new(1, 2, 3),
-        attempt: 1,
-        cost: 0,
-        deadline_ms: Some(900),
-        wants_reply,
-        token: None,
-        raw: Raw { headers: false, bytes: b"work" },
-    })
+    Frame::Deliver(Deliver { cost: 0, wants_reply, ..delivered(delivery) })
 }
 
 /// Proves S2.12 and S2.15: a worker takes broadcasts beyond its slots, and there is nothing to settle of one that wants no

@@ -1,6 +1,6 @@
 //! Being dropped from a queue, and coming back.
 
-use turno_proto::model::{Delivery, MessageId};
+use turno_proto::model::Delivery;
 use turno_proto::native::{Closing, ClosingReason, Deliver};
 
 use super::super::{Held, Settlement};
@@ -15,17 +15,7 @@ fn told(again_ms: u64) -> Event {
 }
 
 fn deliver(index: u32, handle: u32) -> Frame<'static> {
-    Frame::Deliver(Deliver {
-        delivery: Delivery { index, stamp: index },
-        handle,
-        id: MessageId::new(1, 2, 3),
-        attempt: 1,
-        cost: 1,
-        deadline_ms: Some(900),
-        wants_reply: true,
-        token: None,
-        raw: Raw { headers: false, bytes: b"work" },
-    })
+    Frame::Deliver(Deliver { handle, ..delivered(Delivery { index, stamp: index }) })
 }
 
 fn held(rig: &Rig, index: u32) -> Held {

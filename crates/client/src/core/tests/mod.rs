@@ -12,8 +12,8 @@ mod listening;
 mod rear;
 mod worker;
 
-use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
-use turno_proto::native::{Config, Connect, Frame, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::model::{Code, Delivery, MessageId, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::native::{Config, Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
 use crate::Address;
@@ -121,6 +121,20 @@ fn settings(brokers: &[&str]) -> Settings {
         keep_trying: false,
         stay: false,
         come_back: true,
+    }
+}
+
+fn delivered(delivery: Delivery) -> Deliver<'static> {
+    Deliver {
+        delivery,
+        handle: 0,
+        id: MessageId::new(1, 2, 3),
+        attempt: 1,
+        cost: 1,
+        deadline_ms: Some(900),
+        wants_reply: true,
+        token: None,
+        raw: Raw { headers: false, bytes: b"work" },
     }
 }
 

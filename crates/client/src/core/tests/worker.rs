@@ -1,7 +1,7 @@
 //! Registering, deliveries, settling.
 
 use turno_proto::model::{Delivery, MessageId};
-use turno_proto::native::{Closing, ClosingReason, Deliver};
+use turno_proto::native::{Closing, ClosingReason};
 
 use super::super::{Handed, Held, Settlement};
 use super::*;
@@ -10,17 +10,7 @@ const FIRST: Delivery = Delivery { index: 7, stamp: 70 };
 const SECOND: Delivery = Delivery { index: 8, stamp: 80 };
 
 fn deliver(delivery: Delivery) -> Frame<'static> {
-    Frame::Deliver(Deliver {
-        delivery,
-        handle: 0,
-        id: MessageId::new(1, 2, 3),
-        attempt: 1,
-        cost: 1,
-        deadline_ms: Some(900),
-        wants_reply: true,
-        token: None,
-        raw: Raw { headers: false, bytes: b"work" },
-    })
+    Frame::Deliver(delivered(delivery))
 }
 
 fn handed(rig: &Rig, delivery: Delivery) -> Event {

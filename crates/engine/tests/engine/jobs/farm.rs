@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use turno_engine::{
-    Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, Settings, StoreSettings, Update,
+    ArchiveCall, Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Persist, STOP_NOW, Settings, StoreSettings,
+    Update,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
-use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::model::{Code, ConnId, Limits, Mono};
 
 use super::store::Store;
 
@@ -49,6 +50,25 @@ pub(super) struct Farm {
     requests: u32,
     offers: BTreeMap<ConnId, u64>,
     cancels: BTreeMap<(ConnId, u64, u32), u64>,
+    /// What the archive was asked, with the number of the call.
+    pub(super) archive: Vec<(u64, ArchiveCall)>,
+    /// Names of workers for jobs.
+    pub(super) hands: BTreeMap<ConnId, String>,
+    /// STOPs that they have not answered.
+    pub(super) stops: BTreeMap<ConnId, u32>,
+    keep_ms: Option<u64>,
+    /// When the disk last refused something.
+    pub(super) refused_at: Option<Mono>,
+    /// Explanations are looked at after every so many steps.
+    pub(super) explained_every: u32,
+    steps: u32,
+    /// What workers have, by their ids.
+    pub(super) labels: BTreeMap<String, Vec<(String, String)>>,
+}
+
+/// Labels from their short form.
+pub(super) fn labels(labels: &[(&str, &str)]) -> Vec<(String, String)> {
+    labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 fn settings(zero: u64, stores: bool) -> Settings {
@@ -59,6 +79,15 @@ fn settings(zero: u64, stores: bool) -> Settings {
 /// A job of that many tasks, 1 and up.
 pub(super) fn job(count: u32) -> JobSpec {
     JobSpec::new("test", Array { first: 1, count, step: 1 }, Bytes::from_static(b"\x80"))
+}
+
+/// The answer to a retry: the number of the call, how many tasks wait again, and where the next portion begins.
+pub(super) fn retried(said: &Said) -> Option<(u32, u32, Option<u32>)> {
+    let Said::Other(Effect::Answer { seq, answer, .. }) = said else { return None };
+    match **answer {
+        AdminAnswer::Retried { tasks, next, .. } => Some((*seq, tasks, next)),
+        _ => None,
+    }
 }
 
 pub(super) fn counts(waiting: u32, running: u32, finished: u32, failed: u32, cancelled: u32) -> TaskCounts {
@@ -74,6 +103,26 @@ impl Farm {
     /// With a disk that stores everything at once.
     pub(super) fn on_disk() -> Self {
         Self::new(true)
+    }
+
+    /// Jobs that have ended are known for so long. For the start.
+    pub(super) fn keep_finished(&mut self, keep_ms: Option<u64>) {
+        self.keep_ms = keep_ms;
+        self.engine = self.new_engine();
+        self.connect_admin();
+    }
+
+    fn new_engine(&self) -> Engine {
+        Engine::new(Settings { keep_finished_ms: self.keep_ms, ..settings(self.zero, self.stores) }, START)
+    }
+
+    /// Without a disk, and with so many bytes of memory.
+    pub(super) fn with_memory(bytes: u64) -> Self {
+        let mut farm = Self::new(false);
+        let limits = Limits { memory_bytes_max: bytes, ..Limits::default() };
+        farm.engine = Engine::new(Settings { limits, ..settings(ZERO_UNIX_MS, false) }, START);
+        farm.connect_admin();
+        farm
     }
 
     fn new(stores: bool) -> Self {
@@ -92,6 +141,14 @@ impl Farm {
             requests: 0,
             offers: BTreeMap::new(),
             cancels: BTreeMap::new(),
+            archive: Vec::new(),
+            hands: BTreeMap::new(),
+            stops: BTreeMap::new(),
+            keep_ms: None,
+            refused_at: None,
+            explained_every: 1,
+            steps: 0,
+            labels: BTreeMap::new(),
         };
         farm.connect_admin();
         farm
@@ -120,7 +177,12 @@ impl Farm {
         let mut out = Vec::new();
         self.engine.handle(self.now, input, &mut out);
         self.engine.sanity_check();
-        out.into_iter().filter_map(|effect| self.see(effect)).collect()
+        let said = out.into_iter().filter_map(|effect| self.see(effect)).collect();
+        self.steps += 1;
+        if self.steps.is_multiple_of(self.explained_every) {
+            self.check_explanations();
+        }
+        said
     }
 
     fn see(&mut self, effect: Effect) -> Option<Said> {
@@ -130,6 +192,10 @@ impl Farm {
                     Some((last, ops)) if *last == group => ops.push(op),
                     _ => self.groups.push_back((group, vec![op])),
                 }
+                return None;
+            }
+            Effect::Archive { ticket, call } => {
+                self.archive.push((ticket, *call));
                 return None;
             }
             Effect::Foreman { conn, order } => match *order {
@@ -143,7 +209,11 @@ impl Farm {
                     self.cancels.insert((conn, job.0, task), cancel);
                     Said::Cancel(conn, job.0, task)
                 }
-                ForemanOrder::Stop { slots } => Said::Stop(conn, slots),
+                ForemanOrder::Stop { slots } => {
+                    // One that ends at once has nothing to offer after its answer, too.
+                    *self.stops.entry(conn).or_default() += if slots == STOP_NOW { 1_000 } else { 1 };
+                    Said::Stop(conn, slots)
+                }
                 ForemanOrder::Close { code } => Said::Close(conn, code),
             },
             Effect::Answer { seq, answer, .. } => match *answer {
@@ -181,6 +251,7 @@ impl Farm {
     /// The next group is refused.
     pub(super) fn refuse(&mut self) -> Vec<Said> {
         let (group, _) = self.groups.pop_front().expect("something is on its way");
+        self.refused_at = Some(self.now);
         self.one(Input::Refused { group, code: Code::OverDisk })
     }
 
@@ -189,8 +260,9 @@ impl Farm {
         self.zero = self.unix_ms() + after_ms - START.as_millis();
         self.now = START;
         self.groups.clear();
-        self.engine = Engine::new(settings(self.zero, self.stores), START);
+        self.engine = self.new_engine();
         self.engine.recover_jobs(self.store.found());
+        (self.hands, self.stops, self.refused_at) = (BTreeMap::new(), BTreeMap::new(), None);
         self.connect_admin();
     }
 }
@@ -233,6 +305,14 @@ impl Farm {
         self.told(AdminCall::JobCancel { job: JobId(job), tasks })
     }
 
+    /// Retries these tasks, or those that failed. How many wait again, and what is said besides.
+    pub(super) fn retry(&mut self, job: u64, tasks: Option<Vec<(u32, u32)>>) -> (u32, Vec<Said>) {
+        let mut said = self.call(AdminCall::JobRetry { job: JobId(job), tasks, after: None });
+        let at = said.iter().position(|said| retried(said).is_some_and(|(seq, ..)| seq == self.seqs));
+        let answer = said.remove(at.unwrap_or_else(|| panic!("answered with a number, not {said:?}")));
+        (retried(&answer).map_or(0, |(_, tasks, _)| tasks), said)
+    }
+
     pub(super) fn tasks(&mut self, job: u64, state: Option<TaskState>) -> Vec<TaskView> {
         let said = self.call(AdminCall::JobTasks { job: JobId(job), state, after: None, limit: 1_000 });
         match said.into_iter().next() {
@@ -265,6 +345,12 @@ impl Farm {
         (conn, said)
     }
 
+    /// A worker with these labels, and what it is given.
+    pub(super) fn labelled(&mut self, id: &str, slots: u16, has: &[(&str, &str)]) -> (ConnId, Vec<Said>) {
+        self.labels.insert(id.to_owned(), labels(has));
+        self.joining(id, slots)
+    }
+
     /// A worker that finds nothing to do.
     pub(super) fn worker(&mut self, id: &str, slots: u16) -> ConnId {
         let (conn, said) = self.joining(id, slots);
@@ -280,11 +366,19 @@ impl Farm {
         running: &[(u64, u32, Option<u32>)],
     ) -> Vec<Said> {
         let running = running.iter().map(|(job, task, attempt)| (JobId(*job), *task, *attempt)).collect();
+        let labels = self.labels.get(id).cloned().unwrap_or_default();
         let id = (!id.is_empty()).then(|| id.to_owned());
-        self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running }))
+        self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running, labels }))
     }
 
     pub(super) fn event(&mut self, conn: ConnId, event: ForemanEvent) -> Vec<Said> {
+        if let ForemanEvent::Hello(Hello { id, name, .. }) = &event {
+            let name = Some(name).filter(|name| !name.is_empty()).or(id.as_ref());
+            self.hands.insert(conn, name.cloned().unwrap_or_default());
+        }
+        if event == ForemanEvent::Stopped {
+            self.stops.entry(conn).and_modify(|stops| *stops = stops.saturating_sub(1));
+        }
         self.step(Input::Foreman { conn, event: Box::new(event) })
     }
 
@@ -323,6 +417,7 @@ impl Farm {
             task,
             attempt,
             success,
+            given_back: false,
             exit_code,
             signal: None,
             status: status.to_owned(),

@@ -13,8 +13,8 @@ fn hello_makes_a_worker() {
     let (id, _) = farm.submit(job(3));
     let conn = farm.connect();
     assert_eq!(farm.show(id).tasks, counts(3, 0, 0, 0, 0), "nothing before HELLO");
-    let said = farm
-        .event(conn, ForemanEvent::Hello(Hello { id: None, name: "old".to_owned(), slots: 1, running: Vec::new() }));
+    let said =
+        farm.event(conn, ForemanEvent::Hello(Hello { id: None, name: "old".to_owned(), slots: 1, ..Hello::default() }));
     assert_eq!(said, [Said::Offer(conn, vec![(id, 1, 1)])]);
     farm.accept(conn);
     assert_eq!(farm.task(id, 1).worker.as_deref(), Some("old"));

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_engine::{Effect, ForemanEvent, ForemanOrder, Hello, Input, OfferedTask};
+use turno_proto::items::Builder;
 use turno_proto::model::job::{JobId, JobSpec, TaskState};
 
 use super::farm::{Farm, Said, counts, job};
+use super::needs::with_items;
 
 /// Proves S4.71: the JOB names all that a worker needs, and a task counts as given from its start on.
 #[test]
@@ -14,7 +16,8 @@ fn an_offer_says_what_to_do() {
     let mut farm = Farm::in_memory();
     let conn = farm.connect();
     let work = Bytes::from_static(b"\x81\xa4argv\x91\xa4true");
-    farm.submit(JobSpec { work: work.clone(), time_limit_ms: Some(9_000), slots: 2, ..job(1) });
+    let items = with_items(1).items;
+    farm.submit(JobSpec { work: work.clone(), items: items.clone(), time_limit_ms: Some(9_000), slots: 2, ..job(1) });
     let mut out = Vec::new();
     let hello = ForemanEvent::Hello(Hello { slots: 2, ..Hello::default() });
     farm.engine.handle(farm.now, Input::Foreman { conn, event: Box::new(hello) }, &mut out);
@@ -27,6 +30,8 @@ fn an_offer_says_what_to_do() {
         name: Arc::from("test"),
         count: 1,
         work,
+        items,
+        place: 0,
     };
     let order = Box::new(ForemanOrder::Offer { offer: 1, tasks: vec![task] });
     assert_eq!(out, [Effect::Foreman { conn, order }]);
@@ -108,6 +113,13 @@ fn an_offer_has_its_limits() {
     let tasks = |range: std::ops::RangeInclusive<u32>| range.map(|task| (heavy, task, 1)).collect();
     assert_eq!(said, [Said::Offer(worker, tasks(1..=18))], "with the 18th it is beyond a mebibyte");
     assert_eq!(farm.accept(worker), [Said::Offer(worker, tasks(19..=20))]);
+    farm.accept(worker);
+    let mut items = Builder::new(1).unwrap();
+    (0..9).for_each(|_| items.push(&["x".repeat(1_000)]).unwrap());
+    let (long, said) = farm.submit(JobSpec { items: items.finish(), ..job(9) });
+    let tasks = |range: std::ops::RangeInclusive<u32>| range.map(|task| (long, task, 1)).collect();
+    assert_eq!(said, [Said::Offer(worker, tasks(1..=5))], "an item may stand in 64 places, and be all quotes");
+    assert_eq!(farm.accept(worker), [Said::Offer(worker, tasks(6..=9))]);
 }
 
 /// I19: a start that is not stored yet is not told; if the worker goes meanwhile, another has it, with the same number.

@@ -5,22 +5,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, JobView, TaskCounts, TaskState};
+use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, TaskState};
 
-use super::farm::{Farm, Said, job};
+use super::farm::{Farm, Said, job, labels, retried};
 use super::property_twin::Twin;
 
 pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
 
+/// What jobs need and hands have: the last hands have nothing.
+const LABELS: [&[(&str, &str)]; 3] = [&[], &[("gpu", "yes")], &[("gpu", "yes"), ("pool", "p")]];
+
 #[derive(Clone, Debug)]
-enum Op {
+pub(super) enum Op {
     Submit {
         count: u32,
         slots: u16,
         retries: u8,
         max: Option<u32>,
+        failures: Option<u32>,
         priority: u8,
         after: Option<AfterWhen>,
+        needs: usize,
     },
     /// HELLO, over a new connection if there is none; honest, without what it runs, or with nonsense.
     Hello {
@@ -53,6 +58,10 @@ enum Op {
         first: u32,
         last: u32,
     },
+    Retry {
+        job: usize,
+        tasks: Option<(u32, u32)>,
+    },
     Hold {
         job: usize,
         hold: bool,
@@ -84,9 +93,13 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let hand = || 0..SLOTS.len();
     let when = prop_oneof![Just(AfterWhen::Ok), Just(AfterWhen::Any), Just(AfterWhen::Failed)];
+    let limits = (prop::option::of(1u32..4), prop::option::weighted(0.3, 0u32..3));
+    let tasks = prop::option::of((0u32..8, 0u32..8).prop_map(|(first, more)| (first, first + more)));
     prop_oneof![
-        2 => (1u32..8, 1u16..4, 0u8..3, prop::option::of(1u32..4), 3u8..6, prop::option::weighted(0.3, when)).prop_map(
-            |(count, slots, retries, max, priority, after)| Op::Submit { count, slots, retries, max, priority, after }
+        2 => (1u32..8, 1u16..4, 0u8..3, limits, 3u8..6, prop::option::weighted(0.3, when), 0usize..5).prop_map(
+            |(count, slots, retries, (max, failures), priority, after, needs)| {
+                Op::Submit { count, slots, retries, max, failures, priority, after, needs }
+            }
         ),
         6 => (hand(), 0u8..12, any::<bool>()).prop_map(|(hand, lie, attempts)| Op::Hello { hand, lie, attempts }),
         12 => (hand(), prop::bool::weighted(0.15)).prop_map(|(hand, refuse)| Op::Answer { hand, refuse }),
@@ -96,6 +109,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (hand(), any::<bool>()).prop_map(|(hand, begun)| Op::Lose { hand, begun }),
         2 => (0usize..6, 0u32..8, 0u32..8)
             .prop_map(|(job, first, more)| Op::Cancel { job, first, last: first + more }),
+        3 => (0usize..6, tasks).prop_map(|(job, tasks)| Op::Retry { job, tasks }),
         1 => (0usize..6, any::<bool>()).prop_map(|(job, hold)| Op::Hold { job, hold }),
         1 => (0usize..6).prop_map(|job| Op::Wait { job }),
         2 => (0usize..6).prop_map(|job| Op::Rm { job }),
@@ -109,13 +123,13 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// A worker that does what document 004 asks of it, unless it lies.
 #[derive(Default)]
-struct Hand {
+pub(super) struct Hand {
     conn: Option<ConnId>,
-    running: BTreeMap<(u64, u32), u32>,
-    offer: Option<Vec<(u64, u32, u32)>>,
-    cancels: VecDeque<(u64, u32)>,
+    pub(super) running: BTreeMap<(u64, u32), u32>,
+    pub(super) offer: Option<Vec<(u64, u32, u32)>>,
+    pub(super) cancels: VecDeque<(u64, u32)>,
     /// Updates that are not acknowledged: the request, job, task, attempt, how it went.
-    untold: Vec<(u32, u64, u32, u32, bool)>,
+    pub(super) untold: Vec<(u32, u64, u32, u32, bool)>,
     /// It may run what the broker does not count: its refusals are right.
     strained: bool,
 }
@@ -123,16 +137,18 @@ struct Hand {
 pub(super) struct World {
     pub(super) farm: Farm,
     pub(super) twin: Twin,
-    hands: Vec<Hand>,
+    pub(super) hands: Vec<Hand>,
     widths: BTreeMap<u64, u16>,
+    needs: BTreeMap<u64, Vec<(String, String)>>,
     /// Every attempt that was offered and not refused.
     given: BTreeSet<(u64, u32, u32)>,
     /// How tasks ended.
-    settled: BTreeMap<(u64, u32), (TaskState, u32)>,
-    cancelled: BTreeSet<(u64, u32)>,
+    pub(super) settled: BTreeMap<(u64, u32), (TaskState, u32)>,
+    /// Tasks that had ended and are retried, by the call that asked for it.
+    retrying: BTreeMap<(u64, u32), u32>,
     /// Attempts that workers said they finished.
-    finished: BTreeSet<(u64, u32, u32)>,
-    waits: BTreeMap<u32, u64>,
+    pub(super) finished: BTreeSet<(u64, u32, u32)>,
+    pub(super) waits: BTreeMap<u32, u64>,
     /// Jobs that are being removed, by which call, or are gone.
     gone: BTreeMap<u64, u32>,
 }
@@ -141,14 +157,16 @@ impl World {
     fn new(stores: bool) -> Self {
         let mut farm = if stores { Farm::on_disk() } else { Farm::in_memory() };
         farm.quick = !stores;
+        farm.explained_every = 12;
         Self {
             farm,
             twin: Twin::default(),
             hands: SLOTS.iter().map(|_| Hand::default()).collect(),
             widths: BTreeMap::new(),
+            needs: BTreeMap::new(),
             given: BTreeSet::new(),
             settled: BTreeMap::new(),
-            cancelled: BTreeSet::new(),
+            retrying: BTreeMap::new(),
             finished: BTreeSet::new(),
             waits: BTreeMap::new(),
             gone: BTreeMap::new(),
@@ -183,6 +201,9 @@ impl World {
                             "I19: {job}/{task} attempt {attempt} twice"
                         );
                         assert!(!self.settled.contains_key(&(*job, *task)), "I19: {job}/{task} is over");
+                        let has = &self.farm.labels[&format!("hand{hand}")];
+                        let needs = &self.needs[job];
+                        assert!(needs.iter().all(|label| has.contains(label)), "{job}/{task}: {hand} lacks {needs:?}");
                     }
                     self.hands[hand].offer = Some(tasks);
                 }
@@ -205,8 +226,19 @@ impl World {
                         assert!(view.id.0 == job && view.state.is_end(), "told when it has ended");
                     }
                     self.widths.insert(view.id.0, view.slots);
+                    self.needs.extend(view.spec.map(|spec| (view.id.0, spec.labels)));
                 }
-                Said::Error(seq, _) => self.gone.retain(|_, call| *call != seq),
+                Said::Error(seq, _) => {
+                    self.gone.retain(|_, call| *call != seq);
+                    self.retrying.retain(|_, call| *call != seq);
+                }
+                word if retried(&word).is_some() => {
+                    let (seq, tasks, _) = retried(&word).expect("just seen");
+                    let again: Vec<(u64, u32)> =
+                        self.retrying.extract_if(.., |_, call| *call == seq).map(|(task, _)| task).collect();
+                    assert_eq!(tasks as usize, again.len(), "what has ended waits again: {again:?}");
+                    self.settled.retain(|task, _| !again.contains(task));
+                }
                 Said::Other(effect) => self.hear_of_messages(&effect),
                 other => panic!("{other:?} is not for anyone here"),
             }
@@ -225,7 +257,7 @@ impl World {
         }
     }
 
-    fn jobs(&self) -> Vec<u64> {
+    pub(super) fn jobs(&self) -> Vec<u64> {
         self.widths.keys().filter(|job| !self.gone.contains_key(job)).copied().collect()
     }
 
@@ -234,22 +266,25 @@ impl World {
         (!jobs.is_empty()).then(|| jobs[job % jobs.len()])
     }
 
-    fn apply(&mut self, op: &Op) {
+    pub(super) fn apply(&mut self, op: &Op) {
         match *op {
-            Op::Submit { count, slots, retries, max, priority, after } => {
+            Op::Submit { count, slots, retries, max, failures, priority, after, needs } => {
                 if self.widths.len() < 6 {
                     let before = self.jobs().pop();
                     let after = after.zip(before).map(|(when, job)| After { job: JobId(job), when });
                     let after = after.into_iter().collect();
                     let backoff_ms = 700;
-                    let spec = JobSpec { slots, retries, max_parallel: max, priority, after, backoff_ms, ..job(count) };
+                    let labels = labels(LABELS.get(needs).copied().unwrap_or_default());
+                    let (max_parallel, max_failures) = (max, failures);
+                    let base = JobSpec { labels, backoff_ms, max_failures, ..job(count) };
+                    let spec = JobSpec { slots, retries, max_parallel, priority, after, ..base };
                     let said = self.farm.call(AdminCall::JobSubmit { spec: Box::new(spec) });
                     self.hear(said);
                 }
             }
             Op::Hello { hand, lie, attempts } => self.hello(hand, lie, attempts),
             Op::Twin { what } => self.twin_does(what),
-            Op::Cancel { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
+            Op::Cancel { .. } | Op::Retry { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
             Op::Store { .. } | Op::Refuse | Op::Pass { .. } | Op::Restart { .. } => self.befall(op),
             Op::Answer { hand, refuse } => self.answer(hand, refuse),
             Op::End { hand, pick, success } => {
@@ -283,9 +318,22 @@ impl World {
         match *op {
             Op::Cancel { job, first, last } => {
                 let Some(job) = self.pick(job) else { return };
-                self.cancelled.extend((first..=last).map(|task| (job, task)));
                 let call = AdminCall::JobCancel { job: JobId(job), tasks: Some(vec![(first, last)]) };
                 let said = self.farm.call(call);
+                self.hear(said);
+            }
+            Op::Retry { job, tasks } => {
+                let Some(job) = self.pick(job) else { return };
+                let call = self.farm.seqs + 1;
+                for ((_, task), (state, _)) in self.settled.range((job, 0)..=(job, u32::MAX)) {
+                    let meant =
+                        tasks.map_or(*state == TaskState::Failed, |(first, last)| (first..=last).contains(task));
+                    if meant {
+                        self.retrying.entry((job, *task)).or_insert(call);
+                    }
+                }
+                let tasks = tasks.map(|range| vec![range]);
+                let said = self.farm.call(AdminCall::JobRetry { job: JobId(job), tasks, after: None });
                 self.hear(said);
             }
             Op::Hold { job, hold } => {
@@ -340,14 +388,20 @@ impl World {
                     let found: BTreeMap<u64, u16> =
                         self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
                     self.widths.extend(&found);
+                    let needs = self.farm.store.jobs.iter().map(|(job, record)| (job.0, record.spec.labels.clone()));
+                    self.needs.extend(needs);
                     self.gone = self.widths.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, 0)).collect();
+                    // What was being retried does so now, or never will.
+                    for task in std::mem::take(&mut self.retrying).into_keys() {
+                        self.settled.remove(&task);
+                    }
                 }
             }
             _ => unreachable!("not for these"),
         }
     }
 
-    fn hello(&mut self, hand: usize, lie: u8, attempts: bool) {
+    pub(super) fn hello(&mut self, hand: usize, lie: u8, attempts: bool) {
         let fresh = self.hands[hand].conn.is_none();
         let conn = self.hands[hand].conn.unwrap_or_else(|| self.farm.connect());
         self.hands[hand].conn = Some(conn);
@@ -361,6 +415,13 @@ impl World {
             1 => listed.extend([(1, 1, None), (1, 2, Some(1)), (77, 1, None), (2, 99, Some(u32::MAX))]),
             _ => {}
         }
+        // The first can do everything; now and then one has lost what it had, or has more.
+        let has = match lie {
+            3 => &[],
+            4 => LABELS[2],
+            _ => LABELS.get(2 - hand.min(2)).copied().unwrap_or_default(),
+        };
+        self.farm.labels.insert(format!("hand{hand}"), labels(has));
         // Without the attempt it may be taken for another one of the same task.
         self.hands[hand].strained |= lie < 2 || !attempts;
         let said = self.farm.hello(conn, &format!("hand{hand}"), SLOTS[hand], &listed);
@@ -372,7 +433,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, hand: usize, refuse: bool) {
+    pub(super) fn answer(&mut self, hand: usize, refuse: bool) {
         let (Some(conn), Some(tasks)) = (self.hands[hand].conn, self.hands[hand].offer.take()) else { return };
         let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
         let beside = if hand == 0 { self.twin.used() } else { 0 };
@@ -401,74 +462,6 @@ impl World {
             self.hear(said);
         }
         self.hands[hand].strained &= !self.hands[hand].running.is_empty();
-    }
-
-    /// What is told of jobs adds up, and what has ended stays as it is.
-    fn judge(&mut self) -> Vec<JobView> {
-        let mut views = Vec::new();
-        for job in self.jobs() {
-            let view = self.farm.show(job);
-            let mut counts = TaskCounts::default();
-            for task in self.farm.tasks(job, None) {
-                let key = (job, task.task);
-                match task.state {
-                    TaskState::Waiting => counts.waiting += 1,
-                    TaskState::Running => counts.running += 1,
-                    TaskState::Finished => counts.finished += 1,
-                    TaskState::Failed => counts.failed += 1,
-                    TaskState::Cancelled => counts.cancelled += 1,
-                }
-                let ended = !matches!(task.state, TaskState::Waiting | TaskState::Running);
-                let before = self.settled.get(&key).copied();
-                assert!(ended || before.is_none(), "I20: {key:?} was over");
-                if ended {
-                    let state = before.map_or(task.state, |(state, _)| state);
-                    assert_eq!(state, task.state, "I19: {key:?} ends once");
-                    self.settled.insert(key, (task.state, task.attempt));
-                }
-                if task.state == TaskState::Finished {
-                    assert!(self.finished.contains(&(job, task.task, task.attempt)), "{key:?}: some worker did it");
-                }
-            }
-            assert_eq!(counts, view.tasks, "the counts of job {job} are those of its tasks");
-            views.push(view);
-        }
-        views
-    }
-
-    /// All that was bad is over: every job comes to an end.
-    fn calm(&mut self) {
-        let said = self.farm.flush();
-        self.hear(said);
-        self.farm.quick = true;
-        self.twin_ends();
-        for _ in 0..200 {
-            for job in self.jobs() {
-                let said = self.farm.call(AdminCall::JobRelease { job: JobId(job) });
-                self.hear(said);
-            }
-            for hand in 0..SLOTS.len() {
-                self.hello(hand, 9, true);
-                self.answer(hand, false);
-                while self.hands[hand].offer.is_none() && !self.hands[hand].cancels.is_empty() {
-                    self.apply(&Op::Stop { hand });
-                }
-                while !self.hands[hand].running.is_empty() {
-                    self.apply(&Op::End { hand, pick: 0, success: true });
-                }
-            }
-            if self.judge().iter().all(|view| view.state.is_end()) {
-                break;
-            }
-            self.apply(&Op::Pass { ms: 61_000 });
-        }
-        let views = self.judge();
-        let left: Vec<&JobView> = views.iter().filter(|view| !view.state.is_end()).collect();
-        assert!(left.is_empty(), "I19: every task ends: {left:?}");
-        assert!(self.waits.is_empty(), "who waits for the end of a job hears of it");
-        for hand in &self.hands {
-            assert!(hand.untold.is_empty(), "every UPDATE is answered");
-        }
     }
 }
 

@@ -55,6 +55,20 @@ fn used(farm: &mut Farm) -> Vec<u32> {
     }
 }
 
+/// One worker over two connections is one, with the slots of its one account.
+#[test]
+fn the_broker_counts_twins_once() {
+    let mut farm = Farm::in_memory();
+    farm.worker("w", 2);
+    native(&mut farm, "w", 2);
+    request(&mut farm, 1, 1);
+    let Said::Other(Effect::Answer { answer, .. }) = farm.call(AdminCall::Status).remove(0) else {
+        panic!("an answer")
+    };
+    let AdminAnswer::Status { broker } = *answer else { panic!("the broker") };
+    assert_eq!((broker.workers, broker.slots, broker.slots_used), (1, 2, 1));
+}
+
 /// The foreman's connection comes first: what a delivery takes is not offered to tasks, and comes back to them.
 #[test]
 fn deliveries_take_from_tasks() {

@@ -21,6 +21,7 @@ fn an_update_says_how_it_went() {
         task: 1,
         attempt: Some(1),
         success: false,
+        given_back: false,
         exit_code: Some(3),
         signal: Some(9),
         status: "é".repeat(200),
@@ -34,6 +35,40 @@ fn an_update_says_how_it_went() {
     assert_eq!((task.started_unix_ms, task.ended_unix_ms), (Some(now - 1_500), Some(now - 300)));
     assert_eq!(task.status.map(|status| status.len()), Some(TASK_STATUS_BYTES_MAX), "cut, at a whole character");
     assert_eq!(task.worker.as_deref(), Some("a"));
+}
+
+/// A task that its worker gives back has not failed: it waits again, at once and in another attempt, once that is stored.
+#[test]
+fn a_task_is_given_back() {
+    let mut farm = Farm::on_disk();
+    let (leaving, other) = (farm.worker("leaving", 2), farm.worker("other", 0));
+    let (id, _) = farm.submit(job(2));
+    farm.accept(leaving);
+    let given_back = |task, attempt, request| {
+        ForemanEvent::Update(Update {
+            request,
+            job: JobId(id),
+            task,
+            attempt: Some(attempt),
+            success: false,
+            given_back: true,
+            exit_code: None,
+            signal: Some(15),
+            status: "given back".to_owned(),
+            started_unix_ms: None,
+            ended_unix_ms: None,
+        })
+    };
+    farm.hello(leaving, "leaving", 0, &[(id, 1, Some(1)), (id, 2, Some(1))]);
+    assert_eq!(farm.event(leaving, given_back(1, 1, 7)), [Said::Ack(leaving, 7)]);
+    assert_eq!(farm.show(id).tasks, counts(1, 1, 0, 0, 0));
+    farm.cancel(id, Some(vec![(2, 2)]));
+    assert_eq!(farm.event(leaving, given_back(2, 1, 8)), [Said::Ack(leaving, 8)]);
+    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 1), "what was cancelled stays so");
+    assert_eq!(farm.hello(other, "other", 1, &[]), [Said::Offer(other, vec![(id, 1, 2)])]);
+    farm.accept(other);
+    farm.failed(other, id, 1, 2);
+    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 1, 1), "without retries the first failure is the last");
 }
 
 /// I20: what is acknowledged is stored; what is not stored is not acknowledged.

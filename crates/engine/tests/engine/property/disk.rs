@@ -57,6 +57,8 @@ impl Disk {
             }
             Persist::SetJob { .. }
             | Persist::UnsetJob { .. }
+            | Persist::SetItems { .. }
+            | Persist::UnsetItems { .. }
             | Persist::LastJob { .. }
             | Persist::SetTask { .. }
             | Persist::UnsetTask { .. }

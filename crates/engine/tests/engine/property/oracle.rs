@@ -238,7 +238,7 @@ impl Oracle {
                     peer.standings.drop_from(*handle as usize);
                 }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
-                Effect::Foreman { .. } => panic!("there is no foreman here"),
+                Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
                 Effect::Event { .. } => panic!("nobody listens here"),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),

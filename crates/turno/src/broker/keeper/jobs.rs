@@ -2,13 +2,18 @@
 //!
 //! Numbers are little-endian, but for those in keys: rising numbers are rising keys there.
 
+mod more;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_engine::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
+use turno_proto::items;
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, TaskState};
 use turno_proto::model::limits::PRIORITY_MAX;
 use turno_store::Space;
+
+use self::more::More;
 
 /// Jobs, by number.
 pub(super) const JOBS: Space = Space(6);
@@ -16,6 +21,8 @@ pub(super) const JOBS: Space = Space(6);
 pub(super) const TASKS: Space = Space(7);
 /// Chunks of tasks that have ended, by job and number.
 pub(super) const CHUNKS: Space = Space(8);
+/// Items of jobs, by number.
+pub(super) const ITEMS: Space = Space(9);
 
 const HELD: u8 = 1;
 const HOLD: u8 = 2;
@@ -23,7 +30,10 @@ const MAX_PARALLEL: u8 = 4;
 const TIME_LIMIT: u8 = 8;
 const KEY: u8 = 16;
 const CANCELLED: u8 = 32;
-const KNOWN: u8 = HELD | HOLD | MAX_PARALLEL | TIME_LIMIT | KEY | CANCELLED;
+/// Needs and tags follow, in a form of their own.
+const MORE: u8 = 64;
+/// What cannot be told from its tasks follows.
+const SINCE: u8 = 128;
 
 const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
@@ -52,6 +62,12 @@ pub(super) fn take(space: Space, key: &[u8], value: &[u8], jobs: &mut StoredJobs
         jobs.jobs.push((job, read_job(value).filter(|_| part.is_empty())?));
         return Some(());
     }
+    if space == ITEMS {
+        // What is in them is looked at where a task needs it.
+        items::count(value).filter(|_| part.is_empty())?;
+        jobs.items.push((job, Bytes::copy_from_slice(value)));
+        return Some(());
+    }
     let part = u32::from_be_bytes(part.try_into().ok()?);
     if space == TASKS {
         jobs.tasks.push((job, part, read_task(value)?));
@@ -62,7 +78,8 @@ pub(super) fn take(space: Space, key: &[u8], value: &[u8], jobs: &mut StoredJobs
 }
 
 pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
-    let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms } = record;
+    let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, .. } = record;
+    let JobRecord { started_unix_ms, forgiven, passed, .. } = record;
     let JobSpec { name, array, work, slots, priority, retries, backoff_ms, after, key, .. } = &**spec;
     let bit = |bit: u8, set: bool| if set { bit } else { 0 };
     let flags = bit(HELD, *held)
@@ -70,7 +87,9 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
         | bit(MAX_PARALLEL, spec.max_parallel.is_some())
         | bit(TIME_LIMIT, spec.time_limit_ms.is_some())
         | bit(KEY, key.is_some())
-        | bit(CANCELLED, cancelled_unix_ms.is_some());
+        | bit(CANCELLED, cancelled_unix_ms.is_some())
+        | bit(MORE, more::is_in(spec))
+        | bit(SINCE, (*started_unix_ms, *forgiven, *passed) != (None, 0, 0));
     let mut out = Vec::with_capacity(128 + work.len());
     out.extend([flags, *priority, *retries, len_u8(after.len())]);
     out.extend(slots.to_le_bytes());
@@ -82,6 +101,11 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
     out.extend(spec.max_parallel.iter().flat_map(|max| max.to_le_bytes()));
     out.extend(spec.time_limit_ms.iter().flat_map(|limit| limit.to_le_bytes()));
     out.extend(cancelled_unix_ms.iter().flat_map(|at| at.to_le_bytes()));
+    if flags & SINCE != 0 {
+        out.extend(started_unix_ms.unwrap_or(0).to_le_bytes());
+        out.extend(forgiven.to_le_bytes());
+        out.extend(passed.to_le_bytes());
+    }
     for After { job, when } in after {
         out.extend(job.0.to_le_bytes());
         out.push(match when {
@@ -95,6 +119,9 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
         out.extend(first.to_le_bytes());
         out.extend(last.to_le_bytes());
     }
+    if flags & MORE != 0 {
+        more::write(spec, &mut out);
+    }
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(key.as_deref().unwrap_or_default().as_bytes());
     out.extend_from_slice(work);
@@ -107,7 +134,7 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     let [flags, priority, retries, afters] = rest.bytes()?;
     let slots = u16::from_le_bytes(rest.bytes()?);
     let [name_len, key_len] = rest.bytes()?;
-    if flags & !KNOWN != 0 || priority > PRIORITY_MAX || slots == 0 || (flags & KEY == 0 && key_len > 0) {
+    if priority > PRIORITY_MAX || slots == 0 || (flags & KEY == 0 && key_len > 0) {
         return None;
     }
     let array = Array { first: rest.u32()?, count: rest.u32()?, step: rest.u32()? };
@@ -117,6 +144,11 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     let max_parallel = if flags & MAX_PARALLEL != 0 { Some(rest.u32()?) } else { None };
     let time_limit_ms = if flags & TIME_LIMIT != 0 { Some(rest.u64()?) } else { None };
     let cancelled_unix_ms = if flags & CANCELLED != 0 { Some(rest.u64()?) } else { None };
+    let (mut started_unix_ms, mut forgiven, mut passed) = (None, 0, 0);
+    if flags & SINCE != 0 {
+        started_unix_ms = Some(rest.u64()?).filter(|at| *at > 0);
+        (forgiven, passed) = (rest.u32()?, rest.u16()?);
+    }
     let mut after = Vec::new();
     for _ in 0..afters {
         let job = JobId(rest.u64()?);
@@ -132,6 +164,7 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     for _ in 0..rest.u32()? {
         cancelled.push((rest.u32()?, rest.u32()?));
     }
+    let more = if flags & MORE != 0 { more::read(&mut rest)? } else { More::default() };
     let name = rest.text(usize::from(name_len))?.to_owned();
     let key = rest.text(usize::from(key_len))?.to_owned();
     let spec = JobSpec {
@@ -144,10 +177,19 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
         after,
         hold: flags & HOLD != 0,
         key: (flags & KEY != 0).then_some(key),
-        ..JobSpec::new(name, array, Bytes::copy_from_slice(rest.0))
+        labels: more.labels,
+        max_failures: more.max_failures,
+        tags: more.tags,
+        uploads: more.uploads,
+        // They have a record of their own.
+        items: Bytes::new(),
+        name,
+        array,
+        work: Bytes::copy_from_slice(rest.0),
     };
     let held = flags & HELD != 0;
-    Some(JobRecord { spec: Arc::new(spec), submitted_unix_ms, held, cancelled, cancelled_unix_ms })
+    let spec = Arc::new(spec);
+    Some(JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, started_unix_ms, forgiven, passed })
 }
 
 pub(super) fn write_task(record: &TaskRecord) -> Vec<u8> {

@@ -6,7 +6,7 @@ use turno_engine::{Engine, Persist, Put, Record, StoredJobs, Survivor};
 use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
-use super::jobs::{self, CHUNKS, JOBS, TASKS};
+use super::jobs::{self, CHUNKS, ITEMS, JOBS, TASKS};
 use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
 
 /// The key of the number that the ids of this store's messages share.
@@ -105,7 +105,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
                 engine.recover(Survivor { serial, record, attempts, failure });
             }),
             Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
-            Item::Keyed { space: space @ (JOBS | TASKS | CHUNKS), key, value } => {
+            Item::Keyed { space: space @ (JOBS | TASKS | CHUNKS | ITEMS), key, value } => {
                 jobs::take(space, key, value, &mut jobs)
             }
             Item::Keyed { space: NOTES, key: JOB, value } => {
@@ -163,6 +163,8 @@ pub fn write(op: &Persist, batch: &mut Batch) {
         }
         Persist::UnsetQueue { queue } => batch.unset(QUEUES, queue.as_str().as_bytes()),
         Persist::SetJob { job, record } => batch.set(JOBS, &jobs::job_key(*job), &jobs::write_job(record)),
+        Persist::SetItems { job, items } => batch.set(ITEMS, &jobs::job_key(*job), items),
+        Persist::UnsetItems { job } => batch.unset(ITEMS, &jobs::job_key(*job)),
         Persist::UnsetJob { job } => batch.unset(JOBS, &jobs::job_key(*job)),
         Persist::LastJob { job } => batch.set(NOTES, JOB, &job.0.to_le_bytes()),
         Persist::SetTask { job, place, record } => {

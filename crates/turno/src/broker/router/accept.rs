@@ -10,9 +10,10 @@ use turno_proto::model::Code;
 use turno_proto::native::{Frame, encode};
 
 use super::reader::read;
-use super::socket::{ReadEnd, WriteEnd, keep_alive, split_tcp, split_unix};
+use super::socket::{ReadEnd, WriteEnd, split_tcp, split_unix};
 use super::{Router, Upstream};
 use crate::broker::switchboard::Door;
+use crate::keepalive::keep_alive;
 
 /// A connection that was just accepted, on the thread that will keep it.
 #[derive(Debug)]

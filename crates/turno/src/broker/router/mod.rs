@@ -28,6 +28,7 @@ use super::clock::Clock;
 use super::switchboard::{Door, EngineDesk, Switchboard};
 use super::tasks::Tasks;
 use super::timer::Timer;
+use super::turn::Turn;
 
 pub(super) use self::accept::Stream;
 pub(super) use self::thread::{Letter, RouterThread, Workplace};
@@ -159,10 +160,16 @@ impl<U: Upstream> State<U> {
     }
 
     /// The first `count` bytes of the read buffer came from `id`.
-    fn take(&mut self, id: ConnId, count: usize) {
+    fn take(&mut self, id: ConnId, count: usize) -> Turn {
         let now = self.clock.now();
         self.switchboard.desk_mut().took(count);
-        self.switchboard.take(now, id, &self.read_buffer[..count]);
+        self.switchboard.take(now, id, &self.read_buffer[..count])
+    }
+
+    /// The last turn of `id` was cut.
+    fn go_on(&mut self, id: ConnId) -> Turn {
+        let now = self.clock.now();
+        self.switchboard.go_on(now, id)
     }
 
     fn hang_up(&mut self, id: ConnId) {

@@ -1,4 +1,5 @@
-//! One task per connection that reads: at most one full buffer a turn, then the others have theirs.
+//! One task per connection that reads: at most one full buffer a turn, and of that no more than [`Turn`] allows, then the
+//! others have theirs.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,9 +15,11 @@ use turno_proto::model::{ConnId, limits};
 use super::socket::ReadEnd;
 use super::{Router, Upstream};
 use crate::broker::mailbox::Mailbox;
+use crate::broker::turn::Turn;
 
 /// Reads until the connection ends, from either side.
 pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end: ReadEnd) {
+    let mut last = Turn::Done;
     loop {
         if let Some(resumed) = paused(&router, id) {
             resumed.notified().await;
@@ -25,12 +28,18 @@ pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end
             // Boxed: nearly always nobody waits here, and every connection would pay for the place.
             Box::pin(async move { mailbox.room(limits::MAIL_BYTES_MAX).await }).await;
         }
-        match read_once(&router, id, &mut end).await {
-            Ok(0) | Err(_) => break,
-            // More is likely there: let the others have their turn first.
-            Ok(limits::READ_BYTES) => tokio::task::yield_now().await,
-            Ok(_) => {}
+        let (count, turn) = match last {
+            Turn::Cut => (0, go_on(&router, id)),
+            Turn::Done => match read_once(&router, id, &mut end).await {
+                Ok((0, _)) | Err(_) => break,
+                Ok(read) => read,
+            },
+        };
+        if turn == Turn::Cut || count == limits::READ_BYTES {
+            // More is there, or likely: let the others have their turn first.
+            tokio::task::yield_now().await;
         }
+        last = turn;
     }
     let mut state = router.state();
     state.hang_up(id);
@@ -52,7 +61,15 @@ fn crowded<U: Upstream>(router: &Router<U>) -> Option<Arc<Mailbox<Input>>> {
     state.switchboard.desk().mailbox().filter(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)).map(Arc::clone)
 }
 
-async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEnd) -> io::Result<usize> {
+fn go_on<U: Upstream>(router: &Router<U>, id: ConnId) -> Turn {
+    let mut state = router.state();
+    let turn = state.go_on(id);
+    router.settle(state);
+    turn
+}
+
+/// How many bytes came, and how the turn ended that they were.
+async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEnd) -> io::Result<(usize, Turn)> {
     poll_fn(|context| {
         let mut state = router.state();
         let mut buffer = ReadBuf::new(&mut state.read_buffer);
@@ -61,11 +78,12 @@ async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEn
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Ready(Ok(())) => {
                 let count = buffer.filled().len();
-                if count > 0 {
-                    state.take(id, count);
-                    router.settle(state);
+                if count == 0 {
+                    return Poll::Ready(Ok((0, Turn::Done)));
                 }
-                Poll::Ready(Ok(count))
+                let turn = state.take(id, count);
+                router.settle(state);
+                Poll::Ready(Ok((count, turn)))
             }
         }
     })

@@ -3,9 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use rustix::net::sockopt;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
@@ -21,19 +19,6 @@ pub(super) enum ReadEnd {
 pub(super) enum WriteEnd {
     Tcp(tcp::OwnedWriteHalf),
     Unix(unix::OwnedWriteHalf),
-}
-
-/// Silence after which the system asks whether the other host is still there, and how often it asks again.
-const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
-
-/// The foreman's protocol has no signs of life: the system looks for a host that vanished.
-pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
-    let (idle, interval, count) = KEEPALIVE;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, idle)?;
-    sockopt::set_tcp_keepintvl(stream, interval)?;
-    sockopt::set_tcp_keepcnt(stream, count)?;
-    Ok(())
 }
 
 pub(super) fn split_tcp(stream: TcpStream) -> io::Result<(ReadEnd, WriteEnd)> {

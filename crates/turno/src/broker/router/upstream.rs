@@ -4,11 +4,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use turno_engine::{Input, Sink};
-use turno_proto::model::Mono;
+use turno_proto::model::{Mono, limits};
 
 use crate::broker::keeper::Keep as _;
 use crate::broker::mailbox::Mailbox;
 use crate::broker::switchboard::{Desk, EngineDesk};
+use crate::broker::turn::work_of;
 
 /// A desk, as the tasks of a router know it.
 pub(in crate::broker) trait Upstream: Desk + Debug + 'static {
@@ -64,6 +65,8 @@ impl Mail {
 
 impl Desk for Mail {
     fn put(&mut self, _now: Mono, input: Input, _sink: &mut impl Sink) {
+        // Others wait behind it, however few bytes it has.
+        self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;
         self.inputs.push(input);
     }
 }
@@ -83,5 +86,32 @@ impl Upstream for Mail {
 
     fn mailbox(&self) -> Option<&Arc<Mailbox<Input>>> {
         Some(&self.to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_engine::Effect;
+    use turno_proto::model::ConnId;
+    use turno_proto::model::admin::AdminCall;
+
+    use super::*;
+
+    /// A mailbox is full when what it holds takes long, not only when it is long.
+    #[test]
+    fn calls_weigh_more_than_their_bytes() {
+        let mailbox = Arc::new(Mailbox::new());
+        let mut mail = Mail::new(Arc::clone(&mailbox));
+        let conn = ConnId { index: 0, generation: 1 };
+        let mut none: Vec<Effect> = Vec::new();
+        mail.took(100);
+        mail.put(Mono::ZERO, Input::Ready { conn }, &mut none);
+        mail.post();
+        assert!(mailbox.has_room(100), "a plain frame is what its bytes are");
+        mail.took(20);
+        mail.put(Mono::ZERO, Input::Admin { conn, seq: 1, call: AdminCall::Status }, &mut none);
+        mail.post();
+        let more = (limits::TURN_WORK_HEAVY as usize - 1) * limits::MAIL_WORK_BYTES;
+        assert!(mailbox.has_room(120 + more) && !mailbox.has_room(120 + more - 1));
     }
 }

@@ -4,6 +4,7 @@ use tracing::error;
 use turno_engine::{Deliver, Effect, Engine, Input, Put, Sink};
 use turno_proto::model::Mono;
 
+use crate::broker::archive::Archivist;
 use crate::broker::keeper::{Keep, Keeper};
 
 /// Takes inputs.
@@ -12,26 +13,33 @@ pub trait Desk {
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink);
 }
 
-/// The engine, and the keeper of what must outlive it.
+/// The engine, the keeper of what must outlive it, and the archive.
 #[derive(Debug)]
 pub struct EngineDesk<K = Option<Keeper>> {
     /// The engine.
     pub engine: Engine,
     /// The keeper.
     pub keeper: K,
+    /// The way to the archive.
+    pub archivist: Archivist,
 }
 
 impl<K: Keep> Desk for EngineDesk<K> {
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink) {
-        let Self { engine, keeper } = self;
-        engine.handle(now, input, &mut Parted { sink, keeper });
+        let Self { engine, keeper, archivist } = self;
+        engine.handle(now, input, &mut Parted { sink, keeper, archivist, now });
+        while let Some(answered) = archivist.answered() {
+            engine.handle(now, answered, &mut Parted { sink, keeper, archivist, now });
+        }
     }
 }
 
-/// What is for the disk goes to the keeper, everything else to peers.
+/// What is for the disk goes to the keeper or the archive, everything else to peers.
 struct Parted<'a, S, K> {
     sink: &'a mut S,
     keeper: &'a mut K,
+    archivist: &'a mut Archivist,
+    now: Mono,
 }
 
 impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
@@ -47,6 +55,7 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
         match effect {
             Effect::Persist { group, op } => self.keeper.keep(group, &op),
             Effect::Load { serial } => self.keeper.load(serial),
+            Effect::Archive { ticket, call } => self.archivist.ask(self.now, ticket, *call),
             Effect::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
             effect => self.sink.effect(effect),
         }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tracing::{debug, warn};
 use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, STOP_NOW, Update};
+use turno_proto::fill::{Filled, Given};
 use turno_proto::foreman::{
-    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket,
+    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
+    Ticket,
 };
-use turno_proto::model::job::{JobId, Work};
+use turno_proto::model::job::{JobId, Work, WorkFile};
 use turno_proto::model::{ConnId, Mono};
-use turno_proto::work;
+use turno_proto::{fill, items, work};
 
 use super::lines::Phase;
 use super::{Desk, Switchboard};
@@ -91,8 +93,9 @@ impl ForemanTalk {
                 let hello = hello.unwrap_or_default();
                 let running = hello.running.iter();
                 let running = running.map(|task| (JobId(task.job), task.task, some(task.attempt))).collect();
+                let labels = hello.labels.into_iter().collect();
                 let id = (!hello.id.is_empty()).then_some(hello.id);
-                Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running })
+                Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running, labels })
             }
             ForemanEvent::Update { ticket, update, .. } => {
                 let request = self.keep_ticket(ticket);
@@ -134,13 +137,15 @@ fn some(attempt: u32) -> Option<u32> {
 }
 
 fn update_of(request: u32, update: StatusUpdate) -> Update {
-    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, .. } = update;
+    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, given_back, .. } =
+        update;
     Update {
         request,
         job: JobId(job),
         task,
         attempt: some(attempt),
         success,
+        given_back: given_back && !success,
         exit_code,
         signal,
         status,
@@ -164,19 +169,18 @@ pub(super) struct LastWork(Option<(Bytes, Work)>);
 
 impl LastWork {
     /// What that task does.
-    fn of(&mut self, task: &OfferedTask) -> Work {
+    fn of(&mut self, task: &OfferedTask) -> &Work {
         // The same bytes at the same place: these hold them, so that no others can be there.
-        if let Some((bytes, work)) = &self.0
-            && bytes.as_ptr_range() == task.work.as_ptr_range()
-        {
-            return work.clone();
-        }
-        // Whoever took the job in has read it.
-        let work = work::decode(&task.work).unwrap_or_else(|error| {
-            warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
-            Work::default()
-        });
-        self.0 = Some((task.work.clone(), work.clone()));
+        let same = |(bytes, _): &mut (Bytes, Work)| bytes.as_ptr_range() == task.work.as_ptr_range();
+        let known = self.0.take_if(same);
+        let (_, work) = self.0.insert(known.unwrap_or_else(|| {
+            // Whoever took the job in has read it.
+            let work = work::decode(&task.work).unwrap_or_else(|error| {
+                warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
+                Work::default()
+            });
+            (task.work.clone(), work)
+        }));
         work
     }
 }
@@ -185,20 +189,30 @@ fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
     tasks.iter().map(|task| task_of(task, last.of(task))).collect()
 }
 
-fn task_of(task: &OfferedTask, work: Work) -> Task {
+/// What the worker is told: its own item or number is put in here, so that workers need to know nothing of placeholders.
+fn task_of(task: &OfferedTask, work: &Work) -> Task {
+    let item = items::get(&task.items, task.place);
+    let given = item.as_deref().map_or(Given::Number(task.task), Given::Item);
+    let Filled { argv, cwd, env } = fill::fill(work, given);
+    let file = |file: &WorkFile| TaskFile { name: file.name.clone(), upload: file.upload, executable: file.executable };
     Task {
         task: task.task,
         job: task.job.0,
         name: task.name.to_string(),
         num_tasks: task.count,
-        working_dir: work.cwd,
-        command: work.argv.join(" "),
+        working_dir: cwd,
+        logging_dir: work.out_dir.clone(),
+        command: argv.join(" "),
+        status: String::new(),
         attempt: task.attempt,
-        argv: work.argv,
-        env: work.env.into_iter().collect(),
+        argv,
+        env: env.into_iter().collect(),
         procs: task.slots,
         time_limit: task.time_limit_ms.unwrap_or(0),
-        ..Task::default()
+        dir_optional: work.cwd_optional,
+        stdin: work.stdin,
+        files: work.files.iter().map(file).collect(),
+        collect: work.collect.clone(),
     }
 }
 
@@ -267,3 +281,6 @@ impl<D: Desk> Switchboard<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

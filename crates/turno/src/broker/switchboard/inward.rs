@@ -2,9 +2,10 @@
 
 use turno_engine::{Broadcast, Event, Input, Outgoing};
 use turno_proto::model::admin::AdminCall;
+use turno_proto::model::job::JobSpec;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName, Topic};
 use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
-use turno_proto::work;
+use turno_proto::{fill, items, work};
 
 /// The input a frame means, or why it means none.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
@@ -84,9 +85,16 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
 /// What the tasks of a job do is read where it is handed to workers: what cannot be read is not taken in.
 fn check_work(call: &AdminCall) -> Result<(), Code> {
     match call {
-        AdminCall::JobSubmit { spec } => work::decode(&spec.work).map(drop).map_err(|_| Code::BadJob),
+        AdminCall::JobSubmit { spec } => can_be_filled(spec).ok_or(Code::BadJob),
         _ => Ok(()),
     }
+}
+
+/// Every item can be read, and put in where it belongs.
+fn can_be_filled(spec: &JobSpec) -> Option<()> {
+    let work = work::decode(&spec.work).ok()?;
+    let shape = if spec.items.is_empty() { None } else { Some(items::check(&spec.items).ok()?) };
+    fill::check(&work, shape).ok()
 }
 
 fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {

@@ -10,6 +10,7 @@ use turno_proto::native::{Frame, Session, encode};
 
 use super::events::Waiting;
 use super::foreman::{ForemanTalk, LastWork};
+use crate::broker::turn::Leftover;
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
 /// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
@@ -50,8 +51,7 @@ pub(super) struct Line {
     pub(super) address: String,
     pub(super) talk: Talk,
     pub(super) phase: Phase,
-    /// The beginning of a frame that is not all there. Owns nothing while there is none.
-    pub(super) partial: Vec<u8>,
+    pub(super) leftover: Leftover,
     /// What waits to be written; the first `written` bytes of it are.
     pub(super) out: Vec<u8>,
     written: usize,
@@ -222,7 +222,7 @@ impl Lines {
                 Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman))),
             },
             phase: Phase::Greeting,
-            partial: Vec::new(),
+            leftover: Leftover::default(),
             out: Vec::new(),
             written: 0,
             busy: false,

@@ -20,7 +20,9 @@ use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
+use super::archive::Archivist;
 use super::keeper::Keep;
+use super::turn::{Budget, Leftover, Turn, work_of};
 
 pub use self::desk::{Desk, EngineDesk};
 use self::inward::input_of;
@@ -44,13 +46,16 @@ pub struct Switchboard<D = EngineDesk> {
     greetings_max: usize,
     /// Connections that are over: their sockets are to be closed.
     gone: Vec<ConnId>,
+    /// In one turn of a connection.
+    turn_work: u32,
 }
 
 impl Switchboard {
     /// A broker that lives in memory, and that nobody is connected to.
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
-        Self::with_engine(EngineDesk { engine: Engine::new(settings, now), keeper: None }, limits, config)
+        let engine = Engine::new(settings, now);
+        Self::with_engine(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, limits, config)
     }
 }
 
@@ -68,6 +73,11 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
     /// The keeper.
     pub const fn keeper_mut(&mut self) -> &mut K {
         &mut self.desk.keeper
+    }
+
+    /// The way to the archive.
+    pub(super) const fn archivist_mut(&mut self) -> &mut Archivist {
+        &mut self.desk.archivist
     }
 
     /// When [`Input::Tick`] is due.
@@ -88,7 +98,8 @@ impl<D: Desk> Switchboard<D> {
     pub(super) fn with_desk(desk: D, limits: Limits, config: Config, seat: Seat) -> Self {
         let greetings_max = limits::GREETINGS_MAX >> seat.bits;
         let lines = Lines::new(&limits, seat);
-        Self { desk, lines, limits, config, greetings: VecDeque::new(), greetings_max, gone: Vec::new() }
+        let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
+        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -116,6 +127,11 @@ impl<D: Desk> Switchboard<D> {
         self.lines.foreman = settings;
     }
 
+    /// How much work a connection's turn may be: whoever lowers it sees more turns that are cut.
+    pub const fn set_turn_work(&mut self, work: u32) {
+        self.turn_work = work;
+    }
+
     /// A new connection; `None` if there are too many.
     pub fn accept(&mut self, now: Mono, address: String, door: Door) -> Option<ConnId> {
         if self.lines.len() >= self.limits.connections_max {
@@ -138,31 +154,42 @@ impl<D: Desk> Switchboard<D> {
         Some(id)
     }
 
-    /// These bytes came from a connection.
-    pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) {
-        self.lines.now = now;
-        let Some(line) = self.lines.get_mut(id) else { return };
-        if matches!(line.phase, Phase::Doomed { .. }) {
-            return;
+    /// These bytes came from a connection. If the turn is cut, [`Self::go_on`] is to follow before the next bytes.
+    pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> Turn {
+        let Some(line) = self.talking(now, id) else { return Turn::Done };
+        if !line.leftover.is_empty() {
+            line.leftover.extend(bytes);
+            return self.go_on(now, id);
         }
-        line.heard(now);
-        if line.partial.is_empty() {
-            let used = self.take_frames(now, id, bytes);
-            if let Some(line) = self.lines.get_mut(id) {
-                line.partial.extend_from_slice(&bytes[used..]);
-            }
-        } else {
-            line.partial.extend_from_slice(bytes);
-            let mut partial = std::mem::take(&mut line.partial);
-            let used = self.take_frames(now, id, &partial);
-            if used < partial.len()
-                && let Some(line) = self.lines.get_mut(id)
-            {
-                partial.drain(..used);
-                line.partial = partial;
-            }
+        let (used, turn) = self.take_frames(now, id, bytes);
+        if used < bytes.len()
+            && let Some(line) = self.lines.get_mut(id)
+        {
+            line.leftover.extend(&bytes[used..]);
         }
         self.settle(now);
+        turn
+    }
+
+    /// Another turn of a connection whose last one was cut.
+    pub fn go_on(&mut self, now: Mono, id: ConnId) -> Turn {
+        let Some(line) = self.talking(now, id) else { return Turn::Done };
+        let mut leftover = std::mem::take(&mut line.leftover);
+        let (used, turn) = self.take_frames(now, id, leftover.bytes());
+        leftover.consume(used);
+        if let Some(line) = self.lines.get_mut(id) {
+            line.leftover = leftover;
+        }
+        self.settle(now);
+        turn
+    }
+
+    /// A connection that is heard, now.
+    fn talking(&mut self, now: Mono, id: ConnId) -> Option<&mut Line> {
+        self.lines.now = now;
+        let line = self.lines.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. }))?;
+        line.heard(now);
+        Some(line)
     }
 
     /// The peer closed the connection, or it broke.
@@ -269,11 +296,16 @@ impl<D: Desk> Switchboard<D> {
         self.lines.drained
     }
 
-    /// Works through all whole frames of a buffer; returns the bytes they took.
-    fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> usize {
+    /// Works through the whole frames of a buffer, for one turn; returns the bytes they took.
+    fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> (usize, Turn) {
         let mut used = 0;
+        let mut budget = Budget(self.turn_work);
         while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
-            let Talk::Native(session) = talk else { return self.take_from_worker(now, id, buffer) };
+            // A job worker waits for the answer to each of its requests: it can never say much at once.
+            let Talk::Native(session) = talk else { return (self.take_from_worker(now, id, buffer), Turn::Done) };
+            if budget.is_spent() && used < buffer.len() {
+                return (used, Turn::Cut);
+            }
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
@@ -281,26 +313,27 @@ impl<D: Desk> Switchboard<D> {
                 self.lines.write(id, |out| out.extend_from_slice(&said));
             }
             match step {
-                Ok((Step::NeedMore, _)) => return used,
+                Ok((Step::NeedMore, _)) => return (used, Turn::Done),
                 Ok((step, taken)) => {
                     used += taken;
-                    self.take_step(now, id, step);
+                    budget.spend(self.take_step(now, id, step));
                 }
                 Err(fault) => {
                     debug!(conn = id.index, code = %fault.code, "closing a connection for what it sent");
                     self.part(now, id);
-                    return buffer.len();
+                    break;
                 }
             }
         }
-        buffer.len()
+        (buffer.len(), Turn::Done)
     }
 
-    fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) {
+    /// Returns what it weighs.
+    fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) -> u32 {
         let input = match step {
-            Step::NeedMore | Step::Done | Step::Refused(_) => return,
+            Step::NeedMore | Step::Done | Step::Refused(_) => return 1,
             Step::Opened(connect) => {
-                let Some(line) = self.lines.get_mut(id) else { return };
+                let Some(line) = self.lines.get_mut(id) else { return 1 };
                 line.phase = Phase::Open;
                 let address = line.address.clone();
                 let name = if connect.name.is_empty() { address.clone() } else { connect.name };
@@ -309,10 +342,15 @@ impl<D: Desk> Switchboard<D> {
             Step::Ready => Input::Ready { conn: id },
             Step::Frame(frame) => match input_of(id, frame) {
                 Ok(input) => input,
-                Err(fault) => return self.refuse(now, id, fault),
+                Err(fault) => {
+                    self.refuse(now, id, fault);
+                    return 1;
+                }
             },
         };
+        let work = work_of(&input);
         self.desk.put(now, input, &mut self.lines);
+        work
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -335,7 +373,7 @@ impl<D: Desk> Switchboard<D> {
     fn part(&mut self, now: Mono, id: ConnId) {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
-        line.partial = Vec::new();
+        line.leftover = Leftover::default();
         self.lines.mark_dirty(id);
         if before == Phase::Open {
             self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);

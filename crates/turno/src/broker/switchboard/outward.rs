@@ -112,6 +112,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         | Effect::Foreman { .. }
         | Effect::Persist { .. }
         | Effect::Load { .. }
+        | Effect::Archive { .. }
         | Effect::Missing { .. }
         | Effect::Drained { .. } => {}
     }

@@ -283,7 +283,7 @@ async fn connect_all(args: &LoadArgs, options: &Options) -> Result<Vec<Client>, 
 /// Runs the load to its end, or to a signal; after a second one, with the exit status it gives.
 async fn measure(load: &Rc<Load>, signals: &mut Signals, invocation: &Invocation) -> Option<u8> {
     let mut running = std::pin::pin!(Rc::clone(load).run());
-    let mut progress = Progress::new(&invocation.output);
+    let mut progress = Progress::new(invocation);
     let mut asked = false;
     let cut = loop {
         tokio::select! {

@@ -1,13 +1,14 @@
 //! One line on a terminal that says how the load goes.
 
-use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::load::Load;
 use super::report::{figure, short};
+use crate::cli::Invocation;
 use crate::cli::output::Output;
+use crate::cli::progress::{Style, style_here};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -24,9 +25,9 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(output: &'a Output) -> Self {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let shown = io::stderr().is_terminal() && !dumb && !output.quiet();
+    pub(super) fn new(invocation: &'a Invocation) -> Self {
+        let output = &invocation.output;
+        let shown = style_here(invocation.global.progress, output.quiet()) == Style::Bars;
         let ticks = shown.then(|| {
             let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -19,13 +19,17 @@ use crate::cli::schema::task::{TaskListDocument, TaskRow};
 /// List jobs, the latest first
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno job ls", "turno job ls --state waiting,running", "turno job ls --limit 20 -o wide", "turno job ls --json"],
+    &["turno job ls", "turno job ls --state waiting,running", "turno job ls --tag may --tag night", "turno job ls --limit 20 -o wide", "turno job ls --json"],
     &[1, 5, 78, 124],
 ))]
 pub(super) struct LsArgs {
     /// Only jobs in that state; several parted by commas
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<JobStateArg>,
+
+    /// Only jobs with that tag; repeat for jobs that have all of several
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
 
     /// At most N; --before takes the last id for the next page
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -119,15 +123,17 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
     let mut rows: Vec<JobRow> = Vec::new();
     let mut before = args.before.map(JobId);
     let next = 'pages: loop {
-        // The broker does not choose by state, so what is wanted may be anywhere on a page.
-        let limit = if states.is_empty() { page(most - rows.len() as u64) } else { limits::PAGE_MAX };
+        // The broker does not choose by state or tag, so what is wanted may be anywhere on a page.
+        let limit =
+            if states.is_empty() && args.tag.is_empty() { page(most - rows.len() as u64) } else { limits::PAGE_MAX };
         let (jobs, next) = match asked.admin(AdminCall::JobLs { before, limit }).await? {
             AdminAnswer::Jobs { jobs, next } => (jobs, next),
             other => return Err(connect::unexpected(&other)),
         };
         let last = jobs.last().map(|job| job.id);
         for job in &jobs {
-            if states.is_empty() || states.contains(&job.state) {
+            let tagged = args.tag.iter().all(|tag| job.tags.contains(tag));
+            if tagged && (states.is_empty() || states.contains(&job.state)) {
                 rows.push(JobRow::from(job));
             }
             if rows.len() as u64 >= most {
@@ -142,9 +148,10 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
     let next = next.map(|id| id.to_string());
     invocation.output.rows(&JobListDocument { jobs: &rows, next, errors: None }, &rows)?;
     if rows.is_empty() {
-        let text = match states.is_empty() {
-            true => "no jobs yet; submit one: turno submit -- CMD",
-            false => "no job is in that state; all of them: turno job ls",
+        let text = match (states.is_empty(), args.tag.is_empty()) {
+            (true, true) => "no jobs yet; submit one: turno submit -- CMD",
+            (false, true) => "no job is in that state; all of them: turno job ls",
+            (_, false) => "no job has these tags; all of them: turno job ls",
         };
         invocation.output.hint(text);
     }

@@ -1,11 +1,19 @@
 //! `turno job`: arrays of tasks that workers run, from their submission to their end.
 
 mod change;
+mod explain;
+mod failures;
 mod list;
+mod logs;
+mod progress;
+mod report;
+mod result;
+mod retry;
 mod select;
 pub(crate) mod submit;
 mod text;
 mod wait;
+mod watch;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
@@ -13,7 +21,13 @@ use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobView};
 
 use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
+use self::explain::ExplainArgs;
 use self::list::{LsArgs, TasksArgs};
+use self::logs::LogsArgs;
+use self::progress::ProgressArgs;
+use self::report::ReportArgs;
+use self::result::ResultArgs;
+use self::retry::RetryArgs;
 use self::select::One;
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
@@ -32,16 +46,22 @@ pub(crate) struct JobArgs {
 
 #[derive(Subcommand, Debug)]
 enum JobCommand {
-    Submit(SubmitArgs),
+    Submit(Box<SubmitArgs>),
     #[command(visible_alias = "list")]
     Ls(LsArgs),
     #[command(visible_aliases = ["info", "get"])]
     Show(ShowArgs),
     Tasks(TasksArgs),
+    Logs(LogsArgs),
+    Result(ResultArgs),
+    Explain(ExplainArgs),
     Cancel(CancelArgs),
+    Retry(RetryArgs),
     Hold(HoldArgs),
     Release(ReleaseArgs),
     Wait(WaitArgs),
+    Progress(ProgressArgs),
+    Report(ReportArgs),
     #[command(visible_aliases = ["delete", "remove"])]
     Rm(RmArgs),
 }
@@ -63,10 +83,16 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
         JobCommand::Ls(args) => connect::block_on(list::jobs(args, invocation)),
         JobCommand::Show(args) => connect::block_on(show(args, invocation)),
         JobCommand::Tasks(args) => connect::block_on(list::tasks(args, invocation)),
+        JobCommand::Logs(args) => connect::block_on(logs::run(args, invocation)),
+        JobCommand::Result(args) => connect::block_on(result::run(args, invocation)),
+        JobCommand::Explain(args) => connect::block_on(explain::run(args, invocation)),
         JobCommand::Cancel(args) => connect::block_on(change::cancel(args, invocation)),
+        JobCommand::Retry(args) => connect::block_on(retry::run(args, invocation)),
         JobCommand::Hold(args) => connect::block_on(change::hold(args, invocation)),
         JobCommand::Release(args) => connect::block_on(change::release(args, invocation)),
         JobCommand::Wait(args) => connect::block_on(wait::run(args, invocation)),
+        JobCommand::Progress(args) => connect::block_on(progress::run(args, invocation)),
+        JobCommand::Report(args) => connect::block_on(report::run(args, invocation)),
         JobCommand::Rm(args) => connect::block_on(change::rm(args, invocation)),
     }
 }
@@ -74,9 +100,13 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
 async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
     let view = asked.find(args.job).await?;
-    let document = JobDocument::from(&view);
+    let mut document = JobDocument::from(&view);
+    document.job.row.failures = asked.failures_if_told(&view).await;
     let clock = invocation.output.clock();
     invocation.output.one(&document, &view.id.to_string(), || text::whole(&document.job, clock))?;
+    if view.tasks.failed > 0 {
+        failures::hints(view.id, &invocation.output);
+    }
     Ok(0)
 }
 
@@ -190,6 +220,8 @@ mod tests {
             tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
             slots: 2,
             priority: 4,
+            tags: Vec::new(),
+            items: 0,
             submitted_unix_ms: 1_794_744_000_000,
             started_unix_ms: Some(1_794_744_000_250),
             ended_unix_ms: None,

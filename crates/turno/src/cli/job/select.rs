@@ -26,6 +26,8 @@ pub(super) enum SelectError {
     Jobs,
     #[error("tasks are numbers behind those of one job, for example 7.3, 7.1-20 or last.1,3,5-8")]
     Tasks,
+    #[error("tasks are numbers, for example 3, 1-20 or 1,3,5-8")]
+    Numbers,
     #[error("a range goes from a number to one that is not lower, in steps of 1 or more")]
     Range,
     #[error("task numbers go up to {TASK_NUMBER_MAX}")]
@@ -160,6 +162,21 @@ impl FromStr for Part {
     }
 }
 
+/// Tasks of every job that is named beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TaskRanges(pub(super) Ranges);
+
+impl FromStr for TaskRanges {
+    type Err = SelectError;
+
+    fn from_str(text: &str) -> Result<Self, SelectError> {
+        ranges(text).map(Self).map_err(|error| match error {
+            SelectError::Tasks => SelectError::Numbers,
+            other => other,
+        })
+    }
+}
+
 /// In order, none inside or beside another.
 fn ranges(text: &str) -> Result<Ranges, SelectError> {
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -212,9 +229,21 @@ fn number(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
+/// Numbers in order as ranges of those side by side.
+pub(super) fn joined(numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    ranges
+}
+
 /// Ranges as typed.
-pub(super) fn told(ranges: &[(u32, u32)]) -> String {
-    let one = |(first, last): &(u32, u32)| match first == last {
+pub(super) fn told<N: PartialEq + std::fmt::Display>(ranges: &[(N, N)]) -> String {
+    let one = |(first, last): &(N, N)| match first == last {
         true => first.to_string(),
         false => format!("{first}-{last}"),
     };
@@ -284,6 +313,9 @@ mod tests {
         assert_eq!("7".parse::<Part>(), Ok(Part { job: seven, tasks: None }));
         assert_eq!("last.2".parse::<Part>(), Ok(Part { job: One::Last, tasks: Some(vec![(2, 2)]) }));
         assert_eq!("7,8".parse::<Part>(), Err(SelectError::One));
+        assert_eq!("8,1-6".parse::<TaskRanges>(), Ok(TaskRanges(vec![(1, 6), (8, 8)])));
+        assert_eq!("7.1".parse::<TaskRanges>(), Err(SelectError::Numbers));
+        assert_eq!("3-1".parse::<TaskRanges>(), Err(SelectError::Range));
     }
 
     #[test]
@@ -308,5 +340,6 @@ mod tests {
     #[test]
     fn ranges_are_told_as_they_are_typed() {
         assert_eq!(told(&[(1, 3), (5, 5), (7, 70_000)]), "1-3,5,7-70000");
+        assert_eq!(joined(&[1, 2, 3, 5, 7, u64::MAX]), [(1, 3), (5, 5), (7, 7), (u64::MAX, u64::MAX)]);
     }
 }

@@ -1,15 +1,20 @@
 //! Jobs in words.
 
+use std::collections::BTreeMap;
+
 use turno_proto::model::job::{JobState, JobView, TaskCounts};
 
-use crate::cli::schema::job::{JobBody, SpecBody};
+use super::failures;
+use crate::cli::schema::job::JobBody;
+use crate::cli::schema::spec::{CommandBody, SpecBody};
 use crate::cli::shell::quoted;
 use crate::cli::table;
 use crate::cli::time::{Clock, short};
+use crate::cli::words::one_line;
 
 /// A job's number and name.
 pub(super) fn title(view: &JobView) -> String {
-    format!("job {} ({})", view.id, view.name)
+    format!("job {} ({})", view.id, one_line(&view.name))
 }
 
 /// How many tasks are in which state, those without any left out.
@@ -56,12 +61,12 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
         failed: row.failed,
         cancelled: row.cancelled,
     };
-    let mut facts = vec![("job", row.id.clone()), ("name", row.name.clone()), ("state", row.state.clone())];
+    let mut facts = vec![("job", row.id.clone()), ("name", one_line(&row.name)), ("state", row.state.clone())];
     if let Some(because) = &row.because {
         facts.push(("because", because.text.clone()));
     }
     facts.extend([
-        ("tasks", format!("{}, numbers {}", row.tasks, row.array)),
+        ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
         ("of these", counts(&tasks)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),
@@ -72,21 +77,16 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
     if let Some(spec) = &job.spec {
         facts.extend(asked_for(spec));
     }
-    table::facts(&facts)
+    let failures = row.failures.as_ref().map(|failures| format!("\n{}", failures::text(failures)));
+    table::facts(&facts) + &failures.unwrap_or_default()
 }
 
-fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
+/// What was asked for, as names and what they are.
+pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
     match &spec.command {
-        Some(command) => {
-            facts.push(("command", words(&command.argv)));
-            facts.push(("directory", command.cwd.clone()));
-            if !command.env.is_empty() {
-                let pairs: Vec<String> = command.env.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                facts.push(("environment", words(&pairs)));
-            }
-        }
+        Some(command) => facts.extend(command_of(command)),
         None => facts.push(("command", "written by another program in a way of its own".to_owned())),
     }
     if let Some(max) = spec.max_parallel {
@@ -98,6 +98,15 @@ fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     if spec.retries > 0 {
         facts.push(("retries", format!("{}, the first after {}", spec.retries, span(spec.backoff_seconds))));
     }
+    if let Some(max) = spec.max_failures {
+        facts.push(("may fail", number_of_tasks(max.into())));
+    }
+    if !spec.labels.is_empty() {
+        facts.push(("labels", words(&pairs(&spec.labels))));
+    }
+    if !spec.tags.is_empty() {
+        facts.push(("tags", words(&spec.tags)));
+    }
     if !spec.after.is_empty() {
         let after: Vec<String> = spec.after.iter().map(|after| format!("{}:{}", after.job, after.when)).collect();
         facts.push(("after", after.join(", ")));
@@ -108,7 +117,40 @@ fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn words(words: &[String]) -> String {
+fn command_of(command: &CommandBody) -> Vec<(&'static str, String)> {
+    let mut facts = vec![(if command.shell { "shell" } else { "command" }, words(&command.argv))];
+    if !command.columns.is_empty() {
+        facts.push(("columns", words(&command.columns)));
+    }
+    if !command.cwd.is_empty() {
+        let optional = if command.cwd_optional { ", where a worker has it" } else { "" };
+        facts.push(("directory", format!("{}{optional}", command.cwd)));
+    }
+    if !command.env.is_empty() {
+        facts.push(("environment", words(&pairs(&command.env))));
+    }
+    if let Some(upload) = &command.stdin {
+        facts.push(("stdin", format!("sha256 {upload}")));
+    }
+    if !command.files.is_empty() {
+        let names: Vec<String> = command.files.iter().map(|file| file.name.clone()).collect();
+        facts.push(("files", words(&names)));
+    }
+    if !command.collect.is_empty() {
+        facts.push(("brings back", words(&command.collect)));
+    }
+    if let Some(dir) = &command.out_dir {
+        facts.push(("output in", dir.clone()));
+    }
+    facts
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
+    map.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+/// Words as a shell would read them.
+pub(super) fn words(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -125,6 +167,7 @@ mod tests {
     fn spec() -> JobSpec {
         let argv = ["./sim", "--title", "a b"].map(ToOwned::to_owned).to_vec();
         let env = vec![("SEED".to_owned(), "1 2".to_owned())];
+        let work = work::encode(&Work { argv, cwd: "/data".to_owned(), env, ..Work::default() }).unwrap();
         JobSpec {
             slots: 2,
             max_parallel: Some(4),
@@ -133,11 +176,7 @@ mod tests {
             backoff_ms: 1_500,
             after: vec![After { job: JobId(3), when: AfterWhen::Ok }, After { job: JobId(4), when: AfterWhen::Any }],
             key: Some("may".to_owned()),
-            ..JobSpec::new(
-                "sim",
-                Array { first: 1, count: 30, step: 1 },
-                work::encode(&Work { argv, cwd: "/data".to_owned(), env, ..Work::default() }).unwrap(),
-            )
+            ..JobSpec::new("sim", Array { first: 1, count: 30, step: 1 }, work)
         }
     }
 

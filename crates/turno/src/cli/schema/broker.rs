@@ -127,6 +127,8 @@ pub(crate) struct BrokerBody {
     pub(crate) draining: bool,
     /// True if that is for maintenance, until `turno resume`.
     pub(crate) maintenance: bool,
+    /// Where job workers find it, an address really bound; null if there is none.
+    pub(crate) foreman: Option<String>,
     /// Open connections.
     pub(crate) connections: u64,
     /// Registered workers.
@@ -160,6 +162,7 @@ impl BrokerBody {
             up_seconds: seconds(view.up_ms),
             draining: view.draining,
             maintenance: view.maintenance,
+            foreman: view.foreman.clone(),
             connections: view.connections,
             workers: view.workers,
             slots: view.slots,

@@ -1,21 +1,23 @@
 //! Jobs, as programs read them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use turno_proto::model::job::{AfterWhen, JobId, JobReason, JobSpec, JobState, JobView};
-use turno_proto::work;
+use turno_proto::model::job::{JobId, JobReason, JobState, JobView};
 
 use super::Document;
 use super::error::ErrorBody;
+use super::failures::FailuresBody;
 use super::reason::ReasonBody;
+use super::spec::SpecBody;
 use super::worker::moment;
+use crate::cli::progress::percent;
 use crate::cli::table::{Column, Row};
 use crate::cli::time::{rfc3339, seconds, short};
+use crate::cli::words::{count, one_line};
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,6 +46,12 @@ pub(crate) struct JobRow {
     pub(crate) slots: u16,
     /// Its priority, 9 first.
     pub(crate) priority: u8,
+    /// Percent of its tasks that have ended, rounded down.
+    pub(crate) progress: u64,
+    /// Words to find it by.
+    pub(crate) tags: Vec<String>,
+    /// Items that its tasks are for, one each; 0 if their numbers say it all.
+    pub(crate) items: u32,
     /// When it came.
     pub(crate) submitted_at: String,
     /// When its first task was given to a worker; null if none was.
@@ -52,8 +60,11 @@ pub(crate) struct JobRow {
     pub(crate) ended_at: Option<String>,
     /// Seconds from its start to its end; null before.
     pub(crate) seconds: Option<f64>,
-    /// Why nothing of it is started now; null if something is, or if it has ended.
+    /// Why nothing of it is started now; null if something is, or if it has ended, unless because too many tasks failed.
     pub(crate) because: Option<ReasonBody>,
+    /// Its failed tasks, those that failed alike together; left out where they are not read, or if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failures: Option<FailuresBody>,
 }
 
 impl From<&JobView> for JobRow {
@@ -71,13 +82,23 @@ impl From<&JobView> for JobRow {
             cancelled: view.tasks.cancelled,
             slots: view.slots,
             priority: view.priority,
+            progress: progress(view),
+            tags: view.tags.clone(),
+            items: view.items,
             submitted_at: at(view.submitted_unix_ms),
             started_at: view.started_unix_ms.map(at),
             ended_at: view.ended_unix_ms.map(at),
             seconds: took(view.started_unix_ms, view.ended_unix_ms),
             because: view.reason.as_ref().map(ReasonBody::from),
+            failures: None,
         }
     }
+}
+
+fn progress(view: &JobView) -> u64 {
+    let tasks = &view.tasks;
+    let ended = [tasks.finished, tasks.failed, tasks.cancelled].map(u64::from).iter().sum();
+    percent(ended, u64::from(tasks.waiting) + u64::from(tasks.running) + ended)
 }
 
 /// A moment of the broker's clock. One that no calendar has is the last one that it has.
@@ -124,6 +145,23 @@ fn told(reason: &JobReason) -> (&'static str, String, Value) {
             ("after", format!("{noun} {} must end first", ids.join(", ")), json!({ "jobs": ids }))
         }
         JobReason::NoWorker => ("no_worker", "no worker for jobs is connected".to_owned(), json!({})),
+        JobReason::NoLabels { labels } => {
+            let words: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let text = format!("no worker has the labels it asks for: {}", words.join(", "));
+            ("no_labels", text, json!({ "labels": words }))
+        }
+        JobReason::Unready { workers } => {
+            let rest = |has, they| format!("{has} room, but cannot be given anything until {they} answered or rested");
+            let (one, many) = (rest("worker has", "it has"), rest("workers have", "they have"));
+            let text = count(u64::from(*workers), &one, &many);
+            ("unready", text, json!({ "workers": workers }))
+        }
+        JobReason::Kept { job, worker } => (
+            "kept",
+            format!("{worker} has room and is kept free for a task of job {job}, which takes more"),
+            json!({ "job": job.to_string(), "worker": worker }),
+        ),
+        JobReason::Storing => ("storing", "what was asked for is on its way to the disk".to_owned(), json!({})),
         JobReason::TooWide { slots, largest } => (
             "too_wide",
             format!("a task takes {slots} slots, and the largest worker has {largest}"),
@@ -136,6 +174,9 @@ fn told(reason: &JobReason) -> (&'static str, String, Value) {
         ),
         JobReason::MaxParallel { max } => {
             ("max_parallel", format!("as many of its tasks run as may at a time: {max}"), json!({ "max": max }))
+        }
+        JobReason::MaxFailures { max } => {
+            ("max_failures", format!("more of its tasks failed than may: {max}"), json!({ "max": max }))
         }
         JobReason::Backoff { in_ms } => (
             "backoff",
@@ -151,11 +192,17 @@ impl Document for JobRow {
     const SCHEMA: &'static str = "turno.job_row/1";
 }
 
+/// Without blanks, so that `awk` counts right.
+fn one_word(tags: &[String]) -> String {
+    one_line(&tags.join(",")).replace(' ', "_")
+}
+
 impl Row for JobRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("id", |row, _| row.id.clone()),
-        Column::new("name", |row, _| row.name.clone()),
+        Column::new("name", |row, _| one_line(&row.name)),
         Column::new("state", |row, _| row.state.clone()),
+        Column::new("progress", |row, _| format!("{}%", row.progress)),
         Column::new("tasks", |row, _| row.tasks.to_string()),
         Column::new("waiting", |row, _| row.waiting.to_string()),
         Column::new("running", |row, _| row.running.to_string()),
@@ -163,9 +210,11 @@ impl Row for JobRow {
         Column::new("failed", |row, _| row.failed.to_string()),
         Column::new("cancelled", |row, _| row.cancelled.to_string()),
         Column::new("submitted_at", |row, clock| moment(Some(&row.submitted_at), clock)),
+        Column::new("tags", |row, _| one_word(&row.tags)),
         Column::wide("array", |row, _| row.array.clone()),
         Column::wide("slots", |row, _| row.slots.to_string()),
         Column::wide("priority", |row, _| row.priority.to_string()),
+        Column::wide("items", |row, _| row.items.to_string()),
         Column::wide("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
         Column::wide("seconds", |row, _| span(row.seconds)),
@@ -201,76 +250,6 @@ impl Document for JobListDocument<'_> {
     const SCHEMA: &'static str = "turno.job_list/1";
 }
 
-/// What the tasks of a job do.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct CommandBody {
-    /// The program and its arguments.
-    pub(crate) argv: Vec<String>,
-    /// Where it runs; empty: where its worker does.
-    pub(crate) cwd: String,
-    /// Added to the environment of its worker.
-    pub(crate) env: BTreeMap<String, String>,
-}
-
-/// A job that must end before.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AfterBody {
-    /// Which one.
-    pub(crate) job: String,
-    /// How: `ok`, `any` or `failed`.
-    pub(crate) when: String,
-}
-
-/// What was asked for.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SpecBody {
-    /// What its tasks do; null if another program wrote it in a way of its own.
-    pub(crate) command: Option<CommandBody>,
-    /// Tasks that run at a time at most; null without a limit.
-    pub(crate) max_parallel: Option<u32>,
-    /// Seconds that one attempt may take; null without a limit.
-    pub(crate) time_limit_seconds: Option<f64>,
-    /// Attempts that a task may have after its first one failed.
-    pub(crate) retries: u8,
-    /// Seconds before the second attempt; each later one waits twice as long as the one before.
-    pub(crate) backoff_seconds: f64,
-    /// What must have ended before.
-    pub(crate) after: Vec<AfterBody>,
-    /// What the submitter knows it by.
-    pub(crate) key: Option<String>,
-}
-
-impl From<&JobSpec> for SpecBody {
-    fn from(spec: &JobSpec) -> Self {
-        let command = work::decode(&spec.work).ok().map(|work| CommandBody {
-            argv: work.argv,
-            cwd: work.cwd,
-            env: work.env.into_iter().collect(),
-        });
-        Self {
-            command,
-            max_parallel: spec.max_parallel,
-            time_limit_seconds: spec.time_limit_ms.map(seconds),
-            retries: spec.retries,
-            backoff_seconds: seconds(spec.backoff_ms.into()),
-            after: spec
-                .after
-                .iter()
-                .map(|after| AfterBody { job: after.job.to_string(), when: when(after.when).to_owned() })
-                .collect(),
-            key: spec.key.clone(),
-        }
-    }
-}
-
-const fn when(when: AfterWhen) -> &'static str {
-    match when {
-        AfterWhen::Ok => "ok",
-        AfterWhen::Any => "any",
-        AfterWhen::Failed => "failed",
-    }
-}
-
 /// A job with all that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobBody {
@@ -299,7 +278,9 @@ impl Document for JobDocument {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use turno_proto::model::job::{After, Array, TaskCounts, Work};
+    use turno_proto::model::archive::UploadId;
+    use turno_proto::model::job::{After, AfterWhen, Array, JobSpec, TaskCounts, Work, WorkFile};
+    use turno_proto::work;
 
     use super::*;
     use crate::cli::schema::{envelope, line};
@@ -317,6 +298,8 @@ mod tests {
             tasks: TaskCounts { waiting: 10, ..TaskCounts::default() },
             slots: 1,
             priority: 4,
+            tags: vec!["may".to_owned(), "night".to_owned()],
+            items: 10,
             submitted_unix_ms: NOON,
             started_unix_ms: None,
             ended_unix_ms: None,
@@ -341,6 +324,9 @@ mod tests {
             time_limit_ms: Some(90_000),
             retries: 1,
             backoff_ms: 1_500,
+            max_failures: Some(3),
+            labels: vec![("pool".to_owned(), "gpu".to_owned())],
+            tags: vec!["may".to_owned()],
             after: vec![After { job: JobId(3), when: AfterWhen::Failed }],
             key: Some("may".to_owned()),
             ..JobSpec::new("sim", Array::ONE, work)
@@ -354,9 +340,9 @@ mod tests {
         let columns = table::choose::<JobRow>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
-            "ID  NAME  STATE    TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT\n\
-             12  sim   failed      10        0        0         7       2          1  1m0s\n \
-             7  sim   waiting     10       10        0         0       0          0  1m0s\n"
+            "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  TAGS\n\
+             12  sim   failed       100%     10        0        0         7       2          1  1m0s          may,night\n \
+             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          may,night\n"
         );
         let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
         let columns = table::choose::<JobRow>(&wide, false).unwrap();
@@ -376,7 +362,7 @@ mod tests {
             text,
             "{\"schema\":\"turno.job_list/1\",\"jobs\":[{\"id\":\"12\",\"name\":\"sim\",\"state\":\"failed\",\
              \"array\":\"0-90:10\",\"tasks\":10,\"waiting\":0,\"running\":0,\"finished\":7,\"failed\":2,\"cancelled\":1,\
-             \"slots\":1,\"priority\":4,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
+             \"slots\":1,\"priority\":4,\"progress\":100,\"tags\":[\"may\",\"night\"],\"items\":10,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
              \"started_at\":\"2026-11-15T12:00:00.250Z\",\"ended_at\":\"2026-11-15T12:01:00.750Z\",\"seconds\":60.5,\
              \"because\":null}],\"next\":\"12\"}\n"
         );
@@ -397,6 +383,8 @@ mod tests {
             argv: vec!["./sim".to_owned()],
             cwd: "/data".to_owned(),
             env: vec![("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())],
+            files: vec![WorkFile { name: "a".to_owned(), upload: UploadId([0xab; 32]), executable: true }],
+            collect: vec!["out/*".to_owned()],
             ..Work::default()
         };
         let shown = JobView { spec: Some(Box::new(spec(work::encode(&work).unwrap()))), ..waiting(7) };
@@ -405,11 +393,25 @@ mod tests {
         assert_eq!(
             job["spec"],
             json!({
-                "command": { "argv": ["./sim"], "cwd": "/data", "env": { "A": "2" } },
+                "command": {
+                    "argv": ["./sim"],
+                    "shell": false,
+                    "cwd": "/data",
+                    "cwd_optional": false,
+                    "env": { "A": "2" },
+                    "columns": [],
+                    "stdin": null,
+                    "files": [{ "name": "a", "sha256": "ab".repeat(32), "executable": true }],
+                    "collect": ["out/*"],
+                    "out_dir": null,
+                },
                 "max_parallel": null,
                 "time_limit_seconds": 90.0,
                 "retries": 1,
                 "backoff_seconds": 1.5,
+                "max_failures": 3,
+                "labels": { "pool": "gpu" },
+                "tags": ["may"],
                 "after": [{ "job": "3", "when": "failed" }],
                 "key": "may",
             })
@@ -429,6 +431,22 @@ mod tests {
             (JobReason::After { jobs: vec![JobId(3)] }, "after", "job 3 must end first"),
             (JobReason::NoWorker, "no_worker", "no worker for jobs is connected"),
             (
+                JobReason::NoLabels { labels: vec![("gpu".to_owned(), "yes".to_owned())] },
+                "no_labels",
+                "no worker has the labels it asks for: gpu=yes",
+            ),
+            (
+                JobReason::Unready { workers: 2 },
+                "unready",
+                "2 workers have room, but cannot be given anything until they have answered or rested",
+            ),
+            (
+                JobReason::Kept { job: JobId(9), worker: "w1".to_owned() },
+                "kept",
+                "w1 has room and is kept free for a task of job 9, which takes more",
+            ),
+            (JobReason::Storing, "storing", "what was asked for is on its way to the disk"),
+            (
                 JobReason::TooWide { slots: 9, largest: 8 },
                 "too_wide",
                 "a task takes 9 slots, and the largest worker has 8",
@@ -439,6 +457,7 @@ mod tests {
                 "all 64 slots are taken, and 3 tasks of other jobs go first",
             ),
             (JobReason::MaxParallel { max: 4 }, "max_parallel", "as many of its tasks run as may at a time: 4"),
+            (JobReason::MaxFailures { max: 4 }, "max_failures", "more of its tasks failed than may: 4"),
             (JobReason::Backoff { in_ms: 1_500 }, "backoff", "its tasks failed and are tried again, the first in 1.5s"),
             (JobReason::Draining, "draining", "the broker is drained"),
             (JobReason::Disk, "disk", "the broker's disk takes nothing"),

@@ -7,12 +7,19 @@ pub(crate) mod config;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
+pub(crate) mod failures;
 pub(crate) mod job;
+pub(crate) mod job_explain;
+pub(crate) mod job_retry;
 pub(crate) mod message;
 pub(crate) mod meta;
+pub(crate) mod output;
 pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
+pub(crate) mod report;
+pub(crate) mod spec;
+pub(crate) mod submission;
 pub(crate) mod task;
 pub(crate) mod topic;
 pub(crate) mod worker;
@@ -65,8 +72,10 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
         of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
         of::<job::JobListDocument<'_>>(),
         of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
         of::<message::CancelledListDocument>(),
@@ -77,6 +86,10 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<meta::PagesDocument>(),
         of::<meta::TextDocument>(),
         of::<meta::VersionDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
         of::<queue::ConsumerListDocument<'_>>(),
         of::<queue::ConsumerRow>(),
         of::<queue::QueueDocument>(),
@@ -90,6 +103,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
+        of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
         of::<topic::EventDocument>(),
@@ -100,6 +115,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<topic::SubscriberRow>(),
         of::<topic::TopicListDocument<'_>>(),
         of::<topic::TopicRow>(),
+        of::<worker::DeployedDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use turno_proto::model::limits::AHEAD_MAX;
 use turno_proto::model::view::Reason;
 
 use crate::cli::time::seconds;
@@ -70,7 +71,7 @@ fn told(reason: &Reason) -> String {
             format!("the queue is free and kept for worker {worker} ({name}), which has not taken it yet")
         }
         Reason::Behind { ahead } => {
-            format!("{} too", count(*ahead, "message before it waits", "messages before it wait"))
+            format!("{}{} too", at_least(*ahead), count(*ahead, "message before it waits", "messages before it wait"))
         }
         Reason::TooCostly { cost, largest } => {
             format!("it takes {cost} slots, and the largest consumer has {largest}")
@@ -107,7 +108,12 @@ fn were_dropped(workers: u64) -> String {
 }
 
 fn go_first(ahead: u64) -> String {
-    count(ahead, "message goes first", "messages go first")
+    format!("{}{}", at_least(ahead), count(ahead, "message goes first", "messages go first"))
+}
+
+/// The broker stops counting at some point.
+const fn at_least(ahead: u64) -> &'static str {
+    if ahead >= AHEAD_MAX { "at least " } else { "" }
 }
 
 #[cfg(test)]
@@ -129,6 +135,11 @@ mod tests {
                 "all slots are busy (2 in use at 2 consumers), 1 of them on probation with one delivery at a time, \
                  4 workers were dropped from the queue, 1 message goes first",
                 json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4 }),
+            ),
+            (
+                Reason::Behind { ahead: AHEAD_MAX },
+                "at least 10000 messages before it wait too",
+                json!({ "reason": "behind", "ahead": 10_000 }),
             ),
             (
                 Reason::WorkersDropped { workers: 1 },

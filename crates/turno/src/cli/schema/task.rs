@@ -8,6 +8,7 @@ use super::Document;
 use super::job::{at, span, took};
 use super::worker::moment;
 use crate::cli::table::{Column, Row};
+use crate::cli::words::one_line;
 
 /// A task.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -72,11 +73,6 @@ fn shown<T: ToString>(value: Option<&T>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }
 
-/// What a worker said may have lines.
-fn one_line(text: Option<&str>) -> String {
-    text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 impl Row for TaskRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("id", |row, _| row.id.clone()),
@@ -89,7 +85,7 @@ impl Row for TaskRow {
         Column::wide("task", |row, _| row.task.to_string()),
         Column::wide("signal", |row, _| shown(row.signal.as_ref())),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
-        Column::new("status", |row, _| one_line(row.status.as_deref())),
+        Column::new("status", |row, _| one_line(row.status.as_deref().unwrap_or_default())),
     ];
 
     fn name(&self) -> String {
@@ -122,17 +118,7 @@ mod tests {
     const NOON: u64 = 1_794_744_000_000;
 
     fn views() -> [TaskView; 3] {
-        let waiting = TaskView {
-            task: 1,
-            state: TaskState::Waiting,
-            attempt: 0,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code: None,
-            signal: None,
-            status: None,
-        };
+        let waiting = TaskView::new(1, TaskState::Waiting, 0);
         let running = TaskView {
             task: 2,
             state: TaskState::Running,

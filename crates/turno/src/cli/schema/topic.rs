@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_client::Headers;
-use turno_proto::model::view::{SubscriberView, TopicView};
+use turno_proto::model::topic::view::{SubscriberView, TopicView};
 
 use super::Document;
 use super::reply::Content;

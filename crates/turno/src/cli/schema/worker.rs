@@ -1,5 +1,7 @@
 //! Workers, as programs read them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,6 +51,8 @@ pub(crate) struct WorkerRow {
     pub(crate) exclusive: Vec<HoldingBody>,
     /// The queues it waits for until they are free.
     pub(crate) waits_for: Vec<String>,
+    /// What it has that others may not, for jobs that ask for it.
+    pub(crate) labels: BTreeMap<String, String>,
     /// When it registered.
     pub(crate) registered_at: String,
     /// When it was last given work; null if never.
@@ -76,6 +80,7 @@ impl WorkerRow {
             queues: view.queues.clone(),
             exclusive: view.exclusive.iter().map(HoldingBody::from).collect(),
             waits_for: view.waits_for.clone(),
+            labels: view.labels.clone(),
             registered_at: rfc3339(clock.ago(view.registered_ms)),
             last_used_at: view.idle_ms.map(|ms| rfc3339(clock.ago(ms))),
             deliveries: view.deliveries,
@@ -112,6 +117,7 @@ impl Row for WorkerRow {
             row.exclusive.iter().map(|held| held.queue.as_str()).collect::<Vec<_>>().join(",")
         }),
         Column::wide("waits_for", |row, _| row.waits_for.join(",")),
+        Column::wide("labels", |row, _| label_words(&row.labels, ",")),
         Column::wide("registered_at", |row, clock| moment(Some(&row.registered_at), clock)),
         Column::wide("last_used_at", |row, clock| moment(row.last_used_at.as_deref(), clock)),
         Column::wide("deliveries", |row, _| row.deliveries.to_string()),
@@ -123,6 +129,11 @@ impl Row for WorkerRow {
     fn name(&self) -> String {
         self.id.clone()
     }
+}
+
+/// Labels as they are typed.
+pub(crate) fn label_words(labels: &BTreeMap<String, String>, between: &str) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(between)
 }
 
 pub(super) fn moment(text: Option<&str>, clock: &Clock) -> String {
@@ -185,7 +196,7 @@ impl Document for WorkerDocument {
     const SCHEMA: &'static str = "turno.worker/1";
 }
 
-/// Printed by `turno work` once its broker has taken it in.
+/// Printed by `turno work` and `turno worker start` once the broker has taken them in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RegisteredDocument {
     /// The worker's name.
@@ -194,8 +205,40 @@ pub(crate) struct RegisteredDocument {
     pub(crate) queues: Vec<String>,
     /// Its slots; null without a limit.
     pub(crate) slots: Option<u32>,
-    /// The broker's address.
+    /// The broker's address; empty if none was asked.
     pub(crate) broker: String,
+    /// What a worker of jobs is known by over all its connections; null for others.
+    pub(crate) id: Option<String>,
+    /// What it has that others may not.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Where it gets tasks; null if it takes none.
+    pub(crate) foreman: Option<String>,
+}
+
+/// A host on which a worker was to be started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeployedBody {
+    /// What ssh was told.
+    pub(crate) host: String,
+    /// The name of its worker.
+    pub(crate) name: String,
+    /// The worker is there.
+    pub(crate) ready: bool,
+    /// Its slots; null if it is not there.
+    pub(crate) slots: Option<u64>,
+    /// Why it is not there; null if it is.
+    pub(crate) error: Option<String>,
+}
+
+/// Printed by `turno worker deploy` once every host has its worker or has failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeployedDocument {
+    /// The hosts, in the order of the file.
+    pub(crate) hosts: Vec<DeployedBody>,
+}
+
+impl Document for DeployedDocument {
+    const SCHEMA: &'static str = "turno.deployed/1";
 }
 
 impl Document for RegisteredDocument {
@@ -221,6 +264,7 @@ mod tests {
             queues: vec!["a".to_owned(), "b".to_owned()],
             exclusive: Vec::new(),
             waits_for: Vec::new(),
+            labels: BTreeMap::from([("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), "night".to_owned())]),
             registered_ms: 90_000,
             idle_ms: None,
             deliveries: 0,
@@ -246,6 +290,7 @@ mod tests {
              2  w-2   10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
              3  w-3   10.0.0.3:4711  ready          1     4          0  a,b\n"
         );
+        assert_eq!(label_words(&rows[0].labels, ", "), "gpu=yes, pool=night");
         let row = serde_json::to_value(&rows[1]).unwrap();
         assert_eq!((&row["free"], &row["address"]), (&serde_json::Value::Null, &"10.0.0.2:4711".into()));
         assert_eq!(rows[0].registered_at, "2026-11-15T11:58:30.000Z");

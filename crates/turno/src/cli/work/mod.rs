@@ -2,9 +2,9 @@
 
 mod broadcasts;
 mod echo;
-mod group;
 mod observer;
 mod program;
+mod runner;
 mod stderr;
 
 use std::ffi::OsString;
@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::sync::{OwnedSemaphorePermit, watch};
-use turno_client::{Delivery, Ended, Outcome, Running, Slots, Worker};
+use turno_client::{Ended, Running, Slots, Worker};
 use turno_proto::model::{Code, limits, units};
 
 use super::Invocation;
@@ -24,10 +23,10 @@ use super::help;
 use super::signals::Signals;
 use super::worker::parse_slots;
 
-use self::broadcasts::{Broadcasts, NoTurn};
-use self::observer::Observer;
-use self::program::{Program, Task};
-use self::stderr::StderrPipe;
+pub(super) use self::observer::Observer;
+pub(super) use self::program::Program;
+pub(super) use self::runner::{Hands, handle};
+pub(super) use self::stderr::StderrPipe;
 
 /// Be a worker: a program gets the body on stdin, and its stdout is the reply
 ///
@@ -102,7 +101,6 @@ async fn work(
     let mut signals = Signals::catch()?;
     let name = args.name.clone().unwrap_or_else(default_name);
     let mut observer = Observer::new(&name, args.slots, &args.queues);
-    let (reply_max, reply_max_known) = watch::channel(None);
     let mut worker =
         Worker::new(connect::options(invocation)?).slots(args.slots).name(&name).on_event(observer.listener());
     for queue in &args.queues {
@@ -113,13 +111,7 @@ async fn work(
     } else if args.exclusive {
         worker = worker.exclusive();
     }
-    let hands = Hands {
-        program,
-        broadcasts: Broadcasts::new(args.slots),
-        reply_max: reply_max_known,
-        stderr: stderr.sender(),
-        name,
-    };
+    let (hands, reply_max) = Hands::new(program, args.slots, stderr.sender(), &name);
     let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
     let running = running.map_err(|error| cannot_work(error, &args.queues))?;
     loop {
@@ -132,65 +124,8 @@ async fn work(
     }
 }
 
-/// What every delivery needs.
-#[derive(Clone)]
-struct Hands {
-    program: Option<Arc<Program>>,
-    broadcasts: Broadcasts,
-    /// Known as soon as the worker is registered.
-    reply_max: watch::Receiver<Option<u64>>,
-    stderr: stderr::Sender,
-    /// The worker's.
-    name: String,
-}
-
-async fn handle(delivery: Delivery, mut hands: Hands) -> Outcome {
-    let Some(program) = hands.program.clone() else { return echo::reply(delivery) };
-    let _turn = match delivery.cost {
-        0 => match turn(&delivery, &hands).await {
-            Ok(turn) => Some(turn),
-            Err(outcome) => return outcome,
-        },
-        _ => None,
-    };
-    // Nobody is left to tell only when everything ends.
-    let reply_max = match hands.reply_max.wait_for(Option::is_some).await {
-        Ok(known) => known.unwrap_or_default(),
-        Err(_) => return Outcome::failed("the worker is ending"),
-    };
-    let task = Task {
-        queue: delivery.queue.clone(),
-        id: delivery.id.to_string(),
-        attempt: delivery.attempt,
-        token: delivery.token,
-        body: delivery.body.clone(),
-        reply_bytes_max: delivery.wants_reply.then(|| usize::try_from(reply_max).unwrap_or(usize::MAX)),
-    };
-    let stop = async { delivery.cancelled().await.name() };
-    program.run(task, stop, &hands.stderr).await.into()
-}
-
-/// The turn of a broadcast, or how it ends without one.
-async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit, Outcome> {
-    let stop = async { delivery.cancelled().await.name() };
-    let turn = hands.broadcasts.turn(delivery.body.len(), delivery.deadline, stop).await;
-    match turn {
-        Ok(turn) => Ok(turn),
-        Err(NoTurn::Stopped(reason)) => Err(Outcome::failed(format!("stopped before it began: {reason}"))),
-        Err(NoTurn::Late) => Err(Outcome::failed(format!("{} before it began", Code::TimedOut.name()))),
-        Err(NoTurn::Busy { text, first }) => {
-            if first {
-                let line = format!("{}: too many broadcasts, more of them fail: {text}\n", hands.name);
-                // Nobody takes it only when everything ends.
-                let _ = hands.stderr.send(line.into_bytes().into()).await;
-            }
-            Err(Outcome::failed(text))
-        }
-    }
-}
-
 /// Why there is no worker, or none any more. Of a queue that another has, the broker's word says which it is.
-fn cannot_work(error: turno_client::Error, queues: &[String]) -> Failure {
+pub(super) fn cannot_work(error: turno_client::Error, queues: &[String]) -> Failure {
     match &error {
         turno_client::Error::Refused { code: Code::QueueFull, detail } if !detail.is_empty() => {
             let failure = Failure::new(Code::QueueFull, detail.clone());
@@ -242,13 +177,13 @@ fn ended(end: Ended, args: &WorkArgs, observer: &mut Observer, invocation: &Invo
     }
 }
 
-fn default_name() -> String {
+pub(super) fn default_name() -> String {
     format!("{}-{}", crate::config::World::here().host, std::process::id())
 }
 
 #[cfg(test)]
 mod tests {
-    use turno_client::{Address, Options};
+    use turno_client::{Address, Options, Outcome};
 
     use super::*;
     use crate::cli::tree::{self, Command};

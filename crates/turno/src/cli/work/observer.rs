@@ -1,5 +1,7 @@
 //! What becomes of the connection, told to whoever watches the worker.
 
+use std::collections::BTreeMap;
+
 use tokio::sync::mpsc;
 use turno_client::{Slots, WorkerEvent};
 use turno_proto::native::ClosingReason;
@@ -13,7 +15,7 @@ use crate::cli::schema::worker::RegisteredDocument;
 const EVENTS_MAX: usize = 256;
 
 /// Turns events into lines on stderr.
-pub(super) struct Observer {
+pub(crate) struct Observer {
     events: mpsc::Receiver<WorkerEvent>,
     sender: mpsc::Sender<WorkerEvent>,
     registered: RegisteredDocument,
@@ -28,24 +30,27 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(name: &str, slots: Slots, queues: &[String]) -> Self {
+    pub(crate) fn new(name: &str, slots: Slots, queues: &[String]) -> Self {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let registered = RegisteredDocument {
             name: name.to_owned(),
             queues: queues.to_vec(),
             slots: limited(slots),
             broker: String::new(),
+            id: None,
+            labels: BTreeMap::new(),
+            foreman: None,
         };
         Self { events, sender, registered, known: false, unreachable: Vec::new(), connected: false, early: Vec::new() }
     }
 
     /// What the worker calls; it never waits.
-    pub(super) fn listener(&self) -> impl Fn(WorkerEvent) + Send + Sync + 'static {
+    pub(crate) fn listener(&self) -> impl Fn(WorkerEvent) + Send + Sync + 'static {
         let sender = self.sender.clone();
         move |event| drop(sender.try_send(event))
     }
 
-    pub(super) async fn next(&mut self) -> WorkerEvent {
+    pub(crate) async fn next(&mut self) -> WorkerEvent {
         match self.events.recv().await {
             Some(event) => event,
             // Cannot be: this end holds a sender itself.
@@ -54,25 +59,38 @@ impl Observer {
     }
 
     /// Tells what has not been told yet.
-    pub(super) fn tell_waiting(&mut self, invocation: &Invocation) -> Result<(), Failure> {
+    pub(crate) fn tell_waiting(&mut self, invocation: &Invocation) -> Result<(), Failure> {
         while let Ok(event) = self.events.try_recv() {
             self.tell(&event, invocation)?;
         }
         Ok(())
     }
 
-    pub(super) fn tell(&mut self, event: &WorkerEvent, invocation: &Invocation) -> Result<(), Failure> {
-        for line in self.lines(event) {
-            invocation.output.note(&line);
-        }
-        if let (WorkerEvent::Connected { address, .. }, false) = (event, self.known) {
-            self.known = true;
+    pub(crate) fn tell(&mut self, event: &WorkerEvent, invocation: &Invocation) -> Result<(), Failure> {
+        let is_first = !self.known;
+        self.note(event, invocation);
+        if let (WorkerEvent::Connected { address, .. }, true) = (event, is_first) {
             self.registered.broker = address.to_string();
             if invocation.output.format().is_json() {
                 invocation.output.document(&self.registered)?;
             }
         }
         Ok(())
+    }
+
+    /// Tells people alone what has not been told yet.
+    pub(crate) fn note_waiting(&mut self, invocation: &Invocation) {
+        while let Ok(event) = self.events.try_recv() {
+            self.note(&event, invocation);
+        }
+    }
+
+    /// Tells it to people alone.
+    pub(crate) fn note(&mut self, event: &WorkerEvent, invocation: &Invocation) {
+        for line in self.lines(event) {
+            invocation.output.note(&line);
+        }
+        self.known |= matches!(event, WorkerEvent::Connected { .. });
     }
 
     /// The lines that are due with an event, first things first.

@@ -6,52 +6,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::{Access, access};
 use std::os::unix::process::ExitStatusExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use turno_client::Outcome;
 use turno_proto::model::{Code, limits};
 
-use super::group::Group;
 use super::stderr::Sender;
 use crate::cli::error::Failure;
+use crate::process::{Ending, Group, at};
 
-/// How long a program that was told to end may take before it is killed.
-const GRACE: Duration = Duration::from_secs(5);
-/// How long pipes may stay open after the program has ended, held by what it left in the background.
-const LINGER: Duration = Duration::from_secs(5);
-/// How often a group that was told to end is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 64 * 1024;
 
 /// What is started for each message.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(crate) struct Program {
     words: Vec<OsString>,
 }
 
 /// What a run is for.
 #[derive(Debug)]
-pub(super) struct Task {
-    pub(super) queue: String,
-    pub(super) id: String,
-    pub(super) attempt: u16,
+pub(crate) struct Task {
+    pub(crate) queue: String,
+    pub(crate) id: String,
+    pub(crate) attempt: u16,
     /// The token with which the worker has the queue to itself.
-    pub(super) token: Option<u64>,
-    pub(super) body: Bytes,
+    pub(crate) token: Option<u64>,
+    pub(crate) body: Bytes,
     /// Bytes a reply may have; `None` if nobody wants one, and then stdout is read and forgotten.
-    pub(super) reply_bytes_max: Option<usize>,
+    pub(crate) reply_bytes_max: Option<usize>,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Run {
+pub(crate) enum Run {
     /// Exit status 0, and this on stdout.
     Done(Vec<u8>),
     /// Anything else.
@@ -69,7 +62,7 @@ impl From<Run> for Outcome {
 
 impl Program {
     /// Checks that the program can be started; `None` if none is named.
-    pub(super) fn find(words: &[OsString]) -> Result<Option<Self>, Failure> {
+    pub(crate) fn find(words: &[OsString]) -> Result<Option<Self>, Failure> {
         let Some(name) = words.first() else { return Ok(None) };
         let cannot = |why: String| Failure::new(Code::CannotStart, format!("cannot start {}", name.display())).why(why);
         let path = Path::new(name);
@@ -91,7 +84,7 @@ impl Program {
 
     /// Runs the program for one message. When `stop` gives a reason, the program and all it started are ended
     /// first, then the run is.
-    pub(super) async fn run(&self, task: Task, stop: impl Future<Output = &'static str>, stderr: &Sender) -> Run {
+    pub(crate) async fn run(&self, task: Task, stop: impl Future<Output = &'static str>, stderr: &Sender) -> Run {
         let mut command = Command::new(self.words.first().cloned().unwrap_or_default());
         command
             .args(self.words.iter().skip(1))
@@ -115,17 +108,6 @@ fn runnable(path: &PathBuf) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Why the program does not simply run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// It does.
-    Running,
-    /// It was told to end, and is killed at that time.
-    Told { kill_at: Instant },
-    /// It was killed. What holds its pipes now is out of reach.
-    Killed,
-}
-
 /// Feeds the program, reads what it writes, and waits for its end.
 async fn attend(
     mut child: tokio::process::Child,
@@ -144,48 +126,32 @@ async fn attend(
         let mut hearing = pin!(relay(errors, &mut tail, stderr));
         let mut feeding = pin!(feed(stdin, task.body));
         let mut stop = pin!(stop);
-        let mut phase = Phase::Running;
-        let mut alarm = pin!(sleep_until(Instant::now()));
+        let mut ending = Ending::new();
         loop {
             tokio::select! {
                 biased;
-                why = &mut stop, if phase == Phase::Running => {
+                why = &mut stop, if reason.is_none() && ending.is_free() => {
                     reason = Some(why);
-                    group.terminate();
-                    phase = Phase::Told { kill_at: Instant::now() + GRACE };
-                    alarm.as_mut().reset(Instant::now() + LOOK);
+                    ending.terminate(&group);
                 }
                 fits = &mut reading, if !read => {
                     read = true;
-                    if !fits && phase == Phase::Running {
+                    if !fits && ending.is_free() {
                         too_large = true;
-                        group.kill();
-                        phase = Phase::Killed;
-                        alarm.as_mut().reset(Instant::now() + LINGER);
+                        ending.kill(&group);
                     }
                 }
                 () = &mut hearing, if !heard => heard = true,
                 () = &mut feeding, if !fed => fed = true,
                 end = child.wait(), if status.is_none() => {
                     status = Some(end);
-                    if phase == Phase::Running {
-                        alarm.as_mut().reset(Instant::now() + LINGER);
-                    }
+                    ending.left();
                 }
-                () = &mut alarm, if status.is_some() || phase != Phase::Running => match phase {
-                    Phase::Told { kill_at } if Instant::now() < kill_at => {
-                        alarm.as_mut().reset(Instant::now() + LOOK);
-                    }
-                    Phase::Running | Phase::Told { .. } => {
-                        group.kill();
-                        phase = Phase::Killed;
-                        alarm.as_mut().reset(Instant::now() + LINGER);
-                    }
-                    Phase::Killed => break,
+                () = at(ending.due()) => if ending.turn(Instant::now(), &group) {
+                    break;
                 },
             }
-            let told = matches!(phase, Phase::Told { .. });
-            if status.is_some() && read && heard && !(told && group.is_alive()) {
+            if status.is_some() && read && heard && !(ending.is_told() && group.is_alive()) {
                 break;
             }
         }

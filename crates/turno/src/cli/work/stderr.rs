@@ -13,16 +13,16 @@ const PIECES_MAX: usize = 64;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where a program's stderr goes.
-pub(super) type Sender = mpsc::Sender<Bytes>;
+pub(crate) type Sender = mpsc::Sender<Bytes>;
 
 /// A thread that writes to our stderr.
-pub(super) struct StderrPipe {
+pub(crate) struct StderrPipe {
     sender: Sender,
     done: std_mpsc::Receiver<()>,
 }
 
 impl StderrPipe {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (sender, mut pieces) = mpsc::channel::<Bytes>(PIECES_MAX);
         let (tell, done) = std_mpsc::channel();
         std::thread::spawn(move || {
@@ -35,12 +35,12 @@ impl StderrPipe {
         Self { sender, done }
     }
 
-    pub(super) fn sender(&self) -> Sender {
+    pub(crate) fn sender(&self) -> Sender {
         self.sender.clone()
     }
 
     /// Waits for the last pieces, if all programs are gone.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         drop(self.sender);
         let _ = self.done.recv_timeout(LAST_WORDS);
     }

@@ -1,7 +1,9 @@
 //! The bytes of jobs, tasks and chunks are fixed, and bytes that are none are refused.
 
 use turno_engine::{Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Settings, StoreSettings, Update};
+use turno_proto::items::Builder;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::TaskCounts;
 use turno_proto::model::{ConnId, Mono};
 use turno_store::{Batch, Mem, MemMedium, Store};
@@ -23,7 +25,37 @@ fn job() -> JobRecord {
         ..JobSpec::new("build", Array { first: 1, count: 10, step: 2 }, Bytes::from_static(b"\x80"))
     };
     let cancelled = vec![(0, 1), (3, 9)];
-    JobRecord { spec: Arc::new(spec), submitted_unix_ms: 8, held: true, cancelled, cancelled_unix_ms: Some(9) }
+    JobRecord { spec: Arc::new(spec), held: true, cancelled, cancelled_unix_ms: Some(9), ..plain_of(8) }
+}
+
+/// Tasks of it were retried.
+fn retried() -> JobRecord {
+    JobRecord { started_unix_ms: Some(10), forgiven: 258, passed: 1, ..job() }
+}
+
+fn plain_of(submitted_unix_ms: u64) -> JobRecord {
+    JobRecord {
+        spec: Arc::new(JobSpec::new("", Array::ONE, Bytes::new())),
+        submitted_unix_ms,
+        held: false,
+        cancelled: Vec::new(),
+        cancelled_unix_ms: None,
+        started_unix_ms: None,
+        forgiven: 0,
+        passed: 0,
+    }
+}
+
+/// With needs and tags, which jobs of before do not have.
+fn needy() -> JobRecord {
+    let spec = JobSpec {
+        labels: vec![("gpu".to_owned(), "yes".to_owned()), ("pool".to_owned(), String::new())],
+        max_failures: Some(258),
+        tags: vec!["nightly".to_owned()],
+        uploads: vec![UploadId([7; 32])],
+        ..JobSpec::clone(&plain().spec)
+    };
+    JobRecord { spec: Arc::new(spec), ..plain() }
 }
 
 fn plain() -> JobRecord {
@@ -37,13 +69,7 @@ fn plain() -> JobRecord {
         key: None,
         ..JobSpec::clone(&job().spec)
     };
-    JobRecord {
-        spec: Arc::new(spec),
-        submitted_unix_ms: 8,
-        held: false,
-        cancelled: Vec::new(),
-        cancelled_unix_ms: None,
-    }
+    JobRecord { spec: Arc::new(spec), ..plain_of(8) }
 }
 
 fn end(status: &str) -> TaskEnd {
@@ -97,6 +123,15 @@ fn records_have_these_bytes() {
     }
     bytes.extend(b"buildk\x80");
     assert_eq!(write_job(&job()), bytes);
+    bytes[0] |= 128;
+    bytes.splice(52..52, *b"\x0a\0\0\0\0\0\0\0\x02\x01\0\0\x01\0");
+    assert_eq!(write_job(&retried()), bytes);
+
+    let more = [&b"\x01\x02\x01\x01\x02\x01\0\0\x03gpu\x03yes\x04pool\0\x07nightly"[..], &[7; 32]].concat();
+    let mut bytes = write_job(&plain());
+    bytes[0] |= 64;
+    bytes.extend(more);
+    assert_eq!(write_job(&needy()), bytes);
 
     let [waiting, running, ended, _] = tasks();
     assert_eq!(write_task(&waiting), b"\0\x02\x01\0\0\x02\0\x01\x4d\0\0\0\0\0\0\0");
@@ -114,10 +149,15 @@ fn records_have_these_bytes() {
 #[test]
 fn records_come_back_as_they_were() {
     let mut stored = StoredJobs::default();
-    for record in [job(), plain()] {
+    for record in [job(), plain(), needy(), retried()] {
         assert_eq!(take(JOBS, &job_key(JobId(3)), &write_job(&record), &mut stored), Some(()));
         assert_eq!(stored.jobs.pop(), Some((JobId(3), record)));
     }
+    let mut items = Builder::new(2).unwrap();
+    items.push(&["a", "b"]).unwrap();
+    let items = items.finish();
+    assert_eq!(take(ITEMS, &job_key(JobId(3)), &items, &mut stored), Some(()));
+    assert_eq!(stored.items.pop(), Some((JobId(3), items)));
     for record in tasks() {
         assert_eq!(take(TASKS, &part_key(JobId(3), 4), &write_task(&record), &mut stored), Some(()));
         assert_eq!(stored.tasks.pop(), Some((JobId(3), 4, record)));
@@ -133,7 +173,16 @@ fn what_is_no_record_is_refused() {
     for cut in 0..whole.len() - 1 {
         assert_eq!(read_job(&whole[..cut]), None, "{cut}");
     }
-    for (at, byte) in [(0, 0xff), (1, 10), (4, 0), (12, 0), (16, 0), (60, 3), (64, 0xff)] {
+    let needs = write_job(&needy());
+    for cut in 0..needs.len() {
+        assert_eq!(read_job(&needs[..cut]), None, "{cut}");
+    }
+    for (at, byte) in [(36, 2), (37, 3), (38, 2), (39, 2), (44, 0xff)] {
+        let mut other = needs.clone();
+        other[at] = byte;
+        assert_eq!(read_job(&other), None, "{at}");
+    }
+    for (at, byte) in [(1, 10), (4, 0), (12, 0), (16, 0), (60, 3), (64, 0xff)] {
         let mut other = whole.clone();
         other[at] = byte;
         assert_eq!(read_job(&other), None, "{at}");
@@ -157,6 +206,8 @@ fn what_is_no_record_is_refused() {
         assert_eq!(read_chunk(&other), None, "{at}");
     }
     let mut stored = StoredJobs::default();
+    assert_eq!(take(ITEMS, &job_key(JobId(1)), b"\x02", &mut stored), None);
+    assert_eq!(take(ITEMS, &part_key(JobId(1), 1), b"\x01\x01\0\0\0\0\0", &mut stored), None);
     assert_eq!(take(JOBS, b"short", &write_job(&job()), &mut stored), None);
     assert_eq!(take(JOBS, &part_key(JobId(1), 1), &write_job(&job()), &mut stored), None);
     assert_eq!(take(TASKS, &job_key(JobId(1)), &write_task(&tasks()[0]), &mut stored), None);
@@ -243,6 +294,7 @@ fn a_store_brings_jobs_back() {
                 task: task.task,
                 attempt: Some(1),
                 success: true,
+                given_back: false,
                 exit_code: Some(0),
                 signal: None,
                 status: String::new(),

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 
 use super::*;
-
-mod wait;
+use crate::process::{GRACE, wait};
 
 fn shell(script: &str) -> Program {
     Program::find(&["sh".into(), "-c".into(), script.into()]).unwrap().unwrap()

@@ -1,0 +1,192 @@
+//! The gate of the archive: who may hand in what, who may see it, and how much of that is under way. The bytes themselves
+//! are kept elsewhere: [`Effect::Archive`] asks for it, [`crate::Input::Archived`] brings the answer.
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | `gate` | which calls pass |
+//! | `follow` | which tasks somebody looks at |
+//! | `uploads` | which uploads jobs name |
+
+mod follow;
+mod gate;
+mod uploads;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::archive::{OutputPiece, OutputPlace, UploadId};
+use turno_proto::model::job::JobId;
+use turno_proto::model::{Code, ConnId};
+
+use self::follow::Follows;
+use self::uploads::Uploads;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+/// What the archive shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArchiveCall {
+    /// Keep this, all of it or nothing. Answered without an answer for the caller.
+    KeepOutput {
+        /// What tasks wrote.
+        pieces: Vec<OutputPiece>,
+    },
+    /// Keep a piece of a file. Answered without an answer for the caller.
+    KeepFile {
+        /// The job.
+        job: JobId,
+        /// The number of the task.
+        task: u32,
+        /// The attempt.
+        attempt: u32,
+        /// The file's path in the task's directory.
+        name: String,
+        /// Where the piece begins.
+        at: u64,
+        /// The file ends with it.
+        last: bool,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// Tell what tasks wrote.
+    Output {
+        /// The job.
+        job: JobId,
+        /// Ranges of task numbers; `None`: all tasks.
+        tasks: Option<Vec<(u32, u32)>>,
+        /// Where to begin.
+        from: OutputPlace,
+        /// Only what arrived after that, in the order of arrival.
+        after: Option<u64>,
+        /// Bytes wanted at most.
+        limit: usize,
+    },
+    /// Tell which files tasks brought back.
+    Files {
+        /// The job.
+        job: JobId,
+        /// Task and name of the last one that is known.
+        after: Option<(u32, String)>,
+        /// Rows wanted.
+        limit: usize,
+    },
+    /// Tell a piece of such a file.
+    File {
+        /// The job.
+        job: JobId,
+        /// The number of the task.
+        task: u32,
+        /// The file's path in the task's directory.
+        name: String,
+        /// Where the piece begins.
+        at: u64,
+    },
+    /// Tell which uploads are not there.
+    Check {
+        /// Those.
+        uploads: Vec<UploadId>,
+    },
+    /// Keep a piece of an upload.
+    Put {
+        /// Which one.
+        upload: UploadId,
+        /// Its size.
+        size: u64,
+        /// Where the piece begins.
+        at: u64,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// Tell a piece of an upload.
+    Get {
+        /// Which one.
+        upload: UploadId,
+        /// Where the piece begins.
+        at: u64,
+    },
+    /// A job names these uploads, which none named before. Not answered.
+    Name {
+        /// Those.
+        uploads: Vec<UploadId>,
+    },
+    /// A job is gone, and nobody names these uploads any more. Not answered.
+    Forget {
+        /// The job.
+        job: JobId,
+        /// Those.
+        uploads: Vec<UploadId>,
+    },
+}
+
+impl ArchiveCall {
+    /// Whether [`crate::Input::Archived`] shall follow.
+    pub const fn is_answered(&self) -> bool {
+        !matches!(self, Self::Name { .. } | Self::Forget { .. })
+    }
+}
+
+/// What the gate knows.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    /// The number of the latest call.
+    last: u64,
+    /// Calls that are not answered.
+    under_way: BTreeMap<u64, UnderWay>,
+    /// Bytes that these bring, or may take away.
+    bytes: usize,
+    follows: Follows,
+    uploads: Uploads,
+}
+
+/// A call that is not answered.
+#[derive(Debug)]
+struct UnderWay {
+    conn: ConnId,
+    seq: u32,
+    bytes: usize,
+    /// A worker handed something in.
+    kept: Option<Kept>,
+}
+
+/// What a worker hears when what it handed in is kept.
+#[derive(Debug)]
+struct Kept {
+    worker: String,
+    refused: Vec<(JobId, u32, u32)>,
+}
+
+impl Engine {
+    /// The archive has done what it was asked for, or says why not.
+    pub(crate) fn archived(
+        &mut self,
+        ticket: u64,
+        answer: Result<Option<Box<AdminAnswer>>, Code>,
+        out: &mut impl Sink,
+    ) {
+        let Some(UnderWay { conn, seq, bytes, kept }) = self.archive.under_way.remove(&ticket) else { return };
+        self.archive.bytes -= bytes;
+        if self.peers.get(conn).is_none() {
+            return;
+        }
+        out.effect(match (answer, kept) {
+            (Err(code), _) => Effect::Error { conn, seq, code },
+            (Ok(_), Some(kept)) => Effect::Answer { conn, seq, answer: Box::new(self.kept_answer(kept)) },
+            (Ok(Some(answer)), None) => Effect::Answer { conn, seq, answer },
+            (Ok(None), None) => Effect::Error { conn, seq, code: Code::Internal },
+        });
+    }
+
+    fn kept_answer(&self, Kept { worker, refused }: Kept) -> AdminAnswer {
+        AdminAnswer::OutputKept { per_task: self.settings.output_per_task, follow: self.followed_at(&worker), refused }
+    }
+
+    pub(crate) fn check_archive(&self) {
+        let bytes: usize = self.archive.under_way.values().map(|call| call.bytes).sum();
+        assert_eq!(bytes, self.archive.bytes, "the bytes that are under way to and from the archive are counted");
+        let last = self.archive.under_way.last_key_value().map_or(0, |(ticket, _)| *ticket);
+        assert!(last <= self.archive.last, "calls to the archive have rising numbers");
+        self.archive.follows.check();
+        self.check_uploads();
+    }
+}

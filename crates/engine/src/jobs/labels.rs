@@ -1,0 +1,32 @@
+//! Labels: what a job's tasks need and what a hand has. A task goes only to a hand that has all labels of its job.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use turno_proto::model::limits::{LABEL_BYTES_MAX, WORKER_LABELS_MAX};
+
+/// What a job asks for, in the order of keys.
+pub(crate) type Labels = Arc<[(String, String)]>;
+
+/// Whether that can be a label.
+pub(crate) fn is_label(key: &str, value: &str) -> bool {
+    let is_short = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    !key.is_empty() && !key.contains('=') && is_short(key) && is_short(value)
+}
+
+/// The labels of a job in their order: those of two jobs are the same, however they were written.
+pub(crate) fn labels_of_job(labels: &[(String, String)]) -> Labels {
+    let mut sorted = labels.to_vec();
+    sorted.sort_unstable();
+    sorted.into()
+}
+
+/// The labels of a worker as they are kept. What cannot be one is left out.
+pub(crate) fn labels_of_hand(labels: Vec<(String, String)>) -> BTreeMap<String, String> {
+    labels.into_iter().filter(|(key, value)| is_label(key, value)).take(WORKER_LABELS_MAX).collect()
+}
+
+/// Whether somebody who has those has all of these.
+pub(crate) fn has_all(has: &BTreeMap<String, String>, wanted: &[(String, String)]) -> bool {
+    wanted.iter().all(|(key, value)| has.get(key) == Some(value))
+}

@@ -1,0 +1,206 @@
+//! Tasks that have ended wait again, in the same job. That is stored before it counts: until then they have ended.
+//!
+//! Attempts go on rising, since they are what tells a late word of an earlier attempt from that of a later one; what failed
+//! and who was lost before counts no longer. A task of a chunk that is together on the disk gets a record of its own, which
+//! is newer than what the chunk says of it.
+
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::job::{JobId, TaskState};
+use turno_proto::model::limits::{CANCELLED_RANGES_MAX, RETRIED_MAX, TASK_ATTEMPTS_MAX, TASKS_SEEN_MAX};
+use turno_proto::model::{Code, ConnId};
+
+use super::JobThen;
+use super::cancel::places_of;
+use super::ended::split;
+use super::job::{Ask, Job};
+use super::ranges::Ranges;
+use super::record::{TaskRecord, Tried};
+use super::view::place_after;
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+/// A retry on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    job: JobId,
+    caller: (ConnId, u32),
+    places: Ranges,
+    next: Option<u32>,
+    /// The job had ended when this was asked for.
+    had_ended: bool,
+}
+
+/// What one call retries.
+#[derive(Debug, Default)]
+struct Portion {
+    places: Ranges,
+    /// Places for which it no longer matters whether they were cancelled: what has ended otherwise may be among them, so
+    /// that what is left are few ranges.
+    lifted: Ranges,
+    /// Failed tasks among the places.
+    failed: u32,
+    /// The place at which the next portion begins.
+    next: Option<u32>,
+}
+
+impl Job {
+    /// The next portion of those named, from that place on.
+    fn portion(&self, named: &Ranges, from: u32, only_failed: bool) -> Portion {
+        let mut portion = Portion::default();
+        if only_failed && self.ended.failed == 0 {
+            return portion;
+        }
+        let places = named.within(from, u32::MAX).flat_map(|(first, last)| first..=last);
+        for (seen, place) in (0..).zip(places) {
+            if seen == TASKS_SEEN_MAX || portion.places.len() == RETRIED_MAX {
+                portion.next = Some(place);
+                break;
+            }
+            let end = self.ended.get(place);
+            if end.is_none() && !self.cancelled.contains(place) {
+                continue;
+            }
+            let failed = end.is_some_and(|end| end.state() == Some(TaskState::Failed));
+            let can = self.latest_attempt(place) < u32::from(TASK_ATTEMPTS_MAX) && !self.retrying.contains(place);
+            let again = can && (failed || !only_failed);
+            if again {
+                portion.places.insert(place);
+                portion.failed += u32::from(failed);
+            }
+            if (end.is_some() || again) && self.was_asked_to_cancel(place) {
+                portion.lifted.insert(place);
+            }
+        }
+        portion
+    }
+
+    fn was_asked_to_cancel(&self, place: u32) -> bool {
+        let asks = |ask: &Ask| matches!(ask, Ask::Cancel(asked) if asked.contains(place));
+        self.asked.contains(place) || self.asking.iter().any(asks)
+    }
+
+    /// Failed tasks that stay so, whatever retries are on their way to the disk.
+    fn lasting_failures(&self, portion: &Portion) -> u32 {
+        let failed = |place: &u32| self.ended.get(*place).is_some_and(|end| end.state() == Some(TaskState::Failed));
+        let before = self.retrying.iter().filter(failed).count();
+        let before = u32::try_from(before).expect("tasks are limited");
+        self.ended.failed.saturating_sub(before + portion.failed)
+    }
+}
+
+impl Engine {
+    /// An admin retries tasks of a job, by their numbers, or those that failed.
+    pub(crate) fn retry_job(
+        &mut self,
+        (conn, seq): (ConnId, u32),
+        id: JobId,
+        tasks: Option<&[(u32, u32)]>,
+        after: Option<u32>,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
+        let job = self.find_job(id)?;
+        let array = job.spec.array;
+        let named = match tasks {
+            None => Ranges::up_to(array.count),
+            Some(tasks) => places_of(&array, tasks)?,
+        };
+        let portion = job.portion(&named, place_after(&array, after), tasks.is_none());
+        let next = portion.next.map(|place| array.number_of(place - 1));
+        if portion.places.is_empty() {
+            let answer = Box::new(AdminAnswer::Retried { job: id, tasks: 0, next });
+            out.effect(Effect::Answer { conn, seq, answer });
+            return Ok(());
+        }
+        let ranges = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
+        if ranges + portion.lifted.ranges_len() > CANCELLED_RANGES_MAX && !portion.lifted.is_empty() {
+            return Err(Code::BadCall);
+        }
+        let (had_ended, forgiven) = (job.has_ended(), job.lasting_failures(&portion));
+        let Portion { places, lifted, .. } = portion;
+        let job = self.jobs.at(id);
+        job.asking.push_back(Ask::Retry { lifted, forgiven });
+        places.ranges().iter().for_each(|(first, last)| job.retrying.insert_range(*first, *last));
+        self.store_retried(id, &places);
+        self.store_job(id);
+        if had_ended {
+            self.store_those_after(id);
+        }
+        let retry = Retry { job: id, caller: (conn, seq), places, next, had_ended };
+        self.once_stored(JobThen::Retry(Box::new(retry)), out);
+        Ok(())
+    }
+
+    /// Writes down that these tasks wait. One that never had an attempt needs no record, unless its chunk has one.
+    fn store_retried(&mut self, id: JobId, places: &Ranges) {
+        for place in places.iter() {
+            let (chunk, _) = split(place);
+            self.jobs.full.remove(&(id, chunk));
+            let job = self.jobs.at(id);
+            let attempt = job.latest_attempt(place);
+            if attempt > 0 || job.ended.is_written(chunk) {
+                let tried = Tried { attempt, ..Tried::default() };
+                self.store_task(id, place, TaskRecord::Waiting { tried, due_unix_ms: 0 });
+            }
+        }
+    }
+
+    /// Writes down what jobs after that one know: it had ended as they wanted, and they do not wait for it again.
+    fn store_those_after(&mut self, id: JobId) {
+        let waits = |job: &&Job| {
+            let comes_after = job.spec.after.iter().any(|one| one.job == id);
+            comes_after && job.storing.is_none() && !job.removing && !job.has_ended()
+        };
+        let passed: Vec<JobId> = self.jobs.all.values().filter(waits).map(|job| job.id).collect();
+        passed.into_iter().for_each(|job| self.store_job(job));
+    }
+
+    /// A retry is stored: its tasks wait, and the job goes on.
+    pub(crate) fn retry_stored(&mut self, retry: Retry, out: &mut impl Sink) {
+        let Retry { job: id, caller: (conn, seq), places, next, had_ended } = retry;
+        if let Some(at) = self.jobs.just_ended.iter().position(|ended| *ended == id) {
+            // It ended before, and who waited for that goes on.
+            self.jobs.just_ended.remove(at);
+            self.job_ended(id, out);
+        }
+        if self.jobs.at(id).has_ended() && !had_ended {
+            self.store_those_after(id);
+        }
+        let held = self.held_places(id);
+        let job = self.jobs.at(id);
+        job.asked_next();
+        for place in places.iter() {
+            job.retrying.remove(place);
+            let attempt = job.latest_attempt(place);
+            job.reopen(place);
+            if attempt > 0 {
+                job.tried.insert(place, Tried { attempt, ..Tried::default() });
+            }
+            if held.contains(&place) {
+                job.leaving.insert(place);
+            } else {
+                job.waiting.insert(place);
+            }
+        }
+        job.ended_unix_ms = None;
+        if job.after.is_empty() {
+            // If it was to be ended for its failures: those do not count any more.
+            self.jobs.doomed.remove(&id);
+        }
+        self.jobs.refresh(id);
+        let answer = Box::new(AdminAnswer::Retried { job: id, tasks: places.len(), next });
+        out.effect(Effect::Answer { conn, seq, answer });
+    }
+
+    /// A retry was not stored: its tasks have ended as they had.
+    pub(crate) fn retry_not_stored(&mut self, retry: Retry, code: Code, out: &mut impl Sink) {
+        let Retry { job: id, caller: (conn, seq), places, .. } = retry;
+        let job = self.jobs.at(id);
+        job.asking.pop_front();
+        for (first, last) in places.ranges() {
+            self.jobs.at(id).retrying.remove_range(first, last);
+            (split(first).0..=split(last).0).for_each(|chunk| self.note_full(id, chunk));
+        }
+        self.jobs.owed_jobs.insert(id);
+        out.effect(Effect::Error { conn, seq, code });
+    }
+}

@@ -1,0 +1,191 @@
+//! `job.explain` tells the truth: after every step of every test about jobs, what it says of tasks is held against what
+//! the broker says of its workers and jobs elsewhere.
+
+use turno_engine::{Effect, Input};
+use turno_proto::model::Slots;
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::job::{JobId, JobReason, JobSpec, JobState, JobView, TaskReason, TaskState, TaskView};
+use turno_proto::model::limits::REFUSAL_PAUSE_MS;
+use turno_proto::model::view::{WorkerState, WorkerView};
+
+use super::farm::Farm;
+
+/// Jobs, the latest first, and tasks of each, that are looked at after a step.
+const JOBS: u32 = 6;
+const TASKS: u32 = 4;
+/// No call of a test has this number.
+const SEQ: u32 = u32::MAX;
+
+impl Farm {
+    /// Asks something between the steps of a test, which does not see it.
+    fn aside(&mut self, call: AdminCall) -> Option<AdminAnswer> {
+        let mut out = Vec::new();
+        self.engine.handle(self.now, Input::Admin { conn: self.admin, seq: SEQ, call }, &mut out);
+        assert!(out.len() <= 1, "a question has one answer, and changes nothing: {out:?}");
+        match out.pop() {
+            Some(Effect::Answer { seq: SEQ, answer, .. }) => Some(*answer),
+            _ => None,
+        }
+    }
+
+    /// Why that task is where it is.
+    pub(super) fn why(&mut self, job: u64, task: u32) -> TaskReason {
+        match self.aside(AdminCall::JobExplain { job: JobId(job), task: Some(task) }) {
+            Some(AdminAnswer::TaskExplained { because, .. }) => *because,
+            other => panic!("{other:?} is no explanation"),
+        }
+    }
+
+    pub(super) fn check_explanations(&mut self) {
+        let Some(AdminAnswer::Jobs { jobs, .. }) = self.aside(AdminCall::JobLs { before: None, limit: JOBS }) else {
+            return;
+        };
+        let Some(AdminAnswer::Workers { workers, .. }) = self.aside(AdminCall::WorkerLs { after: None, limit: 1_000 })
+        else {
+            return;
+        };
+        // Native ones come from other ports in these tests.
+        let hands: Vec<WorkerView> = workers.into_iter().filter(|worker| worker.address.ends_with(":7")).collect();
+        for JobView { id, array, .. } in jobs {
+            let first = (0..array.count.min(TASKS)).map(|place| Some(array.number_of(place)));
+            for task in first.chain([None, Some(array.last())]) {
+                let explained = self.aside(AdminCall::JobExplain { job: id, task });
+                let Some(AdminAnswer::TaskExplained { job, task, because }) = explained else {
+                    panic!("{explained:?}: a task that is there is explained");
+                };
+                let Some(AdminAnswer::Job { job: whole }) = self.aside(AdminCall::JobShow { job: Some(id) }) else {
+                    panic!("a job that is there is shown");
+                };
+                assert_eq!(*job, JobView { spec: None, ..JobView::clone(&whole) }, "the same as it is shown");
+                let spec = whole.spec.as_deref().expect("the whole job");
+                self.check_task(&job, &task, &because, spec, &hands);
+            }
+        }
+    }
+
+    fn check_task(
+        &mut self,
+        job: &JobView,
+        task: &TaskView,
+        because: &TaskReason,
+        spec: &JobSpec,
+        hands: &[WorkerView],
+    ) {
+        let what = || format!("job {} task {}: {because:?} of {task:?} and {hands:?}", job.id, task.task);
+        let state = match because {
+            TaskReason::Waits { .. } | TaskReason::Cancelling => TaskState::Waiting,
+            // One that was retried waits until the worker that has its earlier attempt lets go of it.
+            TaskReason::Stopping { worker, time_limit: false } if task.state == TaskState::Waiting => {
+                let holds = |hand: &WorkerView| hand.name == *worker && hand.used > 0;
+                assert!(task.attempt > 0 && hands.iter().any(holds), "{}", what());
+                TaskState::Waiting
+            }
+            TaskReason::Finished => TaskState::Finished,
+            TaskReason::Failed => TaskState::Failed,
+            TaskReason::Cancelled => TaskState::Cancelled,
+            _ => TaskState::Running,
+        };
+        assert_eq!(task.state, state, "{}", what());
+        let is_there = |name: &String| hands.iter().any(|hand| hand.name == *name);
+        match because {
+            TaskReason::Starting { worker } => {
+                assert!(is_there(worker) && !self.groups.is_empty(), "{}", what());
+            }
+            TaskReason::Offered { worker } | TaskReason::Runs { worker, .. } => {
+                assert!(!hands.is_empty() && task.worker.as_ref() == Some(worker), "{}", what());
+            }
+            TaskReason::Away { left_ms, .. } => assert!(*left_ms > 0, "{}", what()),
+            TaskReason::Waits { why, before } => {
+                assert!(*before < job.array.count, "{}", what());
+                self.check_waiting(job, why, spec, hands, &what);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_waiting(
+        &mut self,
+        job: &JobView,
+        why: &JobReason,
+        spec: &JobSpec,
+        hands: &[WorkerView],
+        what: &dyn Fn() -> String,
+    ) {
+        let open: Vec<&WorkerView> = hands.iter().filter(|hand| is_open(hand) && !self.is_stopping(hand)).collect();
+        let has_all = |hand: &WorkerView| spec.labels.iter().all(|(key, value)| hand.labels.get(key) == Some(value));
+        let mine: Vec<&WorkerView> = open.iter().copied().filter(|hand| has_all(hand)).collect();
+        let largest = mine.iter().map(|hand| slots(hand)).max().unwrap_or(0);
+        let roomy = mine.iter().filter(|hand| free(hand) >= u32::from(job.slots)).count();
+        match why {
+            JobReason::Held => assert_eq!(job.state, JobState::Held, "{}", what()),
+            JobReason::After { jobs } => {
+                assert!(!jobs.is_empty(), "{}", what());
+                for before in jobs {
+                    assert!(spec.after.iter().any(|after| after.job == *before), "{}", what());
+                }
+            }
+            JobReason::NoWorker => assert_eq!(open.len(), 0, "{}", what()),
+            JobReason::NoLabels { labels } => {
+                assert_eq!((mine.len(), open.is_empty(), labels), (0, false, &spec.labels), "{}", what());
+            }
+            JobReason::TooWide { slots, largest: told } => {
+                assert_eq!((*slots, *told), (job.slots, largest), "{}", what());
+                assert!(u32::from(job.slots) > largest, "{}", what());
+            }
+            JobReason::Busy { slots: told, .. } => {
+                assert_eq!((roomy, *told), (0, mine.iter().map(|hand| u64::from(slots(hand))).sum()), "{}", what());
+                assert!(u32::from(job.slots) <= largest, "{}", what());
+            }
+            JobReason::Unready { workers } => assert_eq!(roomy, *workers as usize, "{}", what()),
+            JobReason::Kept { job: other, worker } => {
+                assert!(*other != job.id, "{}", what());
+                let kept = mine.iter().find(|hand| hand.name == *worker).expect("a worker that it could use");
+                assert!(free(kept) >= u32::from(job.slots), "{}", what());
+                let Some(AdminAnswer::Job { job: wide }) = self.aside(AdminCall::JobShow { job: Some(*other) }) else {
+                    panic!("{}", what());
+                };
+                assert!(wide.slots > 1 && wide.tasks.waiting > 0, "{}", what());
+            }
+            JobReason::MaxParallel { max } => {
+                assert_eq!(spec.max_parallel, Some(*max), "{}", what());
+                assert!(job.tasks.running >= *max, "{}", what());
+            }
+            JobReason::MaxFailures { max } => {
+                assert_eq!(spec.max_failures, Some(*max), "{}", what());
+                assert!(job.tasks.failed > *max, "{}", what());
+            }
+            JobReason::Backoff { in_ms } => assert!(*in_ms > 0, "{}", what()),
+            JobReason::Storing => assert!(!self.groups.is_empty(), "{}", what()),
+            JobReason::Disk => {
+                let refused = self.refused_at.expect("the disk refused something");
+                assert!(self.now.millis_since(refused) < REFUSAL_PAUSE_MS, "{}", what());
+            }
+            JobReason::Draining => {
+                let Some(AdminAnswer::Status { broker }) = self.aside(AdminCall::Status) else { panic!("{}", what()) };
+                assert!(broker.draining, "{}", what());
+            }
+        }
+    }
+
+    /// It was told to have fewer slots, and has not answered.
+    fn is_stopping(&self, hand: &WorkerView) -> bool {
+        let stops =
+            self.hands.iter().filter(|(_, name)| **name == hand.name).filter_map(|(conn, _)| self.stops.get(conn));
+        stops.sum::<u32>() > 0
+    }
+}
+
+fn slots(hand: &WorkerView) -> u32 {
+    match hand.slots {
+        Slots::Limited(slots) => slots,
+        Slots::Unlimited => u32::MAX,
+    }
+}
+
+fn free(hand: &WorkerView) -> u32 {
+    slots(hand).saturating_sub(hand.used)
+}
+
+fn is_open(hand: &WorkerView) -> bool {
+    hand.state == WorkerState::Ready && slots(hand) > 0
+}

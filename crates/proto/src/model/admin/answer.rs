@@ -1,0 +1,203 @@
+//! What the broker answers.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
+use crate::model::job::{JobId, JobView, TaskReason, TaskView};
+use crate::model::topic::view::{EventView, SubscriberView, TopicView};
+use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
+
+/// What the broker answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op")]
+pub enum AdminAnswer {
+    /// To `status`, and to `drain` and `resume`: the broker after the change.
+    #[serde(rename = "status")]
+    Status {
+        /// The broker.
+        broker: Box<BrokerView>,
+    },
+    /// To `queue.ls`.
+    #[serde(rename = "queue.ls")]
+    Queues {
+        /// The rows.
+        queues: Vec<QueueView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `queue.show`, and to `queue.set`: the queue after the change.
+    #[serde(rename = "queue.show")]
+    Queue {
+        /// The queue.
+        queue: Box<QueueView>,
+    },
+    /// To `queue.consumers`.
+    #[serde(rename = "queue.consumers")]
+    Consumers {
+        /// The rota, next first.
+        consumers: Vec<ConsumerView>,
+    },
+    /// To `queue.dead.ls`.
+    #[serde(rename = "queue.dead.ls")]
+    DeadLetters {
+        /// The rows.
+        dead: Vec<DeadView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `queue.dead.show`.
+    #[serde(rename = "queue.dead.show")]
+    DeadLetter {
+        /// The letter.
+        dead: Box<DeadView>,
+        /// Whether what it carries begins with a header block.
+        headers: bool,
+        /// A piece of what it carries, from where it was asked for. The message says how many bytes there are in all.
+        piece: Bytes,
+    },
+    /// To `queue.purge`, `queue.dead.retry` and `queue.dead.purge`.
+    #[serde(rename = "queue.portion")]
+    Portion {
+        /// Messages this call has dealt with.
+        done: u64,
+        /// Messages of that kind which the queue has now.
+        left: u64,
+    },
+    /// To `worker.ls`.
+    #[serde(rename = "worker.ls")]
+    Workers {
+        /// The rows.
+        workers: Vec<WorkerView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u64>,
+    },
+    /// To `worker.show`, `worker.resize`, `worker.drain`, `worker.resume` and `worker.stop`: the worker after
+    /// the change.
+    #[serde(rename = "worker.show")]
+    Worker {
+        /// The worker.
+        worker: Box<WorkerView>,
+    },
+    /// To `job.ls`.
+    #[serde(rename = "job.ls")]
+    Jobs {
+        /// The rows.
+        jobs: Vec<JobView>,
+        /// Where the next page begins, if there is one.
+        next: Option<JobId>,
+    },
+    /// To `job.show`, `job.wait` and `job.rm`; to `job.submit`, `job.cancel`, `job.hold` and `job.release`: the job after
+    /// the change.
+    #[serde(rename = "job.show")]
+    Job {
+        /// The job.
+        job: Box<JobView>,
+    },
+    /// To `job.tasks`.
+    #[serde(rename = "job.tasks")]
+    Tasks {
+        /// The rows.
+        tasks: Vec<TaskView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `job.retry`.
+    #[serde(rename = "job.retry")]
+    Retried {
+        /// The job.
+        job: JobId,
+        /// Tasks that wait again because of this call.
+        tasks: u32,
+        /// Where the next portion begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `task.output` and `task.file`.
+    #[serde(rename = "task.output")]
+    OutputKept {
+        /// Bytes that are kept of one attempt's output: half from its beginning, half from its end.
+        per_task: u64,
+        /// Tasks of that worker which somebody looks at.
+        follow: Vec<(JobId, u32)>,
+        /// Attempts that do not run at that worker: nothing of them was kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<(JobId, u32, u32)>,
+    },
+    /// To `job.output`.
+    #[serde(rename = "job.output")]
+    Output {
+        /// What was written, in order.
+        pieces: Vec<OutputPiece>,
+        /// Where to go on.
+        next: OutputPlace,
+        /// The moment up to which this answer tells what arrived, if it was asked by arrival; else that of the latest
+        /// arrival of all.
+        arrived: u64,
+        /// There is no more now.
+        end: bool,
+    },
+    /// To `job.files`.
+    #[serde(rename = "job.files")]
+    Files {
+        /// The rows.
+        files: Vec<FileView>,
+        /// Where the next page begins, if there is one.
+        next: Option<(u32, String)>,
+    },
+    /// To `job.file` and `upload.get`.
+    #[serde(rename = "piece")]
+    Piece {
+        /// The piece, from where it was asked for.
+        bytes: Bytes,
+        /// The size of the whole.
+        size: u64,
+    },
+    /// To `upload.check` and `upload.put`.
+    #[serde(rename = "upload.check")]
+    Uploads {
+        /// What is not there, or not whole.
+        missing: Vec<UploadId>,
+    },
+    /// To `job.explain`.
+    #[serde(rename = "job.explain")]
+    TaskExplained {
+        /// The job, without its spec.
+        job: Box<JobView>,
+        /// The task.
+        task: Box<TaskView>,
+        /// Why it is where it is.
+        because: Box<TaskReason>,
+    },
+    /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
+    #[serde(rename = "message.explain")]
+    Message {
+        /// The message and its reason.
+        explanation: Box<Explanation>,
+    },
+    /// To `topic.ls`.
+    #[serde(rename = "topic.ls")]
+    Topics {
+        /// The rows.
+        topics: Vec<TopicView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `topic.subscribers`; to `topic.create` and `topic.destroy`: the one.
+    #[serde(rename = "topic.subscribers")]
+    Subscribers {
+        /// The rows.
+        subscribers: Vec<SubscriberView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `topic.recv`. None at all: there are no events now.
+    #[serde(rename = "topic.recv")]
+    Events {
+        /// The oldest first.
+        events: Vec<EventView>,
+        /// Events that were dropped since the call before, because too many waited.
+        missed: u64,
+        /// Events that still wait.
+        left: u64,
+    },
+}

@@ -1,0 +1,217 @@
+//! Files that tasks brought back. A file is there when its last piece is; of two with the same name the one of the later
+//! attempt counts, and of one attempt the one that was begun later.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::record::{Key, Kind};
+use super::shelf::{New, Shelf, Size};
+use super::{Refusal, Room};
+use crate::disk::{Disk, DiskFile};
+
+/// Files that are being written. More: the one that was left alone for the longest must be begun again.
+const OPEN_MAX: usize = 4_096;
+/// Names of one task's files that are looked at. More: the rest is not there.
+const NAMES_MAX: usize = 20_000;
+
+/// A piece of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct FilePiece<'a> {
+    /// The job.
+    pub job: u64,
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// The file's name.
+    pub name: &'a str,
+    /// Where the piece begins.
+    pub at: u64,
+    /// The file ends with it.
+    pub last: bool,
+    /// The piece.
+    pub bytes: &'a [u8],
+}
+
+/// A file that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRow {
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// The file's name.
+    pub name: String,
+    /// Its size.
+    pub size: u64,
+}
+
+/// All results.
+#[derive(Debug)]
+pub(super) struct Files<F> {
+    pub(super) shelf: Shelf<F>,
+    /// Those being written, by job, task, attempt and name.
+    open: BTreeMap<(u64, u32, u32, String), Open>,
+    piece_bytes: u64,
+    seq: u64,
+    /// The file that was read last, and where it is.
+    last_read: Option<((u64, u32, String), Whole)>,
+}
+
+/// A file being written.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// What tells this writing of it from others.
+    item: u64,
+    /// Bytes that are there.
+    have: u64,
+    /// When it was written to last, in arrivals.
+    used: u64,
+}
+
+/// A file that is there.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    attempt: u32,
+    item: u64,
+    size: u64,
+}
+
+impl<F: DiskFile> Files<F> {
+    pub(super) fn open<D: Disk<File = F>>(
+        disk: &mut D,
+        room: &Room,
+        is_known: impl Fn(u64) -> bool,
+    ) -> io::Result<Self> {
+        let shelf = Shelf::open(disk, "result", Size::of(room, room.result_bytes, false), !room.salt, is_known)?;
+        let seq = shelf.last_seq();
+        Ok(Self { shelf, open: BTreeMap::new(), piece_bytes: room.piece_bytes, seq, last_read: None })
+    }
+
+    pub(super) fn put<D: Disk<File = F>>(&mut self, disk: &mut D, piece: &FilePiece<'_>) -> Result<(), Refusal> {
+        let FilePiece { job, task, attempt, name, at, last, bytes } = *piece;
+        let id = (job, task, attempt, name.to_owned());
+        let end = at.checked_add(bytes.len() as u64).ok_or(Refusal::WrongPlace)?;
+        let seq = self.seq + 1;
+        let item = match self.open.get(&id) {
+            // From the beginning on; whatever was there of it is not.
+            _ if at == 0 => seq,
+            Some(open) if at == open.have => open.item,
+            // It came before, and the answer did not arrive.
+            Some(open) if end <= open.have && !last => return Ok(()),
+            _ => return Err(Refusal::WrongPlace),
+        };
+        let key = Key { job, task, attempt, item, at, seq };
+        let kind = if last { Kind::Last } else { Kind::Piece };
+        self.shelf.append(disk, &[New { key, kind, name: name.as_bytes(), value: bytes }])?;
+        self.seq = seq;
+        if last {
+            self.open.remove(&id);
+            self.last_read = None;
+            return Ok(());
+        }
+        self.open.insert(id, Open { item, have: end, used: seq });
+        if self.open.len() > OPEN_MAX
+            && let Some(idle) = self.open.iter().min_by_key(|(_, open)| open.used).map(|(id, _)| id.clone())
+        {
+            self.open.remove(&idle);
+        }
+        Ok(())
+    }
+
+    /// Files of a job by task and name, those after `after`, and whether there are more.
+    pub(super) fn list(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> io::Result<(Vec<FileRow>, bool)> {
+        let mut rows = Vec::new();
+        let from = Key { job, task: after.map_or(0, |(task, _)| task), ..Key::default() };
+        let mut records = self.shelf.from(&from)?;
+        let mut of_task: BTreeMap<String, Whole> = BTreeMap::new();
+        let mut task = from.task;
+        let mut flush = |task: u32, of_task: &mut BTreeMap<String, Whole>| {
+            let new = |name: &str| after.is_none_or(|(before, last)| (task, name) > (before, last));
+            let found = std::mem::take(of_task).into_iter().filter(|(name, _)| new(name));
+            rows.extend(found.map(|(name, Whole { attempt, size, .. })| FileRow { task, attempt, name, size }));
+            rows.len() > limit
+        };
+        while let Some(found) = records.next()? {
+            if found.key.task != task {
+                if flush(task, &mut of_task) {
+                    break;
+                }
+                task = found.key.task;
+            }
+            if found.spot.kind == Kind::Last
+                && of_task.len() < NAMES_MAX
+                && let Some(record) = found.read()?
+                && let Ok(name) = String::from_utf8(record.name)
+            {
+                // Later attempts, and later writings, come later.
+                of_task.insert(name, whole(&found.key, found.spot.len));
+            }
+        }
+        flush(task, &mut of_task);
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        Ok((rows, more))
+    }
+
+    /// A piece of a file, and the size of the whole.
+    pub(super) fn read(&mut self, job: u64, task: u32, name: &str, at: u64) -> Result<(Vec<u8>, u64), Refusal> {
+        let id = (job, task, name.to_owned());
+        let known = self.last_read.as_ref().filter(|(last, _)| *last == id).map(|(_, whole)| *whole);
+        let found = match known {
+            Some(whole) => Some(whole),
+            None => self.find(job, task, name).map_err(Refusal::of)?,
+        };
+        let Some(whole) = found else { return Err(Refusal::NotFound) };
+        self.last_read = Some((id, whole));
+        if at >= whole.size {
+            return Ok((Vec::new(), whole.size));
+        }
+        let from = Key {
+            job,
+            task,
+            attempt: whole.attempt,
+            item: whole.item,
+            at: at.saturating_sub(self.piece_bytes),
+            seq: 0,
+        };
+        let mut records = self.shelf.from(&from).map_err(Refusal::of)?;
+        while let Some(found) = records.next().map_err(Refusal::of)? {
+            let key = found.key;
+            if (key.task, key.attempt, key.item) != (task, whole.attempt, whole.item) || key.at > at {
+                break;
+            }
+            if key.at + u64::from(found.spot.len) > at {
+                let Some(record) = found.read().map_err(Refusal::of)? else { break };
+                let skip = usize::try_from(at - key.at).unwrap_or(usize::MAX);
+                return Ok((record.value.get(skip..).unwrap_or_default().to_vec(), whole.size));
+            }
+        }
+        // A piece of it is damaged: none of it is to be trusted.
+        Err(Refusal::NotFound)
+    }
+
+    fn find(&self, job: u64, task: u32, name: &str) -> io::Result<Option<Whole>> {
+        let mut records = self.shelf.from(&Key { job, task, ..Key::default() })?;
+        let mut latest = None;
+        while let Some(found) = records.next()?.filter(|found| found.key.task == task) {
+            if found.spot.kind == Kind::Last
+                && let Some(record) = found.read()?
+                && record.name == name.as_bytes()
+            {
+                latest = Some(whole(&found.key, found.spot.len));
+            }
+        }
+        Ok(latest)
+    }
+
+    pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
+        self.open.retain(|(of, ..), _| *of != job);
+        self.last_read = None;
+        self.shelf.forget(disk, job)
+    }
+}
+
+const fn whole(key: &Key, len: u32) -> Whole {
+    Whole { attempt: key.attempt, item: key.item, size: key.at.saturating_add(len as u64) }
+}

@@ -1,0 +1,245 @@
+//! What tasks wrote: kept in the order in which it came, read by task or by arrival. What is only for those who look at a
+//! task now is in memory.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::record::{Key, Kind};
+use super::shelf::{New, Shelf, Size};
+use super::{Refusal, Room};
+use crate::disk::{Disk, DiskFile};
+
+/// Something that a task wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The job.
+    pub job: u64,
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// To its standard error, not its standard output.
+    pub stderr: bool,
+    /// How much the attempt had written before.
+    pub at: u64,
+    /// Kept in memory only.
+    pub live: bool,
+    /// What it wrote.
+    pub bytes: Vec<u8>,
+}
+
+/// A place in the output of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The number of the task.
+    pub task: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// The position.
+    pub at: u64,
+}
+
+/// A part of what the tasks of a job wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// What they wrote.
+    pub pieces: Vec<Piece>,
+    /// Where to go on.
+    pub next: Place,
+    /// Up to which arrival this tells all, or which was the latest.
+    pub arrived: u64,
+    /// There is no more now.
+    pub end: bool,
+}
+
+/// How much of it is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Want<'a> {
+    /// The job.
+    pub job: u64,
+    /// Ranges of task numbers, both ends included; `None`: all of them.
+    pub tasks: Option<&'a [(u32, u32)]>,
+    /// Bytes; one piece more than that may come.
+    pub bytes: usize,
+    /// Pieces.
+    pub pieces: usize,
+}
+
+impl Want<'_> {
+    fn has(&self, task: u32) -> bool {
+        self.tasks.is_none_or(|tasks| tasks.iter().any(|(first, last)| (*first..=*last).contains(&task)))
+    }
+
+    /// The ranges in order, those side by side as one.
+    fn ranges(&self) -> Vec<(u32, u32)> {
+        let Some(tasks) = self.tasks else { return vec![(0, u32::MAX)] };
+        let mut tasks = tasks.to_vec();
+        tasks.sort_unstable();
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for (first, last) in tasks {
+            match ranges.last_mut() {
+                Some((_, before)) if first <= before.saturating_add(1) => *before = last.max(*before),
+                _ => ranges.push((first, last)),
+            }
+        }
+        ranges
+    }
+}
+
+/// All output.
+#[derive(Debug)]
+pub(super) struct Outputs<F> {
+    pub(super) shelf: Shelf<F>,
+    live: Live,
+    piece_bytes: u64,
+    /// The number of the latest arrival.
+    seq: u64,
+}
+
+/// What is for those who look now, the oldest first.
+#[derive(Debug)]
+struct Live {
+    pieces: VecDeque<(u64, Piece)>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl<F: DiskFile> Outputs<F> {
+    pub(super) fn open<D: Disk<File = F>>(
+        disk: &mut D,
+        room: &Room,
+        now_ms: u64,
+        is_known: impl Fn(u64) -> bool,
+    ) -> io::Result<Self> {
+        let shelf = Shelf::open(disk, "output", Size::of(room, room.output_bytes, true), room.salt, is_known)?;
+        // Later than all that anyone was told of, what was in memory too, unless the clock was set back.
+        let seq = shelf.last_seq().max(now_ms << 16);
+        let live = Live { pieces: VecDeque::new(), bytes: 0, bytes_max: room.live_bytes };
+        Ok(Self { shelf, live, piece_bytes: room.piece_bytes, seq })
+    }
+
+    pub(super) fn put<D: Disk<File = F>>(&mut self, disk: &mut D, pieces: Vec<Piece>) -> Result<(), Refusal> {
+        let numbered: Vec<(u64, Piece)> = (self.seq + 1..).zip(pieces).collect();
+        let kept = numbered.iter().filter(|(_, piece)| !piece.live && !piece.bytes.is_empty());
+        let kept: Vec<New<'_>> = kept.map(|(seq, piece)| new(*seq, piece)).collect();
+        if !kept.is_empty() {
+            self.shelf.append(disk, &kept)?;
+        }
+        self.seq += numbered.len() as u64;
+        numbered.into_iter().filter(|(_, piece)| piece.live).for_each(|(seq, piece)| self.live.add(seq, piece));
+        Ok(())
+    }
+
+    /// From a place on, by task, attempt and position.
+    pub(super) fn from(&self, want: &Want<'_>, from: Place) -> io::Result<Output> {
+        let mut output = Output { next: from, arrived: self.seq, ..Output::default() };
+        let mut bytes = 0;
+        for (first, last) in want.ranges() {
+            if last < from.task {
+                continue;
+            }
+            let begin = if first > from.task { Place { task: first, ..Place::default() } } else { from };
+            // A piece that began before the place may reach beyond it.
+            let at = begin.at.saturating_sub(self.piece_bytes);
+            let key = Key { job: want.job, task: begin.task, attempt: begin.attempt, at, ..Key::default() };
+            let mut told = begin;
+            let mut records = self.shelf.from(&key)?;
+            while let Some(found) = records.next()?.filter(|found| found.key.task <= last) {
+                let (key, len) = (found.key, u64::from(found.spot.len));
+                if (told.task, told.attempt) != (key.task, key.attempt) {
+                    told = Place { task: key.task, attempt: key.attempt, at: 0 };
+                }
+                if key.at.saturating_add(len) <= told.at {
+                    continue;
+                }
+                if bytes >= want.bytes || output.pieces.len() >= want.pieces {
+                    output.next = told;
+                    return Ok(output);
+                }
+                let Some(record) = found.read()? else { continue };
+                // What came twice is told once.
+                let skip = usize::try_from(told.at.saturating_sub(key.at)).unwrap_or(usize::MAX);
+                let piece = piece(&key, record.kind, record.value.get(skip..).unwrap_or_default(), skip as u64);
+                bytes += piece.bytes.len();
+                told.at = key.at.saturating_add(len);
+                output.next = told;
+                output.pieces.push(piece);
+            }
+        }
+        output.end = true;
+        Ok(output)
+    }
+
+    /// In the order of arrival, what came after `after`.
+    pub(super) fn after(&self, want: &Want<'_>, after: u64) -> io::Result<Output> {
+        let mut found: Vec<(u64, Piece)> = Vec::new();
+        let mut bytes = 0;
+        let upto = self.shelf.by_arrival(want.job, after, |key, kind, value| {
+            if want.has(key.task) {
+                if bytes >= want.bytes || found.len() >= want.pieces {
+                    return false;
+                }
+                bytes += value.len();
+                found.push((key.seq, piece(key, kind, value, 0)));
+            }
+            true
+        })?;
+        let mut arrived = upto.unwrap_or(self.seq);
+        for (seq, piece) in self.live.after(after).take_while(|(seq, _)| *seq <= arrived) {
+            if piece.job == want.job && want.has(piece.task) {
+                if bytes >= want.bytes.saturating_mul(2) {
+                    arrived = seq - 1;
+                    break;
+                }
+                bytes += piece.bytes.len();
+                found.push((*seq, piece.clone()));
+            }
+        }
+        found.retain(|(seq, _)| *seq <= arrived);
+        found.sort_by_key(|(seq, _)| *seq);
+        let pieces = found.into_iter().map(|(_, piece)| piece).collect();
+        Ok(Output { pieces, arrived, end: upto.is_none() && arrived == self.seq, ..Output::default() })
+    }
+
+    pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
+        self.live.forget(job);
+        self.shelf.forget(disk, job)
+    }
+}
+
+impl Live {
+    fn add(&mut self, seq: u64, piece: Piece) {
+        self.bytes += weight(&piece);
+        self.pieces.push_back((seq, piece));
+        while self.bytes > self.bytes_max
+            && let Some((_, oldest)) = self.pieces.pop_front()
+        {
+            self.bytes -= weight(&oldest);
+        }
+    }
+
+    fn after(&self, after: u64) -> impl Iterator<Item = &(u64, Piece)> {
+        let from = self.pieces.partition_point(|(seq, _)| *seq <= after);
+        self.pieces.range(from..)
+    }
+
+    fn forget(&mut self, job: u64) {
+        self.pieces.retain(|(_, piece)| piece.job != job);
+        self.bytes = self.pieces.iter().map(|(_, piece)| weight(piece)).sum();
+    }
+}
+
+const fn weight(piece: &Piece) -> usize {
+    piece.bytes.len() + size_of::<(u64, Piece)>()
+}
+
+fn new(seq: u64, piece: &Piece) -> New<'_> {
+    let Piece { job, task, attempt, stderr, at, live: _, bytes } = piece;
+    let key = Key { job: *job, task: *task, attempt: *attempt, item: 0, at: *at, seq };
+    New { key, kind: if *stderr { Kind::Stderr } else { Kind::Stdout }, name: &[], value: bytes }
+}
+
+fn piece(key: &Key, kind: Kind, bytes: &[u8], skipped: u64) -> Piece {
+    let Key { job, task, attempt, at, .. } = *key;
+    Piece { job, task, attempt, stderr: kind == Kind::Stderr, at: at + skipped, live: false, bytes: bytes.to_vec() }
+}

@@ -1,0 +1,279 @@
+//! One record of a segment, an entry of its index, and the two fixed ends of its file. `docs/storage.md` has every byte.
+
+use crate::record::{u32_at, u64_at};
+
+/// How a segment begins.
+const MAGIC: [u8; 8] = *b"TURNOARC";
+/// How the end of a sealed one begins.
+const END_MAGIC: [u8; 8] = *b"TURNOEND";
+const FORMAT: u32 = 1;
+/// Bytes before a segment's first record.
+pub(super) const HEADER_BYTES: usize = 32;
+/// Bytes before a record's name and value.
+pub(super) const HEAD_BYTES: usize = 56;
+/// Bytes of an entry.
+pub(super) const ENTRY_BYTES: usize = 56;
+/// Bytes at the end of a sealed segment.
+pub(super) const FOOTER_BYTES: usize = 48;
+/// Bytes of a record's value. Longer: it is no record.
+pub(super) const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a record's name. Longer: it is no record.
+pub(super) const NAME_BYTES_MAX: usize = 1 << 12;
+
+/// Where a record stands in the order of reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) job: u64,
+    pub(super) task: u32,
+    pub(super) attempt: u32,
+    /// 0 for output; for a piece of a file, what tells this writing of it from all others.
+    pub(super) item: u64,
+    pub(super) at: u64,
+    /// The number of its arrival.
+    pub(super) seq: u64,
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Stdout,
+    Stderr,
+    /// A piece of a file.
+    Piece,
+    /// The last piece of one.
+    Last,
+}
+
+impl Kind {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Stdout => 1,
+            Self::Stderr => 2,
+            Self::Piece => 3,
+            Self::Last => 4,
+        }
+    }
+
+    const fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Stdout,
+            2 => Self::Stderr,
+            3 => Self::Piece,
+            4 => Self::Last,
+            _ => return None,
+        })
+    }
+}
+
+/// Where a record is in its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) offset: u32,
+    /// Bytes of its value.
+    pub(super) len: u32,
+    pub(super) kind: Kind,
+}
+
+/// A record's head, whose checksum is not looked at yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) key: Key,
+    pub(super) kind: Kind,
+    pub(super) name_len: usize,
+    pub(super) len: usize,
+    sum: u32,
+}
+
+impl Head {
+    /// Bytes of the whole record.
+    pub(super) const fn record_bytes(&self) -> usize {
+        HEAD_BYTES + self.name_len + self.len
+    }
+
+    /// What the first bytes of a record say. Nothing is allocated by that: whoever reads on looks for the bytes first.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let [kind, _, low, high] = *bytes.get(8..)?.first_chunk()?;
+        let head = Self {
+            key: Key {
+                job: u64_at(bytes, 16)?,
+                task: u32_at(bytes, 12)?,
+                attempt: u32_at(bytes, 24)?,
+                item: u64_at(bytes, 32)?,
+                at: u64_at(bytes, 40)?,
+                seq: u64_at(bytes, 48)?,
+            },
+            kind: Kind::of(kind)?,
+            name_len: usize::from(u16::from_le_bytes([low, high])),
+            len: u32_at(bytes, 0)? as usize,
+            sum: u32_at(bytes, 4)?,
+        };
+        (head.name_len <= NAME_BYTES_MAX && head.len <= VALUE_BYTES_MAX).then_some(head)
+    }
+
+    /// Whether these are the bytes of that record, from head to end.
+    pub(super) fn is_true_of(&self, salt: u64, record: &[u8]) -> bool {
+        record.len() == self.record_bytes() && checksum(salt, record) == Some(self.sum)
+    }
+}
+
+/// The salt is known to nobody outside: what a task prints cannot pass for a record.
+fn checksum(salt: u64, record: &[u8]) -> Option<u32> {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), record.get(..4)?);
+    Some(crc32c::crc32c_append(sum, record.get(8..)?))
+}
+
+/// Appends a record.
+pub(super) fn append(out: &mut Vec<u8>, salt: u64, key: &Key, kind: Kind, name: &[u8], value: &[u8]) {
+    let start = out.len();
+    let len = u32::try_from(value.len()).expect("a value is short");
+    let name_len = u16::try_from(name.len()).expect("a name is short");
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[kind.number(), 0]);
+    out.extend_from_slice(&name_len.to_le_bytes());
+    out.extend_from_slice(&key.task.to_le_bytes());
+    out.extend_from_slice(&key.job.to_le_bytes());
+    out.extend_from_slice(&key.attempt.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    for number in [key.item, key.at, key.seq] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
+    let sum = out.get(start..).and_then(|record| checksum(salt, record)).expect("it was just written");
+    if let Some(place) = out.get_mut(start + 4..start + 8) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// Appends an entry.
+pub(super) fn append_entry(out: &mut Vec<u8>, key: &Key, spot: &Spot) {
+    out.extend_from_slice(&key.job.to_le_bytes());
+    out.extend_from_slice(&key.task.to_le_bytes());
+    out.extend_from_slice(&key.attempt.to_le_bytes());
+    for number in [key.item, key.at, key.seq] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&spot.offset.to_le_bytes());
+    out.extend_from_slice(&spot.len.to_le_bytes());
+    out.extend_from_slice(&[spot.kind.number(), 0, 0, 0, 0, 0, 0, 0]);
+}
+
+/// The entry that these bytes are.
+pub(super) fn read_entry(bytes: &[u8]) -> Option<(Key, Spot)> {
+    let key = Key {
+        job: u64_at(bytes, 0)?,
+        task: u32_at(bytes, 8)?,
+        attempt: u32_at(bytes, 12)?,
+        item: u64_at(bytes, 16)?,
+        at: u64_at(bytes, 24)?,
+        seq: u64_at(bytes, 32)?,
+    };
+    let spot = Spot { offset: u32_at(bytes, 40)?, len: u32_at(bytes, 44)?, kind: Kind::of(*bytes.get(48)?)? };
+    Some((key, spot))
+}
+
+/// The first bytes of a segment.
+pub(super) fn header(salt: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&salt.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    let sum = crc32c::crc32c(&out);
+    out.extend_from_slice(&sum.to_le_bytes());
+    out
+}
+
+/// The salt of the segment that begins so.
+pub(super) fn read_header(bytes: &[u8]) -> Option<u64> {
+    let is_sound = bytes.starts_with(&MAGIC)
+        && u32_at(bytes, 8)? == FORMAT
+        && u32_at(bytes, 28)? == crc32c::crc32c(bytes.get(..28)?);
+    is_sound.then(|| u64_at(bytes, 16)).flatten()
+}
+
+/// The last bytes of a sealed segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    /// Where its last record ends.
+    pub(super) end: u64,
+    /// Where its index begins.
+    pub(super) index: u64,
+    /// Entries of it.
+    pub(super) count: u32,
+    /// Its checksum.
+    pub(super) sum: u32,
+}
+
+impl Footer {
+    pub(super) fn encode(&self, salt: u64) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        out.extend_from_slice(&END_MAGIC);
+        out.extend_from_slice(&salt.to_le_bytes());
+        out.extend_from_slice(&self.end.to_le_bytes());
+        out.extend_from_slice(&self.index.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out.extend_from_slice(&self.sum.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let sum = crc32c::crc32c(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    /// The footer that these bytes are, in a file of that length.
+    pub(super) fn read(bytes: &[u8], salt: u64, file_len: u64) -> Option<Self> {
+        let is_sound = bytes.len() == FOOTER_BYTES
+            && bytes.starts_with(&END_MAGIC)
+            && u64_at(bytes, 8)? == salt
+            && u32_at(bytes, 44)? == crc32c::crc32c(bytes.get(..44)?);
+        let footer = Self {
+            end: u64_at(bytes, 16)?,
+            index: u64_at(bytes, 24)?,
+            count: u32_at(bytes, 32)?,
+            sum: u32_at(bytes, 36)?,
+        };
+        let index_bytes = u64::from(footer.count) * ENTRY_BYTES as u64;
+        let fits = footer.end <= footer.index
+            && footer.index.checked_add(index_bytes)?.checked_add(FOOTER_BYTES as u64)? == file_len;
+        (is_sound && fits).then_some(footer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = Key { job: 7, task: 3, attempt: 2, item: 99, at: 1_000, seq: 12 };
+
+    #[test]
+    fn a_record_comes_back_and_no_flipped_bit_passes() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 42, &KEY, Kind::Last, b"a.txt", b"hello");
+        let head = Head::read(&bytes).unwrap();
+        assert_eq!((head.key, head.kind, head.name_len, head.len), (KEY, Kind::Last, 5, 5));
+        assert!(head.is_true_of(42, &bytes) && !head.is_true_of(43, &bytes));
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(!Head::read(&bytes).is_some_and(|head| head.is_true_of(42, &bytes)), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn entries_header_and_footer_come_back() {
+        let spot = Spot { offset: 5, len: 6, kind: Kind::Stderr };
+        let mut bytes = Vec::new();
+        append_entry(&mut bytes, &KEY, &spot);
+        assert_eq!((bytes.len(), read_entry(&bytes)), (ENTRY_BYTES, Some((KEY, spot))));
+        assert_eq!((header(9).len(), read_header(&header(9))), (HEADER_BYTES, Some(9)));
+        let footer = Footer { end: 100, index: 120, count: 2, sum: 1 };
+        let len = 120 + 2 * ENTRY_BYTES as u64 + FOOTER_BYTES as u64;
+        let bytes = footer.encode(9);
+        assert_eq!(Footer::read(&bytes, 9, len), Some(footer));
+        assert_eq!((Footer::read(&bytes, 8, len), Footer::read(&bytes, 9, len + 1)), (None, None));
+        let wild = Footer { index: u64::MAX, ..footer }.encode(9);
+        assert_eq!(Footer::read(&wild, 9, len), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! The archive beside the engine: a thread of its own keeps and reads what tasks wrote, what they brought back and what
+//! they are given, so that a slow or full disk holds up no message. The engine's gate lets only so much wait for it.
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `librarian` | does what a call asks for, with the store's archive |
+//! | `queue` | calls to the thread, and answers from it |
+//! | `floor` | looks whether the disk has room left for others |
+
+mod floor;
+mod librarian;
+mod queue;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::Notify;
+use tracing::{error, warn};
+use turno_engine::{ArchiveCall, Engine, Input};
+use turno_proto::model::{Mono, limits};
+use turno_store::archive::{Archive, Room};
+use turno_store::disk::{Disk, FsDisk, MemDisk};
+
+use self::floor::Floor;
+use self::librarian::Librarian;
+use self::queue::Queue;
+use super::clock::Clock;
+use super::settings::ArchiveSettings;
+
+/// The way to the archive, and back.
+#[derive(Debug)]
+pub struct Archivist(Way);
+
+#[derive(Debug)]
+enum Way {
+    /// In memory, answering at once.
+    Here { librarian: Box<Librarian<MemDisk>>, answers: VecDeque<Input> },
+    /// On a thread.
+    There { queue: Arc<Queue>, thread: Option<JoinHandle<()>> },
+}
+
+impl Archivist {
+    /// An archive in memory that answers at once: for brokers without threads, as in the simulator.
+    pub fn here() -> Self {
+        let room = room_of(&ArchiveSettings::default(), true, 1);
+        let archive = Archive::open(MemDisk::default(), &room, 0, &BTreeSet::new(), BTreeSet::new());
+        let archive = archive.expect("memory can be listed");
+        Self(Way::Here { librarian: Box::new(Librarian::new(archive, Floor::None)), answers: VecDeque::new() })
+    }
+
+    /// Opens the archive in that directory, or in memory, with what the engine knows, and starts its thread.
+    pub(super) fn start(
+        settings: &ArchiveSettings,
+        directory: Option<&Path>,
+        engine: &Engine,
+        salt: u64,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let room = room_of(settings, directory.is_none(), salt);
+        match directory {
+            Some(directory) => {
+                let floor = Floor::of(directory.to_owned());
+                Self::start_on(FsDisk::new(directory.to_owned()), floor, &room, engine, clock)
+            }
+            None => Self::start_on(MemDisk::default(), Floor::None, &room, engine, clock),
+        }
+    }
+
+    fn start_on<D>(disk: D, floor: Floor, room: &Room, engine: &Engine, clock: Clock) -> io::Result<Self>
+    where
+        D: Disk<File: Send> + 'static,
+    {
+        let jobs = engine.known_jobs().map(|job| job.0).collect();
+        let uploads = engine.named_uploads().map(|upload| upload.0).collect();
+        let archive = Archive::open(disk, room, clock.now().as_millis(), &jobs, uploads)?;
+        if archive.unreadable() > 0 {
+            warn!(files = archive.unreadable(), "files of the archive can be neither read nor removed");
+        }
+        let queue = Arc::new(Queue::default());
+        let (mut librarian, calls) = (Librarian::new(archive, floor), Arc::clone(&queue));
+        let thread = std::thread::Builder::new().name("turno-archive".to_owned()).spawn(move || {
+            let _whole = queue::Guard::new(&calls);
+            while let Some(taken) = calls.wait() {
+                let now_ms = clock.now().as_millis();
+                librarian.look_after(now_ms);
+                for (ticket, call) in taken {
+                    calls.answer(ticket, librarian.answer(now_ms, call));
+                }
+            }
+        })?;
+        Ok(Self(Way::There { queue, thread: Some(thread) }))
+    }
+
+    /// Asks for something.
+    pub(super) fn ask(&mut self, now: Mono, ticket: u64, call: ArchiveCall) {
+        match &mut self.0 {
+            Way::Here { librarian, answers } => {
+                let answer = librarian.answer(now.as_millis(), call);
+                answers.extend(answer.map(|answer| Input::Archived { ticket, answer }));
+            }
+            Way::There { queue, .. } => queue.ask(ticket, call),
+        }
+    }
+
+    /// An answer that was given at once.
+    pub(super) fn answered(&mut self) -> Option<Input> {
+        match &mut self.0 {
+            Way::Here { answers, .. } => answers.pop_front(),
+            Way::There { .. } => None,
+        }
+    }
+
+    /// What wakes whoever takes the answers.
+    pub(super) fn news(&self) -> Option<Arc<Notify>> {
+        match &self.0 {
+            Way::Here { .. } => None,
+            Way::There { queue, .. } => Some(Arc::clone(&queue.news)),
+        }
+    }
+
+    /// The answers there are.
+    pub(super) fn take(&mut self) -> Vec<Input> {
+        match &self.0 {
+            Way::Here { .. } => Vec::new(),
+            Way::There { queue, .. } => queue.take(),
+        }
+    }
+}
+
+/// What was asked for is done before the end.
+impl Drop for Archivist {
+    fn drop(&mut self) {
+        if let Way::There { queue, thread } = &mut self.0 {
+            queue.close();
+            if thread.take().is_some_and(|thread| thread.join().is_err()) {
+                error!("the archive failed; the log has the panic");
+            }
+        }
+    }
+}
+
+fn room_of(settings: &ArchiveSettings, in_memory: bool, salt: u64) -> Room {
+    let most = if in_memory { limits::ARCHIVE_MEMORY_BYTES } else { u64::MAX };
+    Room {
+        output_bytes: settings.output_total.min(most),
+        result_bytes: settings.result_total.min(most),
+        upload_bytes: limits::UPLOAD_TOTAL_BYTES.min(most),
+        uploads: limits::UPLOADS_MAX,
+        upload_kept_ms: limits::UPLOAD_KEPT_MS,
+        live_bytes: limits::LIVE_BYTES_MAX,
+        piece_bytes: limits::PIECE_BYTES_MAX as u64,
+        salt,
+    }
+}

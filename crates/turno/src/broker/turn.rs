@@ -1,0 +1,107 @@
+//! A connection's turn: how much of what it sent is dealt with before others are heard.
+
+use turno_engine::Input;
+use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_HEAVY};
+
+/// How a connection's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Turn {
+    /// With its last whole frame.
+    Done,
+    /// Before that: it has more to say, once others had their turn.
+    Cut,
+}
+
+/// The work left in a turn.
+#[derive(Debug)]
+pub(super) struct Budget(pub(super) u32);
+
+impl Budget {
+    pub(super) const fn spend(&mut self, work: u32) {
+        self.0 = self.0.saturating_sub(work);
+    }
+
+    pub(super) const fn is_spent(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What an input weighs beside a plain frame, which weighs 1. Guessed from its kind: nobody looks at a clock here.
+pub(super) const fn work_of(input: &Input) -> u32 {
+    match input {
+        Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,
+        Input::Admin { .. } | Input::Broadcast { .. } => TURN_WORK_HEAVY,
+        Input::Cancel { .. } => TURN_WORK_CANCEL,
+        _ => 1,
+    }
+}
+
+/// Bytes of a connection that are not dealt with: the beginning of a frame, or all that a turn which was cut left.
+/// Owns nothing while there are none.
+#[derive(Debug, Default)]
+pub(super) struct Leftover {
+    bytes: Vec<u8>,
+    /// So many of them are dealt with: what a turn leaves is not moved for every turn that follows.
+    used: usize,
+}
+
+impl Leftover {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.used..]
+    }
+
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.used));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// So many more are dealt with.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.used += count;
+        if self.used == self.bytes.len() {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::ConnId;
+    use turno_proto::model::admin::AdminCall;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_what_was_not_used() {
+        let mut leftover = Leftover::default();
+        leftover.extend(b"abcdef");
+        leftover.consume(2);
+        assert_eq!(leftover.bytes(), b"cdef");
+        leftover.consume(3);
+        leftover.extend(b"gh");
+        assert_eq!((leftover.bytes(), leftover.is_empty()), (&b"fgh"[..], false));
+        leftover.consume(3);
+        assert!(leftover.is_empty());
+        assert_eq!(leftover.bytes.capacity(), 0, "it owns nothing");
+    }
+
+    #[test]
+    fn a_call_about_many_is_a_turn_of_its_own() {
+        let conn = ConnId { index: 0, generation: 1 };
+        let admin = |call| work_of(&Input::Admin { conn, seq: 1, call });
+        assert_eq!(admin(AdminCall::QueuePurge { queue: "q".to_owned(), limit: 1 }), TURN_WORK);
+        assert_eq!(admin(AdminCall::MessageCancel { id: String::new() }), TURN_WORK_HEAVY);
+        assert_eq!(work_of(&Input::Cancel { conn, seq: 1 }), TURN_WORK_CANCEL);
+        assert_eq!(work_of(&Input::Deregister { conn, seq: 1 }), 1);
+        let mut budget = Budget(TURN_WORK);
+        budget.spend(TURN_WORK - 1);
+        assert!(!budget.is_spent());
+        budget.spend(TURN_WORK);
+        assert!(budget.is_spent());
+    }
+}

@@ -1,0 +1,69 @@
+//! `turno job explain`: why a task is where it is.
+
+use clap::Args;
+use turno_client::{AdminAnswer, AdminCall};
+use turno_proto::model::Code;
+
+use super::select::{One, Part};
+use super::{Asked, named};
+use crate::cli::Invocation;
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+use crate::cli::schema::job_explain::JobExplainDocument;
+
+/// Say why a task is where it is
+///
+/// Of a whole job: its first task that waits, or else the first that runs.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno job explain 7", "turno job explain 7.3", "turno job explain last --json"],
+    &[1, 4, 5, 78, 124],
+))]
+pub(super) struct ExplainArgs {
+    /// A job, or one task of it: 7, last, 7.3
+    task: Part,
+}
+
+pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let task = match args.task.tasks.as_deref() {
+        None => None,
+        Some([(first, last)]) if first == last => Some(*first),
+        Some(_) => {
+            return Err(Failure::new(Code::BadUsage, "one task is explained at a time")
+                .why("these are several")
+                .fix(format!("name one of them: `turno job explain {}.3`", args.task.job)));
+        }
+    };
+    let asked = Asked::connect(invocation).await?;
+    let job = match args.task.job {
+        One::Id(job) => job,
+        One::Last => asked.find(One::Last).await?.id,
+    };
+    let answer = asked.admin(AdminCall::JobExplain { job, task }).await;
+    let (view, task, because) = match answer {
+        Ok(AdminAnswer::TaskExplained { job, task, because }) => (job, task, because),
+        Ok(other) => return Err(connect::unexpected(&other)),
+        Err(failure) if failure.code() == Code::NotFound && task.is_some() => {
+            // The job may be there, and only the task not.
+            let view = asked.find(One::Id(job)).await?;
+            let task = task.map_or_else(String::new, |task| task.to_string());
+            return Err(Failure::new(Code::NotFound, format!("job {job} has no task {task}"))
+                .why(format!("its tasks are {}", view.array))
+                .fix(format!("`turno job tasks {job}` lists them")));
+        }
+        Err(failure) => return Err(named(failure, job)),
+    };
+    let document = JobExplainDocument::new(&view, &task, &because);
+    invocation.output.one(&document, &document.task.id, || {
+        let attempt = match task.attempt {
+            0 => String::new(),
+            attempt => format!(", attempt {attempt}"),
+        };
+        format!("task {} ({}{attempt}): {}\n", document.task.id, document.task.state, document.because.text)
+    })?;
+    if let Some(hint) = &document.hint {
+        invocation.output.hint(hint);
+    }
+    Ok(0)
+}

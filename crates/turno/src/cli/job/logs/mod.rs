@@ -1,0 +1,312 @@
+//! `turno job logs`: what tasks wrote, as it is kept or as it comes.
+
+mod follow;
+mod print;
+mod seen;
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use turno_client::{AdminAnswer, AdminCall};
+use turno_proto::model::archive::{OutputPiece, OutputPlace, OutputStream};
+use turno_proto::model::job::{JobId, JobView, TaskState, TaskView};
+use turno_proto::model::limits::{PAGE_MAX, PIECE_BYTES_MAX, TASK_NUMBER_MAX, TASK_RANGES_MAX};
+use turno_proto::model::{Code, limits};
+
+use self::print::Printer;
+use self::seen::Seen;
+use super::select::{Ranges, Target};
+use super::{Asked, named};
+use crate::cli::Invocation;
+use crate::cli::compose::parse_count;
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+
+/// Show what tasks wrote
+///
+/// Of one task as it wrote it, its standard error on standard error; of several tasks with the task in front of each line.
+/// The broker keeps the beginning and the end of what a task writes; what is between was left out if it was long, and a line
+/// on standard error says so. Of a task with several attempts the latest is shown.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno job logs 7.3",
+        "turno job logs last --failed --tail 20",
+        "turno job logs 7.1-20 --stderr",
+        "turno job logs last --follow",
+        "turno job logs 7 -o jsonl",
+    ],
+    &[1, 4, 5, 78, 124, 130, 143],
+))]
+pub(in crate::cli) struct LogsArgs {
+    /// Jobs: 7, last, 1,3,5-8 or all; or tasks of one: 7.1-20
+    #[arg(required = true, value_name = "JOB|JOB.TASKS")]
+    targets: Vec<Target>,
+
+    /// Only tasks that failed
+    #[arg(long, conflicts_with = "follow")]
+    failed: bool,
+
+    /// Go on with what comes until the job has ended; Ctrl-C leaves it running
+    #[arg(short, long)]
+    follow: bool,
+
+    /// Only the last N lines of each task
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    tail: Option<u64>,
+
+    /// Only what tasks wrote to their standard output
+    #[arg(long)]
+    stdout: bool,
+
+    /// Only what tasks wrote to their standard error
+    #[arg(long, conflicts_with = "stdout")]
+    stderr: bool,
+
+    /// That attempt of each task, or all of them [default: the latest]
+    #[arg(long, value_name = "N|all", value_parser = parse_attempt, conflicts_with = "follow")]
+    attempt: Option<Attempt>,
+
+    /// No task in front of lines
+    #[arg(long)]
+    no_prefix: bool,
+}
+
+/// Which attempts are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    All,
+    Number(u32),
+}
+
+fn parse_attempt(text: &str) -> Result<Attempt, String> {
+    match text {
+        "all" => Ok(Attempt::All),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .map(Attempt::Number)
+            .ok_or_else(|| "an attempt is a number from 1 on, or all".to_owned()),
+    }
+}
+
+impl LogsArgs {
+    fn wants(&self, stream: OutputStream) -> bool {
+        match stream {
+            OutputStream::Stdout => !self.stderr,
+            OutputStream::Stderr => !self.stdout,
+        }
+    }
+}
+
+/// What is looked at of one job.
+struct Look {
+    job: JobView,
+    tasks: Option<Ranges>,
+}
+
+impl Look {
+    fn ranges(&self) -> Ranges {
+        self.tasks.clone().unwrap_or_else(|| vec![(0, TASK_NUMBER_MAX)])
+    }
+
+    /// The only task that is looked at.
+    fn single(&self) -> Option<u32> {
+        match self.tasks.as_deref() {
+            None if self.job.array.count == 1 => Some(self.job.array.first),
+            Some([(first, last)]) if first == last => Some(*first),
+            _ => None,
+        }
+    }
+}
+
+pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = Asked::connect(invocation).await?;
+    let looks = looks(args, &asked).await?;
+    let single = matches!(&looks[..], [look] if look.single().is_some());
+    let mut printer = Printer::new(invocation, args, single);
+    if args.follow {
+        let [look] = &looks[..] else {
+            return Err(Failure::new(Code::BadUsage, "only one job can be followed at a time")
+                .fix("name one job, for example `turno job logs last --follow`"));
+        };
+        return follow::run(args, asked, look, printer).await;
+    }
+    for look in &looks {
+        let mut reader = Reader { asked: &asked, args, job: look.job.id, seen: Seen::default(), arrived: None };
+        reader.read(look, &mut printer).await?;
+    }
+    printer.end()?;
+    if printer.nothing() {
+        invocation.output.hint("nothing was written, or it is not kept any more");
+    }
+    Ok(0)
+}
+
+/// What the words mean, by job.
+async fn looks(args: &LogsArgs, asked: &Asked<'_>) -> Result<Vec<Look>, Failure> {
+    let mut looks: BTreeMap<JobId, Look> = BTreeMap::new();
+    for target in &args.targets {
+        match target {
+            Target::Jobs(jobs) => {
+                for job in asked.named(std::slice::from_ref(jobs), |_| true).await? {
+                    looks.insert(job.id, Look { job, tasks: None });
+                }
+            }
+            Target::Tasks(one, ranges) => {
+                let job = asked.find(*one).await?;
+                let look = looks.entry(job.id).or_insert_with(|| Look { job, tasks: Some(Vec::new()) });
+                // The whole job is more than some of its tasks.
+                if let Some(tasks) = &mut look.tasks {
+                    tasks.extend(ranges);
+                    tasks.sort_unstable();
+                }
+            }
+        }
+    }
+    Ok(looks.into_values().collect())
+}
+
+/// Reads what is kept of a job, task by task.
+struct Reader<'a> {
+    asked: &'a Asked<'a>,
+    args: &'a LogsArgs,
+    job: JobId,
+    seen: Seen,
+    /// The moment before the first answer: what came later may be missing.
+    arrived: Option<u64>,
+}
+
+impl Reader<'_> {
+    async fn read(&mut self, look: &Look, printer: &mut Printer<'_>) -> Result<(), Failure> {
+        for (first, last) in look.ranges() {
+            let mut after = first.checked_sub(1);
+            loop {
+                let state = self.args.failed.then_some(TaskState::Failed);
+                let call = AdminCall::JobTasks { job: self.job, state, after, limit: PAGE_MAX };
+                let (mut tasks, next) = match self.ask(call).await? {
+                    AdminAnswer::Tasks { tasks, next } => (tasks, next),
+                    other => return Err(connect::unexpected(&other)),
+                };
+                let is_over = tasks.last().is_some_and(|task| task.task >= last) || next.is_none();
+                tasks.retain(|task| task.task <= last);
+                self.read_tasks(&tasks, printer).await?;
+                if is_over {
+                    break;
+                }
+                after = next;
+            }
+        }
+        Ok(())
+    }
+
+    /// What these tasks wrote.
+    async fn read_tasks(&mut self, tasks: &[TaskView], printer: &mut Printer<'_>) -> Result<(), Failure> {
+        let latest: BTreeMap<u32, u32> = tasks.iter().map(|task| (task.task, task.attempt)).collect();
+        let ranges = match (tasks, self.args.failed) {
+            ([first, .., last], false) => vec![(first.task, last.task)],
+            _ => side_by_side(tasks),
+        };
+        for ranges in ranges.chunks(TASK_RANGES_MAX) {
+            let mut from = OutputPlace::default();
+            loop {
+                let (pieces, next, end) = self.output(ranges, from).await?;
+                for piece in pieces {
+                    let is_meant = match self.args.attempt {
+                        None => latest.get(&piece.task) == Some(&piece.attempt),
+                        Some(Attempt::All) => latest.contains_key(&piece.task),
+                        Some(Attempt::Number(attempt)) => piece.attempt == attempt,
+                    };
+                    if is_meant && let Some((piece, left_out)) = self.seen.new_part(piece) {
+                        printer.tell(&piece, left_out)?;
+                    }
+                }
+                if end {
+                    break;
+                }
+                from = next;
+            }
+        }
+        Ok(())
+    }
+
+    async fn output(
+        &mut self,
+        ranges: &[(u32, u32)],
+        from: OutputPlace,
+    ) -> Result<(Vec<OutputPiece>, OutputPlace, bool), Failure> {
+        let limit = u32::try_from(PIECE_BYTES_MAX).unwrap_or(u32::MAX);
+        let (job, tasks, follow) = (self.job, Some(ranges.to_vec()), self.args.follow);
+        match self.ask(AdminCall::JobOutput { job, tasks, from, after: None, follow, limit }).await? {
+            AdminAnswer::Output { pieces, next, arrived, end } => {
+                self.arrived.get_or_insert(arrived);
+                Ok((pieces, next, end))
+            }
+            other => Err(connect::unexpected(&other)),
+        }
+    }
+
+    async fn ask(&self, call: AdminCall) -> Result<AdminAnswer, Failure> {
+        self.asked.patient(call).await.map_err(|failure| named(failure, self.job))
+    }
+}
+
+impl Asked<'_> {
+    /// A question to the archive, asked again while it has too much to do.
+    pub(super) async fn patient(&self, call: AdminCall) -> Result<AdminAnswer, Failure> {
+        let until = tokio::time::Instant::now() + self.invocation.global.timeout();
+        loop {
+            match self.admin(call.clone()).await {
+                Err(failure) if failure.code() == Code::ArchiveBusy && tokio::time::Instant::now() < until => {
+                    tokio::time::sleep(std::time::Duration::from_millis(limits::FOREMAN_REISSUE_MS)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Tasks as ranges of numbers, where those between two that follow each other in the listing may be others.
+fn side_by_side(tasks: &[TaskView]) -> Ranges {
+    let mut ranges: Ranges = Vec::new();
+    for task in tasks.iter().map(|task| task.task) {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(task) => *last = task,
+            _ => ranges.push((task, task)),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_as_typed() {
+        assert_eq!(parse_attempt("all"), Ok(Attempt::All));
+        assert_eq!(parse_attempt("2"), Ok(Attempt::Number(2)));
+        for text in ["0", "-1", "", "latest"] {
+            assert!(parse_attempt(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_one_range() {
+        let task = |task| TaskView {
+            task,
+            state: TaskState::Failed,
+            attempt: 1,
+            worker: None,
+            started_unix_ms: None,
+            ended_unix_ms: None,
+            exit_code: None,
+            signal: None,
+            status: None,
+        };
+        assert_eq!(side_by_side(&[1, 2, 3, 7, 9, 10].map(task)), [(1, 3), (7, 7), (9, 10)]);
+        assert_eq!(side_by_side(&[]), []);
+    }
+}

@@ -1,0 +1,196 @@
+//! How output is shown: as it was written, with the task in front of each line, or for programs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use turno_proto::model::archive::{OutputPiece, OutputStream};
+
+use super::{Attempt, LogsArgs};
+use crate::cli::Invocation;
+use crate::cli::error::Failure;
+use crate::cli::global::Format;
+use crate::cli::schema::output::{OutputDocument, OutputRow};
+use crate::cli::size;
+
+/// Bytes of a line that may wait for its end. More: it is shown as a line.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Lines, and where they were written.
+type Lines = VecDeque<(OutputStream, Vec<u8>)>;
+
+/// Shows pieces as they are told.
+pub(super) struct Printer<'a> {
+    invocation: &'a Invocation,
+    args: &'a LogsArgs,
+    /// The task stands in front of each line.
+    prefixed: bool,
+    /// Beginnings of lines, by task and stream.
+    partial: BTreeMap<(String, bool), Vec<u8>>,
+    /// The attempt whose last lines are wanted, and those.
+    tail: Option<(OutputPiece, Lines)>,
+    rows: Vec<OutputRow>,
+    /// The task whose name was printed last.
+    named: Option<String>,
+    told: bool,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(invocation: &'a Invocation, args: &'a LogsArgs, single: bool) -> Self {
+        let prefixed = !single && !args.no_prefix;
+        let (partial, rows) = (BTreeMap::new(), Vec::new());
+        Self { invocation, args, prefixed, partial, tail: None, rows, named: None, told: false }
+    }
+
+    /// Whether nothing was told.
+    pub(super) const fn nothing(&self) -> bool {
+        !self.told
+    }
+
+    /// A piece, and how many bytes are missing before it.
+    pub(super) fn tell(&mut self, piece: &OutputPiece, left_out: u64) -> Result<(), Failure> {
+        let is_wanted = self.args.wants(piece.stream);
+        self.told |= is_wanted;
+        match self.invocation.output.format() {
+            _ if !is_wanted => Ok(()),
+            Format::Text | Format::Wide if self.args.tail.is_some() => self.keep_tail(piece),
+            Format::Text | Format::Wide => {
+                self.gap(piece, left_out)?;
+                self.show(piece, piece.stream, &piece.bytes)
+            }
+            Format::Name => {
+                let id = format!("{}.{}", piece.job, piece.task);
+                if self.named.as_ref() == Some(&id) {
+                    return Ok(());
+                }
+                self.invocation.output.text(&format!("{id}\n"))?;
+                self.named = Some(id);
+                Ok(())
+            }
+            Format::Json if self.args.tail.is_none() => {
+                self.rows.push(OutputRow::new(piece, left_out));
+                Ok(())
+            }
+            Format::Jsonl if self.args.tail.is_none() => self.row(OutputRow::new(piece, left_out)),
+            Format::Json | Format::Jsonl => self.keep_tail(piece),
+        }
+    }
+
+    fn row(&self, row: OutputRow) -> Result<(), Failure> {
+        let rows = [row];
+        self.invocation.output.rows(&OutputDocument { pieces: &rows }, &rows)
+    }
+
+    /// All is told.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        self.show_tail()?;
+        for ((prefix, is_error), line) in std::mem::take(&mut self.partial) {
+            self.line(&prefix, is_error, &line)?;
+        }
+        if self.invocation.output.format() == Format::Json {
+            self.invocation.output.document(&OutputDocument { pieces: &self.rows })?;
+        }
+        Ok(())
+    }
+
+    /// What is missing is said once, where it is missing.
+    fn gap(&mut self, piece: &OutputPiece, left_out: u64) -> Result<(), Failure> {
+        if left_out == 0 {
+            return Ok(());
+        }
+        let prefix = self.prefix(piece);
+        for is_error in [false, true] {
+            if let Some(line) = self.partial.remove(&(prefix.clone(), is_error)) {
+                self.line(&prefix, is_error, &line)?;
+            }
+        }
+        self.invocation.output.stderr(&format!("{prefix}… {} left out …\n", size::short(left_out)));
+        Ok(())
+    }
+
+    fn prefix(&self, piece: &OutputPiece) -> String {
+        match (self.prefixed, self.args.attempt) {
+            (false, _) => String::new(),
+            (true, Some(Attempt::All)) => format!("{}.{} attempt {}: ", piece.job, piece.task, piece.attempt),
+            (true, _) => format!("{}.{}: ", piece.job, piece.task),
+        }
+    }
+
+    fn show(&mut self, piece: &OutputPiece, stream: OutputStream, bytes: &[u8]) -> Result<(), Failure> {
+        let is_error = stream == OutputStream::Stderr;
+        if !self.prefixed {
+            return self.write(is_error, bytes);
+        }
+        let prefix = self.prefix(piece);
+        let key = (prefix.clone(), is_error);
+        let mut rest = self.partial.remove(&key).unwrap_or_default();
+        rest.extend_from_slice(bytes);
+        let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let mut lines = Vec::new();
+        for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
+            lines.extend_from_slice(prefix.as_bytes());
+            lines.extend_from_slice(line);
+        }
+        rest.drain(..whole);
+        if rest.len() > LINE_BYTES_MAX {
+            lines.extend_from_slice(prefix.as_bytes());
+            lines.append(&mut rest);
+            lines.push(b'\n');
+        }
+        if !rest.is_empty() {
+            self.partial.insert(key, rest);
+        }
+        self.write(is_error, &lines)
+    }
+
+    fn line(&self, prefix: &str, is_error: bool, line: &[u8]) -> Result<(), Failure> {
+        self.write(is_error, &[prefix.as_bytes(), line, b"\n"].concat())
+    }
+
+    fn write(&self, is_error: bool, bytes: &[u8]) -> Result<(), Failure> {
+        match (bytes.is_empty(), is_error) {
+            (true, _) => Ok(()),
+            (false, false) => self.invocation.output.bytes(bytes),
+            (false, true) => {
+                self.invocation.output.stderr_bytes(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds the last lines of an attempt until another one's come.
+    fn keep_tail(&mut self, piece: &OutputPiece) -> Result<(), Failure> {
+        let is_same =
+            |held: &OutputPiece| (held.job, held.task, held.attempt) == (piece.job, piece.task, piece.attempt);
+        if !self.tail.as_ref().is_some_and(|(held, _)| is_same(held)) {
+            self.show_tail()?;
+            self.tail = Some((OutputPiece { bytes: Bytes::new(), ..piece.clone() }, VecDeque::new()));
+        }
+        let most = usize::try_from(self.args.tail.unwrap_or(0)).unwrap_or(usize::MAX);
+        let Some((_, lines)) = &mut self.tail else { return Ok(()) };
+        for part in piece.bytes.split_inclusive(|byte| *byte == b'\n') {
+            match lines.back_mut() {
+                Some((stream, line)) if *stream == piece.stream && !line.ends_with(b"\n") => {
+                    line.extend_from_slice(part)
+                }
+                _ => lines.push_back((piece.stream, part.to_vec())),
+            }
+            if lines.len() > most {
+                lines.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    fn show_tail(&mut self) -> Result<(), Failure> {
+        let Some((piece, lines)) = self.tail.take() else { return Ok(()) };
+        for (stream, line) in lines {
+            let told = OutputPiece { stream, bytes: line.into(), ..piece.clone() };
+            match self.invocation.output.format() {
+                Format::Json => self.rows.push(OutputRow::new(&told, 0)),
+                Format::Jsonl => self.row(OutputRow::new(&told, 0))?,
+                _ => self.show(&told, stream, &told.bytes)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! How far the output of each task was told: what comes again is told once, and what is missing is noticed.
+
+use std::collections::BTreeMap;
+
+use bytes::Buf as _;
+use turno_proto::model::archive::OutputPiece;
+
+/// The attempt of each task that was told of, and how much of it.
+#[derive(Debug, Default)]
+pub(super) struct Seen(BTreeMap<u32, (u32, u64)>);
+
+impl Seen {
+    /// What of a piece was not told, and how many bytes before it are missing. Nothing of an earlier attempt than one that
+    /// was told of is new.
+    pub(super) fn new_part(&mut self, mut piece: OutputPiece) -> Option<(OutputPiece, u64)> {
+        let (attempt, told) = self.0.entry(piece.task).or_insert((piece.attempt, 0));
+        if piece.attempt > *attempt {
+            (*attempt, *told) = (piece.attempt, 0);
+        }
+        let end = piece.at.saturating_add(piece.bytes.len() as u64);
+        if piece.attempt < *attempt || end <= *told {
+            return None;
+        }
+        let known = told.saturating_sub(piece.at);
+        piece.bytes.advance(usize::try_from(known).unwrap_or(usize::MAX).min(piece.bytes.len()));
+        piece.at += known;
+        let left_out = piece.at - *told;
+        *told = end;
+        Some((piece, left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use turno_proto::model::archive::OutputStream;
+    use turno_proto::model::job::JobId;
+
+    use super::*;
+
+    #[test]
+    fn what_is_new_is_told_once_and_gaps_are_noticed() {
+        let mut seen = Seen::default();
+        let mut told = |task, attempt, at, text: &'static str| {
+            let bytes = Bytes::from_static(text.as_bytes());
+            let piece =
+                OutputPiece { job: JobId(7), task, attempt, stream: OutputStream::Stdout, at, live: false, bytes };
+            let (piece, left_out) = seen.new_part(piece)?;
+            Some((piece.at, String::from_utf8(piece.bytes.into()).unwrap(), left_out))
+        };
+        let some = |at, text: &str, left_out| Some((at, text.to_owned(), left_out));
+        assert_eq!(told(1, 1, 0, "abc"), some(0, "abc", 0));
+        assert_eq!(told(1, 1, 0, "abc"), None);
+        assert_eq!(told(1, 1, 2, "cde"), some(3, "de", 0));
+        assert_eq!(told(1, 1, 100, "tail"), some(100, "tail", 95));
+        assert_eq!(told(2, 1, 10, "late"), some(10, "late", 10));
+        assert_eq!(told(1, 2, 0, "again"), some(0, "again", 0));
+        assert_eq!(told(1, 1, 200, "old"), None);
+    }
+}

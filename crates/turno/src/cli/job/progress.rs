@@ -1,0 +1,73 @@
+//! `turno job progress`: how far jobs are, until they have ended.
+
+use clap::Args;
+use turno_proto::model::job::JobView;
+
+use super::select::{Item, Jobs, is_one};
+use super::text::state_line;
+use super::wait::tell_ends;
+use super::watch::{Cut, Until, Wait, explained, selector};
+use super::{Asked, JobListDocument};
+use crate::cli::Invocation;
+use crate::cli::error::Failure;
+use crate::cli::help;
+use turno_proto::model::Code;
+
+/// Show how far jobs are until they have ended
+///
+/// Two bars on a terminal, one for jobs and one for tasks; elsewhere a line every 10 seconds; both on stderr. --progress
+/// chooses. When the jobs have ended, how they did is told on stdout. The exit status is 0 then, whatever became of their
+/// tasks: `turno job wait` is for scripts. Ctrl-C leaves the jobs as they are.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno job progress", "turno job progress 7", "turno job progress 5-8 --progress plain"],
+    &[1, 4, 5, 78, 124, 130, 143],
+))]
+pub(super) struct ProgressArgs {
+    /// Jobs: 7, last, 1,3,5-8 or all [default: all that have not ended]
+    #[arg(value_name = "JOB")]
+    jobs: Vec<Jobs>,
+}
+
+pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let mut wait = Wait::new(invocation)?;
+    let mut asked = Asked::connect(invocation).await?;
+    let found = match args.jobs.is_empty() {
+        true => asked.named(&[Jobs(vec![Item::All])], |job| !job.state.is_end()).await,
+        false => asked.named(&args.jobs, |_| true).await,
+    };
+    let mut jobs = match found {
+        Err(failure) if args.jobs.is_empty() && failure.code() == Code::NotFound => {
+            invocation.output.one(&JobListDocument { jobs: &[], next: None, errors: None }, "", String::new)?;
+            invocation.output.hint("every job has ended; all of them: turno job ls");
+            return Ok(0);
+        }
+        found => found?,
+    };
+    match wait.until(Until::All, &mut jobs, &mut asked).await {
+        Ok(()) => {
+            tell_ends(&jobs, is_one(&args.jobs), &asked).await?;
+            Ok(0)
+        }
+        Err(Cut::Signal(exit)) if !invocation.output.format().is_json() => {
+            leave(&jobs, invocation);
+            Ok(exit)
+        }
+        Err(cut) => Err(explained(cut, &jobs)),
+    }
+}
+
+/// Jobs that are told of one by one when somebody leaves.
+const TOLD_MAX: usize = 10;
+
+/// What goes on, and how to come back to it.
+fn leave(jobs: &[JobView], invocation: &Invocation) {
+    let open: Vec<&JobView> = jobs.iter().filter(|job| !job.state.is_end()).collect();
+    for job in open.iter().take(TOLD_MAX) {
+        invocation.output.note(&state_line(job));
+    }
+    if open.len() > TOLD_MAX {
+        invocation.output.note(&format!("and {} more go on", open.len() - TOLD_MAX));
+    }
+    invocation.output.hint(&format!("turno job progress {}", selector(&open)));
+}

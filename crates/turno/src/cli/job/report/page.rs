@@ -1,0 +1,194 @@
+//! The report as a page: what stands where. It needs nothing but itself: no script, no font, no network.
+
+use std::time::Duration;
+
+use turno_proto::model::job::{JobState, TaskState};
+
+use super::charts;
+use super::figures::{Figures, STATES};
+use super::html::Html;
+use crate::cli::job::text;
+use crate::cli::schema::failures::FailuresBody;
+use crate::cli::schema::job::JobBody;
+use crate::cli::time::short;
+use crate::cli::version::VERSION;
+use crate::cli::words::count;
+
+/// What the page tells.
+pub(super) struct Told<'a> {
+    pub(super) job: &'a JobBody,
+    pub(super) state: JobState,
+    pub(super) figures: &'a Figures,
+    /// When it is written, RFC 3339 in UTC.
+    pub(super) written_at: &'a str,
+}
+
+/// Workers in the table of them. Of more, those that did most.
+const WORKERS_MAX: usize = 200;
+
+pub(super) fn page(told: &Told<'_>) -> String {
+    let mut html = Html::default();
+    html.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
+    html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    // Should a stranger's word ever be more than text: nothing is loaded, run or sent.
+    html.raw(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n",
+    );
+    html.raw("<title>Job ").text(&told.job.row.id).raw(" (").text(&told.job.row.name).raw(") - Turno</title>\n");
+    html.raw("<style>\n").raw(include_str!("style.css")).raw("</style>\n</head>\n<body>\n");
+    header(&mut html, told);
+    html.raw("<main>\n");
+    charts::strip(&mut html, told.figures);
+    failures(&mut html, &told.figures.failures, &told.job.row.id);
+    charts::gantt(&mut html, told.figures, &told.job.row.id);
+    charts::histogram(&mut html, told.figures);
+    charts::throughput(&mut html, told.figures);
+    workers(&mut html, told.figures);
+    html.raw("</main>\n<footer>Written by turno ").text(VERSION).raw(" on ").text(&plain(told.written_at));
+    html.raw(". Times are those of the broker; of a task that was tried several times, those of its latest attempt.");
+    html.raw("</footer>\n</body>\n</html>\n");
+    html.finish()
+}
+
+fn header(html: &mut Html, told: &Told<'_>) {
+    let (row, figures) = (&told.job.row, told.figures);
+    let (class, sign, word) = job_state(told.state);
+    html.raw("<header>\n<h1><span class=\"badge ").raw(class).raw("\">").raw(sign).raw(" ").raw(word).raw("</span>");
+    html.text(&row.name).raw("</h1>\n<p class=\"lead\">Job ").text(&row.id).raw(", ");
+    html.text(&count(row.tasks.into(), "task", "tasks")).raw(if row.tasks == 1 { "" } else { ", numbers " });
+    html.text(if row.tasks == 1 { "" } else { &row.array }).raw("</p>\n");
+    html.raw("<ul class=\"tiles\">\n");
+    for state in STATES {
+        let number = figures.counts.of(state);
+        if number > 0 {
+            let (class, sign, word) = task_state(state);
+            html.raw("<li><b class=\"").raw(class).raw("\">").raw(sign).raw(" ").number(number).raw("</b><span>");
+            html.raw(word).raw("</span></li>\n");
+        }
+    }
+    let mut tile = |number: String, words: &'static str| {
+        html.raw("<li><b>").text(&number).raw("</b><span>").raw(words).raw("</span></li>\n");
+    };
+    if let Some(span) = figures.span {
+        tile(short(Duration::from_millis(span.length())), "from first start to last end");
+        let lanes: usize = figures.crew.iter().map(|hand| hand.lanes.len()).sum();
+        let busy: f64 = figures.crew.iter().map(|hand| hand.share(span) * as_float(hand.lanes.len())).sum();
+        tile(lanes.to_string(), if lanes == 1 { "slot used" } else { "slots used" });
+        tile(format!("{:.0} %", busy / as_float(lanes.max(1))), "of their time busy");
+    }
+    if let Some(durations) = &figures.durations {
+        tile(short(Duration::from_millis(durations.p50)), "median time of a task");
+    }
+    html.raw("</ul>\n<dl>\n");
+    for (name, value) in facts(told) {
+        html.raw("<dt>").text(&capital(name)).raw("</dt><dd>");
+        match name {
+            "command" | "shell" => html.raw("<code>").text(&value).raw("</code>"),
+            _ => html.text(&value),
+        };
+        html.raw("</dd>\n");
+    }
+    html.raw("</dl>\n</header>\n");
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of slots")]
+fn as_float(number: usize) -> f64 {
+    number as f64
+}
+
+fn facts(told: &Told<'_>) -> Vec<(&'static str, String)> {
+    let row = &told.job.row;
+    let mut facts = vec![("submitted", plain(&row.submitted_at))];
+    facts.extend(row.started_at.as_deref().map(|moment| ("started", plain(moment))));
+    facts.extend(row.ended_at.as_deref().map(|moment| ("ended", plain(moment))));
+    facts.extend(row.because.as_ref().map(|because| ("because", because.text.clone())));
+    facts.extend(told.job.spec.iter().flat_map(text::asked_for));
+    facts.push(("slots", format!("{} a task", row.slots)));
+    facts
+}
+
+/// With a capital letter.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// `2026-11-15T12:00:00.250Z` for people.
+fn plain(moment: &str) -> String {
+    let cut = moment.split('.').next().unwrap_or(moment);
+    format!("{} UTC", cut.trim_end_matches('Z').replace('T', " "))
+}
+
+const fn job_state(state: JobState) -> (&'static str, &'static str, &'static str) {
+    match state {
+        JobState::Waiting => ("waiting", "&#8943;", "waiting"),
+        JobState::Running => ("running", "&#9654;", "running"),
+        JobState::Held => ("held", "&#10073;&#10073;", "held"),
+        JobState::Finished => ("finished", "&#10003;", "finished"),
+        JobState::Failed => ("failed", "&#10007;", "failed"),
+        JobState::Cancelled => ("cancelled", "&#8856;", "cancelled"),
+    }
+}
+
+/// Class, sign and word: colour never stands alone.
+pub(super) const fn task_state(state: TaskState) -> (&'static str, &'static str, &'static str) {
+    match state {
+        TaskState::Waiting => ("waiting", "&#8943;", "waiting"),
+        TaskState::Running => ("running", "&#9654;", "running"),
+        TaskState::Finished => ("finished", "&#10003;", "finished"),
+        TaskState::Failed => ("failed", "&#10007;", "failed"),
+        TaskState::Cancelled => ("cancelled", "&#8856;", "cancelled"),
+    }
+}
+
+fn failures(html: &mut Html, failures: &FailuresBody, job: &str) {
+    if failures.groups.is_empty() && failures.others == 0 {
+        return;
+    }
+    html.raw(
+        "<section>\n<h2>What failed</h2>\n<p class=\"lead\">Tasks that failed alike together; # stands for numbers ",
+    );
+    html.raw("that differ. <code>turno job logs ").text(job).raw(" --failed</code> shows what they wrote, <code>");
+    html.raw("turno job retry ").text(job).raw(" --failed</code> tries them again.</p>\n");
+    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"What failed\"><table>\n<thead><tr>");
+    html.raw("<th scope=\"col\" class=\"n\">Tasks</th><th scope=\"col\">Failure</th><th scope=\"col\">Which</th></tr></thead>\n<tbody>\n");
+    for group in &failures.groups {
+        html.raw("<tr><td class=\"n\">").number(group.count).raw("</td><td class=\"words mono\">").text(&group.text);
+        html.raw("</td><td class=\"mono\">").text(&group.tasks.replace(',', ", "));
+        html.raw(if group.more { ", &#8230;" } else { "" }).raw("</td></tr>\n");
+    }
+    if failures.others > 0 {
+        html.raw("<tr><td class=\"n\">").number(failures.others).raw("</td><td>others</td><td></td></tr>\n");
+    }
+    html.raw("</tbody></table></div>\n</section>\n");
+}
+
+fn workers(html: &mut Html, figures: &Figures) {
+    let Some(span) = figures.span else { return };
+    let mut crew: Vec<_> = figures.crew.iter().collect();
+    if crew.len() > WORKERS_MAX {
+        crew.sort_by_key(|hand| std::cmp::Reverse(hand.busy));
+        crew.truncate(WORKERS_MAX);
+    }
+    html.raw("<section>\n<h2>Workers</h2>\n");
+    if crew.len() < figures.crew.len() {
+        html.raw("<p class=\"lead\">The ").number(crew.len()).raw(" that did most of ").number(figures.crew.len());
+        html.raw(".</p>\n");
+    }
+    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Workers\"><table>\n<thead><tr>");
+    html.raw("<th scope=\"col\">Worker</th><th scope=\"col\" class=\"n\">Slots used</th><th scope=\"col\" class=\"n\">Tasks</th>");
+    html.raw("<th scope=\"col\" class=\"n\">Finished</th><th scope=\"col\" class=\"n\">Failed</th>");
+    html.raw("<th scope=\"col\" class=\"n\">Time in tasks</th><th scope=\"col\" class=\"n\">Mean of a task</th>");
+    html.raw("<th scope=\"col\" class=\"n\">Busy</th></tr></thead>\n<tbody>\n");
+    for hand in crew {
+        let tasks = hand.counts.all();
+        html.raw("<tr><th scope=\"row\" class=\"mono\">").text(&hand.name).raw("</th><td class=\"n\">");
+        html.number(hand.lanes.len()).raw("</td><td class=\"n\">").number(tasks).raw("</td><td class=\"n\">");
+        html.number(hand.counts.of(TaskState::Finished)).raw("</td><td class=\"n\">");
+        html.number(hand.counts.of(TaskState::Failed)).raw("</td><td class=\"n\">");
+        html.text(&short(Duration::from_millis(hand.busy))).raw("</td><td class=\"n\">");
+        html.text(&short(Duration::from_millis(hand.busy / tasks.max(1)))).raw("</td><td class=\"n\">");
+        html.number(hand.share(span).round()).raw(" %</td></tr>\n");
+    }
+    html.raw("</tbody></table></div>\n</section>\n");
+}

@@ -1,0 +1,195 @@
+//! `turno job result`: files that tasks brought back.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use turno_client::{AdminAnswer, AdminCall};
+use turno_proto::model::Code;
+use turno_proto::model::archive::{FileView, is_file_name};
+use turno_proto::model::job::JobId;
+use turno_proto::model::limits::PAGE_MAX;
+
+use super::select::Part;
+use super::{Asked, named};
+use crate::cli::Invocation;
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+use crate::cli::schema::output::{ResultListDocument, ResultRow};
+
+/// Fetch the files that tasks brought back
+///
+/// Each goes to DIR/TASK/NAME; files that are there already are replaced. Nothing is written outside DIR. Of a file that
+/// several attempts of a task brought, the latest counts.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno job result last", "turno job result 7 --dir results", "turno job result 7.1-20 --list"],
+    &[1, 4, 5, 78, 124],
+))]
+pub(super) struct ResultArgs {
+    /// Its number or last, or some of its tasks: 7.1-20
+    job: Part,
+
+    /// Where to put them [default: job-7 for job 7]
+    #[arg(short, long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Only list them
+    #[arg(long, conflicts_with = "dir")]
+    list: bool,
+}
+
+pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = Asked::connect(invocation).await?;
+    let job = asked.find(args.job.job).await?.id;
+    let files = asked.files(job, args).await?;
+    let mut rows: Vec<ResultRow> = files.iter().map(|file| ResultRow::new(job, file)).collect();
+    if !args.list {
+        let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("job-{job}")));
+        for (file, row) in files.iter().zip(&mut rows) {
+            let path = asked.fetch(job, file, &dir).await?;
+            row.path = Some(path.display().to_string());
+        }
+        if !rows.is_empty() {
+            invocation.output.hint(&format!("{} files are in {}", rows.len(), dir.display()));
+        }
+    }
+    invocation.output.rows(&ResultListDocument { job: job.to_string(), files: &rows }, &rows)?;
+    if rows.is_empty() {
+        invocation.output.hint("no task brought a file back; `turno submit --collect GLOB` says which ones they do");
+    }
+    Ok(0)
+}
+
+impl Asked<'_> {
+    /// The files that are meant, by task and name.
+    async fn files(&self, job: JobId, args: &ResultArgs) -> Result<Vec<FileView>, Failure> {
+        let tasks = args.job.tasks.as_deref();
+        let is_meant = |file: &FileView| {
+            tasks.is_none_or(|tasks| tasks.iter().any(|(first, last)| (*first..=*last).contains(&file.task)))
+        };
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let call = AdminCall::JobFiles { job, after, limit: PAGE_MAX };
+            match self.patient(call).await.map_err(|failure| named(failure, job))? {
+                AdminAnswer::Files { files, next } => {
+                    all.extend(files.into_iter().filter(is_meant));
+                    match next {
+                        Some(next) => after = Some(next),
+                        None => return Ok(all),
+                    }
+                }
+                other => return Err(connect::unexpected(&other)),
+            }
+        }
+    }
+
+    /// Writes one file; where it is.
+    async fn fetch(&self, job: JobId, file: &FileView, dir: &Path) -> Result<PathBuf, Failure> {
+        let FileView { task, name, size, .. } = file;
+        let path = place(dir, *task, name).map_err(|error| unwritable(dir, &error))?;
+        let mut part = path.clone().into_os_string();
+        part.push(".turno-part");
+        let part = PathBuf::from(part);
+        let mut out = create(&part).map_err(|error| unwritable(&part, &error))?;
+        let mut at = 0;
+        while at < *size {
+            let call = AdminCall::JobFile { job, task: *task, name: name.clone(), at };
+            let bytes = match self.patient(call).await? {
+                AdminAnswer::Piece { bytes, size: now } if now == *size && !bytes.is_empty() => bytes,
+                AdminAnswer::Piece { .. } => {
+                    return Err(Failure::new(Code::Io, format!("{name} of task {job}.{task} changed meanwhile"))
+                        .why("a later attempt of the task brought another one")
+                        .fix("fetch it again"));
+                }
+                other => return Err(connect::unexpected(&other)),
+            };
+            out.write_all(&bytes).map_err(|error| unwritable(&part, &error))?;
+            at += bytes.len() as u64;
+        }
+        drop(out);
+        fs::rename(&part, &path).map_err(|error| unwritable(&path, &error))?;
+        Ok(path)
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Code::Io, format!("cannot write {}", path.display())).why(error.to_string())
+}
+
+/// Where a file goes, with the directories above it made. Whatever the broker says, that is below `dir`: names that lead
+/// elsewhere are refused, and so are links in the way.
+fn place(dir: &Path, task: u32, name: &str) -> io::Result<PathBuf> {
+    if !is_file_name(name) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a file")));
+    }
+    DirBuilder::new().recursive(true).create(dir)?;
+    let mut path = dir.join(task.to_string());
+    let mut parts = name.split('/').peekable();
+    make_directory(&path)?;
+    while let Some(part) = parts.next() {
+        path.push(part);
+        if parts.peek().is_some() {
+            make_directory(&path)?;
+        }
+    }
+    match fs::symlink_metadata(&path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is there, and no file", path.display())))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Makes a directory, or finds one that is no link.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => {
+            Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is there, and no directory", path.display())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// A new file; one that a fetch left behind goes, links too.
+fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => OpenOptions::new().write(true).create_new(true).open(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_outside_the_directory() {
+        let home = tempfile::tempdir().unwrap();
+        let (dir, outside) = (home.path().join("dir"), home.path().join("outside"));
+        fs::create_dir(&outside).unwrap();
+        assert_eq!(place(&dir, 3, "a/b.txt").unwrap(), dir.join("3/a/b.txt"));
+        assert!(dir.join("3/a").is_dir());
+        for name in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/.", "a\0b"] {
+            assert!(place(&dir, 3, name).is_err(), "{name:?}");
+        }
+        symlink(&outside, dir.join("3/link")).unwrap();
+        symlink(&outside, dir.join("4")).unwrap();
+        symlink(outside.join("file"), dir.join("3/a/file")).unwrap();
+        for (task, name) in [(3, "link/x"), (3, "link"), (4, "x"), (3, "a/file"), (3, "a")] {
+            assert!(place(&dir, task, name).is_err(), "{task}/{name}");
+        }
+        // A link where the file is written first is replaced, not followed.
+        let part = dir.join("3/part");
+        symlink(outside.join("part"), &part).unwrap();
+        create(&part).unwrap();
+        assert!(fs::symlink_metadata(&part).unwrap().is_file());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,23 @@
+//! One task for each line.
+
+use super::{Input, Items, bad};
+use crate::cli::error::Failure;
+
+/// Every line that is not empty, without what ends it.
+pub(super) fn items(input: &Input) -> Result<Items, Failure> {
+    let mut items = Items::plain()?;
+    for (line, bytes) in (1..).zip(input.bytes.split(|byte| *byte == b'\n')) {
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        if bytes.is_empty() {
+            continue;
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| not_text(&input.at(line)))?;
+        items.push(&[text], || input.at(line))?;
+    }
+    Ok(items)
+}
+
+/// What a job carries to its workers is text.
+pub(super) fn not_text(at: &str) -> Failure {
+    bad(at, "that is no UTF-8").why("what a job carries to its workers is UTF-8")
+}

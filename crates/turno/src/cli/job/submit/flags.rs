@@ -1,0 +1,267 @@
+//! The flags of a submission: on the command line, and in the `#TURNO` lines of a script.
+//!
+//! None of them has a default here: what was not said on the command line may have been said in the script.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use turno_proto::model::limits::PRIORITY_MAX;
+
+use super::values::{
+    AfterArg, ArrayArg, parse_backoff, parse_collect, parse_key, parse_label, parse_name, parse_pool, parse_tag,
+    parse_time_limit, parse_variable,
+};
+
+/// Headings of the help.
+const TASKS: &str = "Tasks";
+const COMMAND: &str = "Command and files";
+const WHEN: &str = "When and where";
+
+/// What a submission may be asked for beside its command.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) source: Source,
+
+    /// CMD is one line for `sh -c`; what placeholders stand for goes in as one word each, whatever is in it
+    #[arg(long, help_heading = COMMAND)]
+    pub(super) shell: bool,
+
+    /// Where the command runs, the same place at every worker [default: the current directory where a worker has it, else a
+    /// directory of the task's own; the latter always for tasks with files]
+    #[arg(long, help_heading = COMMAND, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+
+    /// Set a variable of the command's environment; repeat for more
+    #[arg(long, help_heading = COMMAND, value_name = "KEY=VALUE", value_parser = parse_variable)]
+    pub(super) env: Vec<(String, String)>,
+
+    /// What the command reads from its standard input [default: nothing]
+    #[arg(long, help_heading = COMMAND, value_name = "FILE")]
+    pub(super) stdin: Option<PathBuf>,
+
+    /// Put files into the task's directory; a directory: all files below it; with =NAME under that name
+    #[arg(long, help_heading = COMMAND, value_name = "FILE[=NAME]", num_args = 1..)]
+    pub(super) upload: Vec<PathBuf>,
+
+    /// Bring files of the task's directory back once it has finished, for example 'out/*.csv'; repeat for more
+    #[arg(long, help_heading = COMMAND, value_name = "GLOB", value_parser = parse_collect)]
+    pub(super) collect: Vec<String>,
+
+    /// Write what tasks print to files in this directory at the worker, not to the broker
+    #[arg(long, help_heading = COMMAND, value_name = "DIR")]
+    pub(super) out_dir: Option<PathBuf>,
+
+    /// A name for people [default: the file name of the program or script]
+    #[arg(long, value_parser = parse_name)]
+    pub(super) name: Option<String>,
+
+    /// A word to find the job by; repeat for more
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    pub(super) tag: Vec<String>,
+
+    /// Slots of a worker that a task takes [default: 1]
+    #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) slots: Option<u16>,
+
+    /// 0 to 9, 9 first [default: 4]
+    #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(PRIORITY_MAX)))]
+    pub(super) priority: Option<u8>,
+
+    /// Tasks that run at a time at most; %MAX behind --array is the same
+    #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_parallel: Option<u32>,
+
+    /// How long one attempt of a task may take
+    #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_time_limit)]
+    pub(super) time_limit: Option<Duration>,
+
+    /// Try a task that failed again up to N times [default: 0]
+    #[arg(long, help_heading = WHEN, value_name = "N")]
+    pub(super) retries: Option<u8>,
+
+    /// Wait so long before the second attempt; each later one waits twice as long as the one before [default: 0]
+    #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_backoff)]
+    pub(super) backoff: Option<Duration>,
+
+    /// Cancel the rest once more than N tasks have failed [default: go on]
+    #[arg(long, help_heading = WHEN, value_name = "N")]
+    pub(super) max_failures: Option<u32>,
+
+    /// Only workers with that label; repeat for more, all of which they must have
+    #[arg(long, help_heading = WHEN, value_name = "KEY=VALUE", value_parser = parse_label)]
+    pub(super) label: Vec<(String, String)>,
+
+    /// Only workers of that pool: short for --label pool=P
+    #[arg(long, help_heading = WHEN, value_name = "P", value_parser = parse_pool)]
+    pub(super) pool: Option<String>,
+
+    /// Start when that job has ended: JOB or JOB:ok when every task finished, JOB:failed when not, JOB:any; repeat for more
+    #[arg(long, help_heading = WHEN, value_name = "JOB[:WHEN]")]
+    pub(super) after: Vec<AfterArg>,
+
+    /// Start nothing until `turno job release`
+    #[arg(long, help_heading = WHEN)]
+    pub(super) hold: bool,
+
+    /// What you know the job by: submitted again with the same key, it is the same job (1 to 64 bytes)
+    #[arg(long, value_parser = parse_key)]
+    pub(super) key: Option<String>,
+
+    /// Wait until the job has ended
+    #[arg(long)]
+    pub(super) wait: bool,
+
+    /// Only show what would be submitted: tasks, first and last command, files; needs no broker
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// What there is a task for. One way of them, or none: one task.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[group(id = "tasks", multiple = false)]
+pub(super) struct Source {
+    /// One task for each number: A-B or A-B:STEP, and with %MAX at most so many at a time
+    #[arg(long, help_heading = TASKS, value_name = "A-B[:STEP][%MAX]")]
+    pub(super) array: Option<ArrayArg>,
+
+    /// One task for each line of a file, empty lines left out; - is standard input
+    #[arg(long, help_heading = TASKS, value_name = "FILE")]
+    pub(super) each_line: Option<PathBuf>,
+
+    /// One task for each row of a CSV file with a header row; {column} stands for a field
+    #[arg(long, help_heading = TASKS, value_name = "FILE")]
+    pub(super) each_csv: Option<PathBuf>,
+
+    /// One task for each value of a JSON array, or of JSON lines; {key} stands for a member of an object
+    #[arg(long, help_heading = TASKS, value_name = "FILE")]
+    pub(super) each_json: Option<PathBuf>,
+
+    /// One task for each path that matches, for example 'data/**/*.csv', in order of name; quote it
+    #[arg(long, help_heading = TASKS, value_name = "PATTERN")]
+    pub(super) glob: Option<String>,
+
+    /// One task for each value; ends with the next flag, or with --
+    #[arg(long, help_heading = TASKS, value_name = "VALUE", num_args = 1.., allow_negative_numbers = true)]
+    pub(super) each: Vec<String>,
+}
+
+impl Source {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Flags {
+    /// Both together: what is said here beats what is said `below`; what may be repeated adds up.
+    #[must_use]
+    pub(super) fn over(self, below: Self) -> Self {
+        // Where the tasks come from is one thing. How many run at a time may be said with them.
+        let max_parallel = self.at_a_time().or_else(|| below.at_a_time());
+        Self {
+            source: if self.source.is_none() { below.source } else { self.source },
+            shell: self.shell || below.shell,
+            cwd: self.cwd.or(below.cwd),
+            env: both(below.env, self.env),
+            stdin: self.stdin.or(below.stdin),
+            upload: both(below.upload, self.upload),
+            collect: both(below.collect, self.collect),
+            out_dir: self.out_dir.or(below.out_dir),
+            name: self.name.or(below.name),
+            tag: both(below.tag, self.tag),
+            slots: self.slots.or(below.slots),
+            priority: self.priority.or(below.priority),
+            max_parallel,
+            time_limit: self.time_limit.or(below.time_limit),
+            retries: self.retries.or(below.retries),
+            backoff: self.backoff.or(below.backoff),
+            max_failures: self.max_failures.or(below.max_failures),
+            label: both(below.label, self.label),
+            pool: self.pool.or(below.pool),
+            after: both(below.after, self.after),
+            hold: self.hold || below.hold,
+            key: self.key.or(below.key),
+            wait: self.wait || below.wait,
+            dry_run: self.dry_run || below.dry_run,
+        }
+    }
+
+    /// Tasks that run at a time at most. The flag beats what stands behind an array.
+    pub(super) fn at_a_time(&self) -> Option<u32> {
+        self.max_parallel.or_else(|| self.source.array.and_then(|array| array.max_parallel))
+    }
+
+    /// One command, and not an array or a list of things to do.
+    pub(super) fn is_one(&self) -> bool {
+        self.source.is_none()
+    }
+}
+
+fn both<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
+    first.extend(second);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Typed {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    fn typed(line: &str) -> Flags {
+        Typed::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}")).flags
+    }
+
+    #[test]
+    fn the_command_line_beats_the_script_and_what_is_repeated_adds_up() {
+        let below = typed(
+            "--array 1-9%2 --cwd /a --env A=1 --stdin x --upload u --collect c --out-dir o --name n --tag t --slots 2 \
+             --priority 1 --time-limit 1s --retries 1 --backoff 1s --max-failures 1 --label a=b --pool p --after 1 --key k",
+        );
+        let over = typed(
+            "--each a b --shell --cwd /b --env A=2 --stdin y --upload v --collect d --out-dir q --name m --tag s --slots 3 \
+             --priority 2 --time-limit 2s --retries 2 --backoff 2s --max-failures 2 --label c=d --pool q --after 2 --key l \
+             --hold --wait --dry-run",
+        );
+        assert_eq!(Flags::default().over(below.clone()), Flags { max_parallel: Some(2), ..below.clone() });
+        let both = over.clone().over(below.clone());
+        assert_eq!(
+            both,
+            Flags {
+                // How many run at a time was said with the array, and is not what the command line replaces.
+                max_parallel: Some(2),
+                env: [below.env, over.env.clone()].concat(),
+                upload: [below.upload, over.upload.clone()].concat(),
+                collect: [below.collect, over.collect.clone()].concat(),
+                tag: [below.tag, over.tag.clone()].concat(),
+                label: [below.label, over.label.clone()].concat(),
+                after: [below.after, over.after.clone()].concat(),
+                ..over
+            }
+        );
+        assert!(both.source.array.is_none() && both.source.each == ["a", "b"]);
+    }
+
+    #[test]
+    fn how_many_run_at_a_time_is_what_was_said_last() {
+        let table = [
+            ("--array 1-9%2", "", Some(2)),
+            ("--array 1-9%2", "--max-parallel 3", Some(3)),
+            ("--max-parallel 3", "--array 1-9%2", Some(2)),
+            ("--max-parallel 3", "--array 1-9", Some(3)),
+            ("", "--array 1-9%2 --max-parallel 5", Some(5)),
+            ("", "", None),
+        ];
+        for (below, over, expected) in table {
+            assert_eq!(typed(over).over(typed(below)).at_a_time(), expected, "{below} / {over}");
+        }
+    }
+}

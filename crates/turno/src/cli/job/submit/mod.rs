@@ -1,0 +1,156 @@
+//! `turno submit`, which is `turno job submit`: hands a job to the broker.
+
+mod dry;
+mod each;
+mod end;
+mod flags;
+mod plan;
+mod put;
+mod reader;
+mod script;
+mod uploads;
+mod values;
+
+use std::io;
+use std::path::Path;
+
+use clap::Args;
+use turno_client::AdminCall;
+use turno_proto::model::Code;
+use turno_proto::model::job::After;
+
+use self::flags::Flags;
+use self::plan::{Command, Plan};
+use self::script::Script;
+use self::uploads::Upload;
+use super::select::One;
+use super::wait::{Wait, tell_ends};
+use super::{Asked, view};
+use crate::cli::Invocation;
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+
+/// Submit a command as a job: once, for each number of an array, or for each line, row, value or file
+///
+/// `turno submit` and `turno job submit` are the same. The command and its arguments go to the workers as they are, no
+/// shell reads them unless --shell asks for one. The answer comes when the job is stored.
+///
+/// In CMD, --cwd and the values of --env, {} stands for what a task is for: its line, value or path, or its number in an
+/// --array. With columns (--each-csv, objects of --each-json) {column} stands for one of them. {{}} gives {}. One command
+/// without an array or list is run as it is typed.
+///
+/// A SCRIPT is a file here that goes along with the job, and runs in a directory of the task's own. Lines at its
+/// beginning such as `#TURNO --array 1-10 --slots 2` hold flags; those of the command line beat them, and what may be
+/// repeated adds up. Its arguments come behind it; behind -- if they begin with a hyphen. With --cwd the script is not sent
+/// but run by its path.
+///
+/// With --wait the command ends when the job does; --timeout says how long to wait at most, and Ctrl-C leaves the job
+/// running. For one command the exit status is then that of the command, 125 if turno itself failed; for more tasks it is
+/// 1 if one failed or was cancelled.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno submit -- ./simulate --seed 1",
+        "turno submit --array 1-1000%64 --slots 2 --retries 3 --backoff 10s -- ./simulate --seed {}",
+        "turno submit --each-csv runs.csv --upload run --collect 'out/*' -- ./run --rate {rate}",
+        "turno submit --glob 'data/*.csv' --shell -- 'sort {} | uniq -c > {}.counts'",
+        "turno submit simulate.sh --each 0.1 0.2 0.5 --wait -- {}",
+        "turno job submit --after 7 --after 8:any --dry-run -- ./collect",
+    ],
+    &[1, 4, 5, 78, 124, 125, 126, 127, 130, 143],
+))]
+pub(crate) struct SubmitArgs {
+    /// A file to be run, with its arguments
+    #[arg(value_name = "SCRIPT", required_unless_present = "command")]
+    script: Vec<String>,
+
+    /// The program and its arguments; those of SCRIPT if there is one
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// What was typed, with what the script says.
+struct Said {
+    flags: Flags,
+    command: Command,
+}
+
+impl Said {
+    fn of(args: &SubmitArgs, invocation: &Invocation) -> Result<Self, Failure> {
+        let Some((path, plain)) = args.script.split_first() else {
+            return Ok(Self { flags: args.flags.clone(), command: Command::Words(args.command.clone()) });
+        };
+        let script = Script::read(Path::new(path))?;
+        if let Some(line) = script.unread {
+            invocation.output.warn(&format!(
+                "{path}:{line}: this #TURNO line is not read: such lines stand among the comments at the beginning"
+            ));
+        }
+        let Script { path, name, flags, .. } = script;
+        let command = Command::Script { path, name, args: [plain, &args.command].concat() };
+        Ok(Self { flags: args.flags.clone().over(flags), command })
+    }
+}
+
+pub(crate) fn run(args: &SubmitArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let mut is_one = args.flags.wait && args.flags.is_one();
+    let end = Said::of(args, invocation).and_then(|said| {
+        is_one = said.flags.wait && said.flags.is_one();
+        let plan = plan(&said.flags, said.command)?;
+        match said.flags.dry_run {
+            true => dry::show(&plan, &said.flags, invocation),
+            false => connect::block_on(submit(&said.flags, plan, invocation)),
+        }
+    });
+    if is_one { end.map_err(end::set_apart) } else { end }
+}
+
+fn plan(flags: &Flags, command: Command) -> Result<Plan, Failure> {
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::new(Code::Io, "the current directory is not known").why(error.to_string()))?;
+    let tasks = each::tasks(&flags.source, io::stdin().lock())?;
+    let files = uploads::plan(&flags.upload)?;
+    let stdin = flags.stdin.as_deref().map(|path| Upload::file(path, "stdin")).transpose()?;
+    Plan::new(flags, command, tasks, files, stdin, &here)
+}
+
+async fn submit(flags: &Flags, plan: Plan, invocation: &Invocation) -> Result<u8, Failure> {
+    // A file that was read for a long time must not count as a broker that is silent: all is read before.
+    let files = plan
+        .uploads()
+        .map(|upload| Ok((upload.clone(), reader::id_of(upload)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let ids: Vec<_> = files.iter().map(|(_, id)| *id).collect();
+    let mut spec = plan.with_ids(&ids)?;
+    let mut asked = Asked::connect(invocation).await?;
+    for after in &flags.after {
+        let job = match after.job {
+            One::Id(job) => job,
+            One::Last => asked.find(One::Last).await?.id,
+        };
+        spec.after.push(After { job, when: after.when });
+    }
+    if !files.is_empty() {
+        put::put(&files, &asked.client, invocation).await?;
+    }
+    // From here on a signal leaves a job behind, and is told how to come back to it.
+    let mut wait = if flags.wait { Some(Wait::new(invocation)?) } else { None };
+    let call = AdminCall::JobSubmit { spec: Box::new(spec) };
+    let answer = asked.admin(call).await.and_then(view);
+    let job = answer.map_err(|failure| end::unsure(failure, flags.key.as_deref()))?;
+    let Some(wait) = &mut wait else { return end::tell(&job, invocation) };
+    invocation.output.note(&end::submitted(&job));
+    end::tell_reason(&job, invocation);
+    let ended = wait.until_end(&job, &mut asked).await?;
+    let task = if flags.is_one() { end::only_task(&asked, &ended).await? } else { None };
+    let exit = end::exit_of(&ended, task.as_ref());
+    tell_ends(std::slice::from_ref(&ended), true, &asked).await?;
+    Ok(exit)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! How far jobs are, told on stderr while somebody waits for them: two bars on a terminal, a plain line now and then
+//! elsewhere. `meter` knows what there is to tell, `bars` how it looks, `screen` when and where.
+
+mod bars;
+mod meter;
+mod screen;
+
+use std::io::{self, IsTerminal as _};
+
+use clap::ValueEnum;
+
+pub(crate) use self::meter::{percent, rate_text};
+pub(crate) use self::screen::Screen;
+
+/// What is told of progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressWhen {
+    /// Bars on a terminal, plain lines elsewhere
+    #[default]
+    Auto,
+    /// Two bars: jobs and tasks
+    Bar,
+    /// One line every 10 seconds
+    Plain,
+    /// Nothing
+    None,
+}
+
+/// What is told, once it is known where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Bars,
+    Lines,
+    Nothing,
+}
+
+/// A terminal that cannot move its cursor gets lines, like a file.
+const fn style(when: ProgressWhen, quiet: bool, terminal: bool, dumb: bool) -> Style {
+    match when {
+        _ if quiet => Style::Nothing,
+        ProgressWhen::None => Style::Nothing,
+        ProgressWhen::Bar => Style::Bars,
+        ProgressWhen::Auto if terminal && !dumb => Style::Bars,
+        ProgressWhen::Auto | ProgressWhen::Plain => Style::Lines,
+    }
+}
+
+/// The style for this program's stderr.
+pub(crate) fn style_here(when: ProgressWhen, quiet: bool) -> Style {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    style(when, quiet, io::stderr().is_terminal(), dumb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_for_terminals_and_nothing_is_for_the_quiet() {
+        let (terminal, file) = (true, false);
+        let table = [
+            (ProgressWhen::Auto, terminal, Style::Bars),
+            (ProgressWhen::Auto, file, Style::Lines),
+            (ProgressWhen::Plain, terminal, Style::Lines),
+            (ProgressWhen::Bar, file, Style::Bars),
+            (ProgressWhen::None, terminal, Style::Nothing),
+        ];
+        for (when, terminal, expected) in table {
+            assert_eq!(style(when, false, terminal, false), expected, "{when:?}");
+            assert_eq!(style(when, true, terminal, false), Style::Nothing, "{when:?}");
+        }
+        assert_eq!(style(ProgressWhen::Auto, false, terminal, true), Style::Lines);
+    }
+}

@@ -1,0 +1,95 @@
+//! Where and when progress is told. It draws on stderr and nowhere else.
+
+use std::future::pending;
+use std::time::Duration;
+
+use rustix::termios::tcgetwinsize;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use turno_proto::model::job::JobView;
+
+use super::bars::{self, WIDTH};
+use super::meter::Meter;
+use super::{Style, style_here};
+use crate::cli::Invocation;
+use crate::cli::output::Output;
+
+/// From one look at the jobs to the next, drawn as bars and told in lines.
+const DRAWN_EVERY: Duration = Duration::from_millis(500);
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// To the beginning of this line with nothing on it, and the same one line higher.
+const CLEAR: &str = "\r\x1b[K";
+const CLEAR_ABOVE: &str = "\x1b[1A\x1b[K";
+
+/// What is told of jobs while they are waited for.
+pub(crate) struct Screen<'a> {
+    output: &'a Output,
+    style: Style,
+    began: Instant,
+    ticks: Option<Interval>,
+    meter: Meter,
+    /// Lines that are drawn now.
+    drawn: usize,
+}
+
+impl<'a> Screen<'a> {
+    pub(crate) fn new(invocation: &'a Invocation) -> Self {
+        let style = style_here(invocation.global.progress, invocation.output.quiet());
+        let began = Instant::now();
+        let ticks = match style {
+            Style::Bars => Some(interval_at(began, DRAWN_EVERY)),
+            Style::Lines => Some(interval_at(began + TOLD_EVERY, TOLD_EVERY)),
+            Style::Nothing => None,
+        };
+        let ticks = ticks.map(|mut ticks| {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            ticks
+        });
+        Self { output: &invocation.output, style, began, ticks, meter: Meter::default(), drawn: 0 }
+    }
+
+    /// Waits until it is time to look at the jobs; for ever if nothing is told.
+    pub(crate) async fn due(&mut self) {
+        match &mut self.ticks {
+            Some(ticks) => drop(ticks.tick().await),
+            None => pending().await,
+        }
+    }
+
+    /// Tells of all jobs as they are now.
+    pub(crate) fn tell(&mut self, views: &[JobView]) {
+        self.meter.look(self.began.elapsed(), views);
+        match self.style {
+            Style::Nothing => {}
+            Style::Lines => self.output.stderr(&(self.meter.line() + "\n")),
+            Style::Bars => {
+                let lines = bars::lines(&self.meter, width(), self.output.paint());
+                let text = self.wiped() + &lines.join("\n");
+                self.output.stderr(&text);
+                self.drawn = lines.len();
+            }
+        }
+    }
+
+    /// Takes away what is drawn, so that what comes next begins on a clean line.
+    pub(crate) fn clear(&mut self) {
+        let wiped = self.wiped();
+        if !wiped.is_empty() {
+            self.output.stderr(&wiped);
+        }
+        self.drawn = 0;
+    }
+
+    fn wiped(&self) -> String {
+        match self.drawn {
+            0 => String::new(),
+            lines => CLEAR.to_owned() + &CLEAR_ABOVE.repeat(lines - 1),
+        }
+    }
+}
+
+/// Columns of the terminal at stderr.
+fn width() -> usize {
+    let told = tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
+    if told == 0 { WIDTH } else { told.into() }
+}

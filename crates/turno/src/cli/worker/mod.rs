@@ -1,0 +1,427 @@
+//! `turno worker`: who does the work, and how much of it at a time.
+
+mod deploy;
+mod start;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use tokio::time::{Instant, sleep, sleep_until};
+use turno_client::{AdminAnswer, AdminCall, Client, Slots};
+use turno_proto::model::view::WorkerView;
+use turno_proto::model::{Code, limits};
+
+use super::Invocation;
+use super::compose::parse_count;
+use super::confirm;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::queue::messages;
+use super::schema::queue::StandingBody;
+use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow, label_words};
+use super::table;
+
+use self::deploy::DeployArgs;
+use self::start::StartArgs;
+
+/// How often the broker is asked whether a change has taken effect.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Start workers of jobs, look at workers and steer them
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    command: WorkerCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum WorkerCommand {
+    Start(StartArgs),
+    Deploy(DeployArgs),
+    #[command(flatten)]
+    Ask(AskCommand),
+}
+
+/// What is asked of a broker.
+#[derive(Subcommand, Debug)]
+enum AskCommand {
+    #[command(visible_alias = "list")]
+    Ls(LsArgs),
+    #[command(visible_aliases = ["info", "get"])]
+    Show(ShowArgs),
+    Resize(ResizeArgs),
+    Drain(DrainArgs),
+    Resume(ResumeArgs),
+    Stop(StopArgs),
+}
+
+/// List workers in order of id
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno worker ls",
+        "turno worker ls --label gpu=yes",
+        "turno worker ls -o wide --time local",
+        "turno worker ls --json",
+    ],
+    &[1, 5, 78, 124],
+))]
+struct LsArgs {
+    /// At most N; --after takes the last id for the next page
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    limit: Option<u64>,
+
+    /// Only workers whose ids come after this one
+    #[arg(long, value_name = "ID")]
+    after: Option<u64>,
+
+    /// Only workers with this label; may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+}
+
+/// Show one worker and what it holds
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno worker show pixel-1", "turno worker show 7 --json"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ShowArgs {
+    /// Id or name
+    worker: String,
+}
+
+/// Give a worker another number of slots
+///
+/// With fewer than it uses now, it gets nothing new until enough has finished. A worker for jobs cannot be given more
+/// slots than it has.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno worker resize pixel-1 4", "turno worker resize 7 unlimited"],
+    &[1, 4, 5, 78, 124],
+))]
+struct ResizeArgs {
+    /// Id or name
+    worker: String,
+
+    /// The new number, or unlimited
+    #[arg(value_parser = parse_slots)]
+    slots: Slots,
+}
+
+/// Give a worker no new work, and wait until it has none
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno worker drain pixel-1 --timeout 5m"],
+    &[1, 4, 5, 78, 124],
+))]
+struct DrainArgs {
+    /// Id or name
+    worker: String,
+}
+
+/// Give a drained worker work again
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(&["turno worker resume pixel-1"], &[1, 4, 5, 78, 124]))]
+struct ResumeArgs {
+    /// Id or name
+    worker: String,
+}
+
+/// Ask a worker to end, and wait until it is gone
+///
+/// It takes nothing new and finishes what it has: messages, and tasks of jobs.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno worker stop pixel-1 --timeout 5m", "turno worker stop 7 --now --yes"],
+    &[1, 4, 5, 78, 124],
+))]
+struct StopArgs {
+    /// Id or name
+    worker: String,
+
+    /// At once: what it has goes to others without counting as an attempt
+    #[arg(long)]
+    now: bool,
+}
+
+/// Reads a label.
+pub(crate) fn parse_label(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("a label is KEY=VALUE, both up to {} bytes long", limits::LABEL_BYTES_MAX);
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    let is_short = |text: &str| text.len() <= limits::LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    if key.is_empty() || !is_short(key) || !is_short(value) {
+        return Err(wrong());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Reads a number of slots, or `unlimited`.
+pub(crate) fn parse_slots(text: &str) -> Result<Slots, String> {
+    if text == "unlimited" {
+        return Ok(Slots::Unlimited);
+    }
+    match turno_proto::model::units::parse_count(text).map(u32::try_from) {
+        Ok(Ok(count)) if count <= limits::SLOTS_MAX => Ok(Slots::Limited(count)),
+        _ => Err(format!("slots are a whole number up to {}, or unlimited", limits::SLOTS_MAX)),
+    }
+}
+
+impl WorkerArgs {
+    /// It is a program that goes on by itself, and not a question to a broker.
+    pub(crate) const fn goes_on(&self) -> bool {
+        matches!(self.command, WorkerCommand::Start(_))
+    }
+}
+
+pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let command = match &args.command {
+        WorkerCommand::Start(args) => return start::run(args, invocation),
+        WorkerCommand::Deploy(args) => return deploy::run(args, invocation),
+        WorkerCommand::Ask(command) => command,
+    };
+    connect::block_on(async {
+        let client = connect::client(invocation).await?;
+        let asked = Asked { client, invocation };
+        match command {
+            AskCommand::Ls(args) => asked.list(args).await,
+            AskCommand::Show(args) => {
+                let call = AdminCall::WorkerShow { worker: args.worker.clone() };
+                let view = asked.worker(call, &args.worker).await?;
+                asked.told(&view, None)
+            }
+            AskCommand::Resize(args) => asked.resize(args).await,
+            AskCommand::Drain(args) => asked.drain(args).await,
+            AskCommand::Resume(args) => {
+                let call = AdminCall::WorkerResume { worker: args.worker.clone() };
+                let view = asked.worker(call, &args.worker).await?;
+                asked.told(&view, Some(format!("worker {} ({}) takes work again", view.id, view.name)))
+            }
+            AskCommand::Stop(args) => asked.stop(args).await,
+        }
+    })
+}
+
+/// A connection and the command it is for.
+struct Asked<'a> {
+    client: Client,
+    invocation: &'a Invocation,
+}
+
+impl Asked<'_> {
+    async fn list(&self, args: &LsArgs) -> Result<u8, Failure> {
+        let mut rows: Vec<WorkerRow> = Vec::new();
+        let mut after = args.after;
+        let next = loop {
+            let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
+            // With labels wanted, many rows may come to few.
+            let asked = if args.labels.is_empty() { left } else { u64::MAX };
+            let limit = u32::try_from(asked).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+            let call = AdminCall::WorkerLs { after, limit };
+            let answer = connect::admin(&self.client, call, self.invocation.global.timeout()).await?;
+            let (workers, next) = match answer {
+                AdminAnswer::Workers { workers, next } => (workers, next),
+                other => return Err(connect::unexpected(&other)),
+            };
+            let has = |view: &&WorkerView| args.labels.iter().all(|(key, value)| view.labels.get(key) == Some(value));
+            let mut wanted = workers.iter().filter(has);
+            let clock = self.invocation.output.clock();
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            rows.extend(wanted.by_ref().take(left).map(|view| WorkerRow::new(view, clock)));
+            if wanted.next().is_some() {
+                break rows.last().and_then(|row| row.id.parse().ok());
+            }
+            let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
+            if next.is_none() || full || workers.is_empty() {
+                break next;
+            }
+            after = next;
+        };
+        let next = next.map(|id| id.to_string());
+        self.invocation.output.rows(&WorkerListDocument { workers: &rows, next }, &rows)?;
+        if rows.is_empty() && args.labels.is_empty() {
+            self.invocation.output.hint("no workers yet; start one: turno work hello --echo");
+        } else if rows.is_empty() {
+            self.invocation.output.hint("no worker has these labels; `turno worker ls -o wide` shows those there are");
+        }
+        Ok(0)
+    }
+
+    async fn resize(&self, args: &ResizeArgs) -> Result<u8, Failure> {
+        let call = AdminCall::WorkerResize { worker: args.worker.clone(), slots: args.slots };
+        let view = self.worker(call, &args.worker).await?;
+        let over = match view.slots {
+            Slots::Limited(slots) => view.used.saturating_sub(slots),
+            Slots::Unlimited => 0,
+        };
+        self.told(&view, Some(format!("worker {} ({}): slots {}", view.id, view.name, view.slots)))?;
+        if over > 0 {
+            self.invocation
+                .output
+                .note(&format!("{over} slots over the new number are still in use; nothing new until they are free"));
+        }
+        Ok(0)
+    }
+
+    async fn drain(&self, args: &DrainArgs) -> Result<u8, Failure> {
+        let deadline = Instant::now() + self.invocation.global.timeout();
+        let view = self.worker(AdminCall::WorkerDrain { worker: args.worker.clone() }, &args.worker).await?;
+        let last = self.wait(view, deadline, |view| view.used == 0).await?;
+        match last {
+            Ok(view) => self.told(&view, Some(format!("worker {} ({}) is drained", view.id, view.name))),
+            Err(gone) => self.told(&gone, Some(format!("worker {} ({}) is gone", gone.id, gone.name))),
+        }
+    }
+
+    async fn stop(&self, args: &StopArgs) -> Result<u8, Failure> {
+        if args.now {
+            let view = self.worker(AdminCall::WorkerShow { worker: args.worker.clone() }, &args.worker).await?;
+            confirm::ask(
+                self.invocation,
+                &format!("stop worker {} ({}) at once, with {} slots in use?", view.id, view.name, view.used),
+            )?;
+        }
+        let deadline = Instant::now() + self.invocation.global.timeout();
+        let call = AdminCall::WorkerStop { worker: args.worker.clone(), now: args.now };
+        let view = self.worker(call, &args.worker).await?;
+        match self.wait(view, deadline, |_| false).await? {
+            Ok(view) | Err(view) => self.told(&view, Some(format!("worker {} ({}) is gone", view.id, view.name))),
+        }
+    }
+
+    /// Waits until the worker is as wanted (`Ok`) or gone (`Err`); at the deadline says what still runs. Asks by
+    /// id: another worker of the same name is not meant.
+    async fn wait(
+        &self,
+        mut view: WorkerView,
+        deadline: Instant,
+        wanted: impl Fn(&WorkerView) -> bool,
+    ) -> Result<Result<WorkerView, WorkerView>, Failure> {
+        let id = view.id.to_string();
+        let mut late = std::pin::pin!(sleep_until(deadline));
+        while !wanted(&view) {
+            tokio::select! {
+                () = &mut late => return Err(still_running(&view)),
+                () = sleep(POLL) => {}
+            }
+            match self.worker(AdminCall::WorkerShow { worker: id.clone() }, &id).await {
+                Ok(now) => view = now,
+                Err(failure) if failure.code() == Code::NotFound => return Ok(Err(view)),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Ok(view))
+    }
+
+    async fn worker(&self, call: AdminCall, name: &str) -> Result<WorkerView, Failure> {
+        match connect::admin(&self.client, call, self.invocation.global.timeout()).await {
+            Ok(AdminAnswer::Worker { worker }) => Ok(*worker),
+            Ok(other) => Err(connect::unexpected(&other)),
+            Err(failure) if failure.code() == Code::NotFound => {
+                Err(Failure::new(Code::NotFound, format!("there is no worker {name}"))
+                    .why("no worker of this broker has that id or name now")
+                    .fix("`turno worker ls` lists the workers there are"))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// What was done, in one line, or else the whole worker.
+    fn told(&self, view: &WorkerView, done: Option<String>) -> Result<u8, Failure> {
+        let document = WorkerDocument::new(view, self.invocation.output.clock());
+        self.invocation.output.one(&document, &view.id.to_string(), || match done {
+            Some(line) => format!("{line}\n"),
+            None => self.text(&document),
+        })?;
+        Ok(0)
+    }
+
+    fn text(&self, document: &WorkerDocument) -> String {
+        let row = &document.worker.row;
+        let clock = self.invocation.output.clock();
+        let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
+        let mut facts = vec![
+            ("worker", row.id.clone()),
+            ("name", row.name.clone()),
+            ("address", row.address.clone()),
+            ("state", row.state.clone()),
+            ("slots", row.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string())),
+            ("used", row.used.to_string()),
+            ("queues", row.queues.join(", ")),
+            ("registered", moment(&row.registered_at)),
+            ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
+            ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
+        ];
+        if !row.labels.is_empty() {
+            facts.push(("labels", label_words(&row.labels, ", ")));
+        }
+        if !row.exclusive.is_empty() {
+            let alone: Vec<String> =
+                row.exclusive.iter().map(|held| format!("{} (token {})", held.queue, held.token)).collect();
+            facts.push(("exclusive", alone.join(", ")));
+        }
+        if !row.waits_for.is_empty() {
+            facts.push(("standing by", row.waits_for.join(", ")));
+        }
+        let mut text = table::facts(&facts);
+        for QueueStandingBody { queue, standing } in &document.worker.standings {
+            let StandingBody { standing, expired, dropped_at, reason } = standing;
+            let dropped = dropped_at.as_deref().map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();
+            let reason = reason.as_deref().unwrap_or_default();
+            text.push_str(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}\n"));
+        }
+        text.push_str(&messages("holds:", &document.worker.holds, self.invocation));
+        text
+    }
+}
+
+fn still_running(view: &WorkerView) -> Failure {
+    let ids: Vec<&str> = view.holds.iter().map(|message| message.id.as_str()).collect();
+    let what = format!("worker {} ({}) still has {} slots in use", view.id, view.name, view.used);
+    let why = match ids.as_slice() {
+        [] => "it takes no new work, but it has not ended yet".to_owned(),
+        ids => format!("it takes no new work; still running: {}", ids.join(", ")),
+    };
+    Failure::new(Code::TimedOut, what).why(why).fix(format!(
+        "wait longer with --timeout, look with `turno worker show {}`, or `turno message cancel ID`",
+        view.id
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_as_typed() {
+        let pair = |key: &str, value: &str| Some((key.to_owned(), value.to_owned()));
+        for (text, expected) in [
+            ("gpu=yes", pair("gpu", "yes")),
+            ("k=a=b", pair("k", "a=b")),
+            ("k=", pair("k", "")),
+            ("=x", None),
+            ("gpu", None),
+            ("k=a\nb", None),
+        ] {
+            assert_eq!(parse_label(text).ok(), expected, "{text:?}");
+        }
+        assert!(parse_label(&format!("{}=x", "k".repeat(65))).is_err());
+    }
+
+    #[test]
+    fn slots_as_typed() {
+        let table = [
+            ("10", Some(Slots::Limited(10))),
+            ("0", Some(Slots::Limited(0))),
+            ("1_000", Some(Slots::Limited(1_000))),
+            ("unlimited", Some(Slots::Unlimited)),
+            ("1_000_001", None),
+            ("-1", None),
+            ("many", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_slots(text).ok(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! `turno worker start`: runs the tasks of jobs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::sync::{oneshot, watch};
+use turno_client::{Running, Slots, Worker};
+use turno_proto::model::limits::{FOREMAN_PROCS_MAX, LABEL_BYTES_MAX, WORKER_LABELS_MAX};
+use turno_proto::model::{Code, units};
+
+use crate::cli::Invocation;
+use crate::cli::compose::{body_bytes_max, check_queue};
+use crate::cli::connect;
+use crate::cli::error::Failure;
+use crate::cli::help;
+use crate::cli::schema::worker::RegisteredDocument;
+use crate::cli::signals::Signals;
+use crate::cli::work::{Hands, Observer, Program, StderrPipe, cannot_work, default_name, handle};
+use crate::hand::link::{Finder, NoWay};
+use crate::hand::{Ask, CannotBegin, End, Hand, Said, Settings};
+
+/// Run tasks of jobs on this machine
+///
+/// Each task is a process group of its own, started without a shell in the directory that its job names. It sees
+/// TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT and TURNO_WORKER_ID. A task that is
+/// cancelled or has had its time gets TERM, and KILL 5 s later, with all that it started; what a task leaves running when
+/// it ends is killed after 5 s. Tasks go on while the broker is away, and are reported when it is back. If the worker
+/// itself is killed, its tasks are ended, too.
+///
+/// SIGTERM or Ctrl-C lets what runs finish and takes nothing new; what still runs after --drain-timeout is ended and goes
+/// to other workers, and so it is at once with a second signal. With --queue it is also a worker of that queue, as
+/// `turno work` is: both share the slots.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno worker start",
+        "turno worker start --slots 8 --label gpu=a100 --pool render",
+        "turno worker start --url turno://10.0.0.7:7460 --name node-3 --idle-timeout 10m",
+        "turno worker start --slots 4 --queue thumbs -- convert - -resize 50% jpg:-",
+    ],
+    &[1, 5, 78, 130, 143],
+))]
+pub(crate) struct StartArgs {
+    /// Tasks at a time, those of one slot each; auto is one a core
+    #[arg(short, long, value_name = "N|auto", default_value = "auto", value_parser = parse_slots)]
+    slots: u16,
+
+    /// The worker's name [default: machine and process]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// What this worker has and jobs may ask for; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+
+    /// The same as --label pool=POOL
+    #[arg(long, value_name = "POOL")]
+    pool: Option<String>,
+
+    /// Where tasks get directories of their own [default: the system's directory for what is temporary]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+
+    /// End when there was nothing to do for so long
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    idle_timeout: Option<Duration>,
+
+    /// How long to wait for what runs when asked to end
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = units::parse_duration)]
+    drain_timeout: Duration,
+
+    /// Where the foreman listens [default: where the broker says]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_place)]
+    foreman: Option<String>,
+
+    /// Also end in order when standard input ends
+    #[arg(long)]
+    until_eof: bool,
+
+    /// Also take work from this queue, for the program behind --; may be repeated
+    #[arg(long = "queue", value_name = "QUEUE", requires = "command")]
+    queues: Vec<String>,
+
+    /// The program for messages of the queues, and its arguments
+    #[arg(last = true, requires = "queues", value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Reads a number of slots, or `auto`.
+fn parse_slots(text: &str) -> Result<u16, String> {
+    if text == "auto" {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        return Ok(u16::try_from(cores).unwrap_or(FOREMAN_PROCS_MAX).min(FOREMAN_PROCS_MAX));
+    }
+    match units::parse_count(text).map(u16::try_from) {
+        Ok(Ok(count)) if (1..=FOREMAN_PROCS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("slots are a whole number from 1 to {FOREMAN_PROCS_MAX}, or auto")),
+    }
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    label(key, value)
+}
+
+fn label(key: &str, value: &str) -> Result<(String, String), String> {
+    let is_fine = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    if key.is_empty() || !is_fine(key) || !is_fine(value) {
+        return Err(format!("a label is KEY=VALUE, each of at most {LABEL_BYTES_MAX} bytes"));
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_place(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
+        _ => Err("the foreman's place is HOST:PORT".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &StartArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    for queue in &args.queues {
+        check_queue(queue)?;
+    }
+    let program = Program::find(&args.command)?.map(Arc::new);
+    let stderr = StderrPipe::start();
+    let end = connect::block_on(start(args, program, &stderr, invocation));
+    // The runtime is gone, and with it every program that still ran.
+    stderr.finish();
+    end
+}
+
+async fn start(
+    args: &StartArgs,
+    program: Option<Arc<Program>>,
+    stderr: &StderrPipe,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
+    let mut signals = Signals::catch()?;
+    let settings = settings(args, invocation)?;
+    let mut teller = Teller::new(args, &settings, invocation);
+    let begin = async {
+        let hand = Hand::open(settings.clone()).await.map_err(cannot_begin)?;
+        let queues = match program {
+            Some(program) => Some(QueueSide::start(args, &settings, program, stderr, invocation).await?),
+            None => None,
+        };
+        Ok::<_, Failure>((hand, queues))
+    };
+    let (hand, mut queues) = tokio::select! {
+        begun = begin => begun?,
+        exit = signals.next() => return Ok(exit),
+    };
+    let running = queues.as_ref().map(|queues| Arc::clone(&queues.running));
+    let mut input_ended = args.until_eof.then(input_end);
+    let ask = async || loop {
+        tokio::select! {
+            exit = signals.next() => return Ask::Signal(exit),
+            () = ended(&mut input_ended) => {
+                input_ended = None;
+                return Ask::InputEnded;
+            }
+            () = watched(queues.as_mut(), invocation) => {}
+        }
+    };
+    let end = hand.run(running, ask, |said| teller.tell(said)).await?;
+    match end {
+        End::Asked | End::Idle => Ok(0),
+        End::Stopped { now } => {
+            let how = if now { "at once" } else { "after what ran" };
+            invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
+            Ok(0)
+        }
+        End::Cut(exit) => Ok(exit),
+        End::Queues(error) => Err(cannot_work(error, &args.queues)),
+        End::NotGreeted(why) => Err(Failure::new(Code::CannotConnect, format!("no foreman answers at {why}"))
+            .fix("see with `turno status` where the broker has its job workers")),
+    }
+}
+
+fn settings(args: &StartArgs, invocation: &Invocation) -> Result<Settings, Failure> {
+    let broker = connect::options(invocation)?;
+    let mut labels: BTreeMap<String, String> = args.labels.iter().cloned().collect();
+    if let Some(pool) = &args.pool {
+        let (key, value) = label("pool", pool).map_err(|why| Failure::new(Code::BadUsage, "bad --pool").why(why))?;
+        labels.insert(key, value);
+    }
+    if labels.len() > WORKER_LABELS_MAX {
+        let what = format!("a worker has at most {WORKER_LABELS_MAX} labels");
+        return Err(Failure::new(Code::BadUsage, what));
+    }
+    Ok(Settings {
+        name: args.name.clone().unwrap_or_else(default_name),
+        id: format!("{:016x}", RandomState::new().hash_one(std::process::id())),
+        slots: args.slots,
+        labels,
+        work_dir: args.work_dir.clone(),
+        idle_timeout: args.idle_timeout,
+        drain_timeout: args.drain_timeout,
+        finder: args.foreman.clone().map_or_else(|| Finder::Ask(broker.clone()), Finder::At),
+        broker,
+    })
+}
+
+fn cannot_begin(error: CannotBegin) -> Failure {
+    let text = error.to_string();
+    match error {
+        CannotBegin::Scratch(source) => {
+            Failure::new(Code::Io, text).why(source.to_string()).fix("name another directory with --work-dir")
+        }
+        CannotBegin::Slots(_) => Failure::new(Code::BadSlots, text),
+        CannotBegin::Guard(source) => Failure::new(Code::CannotStart, text).why(source.to_string()),
+        CannotBegin::NoWay(why) => no_way(why),
+    }
+}
+
+/// There is no way to the foreman.
+pub(super) fn no_way(why: NoWay) -> Failure {
+    let text = why.to_string();
+    match why {
+        NoWay::Broker(error) => error.into(),
+        NoWay::NoForeman(_) => {
+            Failure::new(Code::CannotConnect, text).fix("start the broker with --foreman-listen ADDRESS")
+        }
+        NoWay::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
+            .why("it listens elsewhere, or something is between")
+            .fix("name the way to it with --foreman HOST:PORT"),
+    }
+}
+
+/// Resolves when standard input has ended. A thread reads it: nothing else can wait for any kind of input.
+fn input_end() -> oneshot::Receiver<()> {
+    let (tell, told) = oneshot::channel();
+    std::thread::spawn(move || {
+        let (mut input, mut piece) = (io::stdin().lock(), [0; 4_096]);
+        while !matches!(input.read(&mut piece), Ok(0)) {}
+        let _ = tell.send(());
+    });
+    told
+}
+
+async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
+    match input {
+        // A thread that is gone has seen the end.
+        Some(end) => drop(end.await),
+        None => std::future::pending().await,
+    }
+}
+
+/// The worker of queues beside the tasks.
+struct QueueSide {
+    running: Arc<Running>,
+    observer: Observer,
+    reply_max: watch::Sender<Option<u64>>,
+}
+
+impl QueueSide {
+    async fn start(
+        args: &StartArgs,
+        settings: &Settings,
+        program: Arc<Program>,
+        stderr: &StderrPipe,
+        invocation: &Invocation,
+    ) -> Result<Self, Failure> {
+        let slots = Slots::Limited(u32::from(settings.slots));
+        let observer = Observer::new(&settings.name, slots, &args.queues);
+        let worker = Worker::new(settings.broker.clone()).slots(slots).name(&settings.name).known_as(&settings.id);
+        let worker = args.queues.iter().fold(worker.on_event(observer.listener()), Worker::queue);
+        let (hands, reply_max) = Hands::new(Some(program), slots, stderr.sender(), &settings.name);
+        let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
+        let running = running.map(Arc::new).map_err(|error| cannot_work(error, &args.queues))?;
+        reply_max.send_replace(Some(body_bytes_max(&running.config())));
+        let mut side = Self { running, observer, reply_max };
+        side.observer.note_waiting(invocation);
+        Ok(side)
+    }
+}
+
+/// Tells what becomes of the connection of queues.
+async fn watched(side: Option<&mut QueueSide>, invocation: &Invocation) {
+    let Some(QueueSide { running, observer, reply_max }) = side else { return std::future::pending().await };
+    let event = observer.next().await;
+    observer.note(&event, invocation);
+    reply_max.send_replace(Some(body_bytes_max(&running.config())));
+}
+
+/// Tells people what happens, and programs that all is ready.
+struct Teller<'a> {
+    registered: RegisteredDocument,
+    invocation: &'a Invocation,
+    /// That the foreman is out of reach was told since the last success.
+    told: bool,
+}
+
+impl<'a> Teller<'a> {
+    fn new(args: &StartArgs, settings: &Settings, invocation: &'a Invocation) -> Self {
+        let registered = RegisteredDocument {
+            name: settings.name.clone(),
+            queues: args.queues.clone(),
+            slots: Some(u32::from(settings.slots)),
+            broker: String::new(),
+            id: Some(settings.id.clone()),
+            labels: settings.labels.clone(),
+            foreman: None,
+        };
+        Self { registered, invocation, told: false }
+    }
+
+    fn tell(&mut self, said: &Said) -> Result<(), Failure> {
+        if let Some(line) = self.line(said) {
+            self.invocation.output.note(&line);
+        }
+        if let Said::Registered { place, again: false } = said {
+            self.registered.foreman = Some(place.foreman.clone());
+            self.registered.broker = place.broker.as_ref().map(ToString::to_string).unwrap_or_default();
+            if self.invocation.output.format().is_json() {
+                self.invocation.output.document(&self.registered)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, said: &Said) -> Option<String> {
+        let name = &self.registered.name;
+        Some(match said {
+            Said::Registered { place, again } => {
+                self.told = false;
+                let again = if *again { " again" } else { "" };
+                let slots = self.registered.slots.unwrap_or_default();
+                let labels: Vec<String> =
+                    self.registered.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let labels = if labels.is_empty() { String::new() } else { format!(", labels {}", labels.join(", ")) };
+                format!("{name} registered{again}: jobs, slots {slots}{labels}, foreman at {}", place.foreman)
+            }
+            Said::Lost { reason, tasks } => {
+                format!("connection to the foreman lost: {reason}; trying again, {tasks} tasks run on")
+            }
+            Said::NoWay(why) => {
+                if std::mem::replace(&mut self.told, true) {
+                    return None;
+                }
+                format!("{why}; still trying")
+            }
+            Said::Drains { end, tasks, messages, within } => {
+                let why = match end {
+                    End::Idle => "nothing to do",
+                    End::Stopped { .. } => "`turno worker stop`",
+                    End::Queues(_) => "its queues are lost",
+                    _ => "asked to end",
+                };
+                let left = tasks + messages;
+                if left == 0 {
+                    return Some(format!("{why}: ending"));
+                }
+                let wait = within.map(|within| format!(" {}", units::format_duration(within))).unwrap_or_default();
+                format!("{why}: {left} still running, waiting{wait}; a second signal ends at once")
+            }
+            Said::Cuts { tasks } => format!("{tasks} cut short; other workers get them"),
+            Said::Shrunk { slots } => {
+                self.registered.slots = Some(u32::from(*slots));
+                format!("slots {slots}, as `turno worker resize` asked")
+            }
+            Said::Untold { tasks } => {
+                format!("the ends of {tasks} tasks could not be told: the foreman is out of reach")
+            }
+            Said::OutputLost { tasks, bytes } => format!("{bytes} bytes of output of {tasks} tasks could not be kept"),
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The other half of a worker that serves queues, too: it has its own connection, and ends with the rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+use turno_client::{Ended, Running, Slots};
+
+/// The worker of queues, if there is one.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    running: Option<Arc<Running>>,
+}
+
+impl Queues {
+    pub(crate) const fn new(running: Option<Arc<Running>>) -> Self {
+        Self { running }
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.running.as_ref().map_or(0, |running| running.in_flight())
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        self.running.is_none()
+    }
+
+    /// Takes nothing new; what runs may take so long.
+    pub(crate) fn stop(&self, within: Duration) {
+        if let Some(running) = self.running.clone() {
+            tokio::spawn(async move { running.stop(within).await });
+        }
+    }
+
+    pub(crate) fn stop_now(&self) {
+        if let Some(running) = self.running.clone() {
+            tokio::spawn(async move { running.stop_now().await });
+        }
+    }
+
+    pub(crate) fn resize(&self, slots: u16) {
+        if let Some(running) = self.running.clone() {
+            tokio::spawn(async move {
+                if let Err(error) = running.resize(Slots::Limited(u32::from(slots))).await {
+                    warn!(%error, "the worker of queues keeps its slots");
+                }
+            });
+        }
+    }
+
+    /// Its end; never, if there is none. May be dropped at any time.
+    pub(crate) async fn ended(&mut self) -> Ended {
+        let Some(running) = self.running.clone() else { return std::future::pending().await };
+        let end = running.wait().await;
+        self.running = None;
+        end
+    }
+}

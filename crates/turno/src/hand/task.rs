@@ -1,0 +1,259 @@
+//! One attempt of a task: a program in a group of its own, what it writes, its time, and its end in every case.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use turno_proto::foreman::{StatusUpdate, Task};
+use turno_proto::model::archive::OutputStream;
+
+use super::files::{Files, Prepared};
+use super::guard::{Guard, Watched};
+use super::outbox::{Outbox, Recorder};
+use super::verdict::{LastLine, Verdict};
+use crate::process::{Ending, Group, at};
+
+/// Bytes read from a pipe at a time.
+const READ_BYTES: usize = 16 * 1024;
+
+/// By which a process can be told to be one of a worker's.
+pub(super) const WORKER_ID: &str = "TURNO_WORKER_ID";
+
+/// What every task needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Kit {
+    pub(crate) worker: Arc<str>,
+    pub(crate) guard: Guard,
+    pub(crate) files: Files,
+    pub(crate) outbox: Outbox,
+}
+
+/// What a task's worker wants of it. It may only want more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wish {
+    /// Run.
+    Run,
+    /// End: nobody wants it any more.
+    Cancel,
+    /// End: another worker shall have it.
+    GiveBack,
+    /// The same, at once.
+    GiveBackNow,
+}
+
+/// Runs a task to its end, whichever that is.
+pub(crate) async fn run(task: Task, kit: Kit, mut wishes: watch::Receiver<Wish>) -> StatusUpdate {
+    let started = unix_ms();
+    let verdict = match begin(&task, &kit, &mut wishes).await {
+        Ok((prepared, running)) => attend(&task, &kit, prepared, running, &mut wishes).await,
+        Err(verdict) => verdict,
+    };
+    let mut update = verdict.update(task.job, task.task);
+    (update.started, update.ended) = (Some(started), Some(unix_ms()));
+    update
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A program that has been started. Dropped, it is killed.
+struct Running {
+    child: Child,
+    group: Group,
+    recorder: Recorder,
+    /// After the group: what is killed need not be watched.
+    watched: Watched,
+}
+
+async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Result<(Prepared, Running), Verdict> {
+    let ready = async {
+        let prepared = kit.files.prepare(task).await?;
+        Ok((prepared, kit.outbox.begin(task).await?))
+    };
+    let (mut prepared, recorder) = tokio::select! {
+        biased;
+        wish = more_than(wishes, Wish::Run) => return Err(end_by(wish)),
+        ready = ready => ready.map_err(Verdict::Failed)?,
+    };
+    let words = words_of(task);
+    let program = words.first().map(String::as_str).unwrap_or_default();
+    if program.is_empty() {
+        return Err(Verdict::CannotRun { program: String::new(), why: "the task names no program".to_owned() });
+    }
+    let mut command = Command::new(program);
+    command
+        .args(words.iter().skip(1))
+        .current_dir(&prepared.dir)
+        .envs(&task.env)
+        .envs(facts(task, &kit.worker))
+        .stdin(prepared.stdin.take().map_or_else(Stdio::null, Stdio::from))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let child = command.spawn().map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
+    let group = Group::of(&child);
+    let watched = kit.guard.watch(group.id());
+    Ok((prepared, Running { child, group, recorder, watched }))
+}
+
+/// Program and arguments. A foreman that knows no list of words names a program, which gets the number of its task.
+fn words_of(task: &Task) -> Vec<String> {
+    if task.argv.is_empty() { vec![task.command.clone(), task.task.to_string()] } else { task.argv.clone() }
+}
+
+/// What a program may want to know.
+fn facts(task: &Task, worker: &str) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("TURNO_JOB_ID", task.job.to_string()),
+        ("TURNO_JOB_NAME", task.name.replace('\0', " ")),
+        ("TURNO_TASK_ID", task.task.to_string()),
+        ("TURNO_TASK_COUNT", task.num_tasks.to_string()),
+        ("TURNO_ATTEMPT", task.attempt.to_string()),
+        (WORKER_ID, worker.to_owned()),
+    ])
+}
+
+/// Waits until more is wanted than before. Without its worker a task must end at once.
+async fn more_than(wishes: &mut watch::Receiver<Wish>, before: Wish) -> Wish {
+    wishes.wait_for(|wish| *wish > before).await.map_or(Wish::GiveBackNow, |wish| *wish)
+}
+
+fn end_by(wish: Wish) -> Verdict {
+    if wish == Wish::Cancel { Verdict::Cancelled } else { Verdict::GivenBack }
+}
+
+/// Reads what the program writes and waits for its end, and for that of all it started.
+async fn attend(
+    task: &Task,
+    kit: &Kit,
+    prepared: Prepared,
+    running: Running,
+    wishes: &mut watch::Receiver<Wish>,
+) -> Verdict {
+    let Running { mut child, mut group, mut recorder, watched } = running;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let limit = Duration::from_millis(task.time_limit);
+    let limit_at = if task.time_limit > 0 { Instant::now().checked_add(limit) } else { None };
+    let mut last_line = LastLine::default();
+    let (mut status, mut verdict, mut wanted, mut recorded) = (None, None, Wish::Run, false);
+    {
+        let mut recording = pin!(record(stdout, stderr, &mut recorder, &mut last_line));
+        let mut ending = Ending::new();
+        loop {
+            let runs = status.is_none() && verdict.is_none();
+            tokio::select! {
+                biased;
+                wish = more_than(wishes, wanted) => {
+                    wanted = wish;
+                    // What ended by itself before is not called off any more.
+                    verdict = verdict.or_else(|| runs.then(|| end_by(wish)));
+                    if wish == Wish::GiveBackNow { ending.kill(&group) } else { ending.terminate(&group) }
+                }
+                () = at(limit_at), if runs => {
+                    verdict = Some(Verdict::TimeLimit(limit));
+                    ending.terminate(&group);
+                }
+                end = &mut recording, if !recorded => {
+                    recorded = true;
+                    if let Err(text) = end {
+                        verdict = verdict.or(Some(Verdict::Failed(text)));
+                        ending.terminate(&group);
+                    }
+                }
+                end = child.wait(), if status.is_none() => {
+                    status = Some(end);
+                    ending.left();
+                }
+                () = at(ending.due()) => if ending.turn(Instant::now(), &group) {
+                    break;
+                },
+            }
+            if status.is_some() && recorded && !group.is_alive() {
+                break;
+            }
+        }
+    }
+    group.release();
+    drop(watched);
+    let verdict = verdict.unwrap_or_else(|| by_itself(status, last_line.text()));
+    let keep = kept(task, kit, prepared, recorder, verdict);
+    tokio::select! {
+        biased;
+        verdict = keep => verdict,
+        _ = more_than(wishes, Wish::GiveBack) => Verdict::GivenBack,
+    }
+}
+
+fn by_itself(status: Option<std::io::Result<ExitStatus>>, last_line: String) -> Verdict {
+    match status {
+        Some(Ok(status)) => Verdict::of(status, last_line),
+        Some(Err(error)) => Verdict::Failed(format!("the program cannot be waited for: {error}")),
+        None => Verdict::Failed("killed, and the system has not ended it yet".to_owned()),
+    }
+}
+
+/// The results and the output are where they belong before the end is told.
+async fn kept(task: &Task, kit: &Kit, prepared: Prepared, recorder: Recorder, verdict: Verdict) -> Verdict {
+    if verdict == Verdict::GivenBack {
+        return verdict;
+    }
+    let success = verdict.is_success();
+    let brought = kit.files.finish(task, prepared, success).await;
+    recorder.end().await;
+    match brought {
+        Err(text) if success => Verdict::Failed(text),
+        _ => verdict,
+    }
+}
+
+/// Reads both pipes to their ends. While what was read is not taken, nothing more is read.
+async fn record(
+    mut stdout: Option<ChildStdout>,
+    mut stderr: Option<ChildStderr>,
+    recorder: &mut Recorder,
+    last_line: &mut LastLine,
+) -> Result<(), String> {
+    let (mut out, mut err) = (Vec::with_capacity(READ_BYTES), Vec::with_capacity(READ_BYTES));
+    while stdout.is_some() || stderr.is_some() {
+        tokio::select! {
+            count = next(&mut stdout, &mut out), if stdout.is_some() => {
+                if count == 0 {
+                    stdout = None;
+                    continue;
+                }
+                recorder.wrote(OutputStream::Stdout, &out).await?;
+                out.clear();
+            }
+            count = next(&mut stderr, &mut err), if stderr.is_some() => {
+                if count == 0 {
+                    stderr = None;
+                    continue;
+                }
+                last_line.push(&err);
+                recorder.wrote(OutputStream::Stderr, &err).await?;
+                err.clear();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads once; 0 at the end of the pipe, and where there is none.
+async fn next(pipe: &mut Option<impl tokio::io::AsyncRead + Unpin>, piece: &mut Vec<u8>) -> usize {
+    match pipe {
+        // One that cannot be read has ended.
+        Some(pipe) => pipe.read_buf(piece).await.unwrap_or(0),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

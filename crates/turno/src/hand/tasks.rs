@@ -1,0 +1,78 @@
+//! The tasks that run here.
+
+use std::collections::HashMap;
+
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+use tracing::error;
+use turno_proto::foreman::{StatusUpdate, Task, TaskId};
+
+use super::task::{Kit, Wish, run};
+use super::verdict::Verdict;
+
+/// Dropped, it kills them all.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    set: JoinSet<StatusUpdate>,
+    wishes: HashMap<TaskId, watch::Sender<Wish>>,
+    names: HashMap<Id, TaskId>,
+}
+
+impl Tasks {
+    pub(crate) fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    pub(crate) fn start(&mut self, task: Task, kit: Kit) {
+        let name = task.id();
+        let (wish, wishes) = watch::channel(Wish::Run);
+        let handle = self.set.spawn(run(task, kit, wishes));
+        self.names.insert(handle.id(), name);
+        self.wishes.insert(name, wish);
+    }
+
+    pub(crate) fn cancel(&self, task: TaskId) {
+        if let Some(wish) = self.wishes.get(&task) {
+            want(wish, Wish::Cancel);
+        }
+    }
+
+    pub(crate) fn give_back(&self, now: bool) {
+        let more = if now { Wish::GiveBackNow } else { Wish::GiveBack };
+        self.wishes.values().for_each(|wish| want(wish, more));
+    }
+
+    /// The next that ends; never, if there is none. May be dropped at any time.
+    pub(crate) async fn next(&mut self) -> StatusUpdate {
+        match self.set.join_next_with_id().await {
+            Some(Ok((id, update))) => {
+                self.forget(id);
+                update
+            }
+            Some(Err(bug)) => {
+                error!(error = %bug, "a task's attendant failed");
+                let name = self.forget(bug.id()).unwrap_or(TaskId { job: 0, task: 0 });
+                Verdict::Failed(format!("the worker failed: {bug}")).update(name.job, name.task)
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    fn forget(&mut self, id: Id) -> Option<TaskId> {
+        let name = self.names.remove(&id)?;
+        self.wishes.remove(&name);
+        Some(name)
+    }
+}
+
+fn want(wish: &watch::Sender<Wish>, more: Wish) {
+    wish.send_if_modified(|wish| {
+        let is_more = more > *wish;
+        *wish = more.max(*wish);
+        is_more
+    });
+}
