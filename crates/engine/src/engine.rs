@@ -173,6 +173,13 @@ impl Engine {
             Input::Unsubscribe { conn, seq, filter } => self.unsubscribe(conn, seq, &filter, out),
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
+            Input::Greeted { .. }
+            | Input::Linked { .. }
+            | Input::DialFailed { .. }
+            | Input::RoundTrip { .. }
+            | Input::Forwarded { .. }
+            | Input::Far { .. }
+            | Input::Link { .. } => {}
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),

@@ -349,6 +349,27 @@ pub const HAND_REDIAL_MS_MIN: u64 = 100;
 /// Its longest rest.
 pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
 
+/// Brokers on the way of a message over links, or of what one broker tells about another. Longer: it does not cross.
+pub const PATH_MAX: usize = 8;
+/// Brokers that may be known at a time. More: those that are told of last are not known.
+pub const BROKERS_MAX: usize = 64;
+/// Links of one broker, up or wanted. More: refused, `too_many_links`.
+pub const LINKS_MAX: usize = 32;
+/// Slots that one room may be said to have. More: taken as this many.
+pub const ROOM_SLOTS_MAX: u32 = 1_000;
+/// How long a link that is not there is left alone before it is dialled again; up to a quarter more, by chance.
+pub const REDIAL_MS: u64 = 1_000;
+/// The same where dialling can do no good before somebody changes something: the broker itself, a second link.
+pub const REDIAL_HOPELESS_MS: u64 = 30_000;
+/// What changed in offers is told at most this often, unless something came back for want of room.
+pub const OFFER_PAUSE_MS: u64 = 5;
+/// Messages in a row that come back from a link before it is left alone for that queue for a while.
+pub const RETURNS_MAX: u32 = 3;
+/// That while, at first; doubled with each more, up to a hundred times.
+pub const RETURN_PAUSE_MS: u64 = 10;
+/// PING over a link; silence for three times as long ends it.
+pub const LINK_HEARTBEAT_MS: u32 = 1_000;
+
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -11,6 +11,7 @@ mod dedup;
 mod id;
 pub mod job;
 pub mod limits;
+pub mod link;
 mod mono;
 mod name;
 mod payload;
