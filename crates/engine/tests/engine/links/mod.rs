@@ -1,0 +1,7 @@
+//! Several brokers: what crosses links, and what does not.
+
+mod crossing;
+mod greeting;
+mod many;
+mod net;
+mod random;
