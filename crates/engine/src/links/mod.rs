@@ -36,7 +36,7 @@ use turno_proto::model::{ConnId, MessageId, Mono, QueueName};
 use self::claims::Claims;
 pub(crate) use self::spread::Shares;
 use self::targets::Targets;
-pub use self::word::{Claim, FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Relay};
+pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 
 /// All links.
 #[derive(Debug)]
