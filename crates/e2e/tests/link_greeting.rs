@@ -18,15 +18,15 @@ const OTHER: &[u8] = b"another secret, long enough";
 fn credentials(secret: Option<&[u8]>) -> Credentials {
     let (broker, name) = (BrokerId::new(0xbeef), "stranger".to_owned());
     let identity = Identity { broker, name, program: "e2e".to_owned(), frame_bytes_max: 1 << 24 };
-    Credentials::new(identity, secret.map(|secret| Secret::new(secret).unwrap()))
+    Credentials::new(identity, secret.map(|secret| Secret::new(secret).expect("as it should be")))
 }
 
 /// A broker with the secret, from a file.
 fn broker_with(flags: &[&str]) -> Broker {
     let place = Place::new();
     let file: PathBuf = place.path().join("secret");
-    std::fs::write(&file, [SECRET, b"\n"].concat()).unwrap();
-    let flags = [&["--link-secret-file", file.to_str().unwrap()], flags].concat();
+    std::fs::write(&file, [SECRET, b"\n"].concat()).expect("as it should be");
+    let flags = [&["--link-secret-file", file.to_str().expect("as it should be")], flags].concat();
     Broker::start_in(place, &flags)
 }
 
@@ -146,19 +146,21 @@ fn a_connection_is_a_clients_or_a_link() {
 #[test]
 fn a_broker_proves_itself_only_to_brokers() {
     for routers in ["1", "2"] {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("as it should be");
+        let address = listener.local_addr().expect("as it should be").to_string();
         let _broker = broker_with(&["--link", &address, "--routers", routers]);
         for secret in [Some(OTHER), None] {
             let mut peer = Peer::dialled(&listener);
-            let (challenge, _) =
-                Acceptor::new(credentials(secret), [8; 32], true).greeted(hear_hello(&mut peer)).unwrap();
+            let (challenge, _) = Acceptor::new(credentials(secret), [8; 32], true)
+                .greeted(hear_hello(&mut peer))
+                .expect("as it should be");
             peer.say(&Frame::LinkChallenge { challenge: Box::new(challenge) });
             assert_eq!(peer.closed_with(), Code::LinkRefused, "and no proof before it");
         }
         let mut peer = Peer::dialled(&listener);
         let hello = hear_hello(&mut peer);
-        let (challenge, expect) = Acceptor::new(credentials(Some(SECRET)), [9; 32], true).greeted(hello).unwrap();
+        let (challenge, expect) =
+            Acceptor::new(credentials(Some(SECRET)), [9; 32], true).greeted(hello).expect("as it should be");
         peer.say(&Frame::LinkChallenge { challenge: Box::new(challenge) });
         let proof = peer.hear(|frame| match frame {
             Frame::LinkProof { proof } => proof,

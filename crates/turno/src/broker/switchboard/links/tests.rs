@@ -203,49 +203,10 @@ fn a_link_comes_up_and_goes() {
     assert!(a.board.said_all(a.conn) && b.board.said_all(b.conn));
 }
 
-/// Every word that may cross, from the one engine to the other.
-#[test]
-fn what_one_engine_says_the_other_hears() {
-    let (mut a, mut b) = linked();
-    let (conn, to) = (a.conn, b.conn);
-    let offers =
-        vec![Offer { queue: "q".into(), held: 1, rooms: vec![Room { path: path(&[1]), free: 3, token: Some(9) }] }];
-    let brokers =
-        vec![Presence { path: path(&[1]), name: "a".into(), neighbours: vec![BrokerId::new(2)], listens: true }];
-    let broadcast = ForwardBroadcast {
-        seq: 6,
-        handle: 3,
-        deadline_ms: 1_000,
-        no_reply: false,
-        targets: vec![BrokerId::new(2)],
-        path: path(&[1]),
-        payload: payload(b"all"),
-    };
-    let event = Arc::new(Event { topic: "a.b".parse().unwrap(), payload: payload(b"event") });
-    let event = ForwardEvent { number: 9, targets: vec![BrokerId::new(2)], path: path(&[1]), event };
-    let claim = Claim::Ask { queue: "q".into(), number: 1 };
-    let relay = Relay { to: BrokerId::new(2), path: path(&[1]), claim };
+/// What may be said of a crossing, and as what it is heard.
+fn words_about_a_crossing(conn: ConnId) -> Vec<(Effect, FarWord)> {
     let end = Box::new(BroadcastEnd { consumers: 1, answered: 1, ..BroadcastEnd::default() });
-    let word = |word: &LinkWord| Box::new(word.clone());
-    let words = [
-        LinkWord::Offers(offers),
-        LinkWord::Presence(brokers),
-        LinkWord::Broadcast(broadcast),
-        LinkWord::Event(event),
-        LinkWord::Relay(relay),
-    ];
-    let mut said: Vec<Effect> = words.iter().map(|w| Effect::Link { conn, word: word(w) }).collect();
-    let mut heard: Vec<Input> = words.iter().map(|w| Input::Link { conn: to, word: word(w) }).collect();
-    let queue = || "q".parse().unwrap();
-    said.push(Effect::LinkOpen { conn, handle: 3, queue: queue() });
-    heard.push(Input::Open { conn: to, seq: 3, handle: 3, queue: queue() });
-    said.push(Effect::Forward { conn, forward: Box::new(forward(5)) });
-    heard.push(Input::Forwarded { conn: to, forward: Box::new(forward(5)) });
-    said.push(Effect::CancelDelivery { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::Cancelled });
-    heard.push(Input::Cancel { conn: to, seq: 5 });
-    said.push(Effect::Closing { conn, closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
-    heard.push(Input::PeerClosing { conn: to });
-    let far = [
+    vec![
         (
             Effect::Reply { conn, seq: 5, more: true, payload: payload(b"r") },
             FarWord::Reply { more: true, payload: payload(b"r") },
@@ -274,8 +235,51 @@ fn what_one_engine_says_the_other_hears() {
             FarWord::BroadcastAnswer { worker: 8, name: "w".into(), more: false, failed: true, payload: payload(b"a") },
         ),
         (Effect::BroadcastEnd { conn, seq: 5, end: end.clone() }, FarWord::BroadcastEnd { end }),
+    ]
+}
+
+/// Every word that may cross, from the one engine to the other.
+#[test]
+fn what_one_engine_says_the_other_hears() {
+    let (mut a, mut b) = linked();
+    let (conn, to) = (a.conn, b.conn);
+    let offers =
+        vec![Offer { queue: "q".into(), held: 1, rooms: vec![Room { path: path(&[1]), free: 3, token: Some(9) }] }];
+    let brokers =
+        vec![Presence { path: path(&[1]), name: "a".into(), neighbours: vec![BrokerId::new(2)], listens: true }];
+    let broadcast = ForwardBroadcast {
+        seq: 6,
+        handle: 3,
+        deadline_ms: 1_000,
+        no_reply: false,
+        targets: vec![BrokerId::new(2)],
+        path: path(&[1]),
+        payload: payload(b"all"),
+    };
+    let event = Arc::new(Event { topic: "a.b".parse().unwrap(), payload: payload(b"event") });
+    let event = ForwardEvent { number: 9, targets: vec![BrokerId::new(2)], path: path(&[1]), event };
+    let claim = Claim::Ask { queue: "q".into(), number: 1 };
+    let relay = Relay { to: BrokerId::new(2), path: path(&[1]), claim };
+    let word = |word: &LinkWord| Box::new(word.clone());
+    let words = [
+        LinkWord::Offers(offers),
+        LinkWord::Presence(brokers),
+        LinkWord::Broadcast(broadcast),
+        LinkWord::Event(event),
+        LinkWord::Relay(relay),
     ];
-    for (effect, word) in far {
+    let mut said: Vec<Effect> = words.iter().map(|w| Effect::Link { conn, word: word(w) }).collect();
+    let mut heard: Vec<Input> = words.iter().map(|w| Input::Link { conn: to, word: word(w) }).collect();
+    let queue = || "q".parse().unwrap();
+    said.push(Effect::LinkOpen { conn, handle: 3, queue: queue() });
+    heard.push(Input::Open { conn: to, seq: 3, handle: 3, queue: queue() });
+    said.push(Effect::Forward { conn, forward: Box::new(forward(5)) });
+    heard.push(Input::Forwarded { conn: to, forward: Box::new(forward(5)) });
+    said.push(Effect::CancelDelivery { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::Cancelled });
+    heard.push(Input::Cancel { conn: to, seq: 5 });
+    said.push(Effect::Closing { conn, closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
+    heard.push(Input::PeerClosing { conn: to });
+    for (effect, word) in words_about_a_crossing(conn) {
         said.push(effect);
         heard.push(Input::Far { conn: to, seq: 5, word });
     }
