@@ -116,6 +116,9 @@ impl Trie {
             self.vacant.push(at);
             at = parent;
         }
+        if self.is_empty() {
+            *self = Self::new(self.seed.0);
+        }
         removed
     }
 
@@ -135,7 +138,7 @@ impl Trie {
         }
     }
 
-    /// Nothing is kept for patterns that are gone.
+    /// Nothing is kept for patterns that are gone; the memory goes with the last.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes[ROOT].is_empty() && self.vacant.len() == self.nodes.len() - 1
     }
