@@ -86,7 +86,9 @@ async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invo
     };
     match tokio::time::timeout(invocation.global.timeout(), published).await {
         Ok(end) => Ok(end?),
-        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")),
+        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")
+            .why("it is busy or unreachable; whether it passed the event on is unknown")
+            .fix("try again with a longer --timeout")),
     }
 }
 

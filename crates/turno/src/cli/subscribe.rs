@@ -70,7 +70,11 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
         let listening = client.listen_to_all(filters, args.or_close);
         let mut subscription = match tokio::time::timeout(invocation.global.timeout(), listening).await {
             Ok(subscription) => subscription?,
-            Err(_) => return Err(Failure::new(Code::TimedOut, "the broker did not take the filters in time")),
+            Err(_) => {
+                return Err(Failure::new(Code::TimedOut, "the broker did not take the filters in time")
+                    .why("it is busy or the network is slow")
+                    .fix("try again with a longer --timeout"));
+            }
         };
         invocation.output.note(&format!("listening to {}", args.filters.join(", ")));
         let mut listener =

@@ -253,7 +253,9 @@ async fn recv(args: &RecvArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let end = match end {
         Err(failure) if printed == 0 => return Err(failure),
         Ok(()) if printed == 0 && args.wait => {
-            return Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id)));
+            return Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id))
+                .why("nothing was published that one of its filters matches")
+                .fix("wait longer with --timeout; `turno topic subscribers` shows the filters"));
         }
         // What was fetched is gone from the broker, and so it is shown, whatever came then.
         end => end.map_err(|failure| failure.exit_with(3)),
