@@ -86,6 +86,7 @@ impl Lines {
         let topic = event.topic.as_str().as_bytes();
         encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut frame);
         let frame = Bytes::from(frame);
+        self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
             self.add_event(*listener, &frame);
         }

@@ -172,6 +172,8 @@ pub(super) struct Lines {
     said: Vec<u8>,
     /// Connections that missed events since the last sweep.
     pub(super) missed: Vec<ConnId>,
+    /// Copies of events since somebody last looked.
+    pub(super) copies: u32,
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
@@ -197,6 +199,7 @@ impl Lines {
             stirred: Vec::new(),
             said: Vec::new(),
             missed: Vec::new(),
+            copies: 0,
             last_work: LastWork::default(),
             dismissed: Vec::new(),
             drained: None,

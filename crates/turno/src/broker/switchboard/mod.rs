@@ -22,7 +22,7 @@ use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
 use super::archive::Archivist;
 use super::keeper::Keep;
-use super::turn::{Budget, Leftover, Turn, work_of};
+use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 
 pub use self::desk::{Desk, EngineDesk};
 use self::inward::input_of;
@@ -349,8 +349,9 @@ impl<D: Desk> Switchboard<D> {
             },
         };
         let work = work_of(&input);
+        self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
-        work
+        work + work_of_copies(self.lines.copies)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
