@@ -47,9 +47,9 @@ impl Waiting {
         self.frames.push_back(frame.clone());
     }
 
-    /// Takes what fits into so many bytes of room, at least one.
-    fn pour(&mut self, room: usize, out: &mut Vec<u8>) {
-        let start = out.len();
+    /// Takes what fits into so many bytes of room, at least one. The bytes of the longest.
+    fn pour(&mut self, room: usize, out: &mut Vec<u8>) -> usize {
+        let (start, mut longest) = (out.len(), 0);
         if self.missed > 0 {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
         }
@@ -57,9 +57,11 @@ impl Waiting {
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
             out.extend_from_slice(next);
+            longest = longest.max(next.len());
             self.bytes -= bytes_of(next);
             self.frames.pop_front();
         }
+        longest
     }
 }
 
@@ -71,7 +73,8 @@ impl Line {
         if room < EVENT_ROOM_BYTES / 2 {
             return false;
         }
-        waiting.pour(room, &mut self.out);
+        let longest = waiting.pour(room, &mut self.out);
+        self.longest = self.longest.max(longest);
         if waiting.frames.is_empty() && waiting.untold == 0 {
             self.events = None;
         }
@@ -96,6 +99,7 @@ impl Lines {
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < EVENT_ROOM_BYTES {
+            line.longest = line.longest.max(frame.len());
             return line.out.extend_from_slice(frame);
         }
         let waiting = line.events.get_or_insert_default();
@@ -208,6 +212,27 @@ mod tests {
         );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
+    }
+
+    /// However long an event is, answers may wait beside it: a reader that is slow with it is not given up for them.
+    #[test]
+    fn a_long_event_takes_no_room_from_others() {
+        for behind in [false, true] {
+            let (mut lines, conn) = lines();
+            if behind {
+                publish(&mut lines, conn, false, 0, EVENT_ROOM_BYTES);
+            }
+            publish(&mut lines, conn, false, 1, 2 * EVENTS_WAITING_BYTES_MAX);
+            let line = lines.get_mut(conn).unwrap();
+            if behind {
+                line.wrote(EVENT_ROOM_BYTES);
+                assert!(line.refill());
+            }
+            line.stalled = Some(Mono::ZERO);
+            lines.now = Mono::from_millis(5_000);
+            lines.write(conn, |out| encode(&Frame::Pong { seq: 1 }, out));
+            assert_eq!(lines.take_overrun(), None);
+        }
     }
 
     /// One event larger than all that may wait is no reason to close anybody, nor to leave it out.

@@ -62,7 +62,7 @@ pub(super) struct Line {
     /// backlog it found.
     owed: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
-    longest: usize,
+    pub(super) longest: usize,
     dirty: bool,
     /// Events that wait until there is room among what waits to be written.
     pub(super) events: Option<Box<Waiting>>,
