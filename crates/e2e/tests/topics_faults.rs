@@ -223,6 +223,7 @@ fn who_reads_nothing_may_rather_be_closed() {
         }
     };
     assert_eq!((code, next < MANY), (Code::SlowReader, true));
+    assert_eq!(slow.try_hear(|frame| format!("{frame:?}").len()), None, "nothing comes after the last word");
     publisher.publish("t", b"after", false);
     assert_eq!(quick.event(), Ok(("t".to_owned(), b"after".to_vec())));
 }

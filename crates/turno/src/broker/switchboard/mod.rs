@@ -375,6 +375,8 @@ impl<D: Desk> Switchboard<D> {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
+        // They would come behind the last word.
+        line.events = None;
         self.lines.mark_dirty(id);
         if before == Phase::Open {
             self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
