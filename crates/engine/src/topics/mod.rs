@@ -2,7 +2,7 @@
 //!
 //! | room | what it decides |
 //! |---|---|
-//! | `trie`, `prefixes` | whose filters match a topic |
+//! | `trie` with `segments`, `prefixes` | whose filters match a topic |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
 //! | `counted` | how often something was published about which topic, lately |
 //! | `view` | telling what is going on |
@@ -10,6 +10,7 @@
 mod counted;
 mod fetch;
 mod prefixes;
+mod segments;
 mod trie;
 mod view;
 
