@@ -7,8 +7,6 @@ use turno_proto::model::{Code, Filter, limits};
 use turno_proto::native::admin::AdminCall;
 use turno_proto::native::{Event, Frame, Raw};
 
-const SOON: Duration = Duration::from_secs(20);
-
 /// What is no topic or no filter is told before a broker is asked, in short, and without what steers a terminal.
 #[test]
 fn what_is_no_topic_is_wrong_usage() {

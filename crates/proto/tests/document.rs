@@ -62,6 +62,16 @@ fn every_flag_is_in_its_table() {
     assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
 }
 
+/// More limits of topics.
+fn limits_of_topics() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
+        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
+        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
+        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
+    ]
+}
+
 /// Limits of jobs and what belongs to them, which stand behind the others.
 fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
     vec![
@@ -113,10 +123,8 @@ fn every_limit_is_in_its_table() {
         ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
         ("topic or filter", number(limits::TOPIC_BYTES_MAX), " bytes"),
-        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
         ("filters of a connection, or of a subscriber that fetches", number(limits::SUBSCRIPTIONS_MAX), ""),
         ("filters of all", number(limits::SUBSCRIPTIONS_ALL_MAX), ""),
-        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
         (&waiting, number(limits::EVENTS_WAITING_BYTES_MAX), " bytes"),
         ("subscribers that fetch", number(limits::FETCHERS_MAX), ""),
         ("id of a subscriber that fetches", number(limits::FETCHER_ID_BYTES_MAX), " bytes"),
@@ -151,8 +159,6 @@ fn every_limit_is_in_its_table() {
         ("workers named in BROADCAST_END, of each kind", number(limits::BROADCAST_NAMES_MAX), ""),
         ("time a free queue is kept for the worker that was told of it", number(limits::QUEUE_OFFER_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),
-        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
-        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
         ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
         ("messages counted as `ahead` of another, within its priority", number(limits::AHEAD_MAX), ""),
         ("the same in the answer to `message.cancel`", number(limits::AHEAD_CANCELLED_MAX), ""),
@@ -163,7 +169,7 @@ fn every_limit_is_in_its_table() {
         ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_jobs());
+    let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }
