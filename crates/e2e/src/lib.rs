@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: a place of their own, a broker on a free port, commands with a deadline, a peer
+//! What the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
+//! that breaks, commands with a deadline, a peer
 //! that speaks raw frames, and the runner of the documents' terminal blocks.
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
@@ -6,10 +7,12 @@
 mod archive;
 mod broker;
 pub mod directory;
+mod door;
 mod job_worker;
 mod jobs;
 mod peer;
 mod place;
+mod port;
 pub mod process;
 mod proxy;
 mod run;
@@ -25,6 +28,7 @@ pub use broker::Broker;
 pub use job_worker::JobWorker;
 pub use peer::Peer;
 pub use place::Place;
-pub use proxy::Proxy;
+pub use port::Port;
+pub use proxy::{Cut, Proxy, Way};
 pub use run::{Background, Run};
 pub use script::{Act, Script};
