@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::net::Host;
 use crate::place::Place;
 use crate::run::{Background, Run};
 use crate::wait;
@@ -43,6 +44,12 @@ impl Broker {
     /// A broker in a place that is there already, at an address of the test's choice.
     pub fn start_in_at(place: Place, listen: &str, flags: &[&str]) -> Self {
         Self::start_by(place, &[], listen, flags)
+    }
+
+    /// The broker of a host, at its address; in a place of that host, such as the one of the broker before it.
+    pub fn start_on(host: &Host, place: Place, flags: &[&str]) -> Self {
+        let open = if host.ip().is_loopback() { &[][..] } else { &["--insecure"] };
+        Self::start_in_at(place, &host.address().to_string(), &[open, flags].concat())
     }
 
     /// A broker that another program starts and becomes, such as `fiu-run`.

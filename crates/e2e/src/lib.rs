@@ -10,6 +10,8 @@ pub mod directory;
 mod door;
 mod job_worker;
 mod jobs;
+mod net;
+mod netns;
 mod peer;
 mod place;
 mod port;
@@ -26,6 +28,7 @@ pub mod wait;
 
 pub use broker::Broker;
 pub use job_worker::JobWorker;
+pub use net::{Host, Net};
 pub use peer::Peer;
 pub use place::Place;
 pub use port::Port;
