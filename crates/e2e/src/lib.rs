@@ -1,6 +1,6 @@
 //! What the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
-//! that breaks, commands with a deadline, a peer
-//! that speaks raw frames, and the runner of the documents' terminal blocks.
+//! that breaks, commands with a deadline, a peer that speaks raw frames, and the runner of the documents' terminal
+//! blocks.
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
