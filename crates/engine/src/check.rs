@@ -24,6 +24,7 @@ impl Engine {
         self.check_jobs();
         self.topics.check();
         self.check_archive();
+        self.check_links();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

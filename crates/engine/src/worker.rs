@@ -5,6 +5,7 @@ use turno_proto::model::{Code, ConnId, Slots};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
+use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
 use crate::retry::Cause;
 
@@ -103,6 +104,9 @@ impl Engine {
 
     /// The peer said CLOSING: a worker gets nothing new.
     pub(crate) fn peer_closing(&mut self, conn: ConnId) {
+        if self.close_link(conn) {
+            return;
+        }
         if let Ok(worker) = self.registered(conn) {
             worker.draining = true;
             self.withhold(conn);
@@ -111,6 +115,7 @@ impl Engine {
 
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+        self.lose_link(conn);
         self.forget_waiter(conn);
         self.stop_listening(conn);
         self.forget_native(conn);
@@ -139,6 +144,9 @@ impl Engine {
     /// A message leaves the list of its caller's unanswered requests.
     pub(crate) fn disown(&mut self, index: u32) {
         let Some(origin) = self.messages[index].origin else { return };
+        if self.messages[index].flags.has(Flags::FORWARDED) {
+            self.foreign_disowned(index);
+        }
         if let Some(peer) = self.peers.get_mut(origin.conn()) {
             peer.owned.remove(&mut self.messages, index);
             self.messages[index].origin = None;
@@ -185,6 +193,9 @@ impl Engine {
         if self.queues.at(queue).reserved == Some(conn) {
             self.unreserve(conn);
             self.offer(conn);
+        }
+        if !self.links.is_empty() {
+            self.links.queue_changed(&self.queues.at(queue).name);
         }
         self.queues.at_mut(queue).leave(number);
         self.note_unused(queue);

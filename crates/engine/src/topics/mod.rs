@@ -88,6 +88,11 @@ impl Receiver {
 }
 
 impl Topics {
+    /// Whether there is any filter.
+    pub(crate) const fn anyone_listens(&self) -> bool {
+        self.filters > 0
+    }
+
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             trie: Trie::new(seed),
@@ -242,21 +247,27 @@ impl Engine {
     /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
     pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
         let event = Arc::new(event);
+        self.spread_here(&event, out);
+        self.spread_event(&event, out);
+        if confirm {
+            out.effect(Effect::Ok { conn, seq });
+        }
+    }
+
+    /// To everyone at this broker.
+    pub(crate) fn spread_here(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
         let mut listeners = Vec::new();
         for number in self.topics.matching(&event.topic) {
             let receiver = self.topics.at(number);
             receiver.events += 1;
             match receiver.who {
                 Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
-                Who::Fetcher(_) => self.topics.put_aside(number, &event),
+                Who::Fetcher(_) => self.topics.put_aside(number, event),
             }
         }
-        self.topics.counted.count(&event, self.now);
+        self.topics.counted.count(event, self.now);
         if !listeners.is_empty() {
-            out.effect(Effect::Event { event, listeners });
-        }
-        if confirm {
-            out.effect(Effect::Ok { conn, seq });
+            out.effect(Effect::Event { event: Arc::clone(event), listeners });
         }
     }
 

@@ -367,6 +367,8 @@ pub const OFFER_PAUSE_MS: u64 = 5;
 pub const RETURNS_MAX: u32 = 3;
 /// That while, at first; doubled with each more, up to a hundred times.
 pub const RETURN_PAUSE_MS: u64 = 10;
+/// A broadcast has this much less time behind each link, or a tenth less, so that its end there is told in time.
+pub const BROADCAST_CROSSING_MS: u64 = 100;
 /// PING over a link; silence for three times as long ends it.
 pub const LINK_HEARTBEAT_MS: u32 = 1_000;
 
