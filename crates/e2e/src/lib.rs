@@ -6,6 +6,7 @@
 
 mod archive;
 mod broker;
+mod cluster;
 pub mod directory;
 mod door;
 mod job_worker;
@@ -27,6 +28,7 @@ pub mod tree;
 pub mod wait;
 
 pub use broker::Broker;
+pub use cluster::{Cluster, Plan};
 pub use job_worker::JobWorker;
 pub use net::{Host, Net};
 pub use peer::Peer;
