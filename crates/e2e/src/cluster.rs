@@ -5,9 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use turno_proto::model::Slots;
 
 use crate::broker::Broker;
 use crate::net::Net;
+use crate::peer::Peer;
 use crate::place::Place;
 use crate::proxy::Proxy;
 use crate::wait;
@@ -27,7 +29,8 @@ pub struct Plan {
     /// Who dials whom.
     links: Vec<(usize, usize)>,
     guests: usize,
-    secret: Option<&'static str>,
+    /// Of each broker.
+    secrets: Vec<Option<&'static str>>,
     by_proxy: bool,
     flags: Vec<&'static str>,
     config: &'static str,
@@ -37,8 +40,15 @@ impl Plan {
     /// So many brokers, and who dials whom.
     pub fn new(brokers: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Self {
         assert!(brokers <= NAMES.len(), "there are names for {} brokers", NAMES.len());
-        let links = links.into_iter().collect();
-        Self { brokers, links, guests: 1, secret: Some("a secret"), by_proxy: false, flags: Vec::new(), config: "" }
+        Self {
+            brokers,
+            links: links.into_iter().collect(),
+            guests: 1,
+            secrets: vec![Some("a secret of all"); brokers],
+            by_proxy: false,
+            flags: Vec::new(),
+            config: "",
+        }
     }
 
     /// Each dials the next.
@@ -68,10 +78,10 @@ impl Plan {
         self
     }
 
-    /// Links without a secret, which is enough on loopback only.
+    /// The secret of one broker, or that it has none; by default all have the same.
     #[must_use]
-    pub const fn open(mut self) -> Self {
-        self.secret = None;
+    pub fn secret(mut self, at: usize, secret: Option<&'static str>) -> Self {
+        self.secrets[at] = secret;
         self
     }
 
@@ -99,16 +109,24 @@ impl Plan {
     /// Starts all of it and waits until each link is up.
     #[track_caller]
     pub fn start(self) -> Cluster {
+        let all: Vec<usize> = (0..self.brokers).collect();
+        let cluster = self.start_some(&all);
+        cluster.wait_up();
+        cluster
+    }
+
+    /// Starts some of the brokers, in that order, and waits for no link.
+    #[track_caller]
+    pub fn start_some(self, which: &[usize]) -> Cluster {
         let net = Net::new(self.brokers + self.guests);
         let proxies: HashMap<_, _> =
             self.links.iter().filter(|_| self.by_proxy).map(|pair| (*pair, net.proxy(pair.0, pair.1))).collect();
         let brokers = (0..self.brokers).map(|_| None).collect();
         let places = (0..self.brokers).map(|at| Some(net.host(at).place())).collect();
         let mut cluster = Cluster { net, plan: self, proxies, brokers, places };
-        for at in 0..cluster.len() {
-            cluster.begin(at);
+        for at in which {
+            cluster.begin(*at);
         }
-        cluster.wait_up();
         cluster
     }
 }
@@ -174,6 +192,20 @@ impl Cluster {
         urls.join(",")
     }
 
+    /// A raw client on a broker's own host, with the queue open as handle 0.
+    #[track_caller]
+    pub fn client(&self, at: usize, queue: &str) -> Peer {
+        let address = self.broker(at).address();
+        self.net.host(at).within(|| Peer::client(address, queue))
+    }
+
+    /// A raw worker on a broker's own host.
+    #[track_caller]
+    pub fn worker(&self, at: usize, queue: &str, slots: u32, name: &str) -> Peer {
+        let address = self.broker(at).address();
+        self.net.host(at).within(|| Peer::worker(address, queue, Slots::Limited(slots), name))
+    }
+
     /// Starts a broker that does not run, in the place it had before. Does not wait for its links.
     #[track_caller]
     pub fn begin(&mut self, at: usize) {
@@ -183,7 +215,7 @@ impl Cluster {
             let address = self.proxies.get(&(*from, *to)).map_or_else(|| self.net.way(*from, *to), Proxy::address);
             flags.extend(["--link".to_owned(), address.to_string()]);
         }
-        if let Some(secret) = self.plan.secret {
+        if let Some(secret) = self.plan.secrets[at] {
             let file = secret_file(&place, secret);
             flags.extend(["--link-secret-file".to_owned(), file]);
         }
