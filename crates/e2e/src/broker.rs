@@ -84,7 +84,8 @@ impl Broker {
         let line = line.filter(|line| !line.is_empty());
         let line = line.unwrap_or_else(|| panic!("the broker did not get ready: {:?}", process.stderr()));
         let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
-        place.set_url(format!("turno://{}", ready["native"].as_str().expect("a native address")));
+        let native = ready["native"].as_str().unwrap_or_else(|| panic!("the broker did not get ready: {line}"));
+        place.set_url(format!("turno://{native}"));
         Self { process, ready, place }
     }
 

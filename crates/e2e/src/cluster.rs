@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
 use turno_proto::model::Slots;
+use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use crate::broker::Broker;
 use crate::net::Net;
@@ -44,7 +45,7 @@ impl Plan {
             brokers,
             links: links.into_iter().collect(),
             guests: 1,
-            secrets: vec![Some("a secret of all"); brokers],
+            secrets: vec![Some("a secret that all brokers of a test know"); brokers],
             by_proxy: false,
             flags: Vec::new(),
             config: "",
@@ -260,34 +261,44 @@ impl Cluster {
         }
     }
 
-    /// The rows of `link ls`.
+    /// Its links, up or wanted.
     #[track_caller]
-    pub fn links(&self, at: usize) -> Vec<Value> {
-        let listed = self.broker(at).run(&["link", "ls", "--json"]).expect(0).json();
-        listed["links"].as_array().expect("a list of links").clone()
+    pub fn links(&self, at: usize) -> Vec<LinkView> {
+        match self.ask(at, AdminCall::LinkLs {}) {
+            AdminAnswer::Links { links } => links,
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// Asks a broker about itself, from its own host.
+    #[track_caller]
+    pub fn ask(&self, at: usize, call: AdminCall) -> AdminAnswer {
+        let address = self.broker(at).address();
+        self.net.host(at).within(|| Peer::greeted(address, 0)).ask(call)
     }
 
     /// The names of those with whom a broker has a link that is up, sorted; one twice if there are two.
     #[track_caller]
     pub fn linked(&self, at: usize) -> Vec<String> {
-        let up = self.links(at).into_iter().filter(|link| link["state"] == "up");
-        let mut names: Vec<String> = up.map(|link| link["name"].as_str().expect("a name").to_owned()).collect();
+        let up = self.links(at).into_iter().filter(|link| link.state == LinkState::Up);
+        let mut names: Vec<String> = up.map(|link| link.name.expect("a name")).collect();
         names.sort();
         names
     }
 
-    /// The rows of `link graph`.
+    /// Brokers as one knows them, itself first.
     #[track_caller]
-    pub fn graph(&self, at: usize) -> Vec<Value> {
-        let graph = self.broker(at).run(&["link", "graph", "--json"]).expect(0).json();
-        graph["brokers"].as_array().expect("a list of brokers").clone()
+    pub fn graph(&self, at: usize) -> Vec<BrokerNode> {
+        match self.ask(at, AdminCall::LinkGraph {}) {
+            AdminAnswer::LinkGraph { brokers } => brokers,
+            other => panic!("another answer: {other:?}"),
+        }
     }
 
     /// The names of all brokers that one knows of, itself included, sorted.
     #[track_caller]
     pub fn known(&self, at: usize) -> Vec<String> {
-        let graph = self.graph(at).into_iter();
-        let mut names: Vec<String> = graph.map(|row| row["name"].as_str().expect("a name").to_owned()).collect();
+        let mut names: Vec<String> = self.graph(at).into_iter().map(|broker| broker.name).collect();
         names.sort();
         names
     }
