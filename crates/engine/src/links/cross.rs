@@ -54,6 +54,7 @@ impl Engine {
             handle
         });
         far.handle = Some(handle);
+        self.links.queue_changed(name);
         let came = self.links.foreign.get(&index).map(|foreign| foreign.path.clone()).unwrap_or_default();
         let left_ms = message.deadline.map(|deadline| deadline.millis_left(self.now));
         let forward = Forward {
@@ -80,12 +81,14 @@ impl Engine {
         let Message { queue, stamp, cost, .. } = self.messages[index];
         self.agenda.push_back(Item::Queue(queue));
         let Some(link) = self.links.by_conn.get_mut(&conn) else { return };
+        let name = &self.queues.at(queue).name;
         if link.out.remove(&stamp).is_some() {
             // A part of a broadcast takes no slots.
-            if let Some(far) = link.far.get_mut(&self.queues.at(queue).name) {
+            if let Some(far) = link.far.get_mut(name) {
                 far.in_flight -= u32::from(cost);
             }
         }
+        self.links.queue_changed(name);
     }
 
     /// The other end says something about a crossing.
@@ -186,9 +189,10 @@ impl Engine {
             return;
         }
         match word {
-            LinkWord::Offers(offers) => self.offered(conn, offers),
+            LinkWord::Offers(offers) => self.offered(conn, offers, out),
             LinkWord::Presence(presence) => self.present(conn, presence),
             LinkWord::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
+            LinkWord::Relay(relay) => self.relayed(conn, relay, out),
             LinkWord::Event(event) => self.event_arrived(conn, event, out),
         }
     }

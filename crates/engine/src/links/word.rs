@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence};
+use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
 use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
 
 use crate::topics::Event;
@@ -75,6 +75,8 @@ pub enum LinkWord {
     Broadcast(ForwardBroadcast),
     /// FORWARD_EVENT.
     Event(ForwardEvent),
+    /// RELAY.
+    Relay(Relay),
 }
 
 /// What the other end says about something that crossed to it.

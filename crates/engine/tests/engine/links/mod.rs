@@ -1,0 +1,8 @@
+//! Several brokers: what crosses links, and what does not.
+
+mod crossing;
+mod exclusive;
+mod greeting;
+mod many;
+mod net;
+mod random;
