@@ -86,7 +86,8 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Presence(_)
         | Frame::Forward(_)
         | Frame::ForwardBroadcast(_)
-        | Frame::ForwardEvent(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
+        | Frame::ForwardEvent(_)
+        | Frame::Relay(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
     })
 }
 
