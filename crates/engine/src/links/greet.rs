@@ -41,8 +41,7 @@ impl Engine {
         &mut self,
         conn: ConnId,
         target: Option<u32>,
-        broker: BrokerId,
-        (name, address): (String, String),
+        (broker, name, address, payload_max): (BrokerId, String, String, u64),
         out: &mut impl Sink,
     ) {
         if let Some(code) = self.is_too_much(target, broker) {
@@ -71,6 +70,7 @@ impl Engine {
             address,
             target,
             since: self.now,
+            payload_max,
             closing: false,
             round_trip_us: None,
             far: BTreeMap::new(),
