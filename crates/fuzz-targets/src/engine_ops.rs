@@ -138,6 +138,14 @@ impl Play {
             }
             Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
             Effect::Event { .. } => panic!("nobody listens here"),
+            Effect::Dial { .. }
+            | Effect::Prove { .. }
+            | Effect::Unlink { .. }
+            | Effect::LinkOpen { .. }
+            | Effect::Forward { .. }
+            | Effect::Link { .. }
+            | Effect::FarAck { .. }
+            | Effect::FarFail { .. } => panic!("there are no links here"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");

@@ -20,6 +20,7 @@ fn every_frame_type_is_in_its_table() {
                 Direction::ToBroker => "peer → broker",
                 Direction::ToPeer => "broker → peer",
                 Direction::Both => "both",
+                Direction::Link => "broker ↔ broker",
             };
             format!("| {} | {} | {direction} |", kind.number(), kind.name())
         })
@@ -37,17 +38,17 @@ fn every_code_is_in_its_table() {
 #[test]
 fn every_flag_is_in_its_table() {
     let bits = [
-        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER"),
+        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER, FORWARD"),
         (flags::RETRIES, "RETRIES | REQUEST, SEND"),
         (flags::PRIORITY, "PRIORITY | REQUEST, SEND"),
         (flags::COST, "COST | REQUEST, SEND"),
         (flags::HEADERS, "HEADERS | every frame with a payload"),
-        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST"),
+        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST, FORWARD, FORWARD_BROADCAST"),
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
         (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
         (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
         (flags::DEDUP, "DEDUP | SEND"),
-        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER, FORWARD"),
         (flags::MORE, "MORE | REPLY, ANSWER"),
         (flags::FAILED, "FAILED | ANSWER"),
         (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
@@ -89,6 +90,19 @@ fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
         ("time an upload is kept that no job names", number(limits::UPLOAD_KEPT_MS), " ms"),
         ("calls to the archive that are not answered", number(limits::ARCHIVE_CALLS_MAX), ""),
         ("time for which a look at output counts", number(limits::FOLLOW_MS), " ms"),
+    ]
+}
+
+fn limits_of_links() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("brokers on a way over links", number(limits::PATH_MAX), ""),
+        ("brokers that are known", number(limits::BROKERS_MAX), ""),
+        ("links of a broker", number(limits::LINKS_MAX), ""),
+        ("offers in one OFFER", number(limits::OFFERS_MAX), ""),
+        ("frame over a link, if `frame_bytes_max` is lower", number(limits::LINK_FRAME_BYTES), " bytes"),
+        ("bytes that a frame over a link may be longer than that", number(limits::LINK_FIELDS_BYTES), " bytes"),
+        ("heartbeat of a link", number(limits::LINK_HEARTBEAT_MS), " ms"),
+        ("shortest secret of links", number(limits::LINK_SECRET_BYTES_MIN), " bytes"),
     ]
 }
 
@@ -159,7 +173,7 @@ fn every_limit_is_in_its_table() {
         ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_jobs());
+    let rows = rows.into_iter().chain(limits_of_jobs()).chain(limits_of_links());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }

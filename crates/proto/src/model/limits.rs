@@ -371,6 +371,20 @@ pub const RETURN_PAUSE_MS: u64 = 10;
 pub const BROADCAST_CROSSING_MS: u64 = 100;
 /// PING over a link; silence for three times as long ends it.
 pub const LINK_HEARTBEAT_MS: u32 = 1_000;
+/// Offers in one OFFER. More: told in the next one; read in one: closed, `bad_body`.
+pub const OFFERS_MAX: usize = 64;
+/// Bytes of a frame over a link, should the broker's own limit be lower: offers and presence must fit. Longer: closed,
+/// `frame_too_large`.
+pub const LINK_FRAME_BYTES: usize = 1024 * 1024;
+/// By so many bytes a frame over a link may be longer than what clients may send: fields, path and targets.
+pub const LINK_FIELDS_BYTES: usize = 1024;
+/// Bytes of a link's secret. Fewer, or more than [`LINK_SECRET_BYTES_MAX`]: refused, `bad_config`. Whoever can connect gets a
+/// proof to try guesses against at leisure.
+pub const LINK_SECRET_BYTES_MIN: usize = 16;
+/// The most of them.
+pub const LINK_SECRET_BYTES_MAX: usize = 1024;
+/// Time for finding and reaching the other end of a link. Longer: `link_down`.
+pub const LINK_DIAL_MS: u64 = 5_000;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
+use super::link;
 use super::reader::Reader;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
 use crate::model::{Code, DedupId, Delivery, Durability, Filter, MessageId, limits};
@@ -138,6 +139,14 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         }
         Kind::Event => Ok(Frame::Event(event(flags, rest).map_err(fault)?)),
         Kind::EventsDropped => nothing().map(|()| Frame::EventsDropped { count: word }),
+        Kind::LinkHello => Ok(Frame::LinkHello { hello: map(kind, rest).map_err(fault)? }),
+        Kind::LinkChallenge => Ok(Frame::LinkChallenge { challenge: map(kind, rest).map_err(fault)? }),
+        Kind::LinkProof => Ok(Frame::LinkProof { proof: map(kind, rest).map_err(fault)? }),
+        Kind::Offer => Ok(Frame::Offer(link::offers(rest).map_err(fault)?)),
+        Kind::Presence => Ok(Frame::Presence(link::presences(rest).map_err(fault)?)),
+        Kind::Forward => Ok(Frame::Forward(link::forward(header, rest).map_err(fault)?)),
+        Kind::ForwardBroadcast => Ok(Frame::ForwardBroadcast(link::forward_broadcast(header, rest).map_err(fault)?)),
+        Kind::ForwardEvent => Ok(Frame::ForwardEvent(link::forward_event(header, rest).map_err(fault)?)),
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX).map_err(fault)?;
             Ok(Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| fault(Code::BadCall))? })
@@ -279,7 +288,7 @@ fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {
 }
 
 /// The payload at the end of a frame. The header block's length is checked, its inside is not looked at.
-fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
+pub(super) fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
     let bytes = reader.rest();
     let headers = flags & flags::HEADERS != 0;
     if headers {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
-use super::{HEADER_LEN, Header, Kind, flags};
+use super::{HEADER_LEN, Header, Kind, flags, link};
 use crate::model::{Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
@@ -72,6 +72,14 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
         Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
+        Frame::LinkHello { hello } => map(out, kind(), 0, hello),
+        Frame::LinkChallenge { challenge } => map(out, kind(), 0, challenge),
+        Frame::LinkProof { proof } => map(out, kind(), 0, proof),
+        Frame::Offer(offers) => map(out, kind(), 0, offers),
+        Frame::Presence(presences) => map(out, kind(), 0, presences),
+        Frame::Forward(forward) => link::encode_forward(forward, out),
+        Frame::ForwardBroadcast(broadcast) => link::encode_forward_broadcast(broadcast, out),
+        Frame::ForwardEvent(event) => link::encode_forward_event(event, out),
         Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }
@@ -225,13 +233,13 @@ fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[
 }
 
 /// Leaves room for a header; [`finish`] fills it in once the length is known.
-fn begin(out: &mut Vec<u8>) -> usize {
+pub(super) fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
     start
 }
 
-fn finish(out: &mut [u8], start: usize, kind: Kind, flags: u8, seq: u32, word: u32) {
+pub(super) fn finish(out: &mut [u8], start: usize, kind: Kind, flags: u8, seq: u32, word: u32) {
     let length = length_of(out.len() - start - HEADER_LEN);
     let header = Header { kind: kind.number(), flags, seq, word, length }.to_bytes();
     if let Some(place) = out.get_mut(start..start + HEADER_LEN) {

@@ -2,6 +2,7 @@
 
 mod archive;
 mod job;
+mod link;
 mod topic;
 
 use proptest::prelude::*;
@@ -101,6 +102,14 @@ impl Seed {
             Kind::Publish => Frame::Publish { seq, confirm: first, event: self.event() },
             Kind::Event => Frame::Event(self.event()),
             Kind::EventsDropped => Frame::EventsDropped { count: word },
+            Kind::LinkHello => Frame::LinkHello { hello: Box::new(self.link_hello()) },
+            Kind::LinkChallenge => Frame::LinkChallenge { challenge: Box::new(self.link_challenge()) },
+            Kind::LinkProof => Frame::LinkProof { proof: self.link_proof() },
+            Kind::Offer => Frame::Offer(self.offers()),
+            Kind::Presence => Frame::Presence(self.presences()),
+            Kind::Forward => Frame::Forward(self.forward()),
+            Kind::ForwardBroadcast => Frame::ForwardBroadcast(self.forward_broadcast()),
+            Kind::ForwardEvent => Frame::ForwardEvent(self.forward_event()),
             Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
             Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
         }
@@ -215,7 +224,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 39 {
+        match self.choice % 43 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -237,14 +246,15 @@ impl Seed {
             18 => AdminCall::Resume,
             19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
             other @ 20..31 => self.job_call(other - 20),
-            other => self.archive_call(other - 31),
+            other @ 31..39 => self.archive_call(other - 31),
+            other => self.link_call(other - 39),
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 20);
-        match self.choice % 20 {
+        match self.choice % 22 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -260,7 +270,8 @@ impl Seed {
             8 => AdminAnswer::Portion { done: self.long, left: self.number.into() },
             9 => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
             other @ 10..15 => self.job_answer(other - 10),
-            other => self.archive_answer(other - 15),
+            other @ 15..20 => self.archive_answer(other - 15),
+            other => self.link_answer(other - 20),
         }
     }
 

@@ -10,8 +10,13 @@ use super::limits;
 
 /// One start of a broker: 48 random bits, the same that its message ids begin with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct BrokerId(u64);
+
+/// Why numbers from a peer are no broker's id, or no way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an id has 48 bits, and a way at most 8 of them, none twice")]
+pub struct PathError;
 
 impl BrokerId {
     /// The id in these bits; those above the 48th are cut off.
@@ -22,6 +27,20 @@ impl BrokerId {
     /// The bits.
     pub const fn get(self) -> u64 {
         self.0
+    }
+}
+
+impl TryFrom<u64> for BrokerId {
+    type Error = PathError;
+
+    fn try_from(bits: u64) -> Result<Self, PathError> {
+        if bits >> 48 == 0 { Ok(Self(bits)) } else { Err(PathError) }
+    }
+}
+
+impl From<BrokerId> for u64 {
+    fn from(id: BrokerId) -> Self {
+        id.0
     }
 }
 
@@ -40,13 +59,28 @@ impl fmt::Debug for BrokerId {
 /// Brokers in the order of a way: of a message those that it came through, its first one first; of an offer those from
 /// the one that tells of it to the one that has the slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Vec<BrokerId>", into = "Vec<BrokerId>")]
 pub struct Path(Vec<BrokerId>);
+
+impl TryFrom<Vec<BrokerId>> for Path {
+    type Error = PathError;
+
+    fn try_from(brokers: Vec<BrokerId>) -> Result<Self, PathError> {
+        Self::new(brokers).ok_or(PathError)
+    }
+}
+
+impl From<Path> for Vec<BrokerId> {
+    fn from(path: Path) -> Self {
+        path.0
+    }
+}
 
 impl Path {
     /// A way through these; `None` if they are too many, or one of them comes twice.
     pub fn new(brokers: Vec<BrokerId>) -> Option<Self> {
-        let twice = brokers.iter().enumerate().any(|(at, broker)| brokers[..at].contains(broker));
+        let twice =
+            brokers.iter().enumerate().any(|(at, broker)| brokers.iter().take(at).any(|before| before == broker));
         (brokers.len() <= limits::PATH_MAX && !twice).then_some(Self(brokers))
     }
 

@@ -79,6 +79,14 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Event(_) | Frame::EventsDropped { .. } => return Err(Fault::fatal(Code::WrongDirection, 0)),
         Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
         Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
+        Frame::LinkHello { .. }
+        | Frame::LinkChallenge { .. }
+        | Frame::LinkProof { .. }
+        | Frame::Offer(_)
+        | Frame::Presence(_)
+        | Frame::Forward(_)
+        | Frame::ForwardBroadcast(_)
+        | Frame::ForwardEvent(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
     })
 }
 

@@ -340,6 +340,10 @@ impl<D: Desk> Switchboard<D> {
                 Input::Connected { conn: id, name, address }
             }
             Step::Ready => Input::Ready { conn: id },
+            Step::Link => {
+                self.refuse(now, id, Fault::fatal(Code::ExpectedConnect, 0));
+                return 1;
+            }
             Step::Frame(frame) => match input_of(id, frame) {
                 Ok(input) => input,
                 Err(fault) => {

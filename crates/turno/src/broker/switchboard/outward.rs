@@ -107,8 +107,16 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
-        // For several, for a job worker, or for the broker itself.
-        Effect::Event { .. }
+        // For several, for a job worker, for a link, or for the broker itself.
+        Effect::Dial { .. }
+        | Effect::Prove { .. }
+        | Effect::Unlink { .. }
+        | Effect::LinkOpen { .. }
+        | Effect::Forward { .. }
+        | Effect::Link { .. }
+        | Effect::FarAck { .. }
+        | Effect::FarFail { .. }
+        | Effect::Event { .. }
         | Effect::Foreman { .. }
         | Effect::Persist { .. }
         | Effect::Load { .. }
