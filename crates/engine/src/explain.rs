@@ -105,11 +105,10 @@ impl Engine {
         Reason::AllBusy { workers, used, ahead, probing, dropped, brokers: far.brokers }
     }
 
-    /// Nobody here takes it: perhaps somebody elsewhere would, if there were room or a link. Where it is known who is to
-    /// have the queue, it waits for that.
+    /// Nobody here takes it: perhaps somebody elsewhere would, if there were room or a link.
     fn why_not_elsewhere(&self, here: Reason, far: FarWorkers, ahead: u64) -> Reason {
         match here {
-            Reason::NotFree { .. } | Reason::KeptFor { .. } => here,
+            Reason::KeptFor { .. } => here,
             _ if far.free && ahead > 0 => Reason::Behind { ahead },
             _ if far.brokers > 0 => far.busy(ahead),
             Reason::NoWorker => match self.links.counts() {

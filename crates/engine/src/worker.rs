@@ -9,6 +9,15 @@ use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
 use crate::retry::Cause;
 
+/// What came of CONSUME.
+enum Consumed {
+    /// Nobody else may, under that token.
+    Alone(u64),
+    AmongOthers,
+    /// Another broker decides.
+    Asked,
+}
+
 impl Engine {
     /// A connection finished its greeting. While the broker drains it may ask, but it is told to go elsewhere.
     pub(crate) fn connected(&mut self, conn: ConnId, name: String, address: String, out: &mut impl Sink) {
@@ -61,31 +70,53 @@ impl Engine {
     }
 
     pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, exclusive: bool, out: &mut impl Sink) {
-        match self.try_consume(conn, handle, exclusive) {
-            Ok(Some(token)) => out.effect(Effect::Consuming { conn, seq, token }),
-            Ok(None) => out.effect(Effect::Ok { conn, seq }),
+        match self.try_consume(conn, seq, handle, exclusive, out) {
+            Ok(Consumed::Alone(token)) => out.effect(Effect::Consuming { conn, seq, token }),
+            Ok(Consumed::AmongOthers) => out.effect(Effect::Ok { conn, seq }),
+            // Home's word is the answer.
+            Ok(Consumed::Asked) => {}
             Err(Code::QueueFull) => out.effect(Effect::QueueFull { conn, seq, handle }),
             Err(code) => out.effect(Effect::Error { conn, seq, code }),
         }
     }
 
-    fn try_consume(&mut self, conn: ConnId, handle: u32, exclusive: bool) -> Result<Option<u64>, Code> {
+    fn try_consume(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+        exclusive: bool,
+        out: &mut impl Sink,
+    ) -> Result<Consumed, Code> {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
-        let Err(at) = worker.position_of(queue) else { return Err(Code::AlreadyConsuming) };
-        if !self.may_consume(conn, queue, exclusive) {
+        if worker.position_of(queue).is_ok() || self.has_asked(conn, queue) {
+            return Err(Code::AlreadyConsuming);
+        }
+        if !self.may_consume(conn, queue, exclusive) || self.is_taken_elsewhere(queue, exclusive) {
             self.refuse_queue(conn, queue, handle);
             return Err(Code::QueueFull);
         }
-        let token = self.took_queue(conn, queue, exclusive);
+        if exclusive && self.ask_home(conn, seq, handle, queue, out).is_some() {
+            return Ok(Consumed::Asked);
+        }
+        let token = exclusive.then(|| self.next_token());
+        self.begin_to_consume(conn, queue, handle, token);
+        Ok(token.map_or(Consumed::AmongOthers, Consumed::Alone))
+    }
+
+    /// The worker consumes the queue from now on, under that token if nobody else may.
+    pub(crate) fn begin_to_consume(&mut self, conn: ConnId, queue: u32, handle: u32, token: Option<u64>) {
+        self.took_queue(conn, queue, token);
         let number = self.queues.at_mut(queue).join(conn, handle);
         let consuming = Consuming { queue, number };
-        self.peers.worker_mut(conn).consumes.insert(at, consuming);
+        let worker = self.peers.worker_mut(conn);
+        let at = worker.position_of(queue).unwrap_or_else(|at| at);
+        worker.consumes.insert(at, consuming);
         self.comes_back(conn, queue);
         self.join_turns(conn, consuming);
         self.offer(conn);
-        Ok(token)
     }
 
     pub(crate) fn cancel_queue(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
@@ -93,6 +124,9 @@ impl Engine {
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
         let Ok(at) = worker.position_of(queue) else {
+            if self.forget_claim(conn, queue) {
+                return Ok(());
+            }
             return self.give_up_place(conn, queue);
         };
         let consuming = worker.consumes.remove(at);
@@ -174,6 +208,7 @@ impl Engine {
     }
 
     fn leave_all(&mut self, conn: ConnId) {
+        self.forget_claims(conn);
         self.give_up_queues(conn);
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };

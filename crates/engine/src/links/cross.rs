@@ -189,9 +189,10 @@ impl Engine {
             return;
         }
         match word {
-            LinkWord::Offers(offers) => self.offered(conn, offers),
+            LinkWord::Offers(offers) => self.offered(conn, offers, out),
             LinkWord::Presence(presence) => self.present(conn, presence),
             LinkWord::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
+            LinkWord::Relay(relay) => self.relayed(conn, relay, out),
             LinkWord::Event(event) => self.event_arrived(conn, event, out),
         }
     }

@@ -150,5 +150,6 @@ impl Engine {
         }
         self.links.targets.look_again(self.now);
         self.links.presence_changed = true;
+        self.look_at_claims();
     }
 }

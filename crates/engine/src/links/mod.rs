@@ -12,11 +12,13 @@
 //! | `cross` | which message crosses which link, and what comes back of it |
 //! | `arrive` | what came over a link: to a worker, further on, or back |
 //! | `spread` | broadcasts and events for those behind links |
+//! | `claims` | queues that are one worker's alone, wherever it is |
 //! | `presence` | who can be reached, by which way |
 //! | `view`, `check` | telling what is going on; all of this agrees |
 
 mod arrive;
 mod check;
+mod claims;
 mod cross;
 mod greet;
 mod offers;
@@ -31,10 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use turno_proto::model::link::{BrokerId, Offer, Path, Presence, Room};
 use turno_proto::model::{ConnId, MessageId, Mono, QueueName};
 
+use self::claims::Claims;
 pub(crate) use self::spread::Shares;
 use self::targets::Targets;
 pub(crate) use self::view::{FarWorkers, LinkCounts};
-pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
+pub use self::word::{Claim, FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Relay};
 
 /// All links.
 #[derive(Debug)]
@@ -42,6 +45,7 @@ pub(crate) struct Links {
     pub(crate) me: BrokerId,
     by_conn: BTreeMap<ConnId, Link>,
     targets: Targets,
+    claims: Claims,
     /// Messages that came over a link, by their place.
     foreign: BTreeMap<u32, Foreign>,
     /// Queues of which something may have to be told.
@@ -129,7 +133,7 @@ impl Far {
         let told: u32 = self.rooms.iter().map(|room| room.free).sum();
         // What crossed and came to its end since has freed slots that nobody needed to tell us of.
         let freed = room.saturating_sub(told);
-        self.rooms.iter().map(move |there| Room { path: there.path.clone(), free: (there.free + freed).min(room) })
+        self.rooms.iter().map(move |there| Room { free: (there.free + freed).min(room), ..there.clone() })
     }
 }
 
@@ -148,6 +152,7 @@ impl Links {
             me,
             by_conn: BTreeMap::new(),
             targets: Targets::new(me, targets, now),
+            claims: Claims::default(),
             foreign: BTreeMap::new(),
             changed: BTreeSet::new(),
             changed_crews: BTreeSet::new(),
@@ -194,7 +199,7 @@ impl Links {
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
         let dial = self.targets.next_deadline();
         let tell = self.has_news().then_some(self.tell_at);
-        [dial, tell].into_iter().flatten().min()
+        [dial, tell, self.claims.next_deadline()].into_iter().flatten().min()
     }
 
     fn has_news(&self) -> bool {

@@ -12,6 +12,7 @@ use super::{Far, LinkWord, Links};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::exclusive::plausible;
 
 /// Offers in one frame.
 const OFFERS_MAX: usize = 200;
@@ -110,7 +111,8 @@ impl Engine {
         let waits = number.is_some_and(|number| !self.queues.at(number).backlog.is_empty());
         if let Some(free) = number.and_then(|number| self.own_free_slots(number)) {
             let path = Path::default().then(self.links.me).expect("one is not too many");
-            offer.rooms.push(Room { path, free: if waits { 0 } else { free } });
+            let token = number.and_then(|number| self.queues.at(number).token());
+            offer.rooms.push(Room { path, free: if waits { 0 } else { free }, token });
         }
         // By the broker that has the slots: the shortest way to it.
         let mut best = BTreeMap::new();
@@ -119,7 +121,7 @@ impl Engine {
             for room in far.rooms_now().filter(|room| !room.path.has(link.broker)) {
                 let Some(path) = room.path.after(self.links.me) else { continue };
                 let Some(last) = path.brokers().last().copied() else { continue };
-                let found = Room { path, free: if waits { 0 } else { room.free } };
+                let found = Room { path, free: if waits { 0 } else { room.free }, token: room.token };
                 let better = |there: &Room| found.path.len() < there.path.len();
                 if best.get(&last).is_none_or(better) {
                     best.insert(last, found);
@@ -148,16 +150,20 @@ impl Engine {
     }
 
     /// OFFER came: what waits may cross now, and others may be told.
-    pub(super) fn offered(&mut self, conn: ConnId, offers: Vec<Offer>) {
-        let me = self.links.me;
+    pub(super) fn offered(&mut self, conn: ConnId, offers: Vec<Offer>, out: &mut impl Sink) {
+        let (me, term) = (self.links.me, self.settings.term);
         for offer in offers {
             let Ok(name) = offer.queue.parse::<QueueName>() else { continue };
             let queues_max = self.settings.limits.queues_max;
             let link = self.links.link_mut(conn);
             let neighbour = link.broker;
             let honest = |room: &Room| room.path.brokers().first() == Some(&neighbour) && !room.path.has(me);
-            let mut rooms: Vec<Room> = offer.rooms.into_iter().filter(honest).take(limits::BROKERS_MAX).collect();
+            let true_tokens = |room: &Room| room.token.is_none_or(|token| plausible(token, term));
+            let given = offer.rooms.into_iter().filter(honest).filter(true_tokens);
+            let mut rooms: Vec<Room> = given.take(limits::BROKERS_MAX).collect();
             rooms.iter_mut().for_each(|room| room.free = room.free.min(limits::ROOM_SLOTS_MAX));
+            let holders: Vec<(u64, BrokerId)> =
+                rooms.iter().filter_map(|room| Some((room.token?, *room.path.brokers().last()?))).collect();
             let known = link.far.contains_key(&name);
             if !known && (rooms.is_empty() || link.far.len() >= queues_max) {
                 continue;
@@ -165,11 +171,16 @@ impl Engine {
             link.closing &= rooms.is_empty();
             let far = link.far.entry(name.clone()).or_default();
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
+            holders.iter().for_each(|(_, broker)| self.note_holder(&name, *broker));
             if let Some(number) = self.queues.number_of(&name) {
                 self.agenda.push_back(Item::Queue(number));
+                for (token, broker) in holders {
+                    self.meet_holder(number, token, broker, out);
+                }
             }
             self.links.queue_changed(&name);
         }
+        self.look_at_claims();
     }
 
     /// Whether some broker that can be reached has workers of that queue.
@@ -188,7 +199,7 @@ fn tell(conn: ConnId, offers: Vec<Offer>, out: &mut impl Sink) {
 fn counts_the_same(told: &Offer, offer: &Offer, me: BrokerId) -> bool {
     let own = |offer: &Offer| {
         let own = offer.rooms.iter().find(|room| room.path.brokers() == [me]);
-        (own.is_some(), own.map_or(0, |room| room.free) + offer.held)
+        (own.map(|room| room.token), own.map_or(0, |room| room.free) + offer.held)
     };
     let others = |offer: &Offer| -> Vec<Room> {
         offer.rooms.iter().filter(|room| room.path.brokers() != [me]).cloned().collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence};
-use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
+use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload, QueueName};
 
 use crate::topics::Event;
 
@@ -64,6 +64,29 @@ pub struct ForwardEvent {
     pub event: Arc<Event>,
 }
 
+/// A word from one broker to another, however many are between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relay {
+    /// Whom it is for.
+    pub to: BrokerId,
+    /// Brokers that it came through, the one that says this included.
+    pub path: Path,
+    /// What it says.
+    pub claim: Claim,
+}
+
+/// Who may have a queue to itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame")]
+pub enum Claim {
+    /// To the queue's home: a worker here wants it.
+    Ask { queue: QueueName, number: u64 },
+    /// From there: it has it, under that token.
+    Granted { queue: QueueName, number: u64, token: u64 },
+    /// From there: it is another's.
+    Refused { queue: QueueName, number: u64 },
+}
+
 /// A word that is not about one crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkWord {
@@ -75,6 +98,8 @@ pub enum LinkWord {
     Broadcast(ForwardBroadcast),
     /// FORWARD_EVENT.
     Event(ForwardEvent),
+    /// RELAY.
+    Relay(Relay),
 }
 
 /// What the other end says about something that crossed to it.

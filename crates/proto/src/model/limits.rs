@@ -369,6 +369,10 @@ pub const RETURNS_MAX: u32 = 3;
 pub const RETURN_PAUSE_MS: u64 = 10;
 /// A broadcast has this much less time behind each link, or a tenth less, so that its end there is told in time.
 pub const BROADCAST_CROSSING_MS: u64 = 100;
+/// How long the home of an exclusive queue may take to say who has it. Longer: QUEUE_FULL.
+pub const CLAIM_MS: u64 = 2_000;
+/// How long a queue that became free at one broker is left to those who wait there.
+pub const PROMOTION_MS: u64 = 1_000;
 /// PING over a link; silence for three times as long ends it.
 pub const LINK_HEARTBEAT_MS: u32 = 1_000;
 /// Offers in one OFFER. More: told in the next one; read in one: closed, `bad_body`.

@@ -326,7 +326,8 @@ fn a_liar_is_left_alone() {
     net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address });
     let caller = net.client(0, "q");
     let path = Path::new(vec![Net::id(9)]).unwrap();
-    let offers = vec![Offer { queue: "q".into(), held: u32::MAX, rooms: vec![Room { path, free: u32::MAX }] }];
+    let offers =
+        vec![Offer { queue: "q".into(), held: u32::MAX, rooms: vec![Room { path, free: u32::MAX, token: None }] }];
     let offer = Input::Link { conn, word: Box::new(LinkWord::Offers(offers)) };
     net.put(0, offer.clone());
     net.send(caller, "m", |_| {});

@@ -1,6 +1,7 @@
 //! Several brokers: what crosses links, and what does not.
 
 mod crossing;
+mod exclusive;
 mod explained;
 mod greeting;
 mod many;

@@ -154,7 +154,10 @@ fn calm(net: &mut Net, book: &mut Book, brokers: usize) {
         if net.given.is_empty() {
             break;
         }
-        play(net, book, Op::Reply(0));
+        // All of them: who keeps its caller waiting too often is dropped from the queue.
+        while !net.given.is_empty() {
+            play(net, book, Op::Reply(0));
+        }
     }
     for (at, engine) in net.engines.iter().enumerate() {
         let status = engine.status();

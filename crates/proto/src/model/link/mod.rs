@@ -133,6 +133,9 @@ pub struct Room {
     pub path: Path,
     /// How many are free; 0: there are workers, and all of them are busy.
     pub free: u32,
+    /// The token of the one worker there that has the queue to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
 }
 
 /// What a broker has for a queue's messages. It takes the place of what it said of that queue before.
