@@ -9,7 +9,7 @@ use turno_proto::model::ConnId;
 use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX};
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, Talk};
 
 /// Events that wait for one connection.
 #[derive(Debug, Default)]
@@ -42,10 +42,10 @@ impl Waiting {
         self.frames.push_back(frame.clone());
     }
 
-    /// Takes what fits into so many bytes of room, at least one.
-    fn pour(&mut self, room: usize, out: &mut Vec<u8>) {
+    /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so.
+    fn pour(&mut self, room: usize, tells: bool, out: &mut Vec<u8>) {
         let start = out.len();
-        if self.missed > 0 {
+        if self.missed > 0 && tells {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
         }
         while let Some(next) = self.frames.front()
@@ -66,7 +66,9 @@ impl Line {
         if room < EVENT_ROOM_BYTES / 2 {
             return false;
         }
-        waiting.pour(room, &mut self.out);
+        // Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
+        let tells = !matches!(self.talk, Talk::Link(_));
+        waiting.pour(room, tells, &mut self.out);
         if waiting.frames.is_empty() && waiting.untold == 0 {
             self.events = None;
         }
@@ -86,7 +88,7 @@ impl Lines {
         }
     }
 
-    fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &Bytes) {
+    pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &Bytes) {
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < EVENT_ROOM_BYTES {
