@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::link::{BrokerId, Path};
+use turno_proto::model::link::{BrokerId, Claim, Path, Relay};
 use turno_proto::model::{Code, ConnId, Mono, QueueName, limits};
 
-use super::{Claim, LinkWord, Links, Relay};
+use super::{LinkWord, Links};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::exclusive::plausible;
@@ -124,7 +124,7 @@ impl Engine {
         claims.numbers += 1;
         let (number, until) = (claims.numbers, self.now.plus_millis(limits::CLAIM_MS));
         claims.asked.insert(number, Asked { conn, seq, handle, queue: queue.clone(), until });
-        self.relay(home, Path::default(), Claim::Ask { queue, number }, out);
+        self.relay(home, Path::default(), Claim::Ask { queue: queue.to_string(), number }, out);
         Some(())
     }
 
@@ -158,14 +158,15 @@ impl Engine {
         }
         match claim {
             Claim::Ask { queue, number } => {
-                let claim = match self.grant(&queue, from) {
-                    Some(token) => Claim::Granted { queue, number, token },
-                    None => Claim::Refused { queue, number },
+                let token = queue.parse().ok().and_then(|queue| self.grant(&queue, from));
+                let claim = match token {
+                    Some(token) => Claim::Granted { number, token },
+                    None => Claim::Refused { number },
                 };
                 self.relay(from, Path::default(), claim, out);
             }
-            Claim::Granted { number, token, .. } => self.granted(number, token, out),
-            Claim::Refused { number, .. } => self.not_granted(number, out),
+            Claim::Granted { number, token } => self.granted(number, token, out),
+            Claim::Refused { number } => self.not_granted(number, out),
         }
     }
 

@@ -37,7 +37,7 @@ use self::claims::Claims;
 pub(crate) use self::spread::Shares;
 use self::targets::Targets;
 pub(crate) use self::view::{FarWorkers, LinkCounts};
-pub use self::word::{Claim, FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Relay};
+pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 
 /// All links.
 #[derive(Debug)]

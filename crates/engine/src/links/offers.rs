@@ -14,9 +14,6 @@ use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::exclusive::plausible;
 
-/// Offers in one frame.
-const OFFERS_MAX: usize = 200;
-
 impl Links {
     /// Something changed in that queue.
     pub(crate) fn queue_changed(&mut self, queue: &QueueName) {
@@ -67,7 +64,7 @@ impl Engine {
             let mut offers = Vec::new();
             for name in &names {
                 offers.extend(self.news(conn, name));
-                if offers.len() == OFFERS_MAX {
+                if offers.len() == limits::OFFERS_MAX {
                     tell(conn, std::mem::take(&mut offers), out);
                 }
             }

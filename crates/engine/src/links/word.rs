@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence};
-use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload, QueueName};
+use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
+use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
 
 use crate::topics::Event;
 
@@ -62,29 +62,6 @@ pub struct ForwardEvent {
     pub path: Path,
     /// The event.
     pub event: Arc<Event>,
-}
-
-/// A word from one broker to another, however many are between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relay {
-    /// Whom it is for.
-    pub to: BrokerId,
-    /// Brokers that it came through, the one that says this included.
-    pub path: Path,
-    /// What it says.
-    pub claim: Claim,
-}
-
-/// Who may have a queue to itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the frame")]
-pub enum Claim {
-    /// To the queue's home: a worker here wants it.
-    Ask { queue: QueueName, number: u64 },
-    /// From there: it has it, under that token.
-    Granted { queue: QueueName, number: u64, token: u64 },
-    /// From there: it is another's.
-    Refused { queue: QueueName, number: u64 },
 }
 
 /// A word that is not about one crossing.

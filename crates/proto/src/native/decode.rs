@@ -143,6 +143,7 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         Kind::LinkChallenge => Ok(Frame::LinkChallenge { challenge: map(kind, rest).map_err(fault)? }),
         Kind::LinkProof => Ok(Frame::LinkProof { proof: map(kind, rest).map_err(fault)? }),
         Kind::Offer => Ok(Frame::Offer(link::offers(rest).map_err(fault)?)),
+        Kind::Relay => Ok(Frame::Relay(Box::new(link::relay(rest).map_err(fault)?))),
         Kind::Presence => Ok(Frame::Presence(link::presences(rest).map_err(fault)?)),
         Kind::Forward => Ok(Frame::Forward(link::forward(header, rest).map_err(fault)?)),
         Kind::ForwardBroadcast => Ok(Frame::ForwardBroadcast(link::forward_broadcast(header, rest).map_err(fault)?)),

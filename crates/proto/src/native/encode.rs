@@ -77,6 +77,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::LinkProof { proof } => map(out, kind(), 0, proof),
         Frame::Offer(offers) => map(out, kind(), 0, offers),
         Frame::Presence(presences) => map(out, kind(), 0, presences),
+        Frame::Relay(relay) => map(out, kind(), 0, relay),
         Frame::Forward(forward) => link::encode_forward(forward, out),
         Frame::ForwardBroadcast(broadcast) => link::encode_forward_broadcast(broadcast, out),
         Frame::ForwardEvent(event) => link::encode_forward_event(event, out),

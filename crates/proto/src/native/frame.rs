@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::admin::{AdminAnswer, AdminCall};
 use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences};
 use super::{Closing, Config, Connect, Kind, Register, Word};
+use crate::model::link::Relay;
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -311,6 +312,7 @@ pub enum Frame<'a> {
     },
     Offer(Offers),
     Presence(Presences),
+    Relay(Box<Relay>),
     Forward(Forward<'a>),
     ForwardBroadcast(ForwardBroadcast<'a>),
     ForwardEvent(ForwardEvent<'a>),
@@ -371,6 +373,7 @@ impl Frame<'_> {
             Self::LinkProof { .. } => Kind::LinkProof,
             Self::Offer(_) => Kind::Offer,
             Self::Presence(_) => Kind::Presence,
+            Self::Relay(_) => Kind::Relay,
             Self::Forward(_) => Kind::Forward,
             Self::ForwardBroadcast(_) => Kind::ForwardBroadcast,
             Self::ForwardEvent(_) => Kind::ForwardEvent,

@@ -115,6 +115,7 @@ kinds! {
     Forward = 101, "FORWARD", Link, "A message crosses.";
     ForwardBroadcast = 102, "FORWARD_BROADCAST", Link, "A broadcast crosses.";
     ForwardEvent = 103, "FORWARD_EVENT", Link, "An event crosses.";
+    Relay = 104, "RELAY", Link, "A word for a broker that may be further on: who may have a queue to itself.";
 
     AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
     AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";

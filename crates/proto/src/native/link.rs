@@ -9,7 +9,7 @@ use super::encode::{begin, finish};
 use super::frame::Raw;
 use super::reader::Reader;
 use super::{Event, Header, Kind, flags};
-use crate::model::link::{BrokerId, ForwardWants, Offer, Path, Presence};
+use crate::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
 use crate::model::{Code, MessageId, QueueName, limits};
 use crate::shape::check_map;
 
@@ -311,7 +311,7 @@ fn not_none(brokers: Brokers<'_>) -> Result<Brokers<'_>, Code> {
 
 /// Values in an OFFER that is as long as it may be, with some room for keys that this version does not know.
 const OFFER_VALUES_MAX: usize =
-    limits::MAP_VALUES_MAX + limits::OFFERS_MAX * (8 + limits::BROKERS_MAX * (6 + limits::PATH_MAX));
+    limits::MAP_VALUES_MAX + limits::OFFERS_MAX * (8 + limits::BROKERS_MAX * (8 + limits::PATH_MAX));
 /// The same of a PRESENCE.
 const PRESENCE_VALUES_MAX: usize =
     limits::MAP_VALUES_MAX + limits::BROKERS_MAX * (16 + limits::PATH_MAX + limits::LINKS_MAX);
@@ -326,6 +326,12 @@ pub(super) fn offers(rest: &[u8]) -> Result<Offers, Code> {
     };
     let all = offers.offers.len() <= limits::OFFERS_MAX && offers.offers.iter().all(sound);
     if all { Ok(offers) } else { Err(Code::BadBody) }
+}
+
+pub(super) fn relay(rest: &[u8]) -> Result<Relay, Code> {
+    check_map(rest, limits::MAP_VALUES_MAX)?;
+    let relay: Relay = rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)?;
+    if relay.path.is_empty() { Err(Code::BadBody) } else { Ok(relay) }
 }
 
 pub(super) fn presences(rest: &[u8]) -> Result<Presences, Code> {

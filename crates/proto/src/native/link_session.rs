@@ -179,7 +179,7 @@ impl LinkSession {
                 Ok(LinkStep::Done)
             }
             Frame::Pong { seq } => Ok(self.pong(now, seq)),
-            // A link knows no exclusive queues: they are one broker's own.
+            // Tokens are between a worker and its broker; brokers tell each other of them in offers.
             Frame::Fenced { .. } => Err(Code::WrongDirection),
             other => Ok(LinkStep::Frame(other)),
         }
@@ -239,6 +239,7 @@ const fn crosses(kind: Kind) -> bool {
             | Kind::Ok
             | Kind::Offer
             | Kind::Presence
+            | Kind::Relay
             | Kind::Forward
             | Kind::ForwardBroadcast
             | Kind::ForwardEvent

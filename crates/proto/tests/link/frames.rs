@@ -91,7 +91,7 @@ fn inside(frame: &Frame<'_>) -> Vec<u8> {
 /// The longest that may be told can be read, and nothing beyond it.
 #[test]
 fn lists_have_an_end() {
-    let room = Room { path: path(&[1, 2, 3, 4, 5, 6, 7, 8]), free: u32::MAX };
+    let room = Room { path: path(&[1, 2, 3, 4, 5, 6, 7, 8]), free: u32::MAX, token: Some(u64::MAX) };
     let queue = "q".repeat(limits::QUEUE_NAME_BYTES_MAX);
     let offer = Offer { queue, held: u32::MAX, rooms: vec![room.clone(); limits::BROKERS_MAX] };
     let offers = |offers| inside(&Frame::Offer(Offers { offers }));
@@ -101,7 +101,7 @@ fn lists_have_an_end() {
     assert_eq!(code_of(Kind::Offer, 0, &offers(vec![offer.clone(); limits::OFFERS_MAX + 1])), Some(Code::BadBody));
     let wrong = [
         Offer { rooms: vec![room; limits::BROKERS_MAX + 1], ..offer.clone() },
-        Offer { rooms: vec![Room { path: Path::default(), free: 1 }], ..offer.clone() },
+        Offer { rooms: vec![Room { path: Path::default(), free: 1, token: None }], ..offer.clone() },
         Offer { queue: String::new(), ..offer.clone() },
         Offer { queue: "two words".to_owned(), ..offer },
     ];

@@ -115,6 +115,7 @@ fn only_what_is_of_links_may_cross() {
         Kind::Ok,
         Kind::Offer,
         Kind::Presence,
+        Kind::Relay,
         Kind::Forward,
         Kind::ForwardBroadcast,
         Kind::ForwardEvent,

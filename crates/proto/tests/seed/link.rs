@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Room};
+use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
     Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences, Raw,
@@ -53,10 +53,20 @@ impl Seed {
     }
 
     pub(super) fn offers(&self) -> Offers {
-        let room = Room { path: self.path(), free: self.number };
+        let room = Room { path: self.path(), free: self.number, token: self.bits[1].then_some(u64::from(self.word)) };
         let rooms = vec![room; usize::from(self.small % 65)];
         let offer = Offer { queue: format!("q{}", self.small), held: self.word, rooms };
         Offers { offers: vec![offer; usize::from(self.choice % 65)] }
+    }
+
+    pub(super) fn relay(&self) -> Relay {
+        let (number, token) = (u64::from(self.number), u64::from(self.word));
+        let claim = match self.choice % 3 {
+            0 => Claim::Ask { queue: format!("q{}", self.small), number },
+            1 => Claim::Granted { number, token },
+            _ => Claim::Refused { number },
+        };
+        Relay { to: BrokerId::new(token), path: self.path(), claim }
     }
 
     pub(super) fn presences(&self) -> Presences {

@@ -107,6 +107,7 @@ impl Seed {
             Kind::LinkProof => Frame::LinkProof { proof: self.link_proof() },
             Kind::Offer => Frame::Offer(self.offers()),
             Kind::Presence => Frame::Presence(self.presences()),
+            Kind::Relay => Frame::Relay(Box::new(self.relay())),
             Kind::Forward => Frame::Forward(self.forward()),
             Kind::ForwardBroadcast => Frame::ForwardBroadcast(self.forward_broadcast()),
             Kind::ForwardEvent => Frame::ForwardEvent(self.forward_event()),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::MessageId;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Room};
+use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
     Brokers, Event, Forward, ForwardBroadcast, ForwardEvent, Frame, LinkChallenge, LinkHello, LinkProof, Offers,
@@ -69,7 +69,10 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         Offer {
             queue: "echo".to_owned(),
             held: 2,
-            rooms: vec![Room { path: path(ONE), free: 10 }, Room { path: path(TWO), free: 0 }],
+            rooms: vec![
+                Room { path: path(ONE), free: 10, token: None },
+                Room { path: path(TWO), free: 0, token: None },
+            ],
         },
         Offer { queue: "q".to_owned(), held: 0, rooms: Vec::new() },
     ];
@@ -77,8 +80,18 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         Presence { path: path(ONE), name: "a".to_owned(), neighbours: vec![B, C], listens: true },
         Presence { path: path(TWO), name: "b".to_owned(), neighbours: vec![A], listens: false },
     ];
+    let alone = Offer {
+        queue: "q".to_owned(),
+        held: 0,
+        rooms: vec![Room { path: path(ONE), free: 1, token: Some(0x0123_4567_89ab_cd00) }],
+    };
+    let relay = |claim| Frame::Relay(Box::new(Relay { to: C, path: path(TWO), claim }));
     vec![
         ("offer", Frame::Offer(Offers { offers })),
+        ("offer_exclusive", Frame::Offer(Offers { offers: vec![alone] })),
+        ("relay_ask", relay(Claim::Ask { queue: "q".to_owned(), number: 7 })),
+        ("relay_granted", relay(Claim::Granted { number: 7, token: 0x0123_4567_89ab_cd00 })),
+        ("relay_refused", relay(Claim::Refused { number: 7 })),
         ("presence", Frame::Presence(Presences { brokers })),
         ("presence_of_nobody", Frame::Presence(Presences { brokers: Vec::new() })),
     ]

@@ -162,6 +162,42 @@ pub struct Presence {
     pub listens: bool,
 }
 
+/// A word from one broker to another, however many are between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// Whom it is for.
+    pub to: BrokerId,
+    /// Brokers that it came through, the one that says this included; never empty.
+    pub path: Path,
+    /// What it says.
+    pub claim: Claim,
+}
+
+/// Who may have a queue to itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Claim {
+    /// To the queue's home: a worker here wants it.
+    Ask {
+        /// The queue's name.
+        queue: String,
+        /// What the answer is known by.
+        number: u64,
+    },
+    /// From there: it has it.
+    Granted {
+        /// That of the question.
+        number: u64,
+        /// The token it has it under.
+        token: u64,
+    },
+    /// From there: it is another's.
+    Refused {
+        /// That of the question.
+        number: u64,
+    },
+}
+
 /// What a message on its way over a link wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardWants {
