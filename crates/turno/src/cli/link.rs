@@ -139,11 +139,10 @@ fn code_of(link: &LinkView) -> Option<Code> {
 fn address(typed: &str) -> Result<String, Failure> {
     match typed.parse::<Address>() {
         Ok(Address::Tcp(place)) => Ok(place),
-        Ok(Address::Unix(_)) | Err(_) => {
-            Err(Failure::new(Code::BadUsage, format!("{typed:?} is no address of a link"))
-                .why("links go over TCP: HOST:PORT, the host as a name, an IPv4 address or an IPv6 address in brackets")
-                .fix("give the native address of the other broker, like 10.0.0.7:7460"))
-        }
+        Ok(socket @ Address::Unix(_)) => Ok(socket.to_string()),
+        Err(_) => Err(Failure::new(Code::BadUsage, format!("{typed:?} is no address of a broker"))
+            .why("it is HOST:PORT or unix:/PATH, the host a name, an IPv4 address or an IPv6 address in brackets")
+            .fix("give the native address of the other broker, like 10.0.0.7:7460")),
     }
 }
 
@@ -309,7 +308,8 @@ mod tests {
             ("rb-2", Some("rb-2:7460")),
             ("turno://rb-2:1", Some("rb-2:1")),
             ("[::1]:7461", Some("[::1]:7461")),
-            ("unix:/run/turno.sock", None),
+            ("unix:/run/turno.sock", Some("unix:/run/turno.sock")),
+            ("unix:", None),
             ("", None),
             ("rb-2:", None),
             ("rb-2:70000", None),
