@@ -184,8 +184,8 @@ impl Engine {
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
             Input::Greeted { conn, target, broker } => self.greeted(conn, target, broker, out),
-            Input::Linked { conn, target, broker, name, address } => {
-                self.linked(conn, target, broker, (name, address), out);
+            Input::Linked { conn, target, broker, name, address, payload_max } => {
+                self.linked(conn, target, (broker, name, address, payload_max), out);
             }
             Input::DialFailed { target, code } => self.dial_failed(target, code),
             Input::RoundTrip { conn, micros } => self.round_trip(conn, micros),

@@ -220,13 +220,15 @@ pub enum Input {
         target: u32,
         broker: BrokerId,
     },
-    /// The greeting of a link is done: the other end is this broker. `target`: this end dialled.
+    /// The greeting of a link is done: the other end is this broker, which takes messages of so many bytes. `target`: this
+    /// end dialled.
     Linked {
         conn: ConnId,
         target: Option<u32>,
         broker: BrokerId,
         name: String,
         address: String,
+        payload_max: u64,
     },
     /// A target could not be reached, or would not greet.
     DialFailed {

@@ -25,7 +25,9 @@ impl Engine {
         if path.len() >= limits::PATH_MAX {
             return None;
         }
-        let open = self.links.by_conn.iter().filter(|(_, link)| !link.closing && !path.has(link.broker));
+        let bytes = message.bytes.len() as u64;
+        let links = self.links.by_conn.iter();
+        let open = links.filter(|(_, link)| !link.closing && bytes <= link.payload_max && !path.has(link.broker));
         let able = open.filter_map(|(conn, link)| {
             let far = link.far.get(&queue.name)?;
             let paused = far.paused_until.is_some_and(|until| self.now < until);

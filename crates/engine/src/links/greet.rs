@@ -42,8 +42,7 @@ impl Engine {
         &mut self,
         conn: ConnId,
         target: Option<u32>,
-        broker: BrokerId,
-        (name, address): (String, String),
+        (broker, name, address, payload_max): (BrokerId, String, String, u64),
         out: &mut impl Sink,
     ) {
         if let Some(code) = self.is_too_much(target, broker) {
@@ -72,6 +71,7 @@ impl Engine {
             address,
             target,
             since: self.now,
+            payload_max,
             closing: false,
             round_trip_us: None,
             far: BTreeMap::new(),

@@ -75,6 +75,8 @@ struct Link {
     /// What was dialled, if this end dialled.
     target: Option<u32>,
     since: Mono,
+    /// Bytes of the longest message that it takes.
+    payload_max: u64,
     /// The other end takes nothing new.
     closing: bool,
     round_trip_us: Option<u64>,

@@ -323,7 +323,7 @@ fn a_liar_is_left_alone() {
     let mut net = Net::new(1);
     let conn = ConnId { index: 900, generation: 0 };
     let (name, address) = ("liar".to_owned(), "127.0.0.1:9".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address });
+    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address, payload_max: 1_000 });
     let caller = net.client(0, "q");
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let offers =
@@ -348,6 +348,21 @@ fn a_liar_is_left_alone() {
     assert!((3..=12).contains(&crossings), "{crossings} crossings in a second");
     let near = net.worker(0, "q", 1);
     assert_eq!(net.take("m").worker, near);
+}
+
+/// What is too long for the other broker stays here.
+#[test]
+fn a_message_that_is_too_long_for_the_other_end_stays() {
+    let mut net = chain(2);
+    net.worker(1, "q", 4);
+    let caller = net.client(0, "q");
+    net.settle();
+    net.request(caller, &"x".repeat(1_000));
+    net.request(caller, &"y".repeat(1_001));
+    net.settle();
+    net.take(&"x".repeat(1_000));
+    assert!(net.given.is_empty());
+    assert_eq!(net.engines[0].status().ready, 1);
 }
 
 /// S2.17: a broker that drains takes nothing over links and finishes what came over them.

@@ -105,7 +105,9 @@ fn a_broadcast_reaches_everyone_once() {
 #[test]
 fn broadcasts_end_across_links_as_they_do_here() {
     for (shape, mut net) in shapes(3) {
-        (0..3).for_each(|at| drop(net.worker(at, "q", 1)));
+        for at in 0..3 {
+            net.worker(at, "q", 1);
+        }
         let caller = net.client(0, "q");
         net.settle();
         for no_reply in [true, false] {

@@ -95,7 +95,7 @@ impl Net {
     fn hear_linked(&mut self, place: Place, far: usize, target: Option<u32>) {
         let (name, address) = (format!("b{far}"), "127.0.0.1:1".to_owned());
         let broker = Self::id(far);
-        self.put(place.broker, Input::Linked { conn: place.conn, target, broker, name, address });
+        self.put(place.broker, Input::Linked { conn: place.conn, target, broker, name, address, payload_max: 1_000 });
     }
 
     pub(crate) fn place(&mut self, broker: usize) -> Place {

@@ -84,6 +84,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::LinkProof { .. }
         | Frame::Offer(_)
         | Frame::Presence(_)
+        | Frame::Relay(_)
         | Frame::Forward(_)
         | Frame::ForwardBroadcast(_)
         | Frame::ForwardEvent(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),

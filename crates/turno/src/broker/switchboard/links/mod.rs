@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use turno_engine::{FarWord, Input};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
-use turno_proto::native::{Credentials, Fault, Identity, LinkSession, LinkStep};
+use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep};
 
 use self::inward::input_of;
 pub use self::nonces::Nonces;
@@ -198,9 +198,10 @@ impl<D: Desk> Switchboard<D> {
         let line = self.lines.get_mut(conn)?;
         line.phase = Phase::Open;
         let address = line.address.clone();
+        let payload_max = peer.frame_bytes_max.saturating_sub(HEADER_LEN as u64);
         let Identity { broker, name, .. } = peer;
         debug!(conn = conn.index, name, %broker, address, dialled = target.is_some(), "a link is up");
-        Some(Input::Linked { conn, target, broker, name, address })
+        Some(Input::Linked { conn, target, broker, name, address, payload_max })
     }
 
     /// A link that was refused is for whoever runs the broker to know of.

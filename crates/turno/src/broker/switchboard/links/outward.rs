@@ -60,6 +60,7 @@ impl Lines {
             LinkWord::Presence(brokers) => self.present(id, brokers),
             LinkWord::Broadcast(broadcast) => self.forward_broadcast(id, &broadcast),
             LinkWord::Event(event) => self.forward_event(id, &event),
+            LinkWord::Relay(relay) => self.write(id, |out| encode(&Frame::Relay(Box::new(relay)), out)),
         }
     }
 

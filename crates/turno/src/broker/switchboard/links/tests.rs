@@ -8,7 +8,7 @@ use turno_proto::model::{
     BroadcastEnd, Closing, ClosingReason, Code, ConnId, Delivery, Limits, MessageId, Mono, Payload, limits,
 };
 use turno_proto::native::{
-    Config, Connect, Credentials, Frame, Identity, LinkSession, Secret, VERSION, decode, encode, split,
+    Config, Connect, Credentials, Frame, HEADER_LEN, Identity, LinkSession, Secret, VERSION, decode, encode, split,
 };
 
 use super::super::lines::Seat;
@@ -125,9 +125,29 @@ fn linked() -> (Broker, Broker) {
     a.effect(Effect::Prove { conn });
     talk(&mut a, &mut b);
     let (name, address) = ("broker 2".to_owned(), "10.0.0.2:7460".to_owned());
-    assert_eq!(a.heard(), [Input::Linked { conn, target: Some(7), broker: BrokerId::new(2), name, address }]);
+    assert_eq!(
+        a.heard(),
+        [Input::Linked {
+            conn,
+            target: Some(7),
+            broker: BrokerId::new(2),
+            name,
+            address,
+            payload_max: (1 << 20) - HEADER_LEN as u64
+        }]
+    );
     let (name, address, conn) = ("broker 1".to_owned(), "10.0.0.1:4711".to_owned(), b.conn);
-    assert_eq!(b.heard(), [Input::Linked { conn, target: None, broker: BrokerId::new(1), name, address }]);
+    assert_eq!(
+        b.heard(),
+        [Input::Linked {
+            conn,
+            target: None,
+            broker: BrokerId::new(1),
+            name,
+            address,
+            payload_max: (1 << 20) - HEADER_LEN as u64
+        }]
+    );
     (a, b)
 }
 
@@ -188,7 +208,8 @@ fn a_link_comes_up_and_goes() {
 fn what_one_engine_says_the_other_hears() {
     let (mut a, mut b) = linked();
     let (conn, to) = (a.conn, b.conn);
-    let offers = vec![Offer { queue: "q".into(), held: 1, rooms: vec![Room { path: path(&[1]), free: 3 }] }];
+    let offers =
+        vec![Offer { queue: "q".into(), held: 1, rooms: vec![Room { path: path(&[1]), free: 3, token: Some(9) }] }];
     let brokers =
         vec![Presence { path: path(&[1]), name: "a".into(), neighbours: vec![BrokerId::new(2)], listens: true }];
     let broadcast = ForwardBroadcast {
