@@ -178,6 +178,7 @@ impl Engine {
                 slots += u64::from(count);
             }
         }
+        let links = self.links.counts();
         BrokerView {
             name: self.settings.name.clone(),
             version: self.settings.version.clone(),
@@ -195,6 +196,9 @@ impl Engine {
             dead: self.stats.dead,
             bytes: self.stats.bytes,
             bytes_max: self.settings.limits.memory_bytes_max,
+            links_up: links.up,
+            links_wanted: links.wanted,
+            links_down: links.down,
             counters: self.stats.counters,
         }
     }

@@ -36,6 +36,7 @@ use turno_proto::model::{ConnId, MessageId, Mono, QueueName};
 use self::claims::Claims;
 pub(crate) use self::spread::Shares;
 use self::targets::Targets;
+pub(crate) use self::view::{FarWorkers, LinkCounts};
 pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 
 /// All links.

@@ -1,19 +1,96 @@
 //! Telling what is going on between brokers.
 
+use std::collections::BTreeSet;
+
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::link::BrokerId;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
+use turno_proto::model::link::{BrokerId, Path};
+use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, limits};
 
-use super::Link;
 use super::targets::Target;
+use super::{Link, Links};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
 /// Longest address that may be wanted: a host name and a port.
 const ADDRESS_BYTES_MAX: usize = 300;
 
+/// How many links there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkCounts {
+    /// Those that are up, whoever dialled.
+    pub(crate) up: u64,
+    /// Addresses that links are wanted to.
+    pub(crate) wanted: u64,
+    /// Those of the wanted that are not up, though they could be.
+    pub(crate) down: u64,
+}
+
+/// A queue's workers at other brokers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FarWorkers {
+    /// Brokers that have some.
+    pub(crate) brokers: u64,
+    /// Slots there that messages from here have in use.
+    used: u64,
+    /// Something would cross now.
+    pub(crate) free: bool,
+}
+
+impl FarWorkers {
+    pub(crate) const fn busy(self, ahead: u64) -> Reason {
+        Reason::FarBusy { brokers: self.brokers, used: self.used, ahead }
+    }
+}
+
+impl Links {
+    /// The id and the name of the broker at the other end, if that connection is a link.
+    pub(crate) fn far_end(&self, conn: ConnId) -> Option<(String, String)> {
+        self.by_conn.get(&conn).map(|link| (link.broker.to_string(), link.name.clone()))
+    }
+
+    /// Brokers that a message came through, by their names where those are known.
+    pub(crate) fn came_by(&self, index: u32) -> Vec<String> {
+        let Some(foreign) = self.foreign.get(&index) else { return Vec::new() };
+        let known = self.reachable();
+        let name = |broker: &BrokerId| match known.get(broker) {
+            Some((_, presence)) => presence.name.clone(),
+            None => broker.to_string(),
+        };
+        foreign.path.brokers().iter().map(name).collect()
+    }
+
+    pub(crate) fn counts(&self) -> LinkCounts {
+        let down = |target: &Target| matches!(target.state, LinkState::Down | LinkState::Dialling);
+        LinkCounts {
+            up: self.by_conn.len() as u64,
+            wanted: self.targets.len() as u64,
+            down: self.targets.iter().filter(|(_, target)| down(target)).count() as u64,
+        }
+    }
+}
+
 impl Engine {
+    /// Who would take messages of that queue elsewhere. None if it is one worker's alone here: then nothing of it crosses.
+    pub(crate) fn far_workers(&self, number: u32) -> FarWorkers {
+        let queue = self.queues.at(number);
+        let mut far = FarWorkers::default();
+        if queue.exclusive.is_some() {
+            return far;
+        }
+        let mut brokers: BTreeSet<BrokerId> = BTreeSet::new();
+        for link in self.links.by_conn.values().filter(|link| !link.closing) {
+            let Some(there) = link.far.get(&queue.name) else { continue };
+            brokers.extend(there.rooms.iter().filter_map(|room| room.path.brokers().last()));
+            far.used += u64::from(there.in_flight);
+            let paused = there.paused_until.is_some_and(|until| self.now < until);
+            far.free |= !paused && there.room_for(&Path::default()) > 0;
+        }
+        far.brokers = brokers.len() as u64;
+        far
+    }
+
     /// Whether a call is about links.
     pub(crate) const fn is_about_links(call: &AdminCall) -> bool {
         matches!(

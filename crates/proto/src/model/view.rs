@@ -46,6 +46,15 @@ pub struct BrokerView {
     pub bytes: u64,
     /// Bytes of messages the broker will hold before it refuses new ones.
     pub bytes_max: u64,
+    /// Links that are up, whoever dialled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_up: u64,
+    /// Links that are wanted: addresses that this broker dials.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_wanted: u64,
+    /// Those of the wanted links that are not up, though they could be.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_down: u64,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -314,8 +323,12 @@ pub struct MessageView {
     pub age_ms: u64,
     /// Milliseconds to its deadline.
     pub deadline_ms: Option<u64>,
-    /// The worker that has it.
+    /// The worker that has it; `None` also if it crossed to another broker.
     pub worker: Option<u64>,
+    /// Brokers that it came through before this one, the one that it was given to first: their names, or the ids of
+    /// those whose names are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub came_by: Vec<String>,
 }
 
 /// One dead letter.
@@ -331,8 +344,24 @@ pub struct DeadView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// No worker consumes the queue.
+    /// No worker consumes the queue, here or at another broker that can be reached.
     NoWorker,
+    /// The same, and links that are wanted are not up: there may be workers behind them.
+    LinksDown {
+        /// How many of them.
+        down: u64,
+        /// Links that are wanted.
+        wanted: u64,
+    },
+    /// Nobody here takes it; other brokers have workers, and no room for it now.
+    FarBusy {
+        /// Brokers that have workers of the queue.
+        brokers: u64,
+        /// Slots there that messages from here have in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
     /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
     WorkersDropped {
         /// How many.
@@ -390,6 +419,9 @@ pub enum Reason {
         /// Workers that were dropped from the queue and have not asked for it again.
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped: u64,
+        /// Other brokers that have workers of the queue, and no room for it either.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        brokers: u64,
     },
     /// Messages before it wait too.
     Behind {
@@ -421,17 +453,36 @@ pub enum Reason {
         /// For how long.
         since_ms: u64,
     },
+    /// It crossed a link: another broker found a worker for it.
+    AtLink {
+        /// That broker's id.
+        broker: String,
+        /// Its name.
+        name: String,
+        /// For how long.
+        since_ms: u64,
+    },
     /// A broadcast that went to its consumers.
     AtConsumers {
-        /// How many it went to.
+        /// How many it went to, as far as is known.
         consumers: u64,
         /// Those that have not ended.
         open: u64,
+        /// Other brokers that it went to and that did not tell yet how it ended there.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        brokers: u64,
     },
     /// It is over for its caller, and its worker was told to stop.
     Stopping {
         /// That worker.
         worker: u64,
+    },
+    /// It is over for its caller, and the broker that it crossed to was told.
+    StoppingAtLink {
+        /// That broker's id.
+        broker: String,
+        /// Its name.
+        name: String,
     },
     /// It is being written to disk.
     Storing,

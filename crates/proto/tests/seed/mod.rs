@@ -254,7 +254,7 @@ impl Seed {
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
-        let rows = usize::from(self.small % 20);
+        let rows = usize::from(self.small % 21);
         match self.choice % 22 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
@@ -314,6 +314,9 @@ impl Seed {
             dead: 127,
             bytes: 128,
             bytes_max: u64::MAX,
+            links_up: self.small.into(),
+            links_wanted: self.choice.into(),
+            links_down: self.word.into(),
             counters: self.counters(),
         }
     }
@@ -405,12 +408,13 @@ impl Seed {
             age_ms: self.number.into(),
             deadline_ms: self.bits[4].then_some(self.long),
             worker: self.bits[5].then_some(self.long),
+            came_by: vec![self.text(); usize::from(self.choice % 9)],
         }
     }
 
     fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
-        let reason = match self.small % 16 {
+        let reason = match self.small % 21 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
@@ -420,6 +424,7 @@ impl Seed {
                 ahead,
                 probing: self.small.into(),
                 dropped: self.choice.into(),
+                brokers: self.small.into(),
             },
             4 => Reason::Behind { ahead },
             5 => Reason::TooCostly { cost: self.small, largest: self.number },
@@ -432,6 +437,11 @@ impl Seed {
             12 => Reason::NotFree { in_flight: self.long, waiters: workers },
             13 => Reason::KeptFor { worker, name: self.text(), left_ms: self.long },
             14 => Reason::Maintenance,
+            15 => Reason::LinksDown { down: self.long, wanted: workers },
+            16 => Reason::FarBusy { brokers: workers, used: self.long, ahead },
+            17 => Reason::AtLink { broker: self.text(), name: self.text(), since_ms: self.long },
+            18 => Reason::StoppingAtLink { broker: self.text(), name: self.text() },
+            19 => Reason::AtConsumers { consumers: workers, open: ahead, brokers: self.small.into() },
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), reason }

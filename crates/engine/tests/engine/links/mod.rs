@@ -2,6 +2,7 @@
 
 mod crossing;
 mod exclusive;
+mod explained;
 mod greeting;
 mod many;
 mod net;

@@ -87,8 +87,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Relay(_)
         | Frame::Forward(_)
         | Frame::ForwardBroadcast(_)
-        | Frame::ForwardEvent(_)
-        | Frame::Relay(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
+        | Frame::ForwardEvent(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
     })
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Line {
     /// backlog it found.
     owed: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
-    longest: usize,
+    pub(super) longest: usize,
     dirty: bool,
     /// Events that wait until there is room among what waits to be written.
     pub(super) events: Option<Box<Waiting>>,
@@ -203,6 +203,8 @@ pub(super) struct Lines {
     said: Vec<u8>,
     /// Connections that missed events since the last sweep.
     pub(super) missed: Vec<ConnId>,
+    /// Copies of events since somebody last looked.
+    pub(super) copies: u32,
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
@@ -236,6 +238,7 @@ impl Lines {
             stirred: Vec::new(),
             said: Vec::new(),
             missed: Vec::new(),
+            copies: 0,
             last_work: LastWork::default(),
             dismissed: Vec::new(),
             dials: Vec::new(),

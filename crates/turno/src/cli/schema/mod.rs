@@ -11,6 +11,7 @@ pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod job_explain;
 pub(crate) mod job_retry;
+pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod output;
@@ -22,6 +23,7 @@ pub(crate) mod spec;
 pub(crate) mod submission;
 pub(crate) mod task;
 pub(crate) mod topic;
+pub(crate) mod trace;
 pub(crate) mod worker;
 
 use schemars::JsonSchema;
@@ -76,6 +78,11 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<job::JobListDocument<'_>>(),
         of::<job::JobRow>(),
         of::<job_retry::JobRetryDocument>(),
+        of::<link::BrokerRow>(),
+        of::<link::LinkDocument>(),
+        of::<link::LinkGraphDocument<'_>>(),
+        of::<link::LinkListDocument<'_>>(),
+        of::<link::LinkRow>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
         of::<message::CancelledListDocument>(),
@@ -115,6 +122,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<topic::SubscriberRow>(),
         of::<topic::TopicListDocument<'_>>(),
         of::<topic::TopicRow>(),
+        of::<trace::TraceDocument>(),
         of::<worker::DeployedDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
