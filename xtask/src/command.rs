@@ -221,8 +221,8 @@ relay right beside it. Timings belong here and never into tests.
   W3  volatile queue: send, take, ack; four producers, four consumers
   W4  durable queue: the same, synced before each answer; beside a plain log
       on the same disk, and Redis if that is installed
-  W5  events of one publisher to 1, 10 and 100 subscribers, beside Redis; and a
-      publication among 100,000 filters beside one among 100
+  W5  events of one publisher to 1, 10 and 100 subscribers, beside Redis, which
+      is installed if it is missing
   W6  memory per idle connection and per queued message, restart with durable
       ones, disk after a drain; one round
   W7  a worker is killed: until its ten messages are at another; beside

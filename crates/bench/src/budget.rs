@@ -150,12 +150,6 @@ const W5: &[Budget] = &[
             subtitle: "rate beside Redis' in the same round; higher is better",
         }),
     },
-    Budget {
-        figure: "cost of a publication among 100,000 filters / among 100",
-        bound: Bound::AtMost(2.0),
-        of: |one| Some(Spread::flat(one.figures.match_growth?)),
-        chart: None,
-    },
 ];
 
 const W6: &[Budget] = &[

@@ -144,9 +144,6 @@ pub(crate) struct Figures {
     /// The server's CPU time for one of them.
     #[serde(default, skip_serializing_if = "are_none")]
     pub(crate) event_cpu_us: [Option<f64>; 3],
-    /// What a publication costs the engine among 100,000 filters, over what it costs among 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) match_growth: Option<f64>,
     /// Durable messages of 256 bytes that waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<f64>,
@@ -301,7 +298,6 @@ impl Figures {
             beside_sends_per_s: median(|one| one.beside_sends_per_s),
             events_per_s: array::from_fn(|at| median_of(rounds, |one| one.events_per_s[at])),
             event_cpu_us: array::from_fn(|at| median_of(rounds, |one| one.event_cpu_us[at])),
-            match_growth: median(|one| one.match_growth),
             pending: median(|one| one.pending),
             durable_message_bytes: median(|one| one.durable_message_bytes),
             restart_s: median(|one| one.restart_s),

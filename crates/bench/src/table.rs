@@ -32,7 +32,6 @@ const COLUMNS: &[Column] = &[
     ("CPU us", |one| Some(format!("{:.2}", one.figures.event_cpu_us[0]?))),
     ("10: us", |one| Some(format!("{:.2}", one.figures.event_cpu_us[1]?))),
     ("100: us", |one| Some(format!("{:.2}", one.figures.event_cpu_us[2]?))),
-    ("among filters", |one| Some(format!("{:.2}", one.figures.match_growth?))),
     ("p50 us", |one| Some(format!("{:.0}", one.figures.p50_us?))),
     ("p99 us", |one| Some(format!("{:.0}", one.figures.p99_us?))),
     ("CPU us", |one| Some(format!("{:.2}", one.figures.cpu_us?))),

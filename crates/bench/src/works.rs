@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::backlog;
 use crate::beside::Beside;
-use crate::fanout::{SUBSCRIBERS, matching};
+use crate::fanout::SUBSCRIBERS;
 use crate::load::Shape;
 use crate::memory::BODY;
 use crate::options::Options;
@@ -68,7 +68,7 @@ impl Work {
             }
             Self::W5 => {
                 "events of 256 bytes, one publisher, 1, 10 and 100 subscribers: deliveries; ratios to Redis' in the same \
-                 round; and what one costs the engine among 100,000 filters beside among 100"
+                 round"
             }
             Self::W6 => {
                 "memory per idle connection (10,000) and per queued message of 256 bytes (400,000); and of durable ones: \
@@ -164,9 +164,6 @@ pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<F
                 let one = load_on(&server, "events", system, false, Some(&subscribers.to_string()))?;
                 figures.events_per_s[at] = one.rate_per_s;
                 figures.event_cpu_us[at] = one.cpu_us;
-            }
-            if system == System::Turno {
-                figures.match_growth = Some(matching::growth()?);
             }
             Ok(figures)
         }

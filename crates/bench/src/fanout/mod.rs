@@ -2,7 +2,6 @@
 //!
 //! Both systems get the same: batches that were encoded once, no answer to a publication, and as many of them in flight.
 
-pub(crate) mod matching;
 mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -91,11 +90,7 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], subscribers
         if received == 0.0 {
             bail!("nothing was delivered");
         }
-        Ok(Figures {
-            rate_per_s: Some(received / seconds),
-            cpu_us: Some(cpu * 1e6 / received),
-            ..Figures::default()
-        })
+        Ok(Figures { rate_per_s: Some(received / seconds), cpu_us: Some(cpu * 1e6 / received), ..Figures::default() })
     })
 }
 

@@ -24,14 +24,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether one more would make the oldest go.
-    fn is_full(&self, frame: &Bytes) -> bool {
-        self.bytes + frame.len() > EVENTS_WAITING_BYTES_MAX
+    /// Whether one more of that size would make the oldest go.
+    const fn is_full(&self, size: usize) -> bool {
+        self.bytes + size > EVENTS_WAITING_BYTES_MAX
     }
 
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
-    fn push(&mut self, frame: &Bytes) {
-        while self.is_full(frame)
+    fn push(&mut self, frame: Bytes) {
+        while self.is_full(frame.len())
             && let Some(oldest) = self.frames.pop_front()
         {
             self.bytes -= oldest.len();
@@ -39,7 +39,7 @@ impl Waiting {
             self.untold += 1;
         }
         self.bytes += frame.len();
-        self.frames.push_back(frame.clone());
+        self.frames.push_back(frame);
     }
 
     /// Takes what fits into so many bytes of room, at least one.
@@ -55,6 +55,18 @@ impl Waiting {
             self.bytes -= next.len();
             self.frames.pop_front();
         }
+    }
+}
+
+/// An event as a frame. Where it has to wait, it waits once for all.
+struct EventBytes<'a> {
+    bytes: &'a [u8],
+    shared: Option<Bytes>,
+}
+
+impl EventBytes<'_> {
+    fn share(&mut self) -> Bytes {
+        self.shared.get_or_insert_with(|| Bytes::copy_from_slice(self.bytes)).clone()
     }
 }
 
@@ -77,27 +89,31 @@ impl Line {
 impl Lines {
     /// An event for all of these connections, as far as they are here.
     pub(super) fn spread(&mut self, event: &Event, listeners: &[Listener]) {
-        let mut frame = Vec::new();
+        let mut bytes = std::mem::take(&mut self.event);
         let topic = event.topic.as_str().as_bytes();
-        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut frame);
-        let frame = Bytes::from(frame);
+        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut bytes);
+        let mut frame = EventBytes { bytes: &bytes, shared: None };
         for listener in listeners {
-            self.add_event(*listener, &frame);
+            self.add_event(*listener, &mut frame);
+        }
+        bytes.clear();
+        if bytes.capacity() <= EVENT_ROOM_BYTES {
+            self.event = bytes;
         }
     }
 
-    fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &Bytes) {
+    fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < EVENT_ROOM_BYTES {
-            return line.out.extend_from_slice(frame);
+            return line.out.extend_from_slice(frame.bytes);
         }
         let waiting = line.events.get_or_insert_default();
-        if or_close && waiting.is_full(frame) {
+        if or_close && waiting.is_full(frame.bytes.len()) {
             return self.overrun.push(conn);
         }
         let told = waiting.untold > 0;
-        waiting.push(frame);
+        waiting.push(frame.share());
         if !told && waiting.untold > 0 {
             self.missed.push(conn);
         }
@@ -116,8 +132,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use turno_proto::model::{Limits, Mono, Payload, Topic};
     use turno_proto::native::{decode, split};
 
@@ -133,10 +147,8 @@ mod tests {
     fn publish(lines: &mut Lines, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
         let mut body = vec![0; bytes];
         body[..4].copy_from_slice(&number.to_le_bytes());
-        let event = Arc::new(Event {
-            topic: "a.b".parse::<Topic>().unwrap(),
-            payload: Payload { headers: false, bytes: body.into() },
-        });
+        let event =
+            Event { topic: "a.b".parse::<Topic>().unwrap(), payload: Payload { headers: false, bytes: body.into() } };
         lines.spread(&event, &[Listener { conn, or_close }]);
     }
 

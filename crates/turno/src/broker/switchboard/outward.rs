@@ -1,6 +1,6 @@
 //! Effects to frames, written straight into the out-buffer of the connection they are for.
 
-use turno_engine::{Deliver, Effect, ForemanOrder, Sink};
+use turno_engine::{Deliver, Effect, Event, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
@@ -20,10 +20,15 @@ impl Sink for Lines {
         }
     }
 
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.spread(event, listeners);
+    }
+
     fn effect(&mut self, effect: Effect) {
         if let Effect::Drained { returned, cut, lost } = effect {
             self.drained = Some(Drained { returned, cut, lost });
         }
+        // Only from another thread, as deliveries below.
         if let Effect::Event { event, listeners } = &effect {
             self.spread(event, listeners);
         }
