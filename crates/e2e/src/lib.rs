@@ -17,6 +17,7 @@ pub mod schema;
 mod script;
 mod socket;
 mod talk;
+mod topics;
 pub mod transcript;
 pub mod tree;
 pub mod wait;

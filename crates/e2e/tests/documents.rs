@@ -38,6 +38,18 @@ fn documents() -> Vec<PathBuf> {
 struct Session {
     place: Place,
     running: Vec<Background>,
+    /// Those that print more when later commands have done their part, each with what the document says in the end.
+    listening: Vec<(Background, Step)>,
+}
+
+/// Says how what was printed so far differs from the document, once it does no more or the time is over.
+fn difference_in_time(process: &Background, expected: &[String]) -> Option<String> {
+    let mut last = None;
+    wait::find(Duration::from_secs(20), || {
+        last = difference(expected, &with_documented_ports(&process.stdout().join("\n")));
+        last.is_none().then_some(())
+    });
+    last
 }
 
 impl Session {
@@ -48,6 +60,9 @@ impl Session {
         if goes_on.iter().any(|start| command.starts_with(start)) {
             return self.run_on(&command, step);
         }
+        if command.starts_with("turno sub ") {
+            return self.listen(&command, step);
+        }
         let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));
         difference(&step.expected, &with_documented_ports(&run.text()))
     }
@@ -55,13 +70,25 @@ impl Session {
     /// A command that goes on: it is given time to print what the document says.
     fn run_on(&mut self, command: &str, step: &Step) -> Option<String> {
         let process = Background::start(self.shell(&format!("exec {command}")));
-        let mut last = None;
-        wait::find(Duration::from_secs(20), || {
-            last = difference(&step.expected, &with_documented_ports(&process.stdout().join("\n")));
-            last.is_none().then_some(())
-        });
+        let difference = difference_in_time(&process, &step.expected);
         self.running.push(process);
-        last
+        difference
+    }
+
+    /// A command that listens: its first line comes at once unless it is an event, the others with what is published below.
+    fn listen(&mut self, command: &str, step: &Step) -> Option<String> {
+        let process = Background::start(self.shell(&format!("exec {command}")));
+        let begins = step.expected.first().filter(|line| line.starts_with("listening to"));
+        let difference = begins.and_then(|line| difference_in_time(&process, std::slice::from_ref(line)));
+        self.listening.push((process, step.clone()));
+        difference
+    }
+
+    /// What those that listen printed in the end.
+    fn heard(&self) -> impl Iterator<Item = (&Step, String)> {
+        self.listening
+            .iter()
+            .filter_map(|(process, step)| difference_in_time(process, &step.expected).map(|report| (step, report)))
     }
 
     /// One shell with both streams in one, as a terminal shows them.
@@ -95,12 +122,15 @@ fn terminal_blocks_print_what_they_say() {
     let mut typed = 0;
     for path in documents() {
         let text = std::fs::read_to_string(&path).expect("a document can be read");
-        let mut session = Session { place: Place::new(), running: Vec::new() };
+        let mut session = Session { place: Place::new(), running: Vec::new(), listening: Vec::new() };
         for step in steps_of(&text) {
             typed += 1;
             if let Some(report) = session.run(&step) {
                 failures.push(format!("{}:{}: $ {}\n{report}", path.display(), step.line, step.command));
             }
+        }
+        for (step, report) in session.heard() {
+            failures.push(format!("{}:{}: $ {}\n{report}", path.display(), step.line, step.command));
         }
     }
     assert!(typed >= 10, "the README alone has more commands than {typed}");
@@ -134,7 +164,22 @@ const OTHER_WORDS: &[&str] = &[
 #[test]
 fn one_word_for_one_thing() {
     let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md can be read");
-    for word in ["broker", "client", "worker", "slot", "queue", "message", "settle", "rota", "backlog", "handle"] {
+    for word in [
+        "topic",
+        "event",
+        "filter",
+        "subscriber",
+        "broker",
+        "client",
+        "worker",
+        "slot",
+        "queue",
+        "message",
+        "settle",
+        "rota",
+        "backlog",
+        "handle",
+    ] {
         assert!(map.contains(&format!("| {word} |")), "the dictionary has no entry for {word}");
     }
     let place = Place::new();

@@ -166,6 +166,9 @@ impl Trie {
             self.vacant.push(at);
             at = parent;
         }
+        if self.is_empty() {
+            *self = Self::new(self.seed);
+        }
         removed
     }
 
@@ -188,7 +191,7 @@ impl Trie {
         }
     }
 
-    /// Nothing is kept for patterns that are gone.
+    /// Nothing is kept for patterns that are gone; the memory goes with the last.
     pub(super) fn is_empty(&self) -> bool {
         self.node(ROOT).is_empty() && self.vacant.len() == self.nodes.len() - 1
     }

@@ -153,6 +153,33 @@ fn filters_are_limited() {
     assert_eq!(got(&publish(&mut desk, b, "t.7", "x")), [a]);
 }
 
+/// Who is not there, or no more, leaves nothing behind.
+#[test]
+fn a_connection_that_is_gone_does_not_listen() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    desk.leave(a);
+    assert_eq!(desk.step(Input::Subscribe { conn: a, seq: 1, filter: filter(">"), or_close: false }), []);
+    assert_eq!(publish(&mut desk, b, "t", "x"), []);
+}
+
+/// Filters of a subscriber that fetches are added all or not at all.
+#[test]
+fn a_refused_filter_leaves_a_subscriber_as_it_was() {
+    let mut desk = Desk::new();
+    create(&mut desk, "mine", &["t.0"]).unwrap();
+    for first in (1..limits::SUBSCRIPTIONS_MAX - 1).step_by(100) {
+        let some: Vec<String> =
+            (first..(first + 100).min(limits::SUBSCRIPTIONS_MAX - 1)).map(|number| format!("t.{number}")).collect();
+        create(&mut desk, "mine", &some.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    }
+    assert_eq!(create(&mut desk, "mine", &["t.1", "one", "two"]), Err(Code::TooManySubscriptions));
+    let all = &subscribers(&mut desk, None)[0];
+    assert_eq!(all.filters_all, limits::SUBSCRIPTIONS_MAX as u64 - 1);
+    assert_eq!(subscribers(&mut desk, Some("one")), [], "the one that had room is taken back");
+    create(&mut desk, "mine", &["t.1", "one"]).unwrap();
+}
+
 /// Proves S3.31, S3.32, S3.34 and S3.35: a subscriber without a connection gets what is published after it was created,
 /// first in first out, an explicit answer when there is nothing, and nothing after its end.
 #[test]
@@ -250,10 +277,20 @@ fn counted_topics_are_limited() {
         desk.step(Input::Publish { conn: a, seq: 1, confirm: false, event: event("often", "x") });
     }
     desk.step(Input::Tick);
-    let Ok(AdminAnswer::Topics { topics, .. }) = call(&mut desk, AdminCall::TopicLs { after: None, limit: 1_000 })
-    else {
-        panic!("topics")
-    };
+    let (mut topics, mut after) = (Vec::new(), None);
+    loop {
+        let Ok(AdminAnswer::Topics { topics: page, next }) =
+            call(&mut desk, AdminCall::TopicLs { after, limit: 1_000 })
+        else {
+            panic!("topics")
+        };
+        assert!(page.len() <= limits::TOPIC_PAGE_MAX as usize);
+        topics.extend(page);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
     assert_eq!(topics.len(), limits::TOPICS_COUNTED_MAX);
     assert_eq!(topics[0].events, 3 * limits::TOPICS_COUNTED_MAX as u64);
 }

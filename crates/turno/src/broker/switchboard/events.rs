@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use turno_engine::{Event, Listener};
 use turno_proto::model::ConnId;
-use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX};
+use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
 use super::lines::{Line, Lines};
@@ -23,10 +23,15 @@ pub(super) struct Waiting {
     untold: u64,
 }
 
+/// What a frame of that size takes while it waits.
+const fn bytes_of(frame: usize) -> usize {
+    frame + MESSAGE_OVERHEAD_BYTES
+}
+
 impl Waiting {
     /// Whether one more of that size would make the oldest go.
-    const fn is_full(&self, size: usize) -> bool {
-        self.bytes + size > EVENTS_WAITING_BYTES_MAX
+    fn is_full(&self, size: usize) -> bool {
+        !self.frames.is_empty() && self.bytes + bytes_of(size) > EVENTS_WAITING_BYTES_MAX
     }
 
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
@@ -34,11 +39,11 @@ impl Waiting {
         while self.is_full(frame.len())
             && let Some(oldest) = self.frames.pop_front()
         {
-            self.bytes -= oldest.len();
+            self.bytes -= bytes_of(oldest.len());
             self.missed = self.missed.saturating_add(1);
             self.untold += 1;
         }
-        self.bytes += frame.len();
+        self.bytes += bytes_of(frame.len());
         self.frames.push_back(frame);
     }
 
@@ -52,7 +57,7 @@ impl Waiting {
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
             out.extend_from_slice(next);
-            self.bytes -= next.len();
+            self.bytes -= bytes_of(next.len());
             self.frames.pop_front();
         }
     }
@@ -110,7 +115,11 @@ impl Lines {
         }
         let waiting = line.events.get_or_insert_default();
         if or_close && waiting.is_full(frame.bytes.len()) {
-            return self.overrun.push(conn);
+            // Once is enough, however many more come before it is closed.
+            if self.overrun.last() != Some(&conn) {
+                self.overrun.push(conn);
+            }
+            return;
         }
         let told = waiting.untold > 0;
         waiting.push(frame.share());
@@ -210,6 +219,32 @@ mod tests {
         );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
+    }
+
+    /// One event larger than all that may wait is no reason to close anybody, nor to leave it out.
+    #[test]
+    fn one_large_event_waits_alone() {
+        for or_close in [false, true] {
+            let (mut lines, conn) = lines();
+            publish(&mut lines, conn, or_close, 0, EVENT_ROOM_BYTES);
+            publish(&mut lines, conn, or_close, 1, EVENTS_WAITING_BYTES_MAX + 1);
+            assert_eq!((lines.take_overrun(), lines.take_dropped()), (None, vec![]));
+            assert_eq!(read(&mut lines, conn), [Ok(0), Ok(1)]);
+        }
+    }
+
+    /// Small events take more memory than their bytes.
+    #[test]
+    fn many_small_events_are_limited_too() {
+        let (mut lines, conn) = lines();
+        let bytes = bytes_of(24);
+        let many = u32::try_from((EVENT_ROOM_BYTES + 2 * EVENTS_WAITING_BYTES_MAX) / 24).unwrap();
+        for number in 0..many {
+            publish(&mut lines, conn, false, number, 4);
+        }
+        let waiting = lines.get(conn).unwrap().events.as_ref().unwrap();
+        assert!(waiting.frames.len() <= EVENTS_WAITING_BYTES_MAX / bytes);
+        assert!(waiting.missed > 0);
     }
 
     #[test]
