@@ -68,7 +68,7 @@ fn brokers_without_a_name_are_told_by_their_ids() {
     let near = net.worker(0, "q", 1);
     let conn = ConnId { index: 900, generation: 0 };
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address });
+    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address, payload_max: 1_000 });
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false };
     net.put(0, Input::Link { conn, word: Box::new(LinkWord::Presence(vec![presence])) });
