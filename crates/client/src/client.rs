@@ -104,14 +104,26 @@ impl Client {
         self.listen(filter.parse()?, false).await
     }
 
-    /// The same with any filter. `or_close`: when this client reads too slowly the broker ends the connection, instead of
-    /// leaving out events.
+    /// The same with any filter. `or_close`: it ends rather than miss something, with `slow_reader` if this client reads
+    /// too slowly, with `connection_lost` if the connection is lost. All subscriptions of a client share its connection: if
+    /// it is closed for one of them, the others hear of it as [`Heard::Reconnected`](crate::Heard::Reconnected).
     pub async fn listen(&self, filter: Filter, or_close: bool) -> Result<Subscription, Error> {
-        let inbox = Arc::new(Inbox::default());
+        self.listen_to_all([filter], or_close).await
+    }
+
+    /// The same with several filters: events come in the order in which they were published, once each, however many of
+    /// the filters match.
+    pub async fn listen_to_all(
+        &self,
+        filters: impl IntoIterator<Item = Filter>,
+        or_close: bool,
+    ) -> Result<Subscription, Error> {
+        let filters = filters.into_iter().collect();
+        let inbox = Arc::new(Inbox::new(or_close));
         let mut subscription = None;
         self.call(|ticket, begun| {
             subscription = Some(Subscription::new(Arc::clone(&inbox), ticket, Arc::clone(&self.cancels)));
-            Command::Subscribe { ticket, filter, or_close, sink: Sink::Subscribed { begun: Some(begun), inbox } }
+            Command::Subscribe { ticket, filters, or_close, sink: Sink::Subscribed { begun: Some(begun), inbox } }
         })
         .await?;
         subscription.ok_or(Error::Closed)

@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Send { ticket: Ticket, ask: Ask, sink: Sink },
     Broadcast { ticket: Ticket, ask: Ask, sink: Sink },
     Publish { ticket: Ticket, topic: Topic, payload: Payload, confirm: bool, sink: Sink },
-    Subscribe { ticket: Ticket, filter: Filter, or_close: bool, sink: Sink },
+    Subscribe { ticket: Ticket, filters: Vec<Filter>, or_close: bool, sink: Sink },
     Admin { ticket: Ticket, call: AdminCall, sink: Sink },
     Resize { ticket: Ticket, slots: Slots, sink: Sink },
     Settle { held: Held, wants_reply: bool, outcome: Outcome },

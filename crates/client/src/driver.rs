@@ -221,9 +221,9 @@ impl Driver {
                     self.core.publish(now, ticket, topic, payload, confirm);
                 }
             }
-            Command::Subscribe { ticket, filter, or_close, sink } => {
+            Command::Subscribe { ticket, filters, or_close, sink } => {
                 if self.accept(ticket, sink) {
-                    self.core.subscribe(ticket, filter, or_close);
+                    self.core.subscribe_all(ticket, filters, or_close);
                 }
             }
             Command::Admin { ticket, call, sink } => {

@@ -5,17 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use turno_proto::headers::{Headers, HeadersError};
-use turno_proto::model::{Payload, Topic};
+use turno_proto::headers::Headers;
+use turno_proto::model::limits::{EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
+use turno_proto::model::{Code, Payload, Topic};
 
 use crate::command::Cancels;
 use crate::core::Ticket;
 use crate::{Error, Reply};
-
-/// Bytes of events that wait for their reader. More: the oldest go, and the reader is told.
-const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes counted for an event beside what it carries.
-const EVENT_BYTES: usize = 128;
 
 /// Something that was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +25,12 @@ pub struct Event {
 }
 
 impl Event {
-    /// From what came in a frame.
-    pub fn from_payload(topic: Topic, payload: &Payload) -> Result<Self, HeadersError> {
-        let Reply { headers, body } = Reply::from_payload(payload)?;
-        Ok(Self { topic, headers, body })
+    /// From what came in a frame. Headers that cannot be read are the publisher's fault; what it says is still there.
+    pub fn from_publisher(topic: Topic, payload: &Payload) -> Self {
+        let read = Reply::from_payload(payload);
+        let Reply { headers, body } =
+            read.unwrap_or_else(|_| Reply { headers: Headers::new(), body: payload.bytes.clone() });
+        Self { topic, headers, body }
     }
 }
 
@@ -80,11 +78,13 @@ impl Drop for Subscription {
     }
 }
 
-/// What waits for the reader.
+/// What waits for the reader, up to as much as may wait for a connection at the broker.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     state: Mutex<Waiting>,
     some: Notify,
+    /// It ends rather than miss something.
+    or_close: bool,
 }
 
 #[derive(Debug, Default)]
@@ -121,22 +121,40 @@ impl Waiting {
 }
 
 fn bytes_of(heard: &Heard) -> usize {
-    match heard {
-        Heard::Event(event) => EVENT_BYTES + event.body.len(),
-        Heard::Dropped(_) | Heard::Reconnected => EVENT_BYTES,
-    }
+    let carried = match heard {
+        Heard::Event(Event { topic, headers, body }) => {
+            let headers = headers.iter().map(|(name, value)| MESSAGE_OVERHEAD_BYTES + name.len() + value.len());
+            topic.as_str().len() + headers.sum::<usize>() + body.len()
+        }
+        Heard::Dropped(_) | Heard::Reconnected => 0,
+    };
+    MESSAGE_OVERHEAD_BYTES + carried
 }
 
 impl Inbox {
+    pub(crate) fn new(or_close: bool) -> Self {
+        Self { or_close, ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more; the oldest go until there is room for it.
+    /// One more. The oldest go until there is room for it, or this is the end; one that is larger than all that may wait
+    /// waits alone.
     pub(crate) fn put(&self, heard: Heard) {
         let mut waiting = self.lock();
+        if waiting.over {
+            return;
+        }
         let bytes = bytes_of(&heard);
-        while waiting.bytes + bytes > WAITING_BYTES_MAX
+        let full = waiting.bytes + bytes > EVENTS_WAITING_BYTES_MAX && !waiting.heard.is_empty();
+        let missing = full || matches!(heard, Heard::Dropped(_));
+        if missing && self.or_close {
+            drop(waiting);
+            return self.end(Some(Error::from_end(Code::SlowReader, &Payload::default())));
+        }
+        while waiting.bytes + bytes > EVENTS_WAITING_BYTES_MAX
             && let Some(oldest) = waiting.heard.pop_front()
         {
             waiting.bytes -= bytes_of(&oldest);
@@ -152,10 +170,12 @@ impl Inbox {
         self.some.notify_one();
     }
 
-    /// The last word.
+    /// The last word; there is one.
     pub(crate) fn end(&self, error: Option<Error>) {
         let mut waiting = self.lock();
-        waiting.over = true;
+        if std::mem::replace(&mut waiting.over, true) {
+            return;
+        }
         waiting.end = error;
         drop(waiting);
         self.some.notify_one();
@@ -171,28 +191,28 @@ mod tests {
         Heard::Event(Event { topic: format!("t.{number}").parse().unwrap(), headers: Headers::new(), body })
     }
 
-    fn subscription() -> (Arc<Inbox>, Subscription) {
-        let inbox = Arc::new(Inbox::default());
+    fn subscription(or_close: bool) -> (Arc<Inbox>, Subscription) {
+        let inbox = Arc::new(Inbox::new(or_close));
         (Arc::clone(&inbox), Subscription::new(inbox, Ticket(1), Arc::default()))
     }
 
     #[tokio::test]
     async fn who_reads_too_slowly_misses_the_oldest_and_is_told() {
-        let (inbox, mut subscription) = subscription();
+        let (inbox, mut subscription) = subscription(false);
         for number in 0..10 {
-            inbox.put(event(number, WAITING_BYTES_MAX / 4));
+            inbox.put(event(number, EVENTS_WAITING_BYTES_MAX / 4));
         }
         assert_eq!(subscription.next().await, Some(Ok(Heard::Dropped(7))));
         for number in 7..10 {
-            assert_eq!(subscription.next().await, Some(Ok(event(number, WAITING_BYTES_MAX / 4))));
+            assert_eq!(subscription.next().await, Some(Ok(event(number, EVENTS_WAITING_BYTES_MAX / 4))));
         }
-        inbox.put(event(10, 2 * WAITING_BYTES_MAX));
-        assert_eq!(subscription.next().await, Some(Ok(event(10, 2 * WAITING_BYTES_MAX))), "however large it is");
+        inbox.put(event(10, 2 * EVENTS_WAITING_BYTES_MAX));
+        assert_eq!(subscription.next().await, Some(Ok(event(10, 2 * EVENTS_WAITING_BYTES_MAX))), "however large it is");
     }
 
     #[tokio::test]
     async fn what_waits_is_read_before_the_end() {
-        let (inbox, mut subscription) = subscription();
+        let (inbox, mut subscription) = subscription(false);
         inbox.put(event(1, 1));
         inbox.put(Heard::Reconnected);
         inbox.end(Some(Error::Closed));
@@ -200,5 +220,32 @@ mod tests {
         assert_eq!(subscription.next().await, Some(Ok(Heard::Reconnected)));
         assert!(matches!(subscription.next().await, Some(Err(Error::Closed))));
         assert!(subscription.next().await.is_none());
+    }
+
+    /// Who would rather end than miss something reads what was there before, and the reason.
+    #[tokio::test]
+    async fn who_would_rather_end_does() {
+        let (inbox, mut subscription) = subscription(true);
+        for number in 0..10 {
+            inbox.put(event(number, EVENTS_WAITING_BYTES_MAX / 4));
+        }
+        for number in 0..3 {
+            assert_eq!(subscription.next().await, Some(Ok(event(number, EVENTS_WAITING_BYTES_MAX / 4))));
+        }
+        let end = subscription.next().await;
+        assert!(matches!(&end, Some(Err(error)) if error.code() == Code::SlowReader), "{end:?}");
+        assert!(subscription.next().await.is_none());
+    }
+
+    /// Headers take memory too.
+    #[tokio::test]
+    async fn headers_count_as_bodies_do() {
+        let (inbox, mut subscription) = subscription(false);
+        let value = "x".repeat(EVENTS_WAITING_BYTES_MAX / 2);
+        for topic in ["t.1", "t.2"] {
+            let headers = Headers::from([("k".to_owned(), value.clone())]);
+            inbox.put(Heard::Event(Event { topic: topic.parse().unwrap(), headers, body: Bytes::new() }));
+        }
+        assert_eq!(subscription.next().await, Some(Ok(Heard::Dropped(1))));
     }
 }

@@ -67,7 +67,7 @@ async fn a_closed_client_ends_its_subscriptions() {
 #[test]
 fn a_program_without_async_listens_too() {
     let broker = Broker::start_loopback().expect("a broker");
-    let client = turno_client::blocking::Client::connect(&broker.url()).expect("connected");
+    let client = turno_client::blocking::Client::connect(broker.url()).expect("connected");
     let mut heard = client.subscribe("t.>").expect("taken");
     client.publish("t.x", "hi").expect("written");
     assert!(matches!(heard.next(), Some(Ok(Heard::Event(event))) if event.body == "hi"));

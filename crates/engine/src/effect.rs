@@ -278,6 +278,7 @@ impl Effect {
             Self::Answer { answer, .. } => match &**answer {
                 AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
                 AdminAnswer::Piece { bytes, .. } => bytes.len(),
+                AdminAnswer::Events { events, .. } => events.iter().map(|event| event.payload.len()).sum(),
                 _ => 0,
             },
             _ => 0,

@@ -63,6 +63,16 @@ fn every_flag_is_in_its_table() {
     assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
 }
 
+/// More limits of topics.
+fn limits_of_topics() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
+        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
+        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
+        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
+    ]
+}
+
 /// Limits of jobs and what belongs to them, which stand behind the others.
 fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
     vec![
@@ -173,7 +183,7 @@ fn every_limit_is_in_its_table() {
         ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_jobs()).chain(limits_of_links());
+    let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }

@@ -329,7 +329,7 @@ pub enum Event {
         /// The call.
         ticket: Ticket,
     },
-    /// The broker knows the filter of a subscription.
+    /// The broker knows all filters of a subscription.
     Subscribed {
         /// The subscription.
         ticket: Ticket,

@@ -78,7 +78,12 @@ impl Core {
 
     fn handle_frame(&mut self, now: Mono, frame: Frame<'_>) {
         match (self.state, frame) {
-            (_, Frame::Error { code, fatal: true, detail, .. }) => self.lose(now, format!("{code}: {detail}")),
+            (_, Frame::Error { code, fatal: true, detail, .. }) => {
+                if code == Code::SlowReader {
+                    self.stop_strict_listening(code);
+                }
+                self.lose(now, format!("{code}: {detail}"));
+            }
             (State::ExpectConfig { by }, Frame::Config { config, .. }) => self.handle_config(now, by, *config),
             (State::ExpectPong { .. }, Frame::Pong { .. }) => self.handle_open(now),
             // A broker that drains takes no work but answers questions.

@@ -336,6 +336,7 @@ impl Core {
             return self.end_rear(now, &again);
         }
         self.calls.unwrite_all(&again);
+        self.stop_strict_listening(Code::ConnectionLost);
         self.new_link(now);
         self.next_broker(now, reason);
     }

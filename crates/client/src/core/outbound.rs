@@ -131,23 +131,7 @@ impl Core {
                 self.link.write(&if request { Frame::Request(message) } else { Frame::Send(message) });
                 seq
             }
-            What::Publish { topic, payload, confirm } => {
-                let topic = topic.as_str().as_bytes();
-                if payload.len() + HEADER_LEN + 1 + topic.len() > bytes_max {
-                    return self.fail(ticket, Code::FrameTooLarge, Payload::default());
-                }
-                let confirm = *confirm;
-                let seq = self.link.expect(if confirm { Pending::Call(ticket) } else { Pending::Nobody });
-                let event = EventFrame { topic, raw: payload.into() };
-                self.link.write(&Frame::Publish { seq, confirm, event });
-                if !confirm {
-                    // Nobody answers it: its number is free again at once.
-                    self.link.pending.remove(&seq);
-                    self.calls.end(ticket);
-                    return self.events.push_back(Event::PublishDone { ticket });
-                }
-                seq
-            }
+            What::Publish { .. } => return self.write_publish(ticket, alarm),
             What::Admin(call) => {
                 let seq = self.link.expect(Pending::Call(ticket));
                 self.link.write(&Frame::AdminCall { seq, call: call.clone() });
@@ -160,6 +144,26 @@ impl Core {
             }
         };
         self.calls.wrote(ticket, seq, alarm);
+    }
+
+    fn write_publish(&mut self, ticket: Ticket, alarm: Mono) {
+        let bytes_max = self.message_bytes_max();
+        let Some(What::Publish { topic, payload, confirm }) = self.calls.find(ticket).map(|call| &call.what) else {
+            return;
+        };
+        let (topic, confirm) = (topic.as_str().as_bytes(), *confirm);
+        if payload.len() + HEADER_LEN + 1 + topic.len() > bytes_max {
+            return self.fail(ticket, Code::FrameTooLarge, Payload::default());
+        }
+        let seq = self.link.expect(if confirm { Pending::Call(ticket) } else { Pending::Nobody });
+        self.link.write(&Frame::Publish { seq, confirm, event: EventFrame { topic, raw: payload.into() } });
+        if confirm {
+            return self.calls.wrote(ticket, seq, alarm);
+        }
+        // Nobody answers it: its number is free again at once.
+        self.link.pending.remove(&seq);
+        self.calls.end(ticket);
+        self.events.push_back(Event::PublishDone { ticket });
     }
 
     /// The broker did not end the call in time, or there was none to do it.

@@ -30,6 +30,7 @@ impl Core {
         if !leaving || worker || self.left_behind || self.calls.written() == 0 {
             return None;
         }
+        self.stop_strict_listening(Code::ConnectionLost);
         let next = Link::new(self.link.epoch + 1, now);
         let old = Self {
             settings: self.settings.clone(),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turno_proto::headers::Headers;
 use turno_proto::model::{Code, Payload, Topic};
 use turno_proto::native::Config;
 
@@ -151,12 +150,7 @@ impl Driver {
     }
 
     fn handle_published(&mut self, tickets: &[Ticket], topic: &Topic, payload: &Payload) {
-        // Headers that cannot be read are the publisher's fault; what it says is still there.
-        let event = Published::from_payload(topic.clone(), payload).unwrap_or_else(|_| Published {
-            topic: topic.clone(),
-            headers: Headers::new(),
-            body: payload.bytes.clone(),
-        });
+        let event = Published::from_publisher(topic.clone(), payload);
         for ticket in tickets {
             if let Some(Sink::Subscribed { inbox, .. }) = self.sinks.get(ticket) {
                 inbox.put(Heard::Event(event.clone()));

@@ -1,7 +1,8 @@
 //! A link comes to be, or is one too many, or ends.
 //!
-//! Two brokers have one link. If both dialled, that of the lower id stays; if one dialled twice, the newer takes the place
-//! of the older, since whoever dials knows what it lost. Who dials asks here before it shows who it is.
+//! Two brokers have one link. Who dials asks here before it shows who it is, and leaves a link that is there alone, since
+//! messages are on it. If both dialled at the same moment, that of the lower id stays; if one dialled twice, the newer takes
+//! the place of the older, since whoever dials knows what it lost.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,7 @@ impl Engine {
             Some((LinkState::Down, Code::Cancelled))
         } else if broker == self.links.me {
             Some((LinkState::Itself, Code::LinkToItself))
-        } else if let Some(there) = self.links.to_broker(broker)
-            && (self.links.link(there).target.is_some_and(|other| other != target) || self.links.me > broker)
-        {
+        } else if self.links.to_broker(broker).is_some() {
             Some((LinkState::Doubled, Code::AlreadyLinked))
         } else {
             None

@@ -49,8 +49,8 @@ pub(super) struct Fetched {
 }
 
 impl Topics {
-    /// A subscriber with these filters; one that is there gets them as well.
-    pub(super) fn create(&mut self, id: &str, filters: Vec<Filter>) -> Result<u32, Code> {
+    /// A subscriber with these filters; one that is there gets them as well. All of them, or nothing changes.
+    pub(super) fn create(&mut self, id: &str, filters: &[Filter]) -> Result<u32, Code> {
         let named = (1..=FETCHER_ID_BYTES_MAX).contains(&id.len());
         if !named || id.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(Code::BadName);
@@ -66,12 +66,20 @@ impl Topics {
                 (number, true)
             }
         };
+        let mut added: Vec<&Filter> = Vec::new();
         for filter in filters {
-            if let Err(code) = self.listen(number, filter) {
-                if is_new {
-                    self.destroy(id)?;
+            match self.listen(number, filter) {
+                Ok(true) => added.push(filter),
+                Ok(false) => {}
+                Err(code) => {
+                    for filter in added {
+                        self.unlisten(number, filter);
+                    }
+                    if is_new {
+                        self.destroy(id)?;
+                    }
+                    return Err(code);
                 }
-                return Err(code);
             }
         }
         Ok(number)

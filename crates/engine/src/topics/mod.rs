@@ -2,7 +2,7 @@
 //!
 //! | room | what it decides |
 //! |---|---|
-//! | `trie`, `prefixes` | whose filters match a topic |
+//! | `trie` with `segments`, `prefixes` | whose filters match a topic |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
 //! | `counted` | how often something was published about which topic, lately |
 //! | `view` | telling what is going on |
@@ -10,13 +10,14 @@
 mod counted;
 mod fetch;
 mod prefixes;
+mod segments;
 mod trie;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use turno_proto::model::limits::{SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
+use turno_proto::model::limits::{SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
 use turno_proto::model::{Code, ConnId, Filter, Payload, Topic};
 
 use self::counted::Counted;
@@ -25,6 +26,9 @@ use self::prefixes::Prefixes;
 use self::trie::Trie;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
+
+/// Filters whose segments the check counts anew. More: it would take too long after every step.
+const FILTERS_CHECKED_MAX: usize = 100;
 
 /// Something that was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub(crate) struct Topics {
     by_id: BTreeMap<Arc<str>, u32>,
     /// Filters of all of them.
     filters: usize,
+    /// Segments of these.
+    segments: usize,
     /// Bytes of what waits to be fetched.
     fetch_bytes: usize,
     /// Counts how often it was asked who listens to a topic.
@@ -102,6 +108,7 @@ impl Topics {
             by_conn: BTreeMap::new(),
             by_id: BTreeMap::new(),
             filters: 0,
+            segments: 0,
             fetch_bytes: 0,
             looks: 0,
             counted: Counted::default(),
@@ -126,31 +133,44 @@ impl Topics {
         for filter in &receiver.filters {
             self.unindex(filter, number);
         }
-        self.filters -= receiver.filters.len();
         self.vacant.push(number);
         receiver
     }
 
-    /// Adds a filter. The same again changes nothing.
-    fn listen(&mut self, number: u32, filter: Filter) -> Result<(), Code> {
-        let all = self.filters;
+    /// Adds a filter. The same again changes nothing; true unless it was the same.
+    fn listen(&mut self, number: u32, filter: &Filter) -> Result<bool, Code> {
+        let room =
+            self.filters < SUBSCRIPTIONS_ALL_MAX && self.segments + filter.segments() <= SUBSCRIPTION_SEGMENTS_MAX;
         let receiver = self.at(number);
-        if receiver.filters.contains(&filter) {
-            return Ok(());
+        if receiver.filters.contains(filter) {
+            return Ok(false);
         }
-        if receiver.filters.len() >= SUBSCRIPTIONS_MAX || all >= SUBSCRIPTIONS_ALL_MAX {
+        if receiver.filters.len() >= SUBSCRIPTIONS_MAX || !room {
             return Err(Code::TooManySubscriptions);
         }
         receiver.filters.insert(filter.clone());
         self.filters += 1;
-        match &filter {
+        self.segments += filter.segments();
+        match filter {
             Filter::Pattern(pattern) => self.trie.insert(pattern, number),
             Filter::Prefix(prefix) => self.prefixes.insert(prefix, number),
         };
-        Ok(())
+        Ok(true)
     }
 
+    /// Takes a filter back. False if it was not there.
+    fn unlisten(&mut self, number: u32, filter: &Filter) -> bool {
+        let had = self.at(number).filters.remove(filter);
+        if had {
+            self.unindex(filter, number);
+        }
+        had
+    }
+
+    /// A filter that is there matches nothing any more.
     fn unindex(&mut self, filter: &Filter, number: u32) {
+        self.filters -= 1;
+        self.segments -= filter.segments();
         match filter {
             Filter::Pattern(pattern) => self.trie.remove(pattern, number),
             Filter::Prefix(prefix) => self.prefixes.remove(prefix, number),
@@ -177,6 +197,10 @@ impl Topics {
     pub(crate) fn check(&self) {
         let there = self.receivers.iter().flatten();
         assert_eq!(self.filters, there.clone().map(|receiver| receiver.filters.len()).sum::<usize>(), "filters");
+        if self.filters <= FILTERS_CHECKED_MAX {
+            let segments = there.clone().flat_map(|receiver| &receiver.filters).map(Filter::segments);
+            assert_eq!(self.segments, segments.sum::<usize>(), "segments of filters");
+        }
         assert_eq!(self.by_conn.len() + self.by_id.len(), there.clone().count(), "everyone is known by a name");
         assert_eq!(self.receivers.len(), there.clone().count() + self.vacant.len(), "places");
         let waits: usize = there.filter_map(|receiver| receiver.who.fetcher()).map(Fetcher::check).sum();
@@ -199,6 +223,9 @@ impl Who {
 
 impl Engine {
     pub(crate) fn subscribe(&mut self, conn: ConnId, seq: u32, filter: Filter, or_close: bool, out: &mut impl Sink) {
+        if self.peers.get(conn).is_none() {
+            return;
+        }
         let topics = &mut self.topics;
         let number = match topics.by_conn.get(&conn) {
             Some(number) => *number,
@@ -208,7 +235,7 @@ impl Engine {
                 number
             }
         };
-        let result = topics.listen(number, filter);
+        let result = topics.listen(number, &filter).map(drop);
         if result.is_ok() {
             // The latest word about it counts for all of the connection's filters: events wait in one line.
             topics.at(number).or_close = or_close;
@@ -219,13 +246,11 @@ impl Engine {
 
     pub(crate) fn unsubscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, out: &mut impl Sink) {
         let number = self.topics.by_conn.get(&conn).copied();
-        let had = number.filter(|number| self.topics.at(*number).filters.remove(filter));
-        if let Some(number) = had {
-            self.topics.filters -= 1;
-            self.topics.unindex(filter, number);
+        let had = number.is_some_and(|number| self.topics.unlisten(number, filter));
+        if had {
             self.forget_deaf(conn);
         }
-        answer(conn, seq, had.map(drop).ok_or(Code::NotFound), out);
+        answer(conn, seq, if had { Ok(()) } else { Err(Code::NotFound) }, out);
     }
 
     /// A connection without filters is nobody here.
@@ -276,5 +301,27 @@ impl Engine {
         if let Some(number) = self.topics.by_conn.get(&conn).copied() {
             self.topics.at(number).dropped += count;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Segments are limited too: each takes memory, and a filter may have many.
+    #[test]
+    fn segments_of_all_filters_are_limited() {
+        let mut topics = Topics::new(7);
+        let number = topics.add(Receiver::new(Who::Conn(ConnId { index: 1, generation: 1 })));
+        topics.segments = SUBSCRIPTION_SEGMENTS_MAX - 4;
+        let mut listen = |text: &str| topics.listen(number, &text.parse().unwrap());
+        assert_eq!(listen("a.b.c.d.e"), Err(Code::TooManySubscriptions));
+        assert_eq!(listen("a.b.c"), Ok(true));
+        assert_eq!(listen("a.b.c"), Ok(false));
+        assert_eq!(listen("a.b"), Err(Code::TooManySubscriptions));
+        assert_eq!(listen(">"), Ok(true));
+        assert!(topics.unlisten(number, &"a.b.c".parse().unwrap()));
+        assert_eq!(topics.segments, SUBSCRIPTION_SEGMENTS_MAX - 3);
+        assert_eq!(topics.listen(number, &Filter::prefix(b"a.b.c.d.e").unwrap()), Ok(true), "a prefix is one");
     }
 }

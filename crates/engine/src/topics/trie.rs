@@ -2,36 +2,23 @@
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, DefaultHasher, Hasher as _};
+use std::collections::BTreeSet;
 
-/// Makes the places of segments in tables unknown to peers, who choose them. Tables are only looked up, never walked.
-#[derive(Clone, Debug, Default)]
-struct Seeded(u64);
-
-impl BuildHasher for Seeded {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
-    }
-}
+use super::segments::{Seed, Segments};
 
 /// A tree of patterns.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
     vacant: Vec<usize>,
-    seed: Seeded,
+    seed: Seed,
 }
 
 const ROOT: usize = 0;
 
 #[derive(Debug, Default)]
 struct Node {
-    children: HashMap<Box<str>, usize, Seeded>,
+    children: Segments,
     star: Option<usize>,
     /// Whose pattern ends here.
     here: BTreeSet<u32>,
@@ -40,23 +27,18 @@ struct Node {
 }
 
 impl Node {
-    fn new(seed: &Seeded) -> Self {
-        Self { children: HashMap::with_hasher(seed.clone()), ..Self::default() }
-    }
-
     fn is_empty(&self) -> bool {
         self.children.is_empty() && self.star.is_none() && self.here.is_empty() && self.rest.is_empty()
     }
 
-    fn child(&self, segment: &str) -> Option<usize> {
-        if segment == "*" { self.star } else { self.children.get(segment).copied() }
+    fn child(&self, seed: Seed, segment: &str) -> Option<usize> {
+        if segment == "*" { self.star } else { self.children.get(seed, segment) }
     }
 }
 
 impl Trie {
     pub(super) fn new(seed: u64) -> Self {
-        let seed = Seeded(seed);
-        Self { nodes: vec![Node::new(&seed)], vacant: Vec::new(), seed }
+        Self { nodes: vec![Node::default()], vacant: Vec::new(), seed: Seed(seed) }
     }
 
     /// True unless it was there already.
@@ -66,7 +48,7 @@ impl Trie {
             if segment == ">" {
                 return self.nodes[at].rest.insert(receiver);
             }
-            at = match self.nodes[at].child(segment) {
+            at = match self.nodes[at].child(self.seed, segment) {
                 Some(child) => child,
                 None => self.add(at, segment),
             };
@@ -76,13 +58,13 @@ impl Trie {
 
     fn add(&mut self, parent: usize, segment: &str) -> usize {
         let child = self.vacant.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::new(&self.seed));
+            self.nodes.push(Node::default());
             self.nodes.len() - 1
         });
         if segment == "*" {
             self.nodes[parent].star = Some(child);
         } else {
-            self.nodes[parent].children.insert(segment.into(), child);
+            self.nodes[parent].children.insert(self.seed, segment, child);
         }
         child
     }
@@ -97,7 +79,7 @@ impl Trie {
                 removed = Some(self.nodes[at].rest.remove(&receiver));
                 break;
             }
-            let Some(child) = self.nodes[at].child(segment) else { return false };
+            let Some(child) = self.nodes[at].child(self.seed, segment) else { return false };
             path.push((at, segment));
             at = child;
         }
@@ -110,11 +92,14 @@ impl Trie {
             if segment == "*" {
                 self.nodes[parent].star = None;
             } else {
-                self.nodes[parent].children.remove(segment);
+                self.nodes[parent].children.remove(self.seed, segment);
             }
-            self.nodes[at] = Node::new(&self.seed);
+            self.nodes[at] = Node::default();
             self.vacant.push(at);
             at = parent;
+        }
+        if self.is_empty() {
+            *self = Self::new(self.seed.0);
         }
         removed
     }
@@ -130,12 +115,12 @@ impl Trie {
             };
             node.rest.iter().copied().for_each(&mut tell);
             let (segment, left) = left.split_once('.').map_or((left, None), |(segment, left)| (segment, Some(left)));
-            let next = node.star.into_iter().chain(node.children.get(segment).copied());
+            let next = node.star.into_iter().chain(node.children.get(self.seed, segment));
             open.extend(next.map(|child| (child, left)));
         }
     }
 
-    /// Nothing is kept for patterns that are gone.
+    /// Nothing is kept for patterns that are gone; the memory goes with the last.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes[ROOT].is_empty() && self.vacant.len() == self.nodes.len() - 1
     }

@@ -1,7 +1,7 @@
 //! What an admin may ask about topics, and do with subscribers that fetch.
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::limits::{PAGE_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::limits::{TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Code, ConnId, Filter, Topic};
 
@@ -31,7 +31,7 @@ impl Engine {
             }
             AdminCall::TopicCreate { id, filters } => {
                 let filters: Result<Vec<Filter>, _> = filters.iter().map(|filter| filter.parse()).collect();
-                let number = self.topics.create(&id, filters.map_err(|_| Code::BadTopic)?)?;
+                let number = self.topics.create(&id, &filters.map_err(|_| Code::BadTopic)?)?;
                 Ok(AdminAnswer::Subscribers { subscribers: vec![self.subscriber_view(number)], next: None })
             }
             AdminCall::TopicRecv { id, limit } => {
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     fn topic_page(&mut self, after: Option<&Topic>, limit: u32) -> AdminAnswer {
-        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
         let page: Vec<_> =
             self.topics.counted.after(after).take(limit + 1).map(|(topic, count)| (topic.clone(), *count)).collect();
         let more = page.len() > limit;
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     fn subscriber_page(&mut self, topic: Option<&Topic>, after: Option<u32>, limit: u32) -> AdminAnswer {
-        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
         let mut numbers = match topic {
             Some(topic) => self.topics.matching(topic),
             None => {

@@ -11,11 +11,11 @@ use crate::desk::Desk;
 use crate::seen::{Seen, body};
 
 fn filter(text: &str) -> Filter {
-    text.parse().unwrap()
+    text.parse().expect("tests use good filters")
 }
 
 fn subscribe(desk: &mut Desk, conn: ConnId, text: &str) {
-    listen(desk, conn, filter(text), false).unwrap();
+    listen(desk, conn, filter(text), false).expect("there is room");
 }
 
 fn listen(desk: &mut Desk, conn: ConnId, filter: Filter, or_close: bool) -> Result<Vec<Seen>, Code> {
@@ -27,7 +27,7 @@ fn unsubscribe(desk: &mut Desk, conn: ConnId, text: &str) -> Result<Vec<Seen>, C
 }
 
 fn event(topic: &str, text: &str) -> Event {
-    Event { topic: topic.parse().unwrap(), payload: body(text) }
+    Event { topic: topic.parse().expect("tests use good topics"), payload: body(text) }
 }
 
 fn publish(desk: &mut Desk, conn: ConnId, topic: &str, text: &str) -> Vec<Effect> {
@@ -58,7 +58,7 @@ fn create(desk: &mut Desk, id: &str, filters: &[&str]) -> Result<AdminAnswer, Co
 fn recv(desk: &mut Desk, id: &str, limit: u32) -> Result<(Vec<String>, u64, u64), Code> {
     match call(desk, AdminCall::TopicRecv { id: id.to_owned(), limit })? {
         AdminAnswer::Events { events, missed, left } => {
-            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).unwrap();
+            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).expect("tests send text");
             Ok((events.iter().map(|event| text(&event.payload)).collect(), missed, left))
         }
         other => panic!("{other:?}"),
@@ -151,6 +151,33 @@ fn filters_are_limited() {
     assert!(listen(&mut desk, a, filter("t.7"), false).is_ok(), "one that is there is no other");
     let b = desk.client();
     assert_eq!(got(&publish(&mut desk, b, "t.7", "x")), [a]);
+}
+
+/// Who is not there, or no more, leaves nothing behind.
+#[test]
+fn a_connection_that_is_gone_does_not_listen() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    desk.leave(a);
+    assert_eq!(desk.step(Input::Subscribe { conn: a, seq: 1, filter: filter(">"), or_close: false }), []);
+    assert_eq!(publish(&mut desk, b, "t", "x"), []);
+}
+
+/// Filters of a subscriber that fetches are added all or not at all.
+#[test]
+fn a_refused_filter_leaves_a_subscriber_as_it_was() {
+    let mut desk = Desk::new();
+    create(&mut desk, "mine", &["t.0"]).unwrap();
+    for first in (1..limits::SUBSCRIPTIONS_MAX - 1).step_by(100) {
+        let some: Vec<String> =
+            (first..(first + 100).min(limits::SUBSCRIPTIONS_MAX - 1)).map(|number| format!("t.{number}")).collect();
+        create(&mut desk, "mine", &some.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    }
+    assert_eq!(create(&mut desk, "mine", &["t.1", "one", "two"]), Err(Code::TooManySubscriptions));
+    let all = &subscribers(&mut desk, None)[0];
+    assert_eq!(all.filters_all, limits::SUBSCRIPTIONS_MAX as u64 - 1);
+    assert_eq!(subscribers(&mut desk, Some("one")), [], "the one that had room is taken back");
+    create(&mut desk, "mine", &["t.1", "one"]).unwrap();
 }
 
 /// Proves S3.31, S3.32, S3.34 and S3.35: a subscriber without a connection gets what is published after it was created,
@@ -250,10 +277,20 @@ fn counted_topics_are_limited() {
         desk.step(Input::Publish { conn: a, seq: 1, confirm: false, event: event("often", "x") });
     }
     desk.step(Input::Tick);
-    let Ok(AdminAnswer::Topics { topics, .. }) = call(&mut desk, AdminCall::TopicLs { after: None, limit: 1_000 })
-    else {
-        panic!("topics")
-    };
+    let (mut topics, mut after) = (Vec::new(), None);
+    loop {
+        let Ok(AdminAnswer::Topics { topics: page, next }) =
+            call(&mut desk, AdminCall::TopicLs { after, limit: 1_000 })
+        else {
+            panic!("topics")
+        };
+        assert!(page.len() <= limits::TOPIC_PAGE_MAX as usize);
+        topics.extend(page);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
     assert_eq!(topics.len(), limits::TOPICS_COUNTED_MAX);
     assert_eq!(topics[0].events, 3 * limits::TOPICS_COUNTED_MAX as u64);
 }

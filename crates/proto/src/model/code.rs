@@ -264,11 +264,11 @@ codes! {
     // Topics.
     BadTopic = 74, "bad_topic", exit 2,
         "that is no topic, or no filter",
-        "it has 1 to 255 bytes of UTF-8, no white space, no control characters and no empty segment; in filters * is one whole segment and > the rest",
+        "it has 1 to 255 bytes of UTF-8, up to 32 segments, no white space, no control characters and no empty segment; in filters * is one whole segment and > the rest",
         "publish to a topic like `news.sport`, listen to `news.*` or `news.>`";
     TooManySubscriptions = 75, "too_many_subscriptions", exit 1,
         "there are as many subscriptions as may be",
-        "one connection has at most 10,000 filters, all together 1,000,000",
+        "one connection has at most 10,000 filters, all together 1,000,000, of 4,000,000 segments",
         "use fewer filters, with * and >";
 
     // Links.

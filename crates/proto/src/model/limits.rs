@@ -9,10 +9,14 @@ use std::num::NonZeroUsize;
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
 /// Bytes of a topic or a filter. Longer: refused, `bad_topic`.
 pub const TOPIC_BYTES_MAX: usize = 255;
+/// Segments of a topic or a filter. More: refused, `bad_topic`.
+pub const TOPIC_SEGMENTS_MAX: usize = 32;
 /// Filters of one connection, or of one subscriber that fetches. More: refused, `too_many_subscriptions`.
 pub const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Filters of all together. More: refused, `too_many_subscriptions`.
 pub const SUBSCRIPTIONS_ALL_MAX: usize = 1_000_000;
+/// Segments of all filters together, each of which takes some 200 bytes. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTION_SEGMENTS_MAX: usize = 4_000_000;
 /// Subscribers that fetch. More: refused, `too_many_subscriptions`.
 pub const FETCHERS_MAX: usize = 10_000;
 /// Events that wait for a subscriber that fetches. More: the oldest goes, and is counted.
@@ -27,8 +31,11 @@ pub const FETCH_BYTES_MAX: usize = 1024 * 1024;
 pub const FETCHER_ID_BYTES_MAX: usize = 128;
 /// Bytes that wait to be written to a subscriber before events wait apart from them.
 pub const EVENT_ROOM_BYTES: usize = 256 * 1024;
-/// Bytes of events that wait for one connection. More: the oldest go, counted, or it is closed, `slow_reader`.
+/// Bytes of events that wait for one connection, [`MESSAGE_OVERHEAD_BYTES`] each beside them. More: the oldest go,
+/// counted, or it is closed, `slow_reader`. As much may wait in a client for one of its subscriptions.
 pub const EVENTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Rows of an answer about topics or subscribers: for each, all filters are asked. More: the next call.
+pub const TOPIC_PAGE_MAX: u32 = 100;
 /// Topics whose events are counted. More: the one that was silent for longest is forgotten.
 pub const TOPICS_COUNTED_MAX: usize = 1_000;
 /// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
@@ -47,6 +54,8 @@ pub const TURN_WORK: u32 = 256;
 pub const TURN_WORK_HEAVY: u32 = 16;
 /// The work that a caller's CANCEL is.
 pub const TURN_WORK_CANCEL: u32 = 4;
+/// Copies of an event, one for each connection that it is for, that are the work of a plain frame.
+pub const TURN_WORK_COPIES: u32 = 16;
 /// Work of one router's connections that the engine does in one go, if routers have threads. More: the other routers have
 /// theirs first.
 pub const ROUTER_TURN_WORK: u32 = 4 * TURN_WORK;

@@ -139,15 +139,15 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         }
         Kind::Event => Ok(Frame::Event(event(flags, rest).map_err(fault)?)),
         Kind::EventsDropped => nothing().map(|()| Frame::EventsDropped { count: word }),
-        Kind::LinkHello => Ok(Frame::LinkHello { hello: map(kind, rest).map_err(fault)? }),
-        Kind::LinkChallenge => Ok(Frame::LinkChallenge { challenge: map(kind, rest).map_err(fault)? }),
-        Kind::LinkProof => Ok(Frame::LinkProof { proof: map(kind, rest).map_err(fault)? }),
-        Kind::Offer => Ok(Frame::Offer(link::offers(rest).map_err(fault)?)),
-        Kind::Relay => Ok(Frame::Relay(Box::new(link::relay(rest).map_err(fault)?))),
-        Kind::Presence => Ok(Frame::Presence(link::presences(rest).map_err(fault)?)),
-        Kind::Forward => Ok(Frame::Forward(link::forward(header, rest).map_err(fault)?)),
-        Kind::ForwardBroadcast => Ok(Frame::ForwardBroadcast(link::forward_broadcast(header, rest).map_err(fault)?)),
-        Kind::ForwardEvent => Ok(Frame::ForwardEvent(link::forward_event(header, rest).map_err(fault)?)),
+        Kind::LinkHello
+        | Kind::LinkChallenge
+        | Kind::LinkProof
+        | Kind::Offer
+        | Kind::Presence
+        | Kind::Forward
+        | Kind::ForwardBroadcast
+        | Kind::ForwardEvent
+        | Kind::Relay => link::decode(kind, header, rest).map_err(fault),
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX).map_err(fault)?;
             Ok(Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| fault(Code::BadCall))? })
@@ -303,7 +303,7 @@ pub(super) fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
 }
 
 /// A control map. What a broker sends is bounded by its bytes alone: listings are long.
-fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
+pub(super) fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
     let values_max = if kind.direction() == Direction::ToPeer { usize::MAX } else { limits::MAP_VALUES_MAX };
     check_map(rest, values_max)?;
     rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)

@@ -72,15 +72,15 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
         Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
-        Frame::LinkHello { hello } => map(out, kind(), 0, hello),
-        Frame::LinkChallenge { challenge } => map(out, kind(), 0, challenge),
-        Frame::LinkProof { proof } => map(out, kind(), 0, proof),
-        Frame::Offer(offers) => map(out, kind(), 0, offers),
-        Frame::Presence(presences) => map(out, kind(), 0, presences),
-        Frame::Relay(relay) => map(out, kind(), 0, relay),
-        Frame::Forward(forward) => link::encode_forward(forward, out),
-        Frame::ForwardBroadcast(broadcast) => link::encode_forward_broadcast(broadcast, out),
-        Frame::ForwardEvent(event) => link::encode_forward_event(event, out),
+        Frame::LinkHello { .. }
+        | Frame::LinkChallenge { .. }
+        | Frame::LinkProof { .. }
+        | Frame::Offer(_)
+        | Frame::Presence(_)
+        | Frame::Forward(_)
+        | Frame::ForwardBroadcast(_)
+        | Frame::ForwardEvent(_)
+        | Frame::Relay(_) => link::encode(frame, out),
         Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }
@@ -221,7 +221,7 @@ fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Even
 }
 
 /// A frame around a control map.
-fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
+pub(super) fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
     let start = begin(out);
     rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
     finish(out, start, kind, 0, seq, 0);

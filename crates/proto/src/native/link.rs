@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::decode::raw;
-use super::encode::{begin, finish};
-use super::frame::Raw;
+use super::decode::{map as read_map, raw};
+use super::encode::{begin, finish, map as write_map};
+use super::frame::{Frame, Raw};
 use super::reader::Reader;
 use super::{Event, Header, Kind, flags};
 use crate::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
@@ -204,6 +204,23 @@ pub struct ForwardEvent<'a> {
     pub event: Event<'a>,
 }
 
+/// Appends a frame of this family; nothing of any other.
+pub(super) fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
+    let kind = frame.kind();
+    match frame {
+        Frame::LinkHello { hello } => write_map(out, kind, 0, hello),
+        Frame::LinkChallenge { challenge } => write_map(out, kind, 0, challenge),
+        Frame::LinkProof { proof } => write_map(out, kind, 0, proof),
+        Frame::Offer(offers) => write_map(out, kind, 0, offers),
+        Frame::Presence(presences) => write_map(out, kind, 0, presences),
+        Frame::Relay(relay) => write_map(out, kind, 0, relay),
+        Frame::Forward(forward) => encode_forward(forward, out),
+        Frame::ForwardBroadcast(broadcast) => encode_forward_broadcast(broadcast, out),
+        Frame::ForwardEvent(event) => encode_forward_event(event, out),
+        _ => {}
+    }
+}
+
 /// Appends FORWARD.
 pub fn encode_forward(forward: &Forward<'_>, out: &mut Vec<u8>) {
     let mut flags = headers_flag(forward.raw) | wants_flag(forward.wants);
@@ -221,7 +238,7 @@ pub fn encode_forward(forward: &Forward<'_>, out: &mut Vec<u8>) {
     finish(out, start, Kind::Forward, flags, forward.seq, forward.handle);
 }
 
-pub(super) fn encode_forward_broadcast(broadcast: &ForwardBroadcast<'_>, out: &mut Vec<u8>) {
+fn encode_forward_broadcast(broadcast: &ForwardBroadcast<'_>, out: &mut Vec<u8>) {
     let no_reply = if broadcast.no_reply { flags::NO_REPLY } else { 0 };
     let start = begin(out);
     out.extend_from_slice(&broadcast.deadline_ms.to_le_bytes());
@@ -257,7 +274,23 @@ const fn wants_flag(wants: ForwardWants) -> u8 {
     }
 }
 
-pub(super) fn forward<'a>(header: &Header, rest: &'a [u8]) -> Result<Forward<'a>, Code> {
+/// Reads the inside of a frame of this family.
+pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
+    Ok(match kind {
+        Kind::LinkHello => Frame::LinkHello { hello: read_map(kind, rest)? },
+        Kind::LinkChallenge => Frame::LinkChallenge { challenge: read_map(kind, rest)? },
+        Kind::LinkProof => Frame::LinkProof { proof: read_map(kind, rest)? },
+        Kind::Offer => Frame::Offer(offers(rest)?),
+        Kind::Presence => Frame::Presence(presences(rest)?),
+        Kind::Relay => Frame::Relay(Box::new(relay(rest)?)),
+        Kind::Forward => Frame::Forward(forward(header, rest)?),
+        Kind::ForwardBroadcast => Frame::ForwardBroadcast(forward_broadcast(header, rest)?),
+        Kind::ForwardEvent => Frame::ForwardEvent(forward_event(header, rest)?),
+        _ => return Err(Code::UnknownType),
+    })
+}
+
+fn forward<'a>(header: &Header, rest: &'a [u8]) -> Result<Forward<'a>, Code> {
     let flags = header.flags;
     let mut reader = Reader::new(rest);
     let id = MessageId::from_bytes(reader.array()?);
@@ -280,7 +313,7 @@ pub(super) fn forward<'a>(header: &Header, rest: &'a [u8]) -> Result<Forward<'a>
     Ok(Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, path, raw })
 }
 
-pub(super) fn forward_broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<ForwardBroadcast<'a>, Code> {
+fn forward_broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<ForwardBroadcast<'a>, Code> {
     let mut reader = Reader::new(rest);
     let deadline_ms = reader.u32()?;
     let targets = not_none(Brokers::read(&mut reader, limits::BROKERS_MAX)?)?;
@@ -290,7 +323,7 @@ pub(super) fn forward_broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<F
     Ok(ForwardBroadcast { seq: header.seq, handle: header.word, deadline_ms, no_reply, targets, path, raw })
 }
 
-pub(super) fn forward_event<'a>(header: &Header, rest: &'a [u8]) -> Result<ForwardEvent<'a>, Code> {
+fn forward_event<'a>(header: &Header, rest: &'a [u8]) -> Result<ForwardEvent<'a>, Code> {
     let mut reader = Reader::new(rest);
     let number = reader.u64()?;
     let targets = not_none(Brokers::read(&mut reader, limits::BROKERS_MAX)?)?;
@@ -316,7 +349,7 @@ const OFFER_VALUES_MAX: usize =
 const PRESENCE_VALUES_MAX: usize =
     limits::MAP_VALUES_MAX + limits::BROKERS_MAX * (16 + limits::PATH_MAX + limits::LINKS_MAX);
 
-pub(super) fn offers(rest: &[u8]) -> Result<Offers, Code> {
+fn offers(rest: &[u8]) -> Result<Offers, Code> {
     check_map(rest, OFFER_VALUES_MAX)?;
     let offers: Offers = rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)?;
     let sound = |offer: &Offer| {
@@ -328,13 +361,13 @@ pub(super) fn offers(rest: &[u8]) -> Result<Offers, Code> {
     if all { Ok(offers) } else { Err(Code::BadBody) }
 }
 
-pub(super) fn relay(rest: &[u8]) -> Result<Relay, Code> {
+fn relay(rest: &[u8]) -> Result<Relay, Code> {
     check_map(rest, limits::MAP_VALUES_MAX)?;
     let relay: Relay = rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)?;
     if relay.path.is_empty() { Err(Code::BadBody) } else { Ok(relay) }
 }
 
-pub(super) fn presences(rest: &[u8]) -> Result<Presences, Code> {
+fn presences(rest: &[u8]) -> Result<Presences, Code> {
     check_map(rest, PRESENCE_VALUES_MAX)?;
     let presences: Presences = rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)?;
     let sound = |presence: &Presence| {

@@ -20,7 +20,7 @@ use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
-use super::turn::{Budget, Turn, work_of};
+use super::turn::{Budget, Turn, work_of, work_of_copies};
 
 /// How long routers may take to end after they were told to.
 const FINISH: Duration = Duration::from_secs(3);
@@ -58,6 +58,8 @@ const fn dials_for(target: u32, routers: usize) -> usize {
 struct Outward {
     by_router: Vec<Bag>,
     mask: u32,
+    /// Copies of events since the last look.
+    copies: u32,
     drained: Option<Drained>,
     /// Targets of links that a router was told to dial, and nobody has heard of what came of it.
     dialling: BTreeSet<u32>,
@@ -75,7 +77,7 @@ impl Dispatcher {
     pub(super) fn start(desk: EngineDesk, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
         let by_router = (0..routers).map(|_| Bag::default()).collect();
-        let out = Outward { by_router, mask, drained: None, dialling: BTreeSet::new() };
+        let out = Outward { by_router, mask, copies: 0, drained: None, dialling: BTreeSet::new() };
         let state = State { desk, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
@@ -192,6 +194,7 @@ impl Dispatcher {
                 out.dialling.remove(target);
             }
             desk.put(now, input, out);
+            budget.spend(work_of_copies(std::mem::take(&mut out.copies)));
         }
         desk.keeper.post();
         for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
@@ -262,7 +265,9 @@ impl Outward {
             let its = |listener: &&Listener| listener.conn.index & self.mask == router;
             let listeners: Vec<Listener> = listeners.iter().filter(its).copied().collect();
             if !listeners.is_empty() {
-                bag.bytes += event.payload.len();
+                let copies = u32::try_from(listeners.len()).unwrap_or(u32::MAX);
+                self.copies = self.copies.saturating_add(copies);
+                bag.bytes += event.payload.len() + work_of_copies(copies) as usize * limits::MAIL_WORK_BYTES;
                 bag.letters.push(Letter::Effect(Effect::Event { event: Arc::clone(event), listeners }));
             }
         }
@@ -302,9 +307,9 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
     use turno_engine::Settings;
-    use turno_proto::model::Limits;
     use turno_proto::model::admin::AdminCall;
     use turno_proto::model::link::BrokerId;
+    use turno_proto::model::{Limits, Payload};
     use turno_proto::native::{Config, Connect, Credentials, Frame, Identity, Kind, VERSION, encode, split};
 
     use super::*;
@@ -389,6 +394,27 @@ mod tests {
             assert_eq!(left.len(), 5_000 - done as usize);
             let mut few = vec![Input::Ready { conn }; 3].into_iter();
             assert_eq!(dispatcher.handle_turn(&mut few), Turn::Done);
+            dispatcher.finish().await;
+        });
+    }
+
+    /// An event for many is more work than one for few.
+    #[test]
+    fn events_for_many_make_a_turn_shorter() {
+        runtime().block_on(async {
+            let dispatcher = dispatcher(2);
+            let conn = |index| ConnId { index, generation: 1 };
+            let many = 20 * limits::TURN_WORK_COPIES;
+            dispatcher.handle_all((0..many).flat_map(|index| {
+                let (conn, name, address) = (conn(index), String::new(), String::new());
+                let filter = ">".parse().unwrap();
+                [Input::Connected { conn, name, address }, Input::Subscribe { conn, seq: 1, filter, or_close: false }]
+            }));
+            let event = Event { topic: "t".parse().unwrap(), payload: Payload::default() };
+            let publish = Input::Publish { conn: conn(0), seq: 2, confirm: false, event };
+            let mut left = vec![publish; 5_000].into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut left), Turn::Cut);
+            assert_eq!(left.len(), 5_000 - limits::ROUTER_TURN_WORK.div_ceil(1 + 20) as usize);
             dispatcher.finish().await;
         });
     }

@@ -1,7 +1,7 @@
 //! A connection's turn: how much of what it sent is dealt with before others are heard.
 
 use turno_engine::{Input, LinkWord};
-use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_HEAVY};
+use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_COPIES, TURN_WORK_HEAVY};
 
 /// How a connection's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,11 @@ pub(super) fn work_of(input: &Input) -> u32 {
         Input::Cancel { .. } => TURN_WORK_CANCEL,
         _ => 1,
     }
+}
+
+/// What it weighs that events went to so many connections: that shows only when it is done.
+pub(super) const fn work_of_copies(copies: u32) -> u32 {
+    copies / TURN_WORK_COPIES
 }
 
 /// Bytes of a connection that are not dealt with: the beginning of a frame, or all that a turn which was cut left.

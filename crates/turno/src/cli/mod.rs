@@ -11,6 +11,7 @@ mod connect;
 mod doctor;
 mod drain;
 mod error;
+mod event;
 mod explain;
 mod global;
 mod help;

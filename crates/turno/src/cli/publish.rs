@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use clap::Args;
-use turno_client::{Client, Message, Topic};
+use turno_client::{Client, Message};
 use turno_proto::model::Code;
 
 use super::Invocation;
 use super::compose::{self, parse_header};
 use super::connect;
 use super::error::Failure;
+use super::event::check_topic;
 use super::help;
 use super::lines::read_lines;
 use super::schema::topic::PublishedDocument;
@@ -21,10 +22,10 @@ use super::words::count;
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
-        "turno pub news.sport 'two to one'",
+        "turno pub news.sport 2:1",
         "turno pub weather - < report.txt",
         "tail -f app.log | turno pub logs.app --lines",
-        "turno pub news.sport 'two to one' -H lang=en --confirm",
+        "turno pub news.sport 2:1 -H lang=en --confirm",
     ],
     &[1, 3, 5, 78, 124],
 ))]
@@ -47,14 +48,6 @@ pub(crate) struct PubArgs {
     /// Add a header; repeat for more
     #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
-}
-
-/// Checks a topic before anything is asked of a broker.
-pub(crate) fn check_topic(topic: &str) -> Result<(), Failure> {
-    match topic.parse::<Topic>() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(Code::BadTopic, format!("{topic:?} is no topic")).why(error.to_string())),
-    }
 }
 
 pub(crate) fn run(args: &PubArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -93,7 +86,9 @@ async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invo
     };
     match tokio::time::timeout(invocation.global.timeout(), published).await {
         Ok(end) => Ok(end?),
-        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")),
+        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")
+            .why("it is busy or unreachable; whether it passed the event on is unknown")
+            .fix("try again with a longer --timeout")),
     }
 }
 

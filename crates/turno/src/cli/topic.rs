@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use turno_client::{AdminAnswer, AdminCall, Client, Event, Filter};
+use turno_client::{AdminAnswer, AdminCall, Client, Event};
 use turno_proto::model::topic::view::{EventView, SubscriberView};
 use turno_proto::model::{Code, Payload, limits};
 
@@ -11,9 +11,9 @@ use super::Invocation;
 use super::compose::parse_count;
 use super::connect;
 use super::error::Failure;
+use super::event::{check_topic, filters, printed};
 use super::global::Format;
 use super::help;
-use super::publish::check_topic;
 use super::schema::topic::{
     EventDocument, EventListDocument, SubscriberDocument, SubscriberListDocument, SubscriberRow, TopicListDocument,
     TopicRow,
@@ -22,6 +22,9 @@ use super::words::count;
 
 /// How often the broker is asked for events that somebody waits for.
 const POLL: Duration = Duration::from_millis(100);
+
+/// Filters that fit into one call, whose values are limited.
+const FILTERS_A_CALL: usize = limits::MAP_VALUES_MAX / 2;
 
 /// Look at topics and who listens; subscribers that fetch
 #[derive(Args, Debug)]
@@ -85,7 +88,7 @@ struct CreateArgs {
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno topic recv desk-7", "turno topic recv desk-7 -n 1 --wait --timeout 1m", "turno topic recv desk-7 --json"],
-    &[1, 4, 5, 78, 124],
+    &[1, 3, 4, 5, 78, 124],
 ))]
 struct RecvArgs {
     /// What it is known by
@@ -179,14 +182,14 @@ async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<
 }
 
 async fn create(args: &CreateArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    for filter in &args.filters {
-        filter
-            .parse::<Filter>()
-            .map_err(|error| Failure::new(Code::BadTopic, format!("{filter:?} is no filter")).why(error.to_string()))?;
-    }
+    filters(&args.filters, false)?;
     let client = connect::client(invocation).await?;
-    let call = AdminCall::TopicCreate { id: args.id.clone(), filters: args.filters.clone() };
-    let subscriber = one(ask(&client, call, invocation).await.map_err(|failure| bad_id(failure, &args.id))?)?;
+    let mut latest = None;
+    for some in args.filters.chunks(FILTERS_A_CALL) {
+        let call = AdminCall::TopicCreate { id: args.id.clone(), filters: some.to_vec() };
+        latest = Some(one(ask(&client, call, invocation).await.map_err(|failure| bad_id(failure, &args.id))?)?);
+    }
+    let subscriber = latest.ok_or_else(|| Failure::of(Code::BadUsage))?;
     tell(&subscriber, "listens to", invocation)?;
     invocation.output.hint(&format!("turno topic recv {}", args.id));
     Ok(0)
@@ -235,78 +238,79 @@ fn nobody(failure: Failure, id: &str) -> Failure {
 /// What was fetched so far.
 #[derive(Default)]
 struct Fetched {
-    events: Vec<EventView>,
+    printed: u64,
     missed: u64,
     left: u64,
+    /// Kept only where all of them go into one document.
+    kept: Vec<EventDocument>,
 }
 
 async fn recv(args: &RecvArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
+    let mut fetched = Fetched::default();
+    let end = fetch(&client, args, invocation, &mut fetched).await;
+    let Fetched { printed, missed, left, kept } = fetched;
+    let end = match end {
+        Err(failure) if printed == 0 => return Err(failure),
+        Ok(()) if printed == 0 && args.wait => {
+            return Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id))
+                .why("nothing was published that one of its filters matches")
+                .fix("wait longer with --timeout; `turno topic subscribers` shows the filters"));
+        }
+        // What was fetched is gone from the broker, and so it is shown, whatever came then.
+        end => end.map_err(|failure| failure.exit_with(3)),
+    };
+    if invocation.output.format() == Format::Json {
+        invocation.output.document(&EventListDocument { events: kept, dropped: missed, left: Some(left) })?;
+    }
+    if printed == 0 {
+        invocation.output.note("no events");
+        return Ok(Code::NotFound.exit());
+    }
+    end.map(|()| 0)
+}
+
+/// Fetches and prints, until there are enough, or no more.
+async fn fetch(
+    client: &Client,
+    args: &RecvArgs,
+    invocation: &Invocation,
+    fetched: &mut Fetched,
+) -> Result<(), Failure> {
     let wanted = args.count.unwrap_or(u64::MAX);
     let until = tokio::time::Instant::now() + invocation.global.timeout();
-    let mut kept = Fetched::default();
-    let mut printed = 0;
-    while printed < wanted {
-        let limit = u32::try_from(wanted - printed).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+    let format = invocation.output.format();
+    while fetched.printed < wanted {
+        let limit = u32::try_from(wanted - fetched.printed).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
         let call = AdminCall::TopicRecv { id: args.id.clone(), limit };
-        let answer = ask(&client, call, invocation).await.map_err(|failure| nobody(failure, &args.id))?;
+        let answer = ask(client, call, invocation).await.map_err(|failure| nobody(failure, &args.id))?;
         let AdminAnswer::Events { events, missed, left } = answer else { return Err(connect::unexpected(&answer)) };
         if missed > 0 {
             let are = count(missed, "event is", "events are");
             invocation.output.warn(&format!("{are} missing: too many waited"));
         }
-        kept.missed += missed;
-        kept.left = left;
-        printed += events.len() as u64;
-        let none = events.is_empty();
-        for event in events {
-            print(&event, invocation)?;
-            if invocation.output.format() == Format::Json {
-                kept.events.push(event);
+        fetched.missed += missed;
+        fetched.left = left;
+        for view in &events {
+            let event = event(view)?;
+            invocation.output.bytes(&printed(&event, format, false))?;
+            fetched.printed += 1;
+            if format == Format::Json {
+                fetched.kept.push(EventDocument::from(&event));
             }
         }
-        if none && (printed > 0 || !args.wait || tokio::time::Instant::now() >= until) {
-            break;
-        }
-        if none {
+        if events.is_empty() {
+            if fetched.printed > 0 || !args.wait || tokio::time::Instant::now() >= until {
+                return Ok(());
+            }
             tokio::time::sleep(POLL).await;
         }
     }
-    if invocation.output.format() == Format::Json {
-        let events = kept.events.iter().map(document).collect::<Result<_, _>>()?;
-        let document = EventListDocument { events, dropped: kept.missed, left: Some(kept.left) };
-        invocation.output.document(&document)?;
-    }
-    match printed {
-        0 if args.wait => Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id))),
-        0 => {
-            invocation.output.note("no events");
-            Ok(Code::NotFound.exit())
-        }
-        _ => Ok(0),
-    }
+    Ok(())
 }
 
-fn document(event: &EventView) -> Result<EventDocument, Failure> {
-    let payload = Payload { headers: event.headers, bytes: event.payload.clone() };
-    let topic = event.topic.parse().map_err(turno_client::Error::from)?;
-    let event = Event::from_payload(topic, &payload).map_err(turno_client::Error::from)?;
-    Ok(EventDocument::new(event.topic.as_str(), &event.headers, &event.body))
-}
-
-fn print(event: &EventView, invocation: &Invocation) -> Result<(), Failure> {
-    match invocation.output.format() {
-        Format::Json => Ok(()),
-        Format::Jsonl => invocation.output.document(&document(event)?),
-        Format::Name => invocation.output.text(&format!("{}\n", event.topic)),
-        Format::Text | Format::Wide => {
-            let payload = Payload { headers: event.headers, bytes: event.payload.clone() };
-            let mut line = format!("{} ", event.topic).into_bytes();
-            line.extend_from_slice(&payload.split().1);
-            if !line.ends_with(b"\n") {
-                line.push(b'\n');
-            }
-            invocation.output.bytes(&line)
-        }
-    }
+fn event(view: &EventView) -> Result<Event, Failure> {
+    let EventView { topic, headers, payload } = view;
+    let topic = topic.parse().map_err(turno_client::Error::from)?;
+    Ok(Event::from_publisher(topic, &Payload { headers: *headers, bytes: payload.clone() }))
 }

@@ -49,7 +49,7 @@ fn an_event_goes_to_everyone_here_whose_filter_matches() {
     assert_eq!(rig.events(), [subscribed(1), subscribed(3), subscribed(2)], "each is told once");
     rig.say(&[event("t.x", "1"), event("u", "2"), Frame::EventsDropped { count: 7 }]);
     let dropped = Event::EventsDropped { count: 7 };
-    assert_eq!(rig.events(), [published(&[2, 1, 3], "t.x", "1"), published(&[2], "u", "2"), dropped]);
+    assert_eq!(rig.events(), [published(&[1, 2, 3], "t.x", "1"), published(&[2], "u", "2"), dropped]);
     rig.core.cancel(Ticket(1));
     assert_eq!(frames(&rig.sent()), [], "the third still wants it");
     rig.core.cancel(Ticket(3));
@@ -85,6 +85,68 @@ fn a_refused_filter_ends_its_subscriptions() {
     let refusal = Frame::Error { seq: 3, code: Code::TooManySubscriptions, fatal: false, detail: "" };
     rig.say(&[refusal, Frame::Ok { seq: 4 }, event("x", "1")]);
     assert_eq!(rig.events(), [failed(1, Code::TooManySubscriptions), subscribed(2)]);
+}
+
+/// Several filters of one subscription: told once all are taken, each event once, and gone together.
+#[test]
+fn a_subscription_may_have_several_filters() {
+    let mut rig = Rig::open(&["a"]);
+    rig.core.subscribe_all(Ticket(1), ["t.*", "t.x", "t.*"].map(filter), false);
+    rig.listen(2, "t.x");
+    assert_eq!(frames(&rig.sent()), [subscribe(3, "t.*"), subscribe(4, "t.x"), subscribe(5, "t.x")]);
+    rig.say(&[Frame::Ok { seq: 3 }]);
+    assert_eq!(rig.events(), []);
+    rig.say(&[Frame::Ok { seq: 4 }, Frame::Ok { seq: 5 }, event("t.x", "1"), event("t.y", "2")]);
+    let heard = [published(&[1, 2], "t.x", "1"), published(&[1], "t.y", "2")];
+    assert_eq!(rig.events(), [&[subscribed(1), subscribed(2)][..], &heard].concat());
+    rig.core.cancel(Ticket(1));
+    assert_eq!(frames(&rig.sent()), [Frame::Unsubscribe { seq: 6, filter: filter("t.*") }], "the other one is in use");
+    rig.core.subscribe_all(Ticket(3), [], false);
+    assert_eq!(rig.events(), [subscribed(3)]);
+}
+
+/// One refused filter ends the subscription, and the broker need not keep the others.
+#[test]
+fn one_refused_filter_of_several_ends_all() {
+    let mut rig = Rig::open(&["a"]);
+    rig.core.subscribe_all(Ticket(1), ["x", "y"].map(filter), false);
+    rig.sent();
+    let refusal = Frame::Error { seq: 4, code: Code::TooManySubscriptions, fatal: false, detail: "" };
+    rig.say(&[Frame::Ok { seq: 3 }, refusal]);
+    assert_eq!(rig.events(), [failed(1, Code::TooManySubscriptions)]);
+    assert_eq!(frames(&rig.sent()), [Frame::Unsubscribe { seq: 5, filter: filter("x") }]);
+}
+
+/// Who would rather end than miss something ends with its connection, with the broker's reason if it gave one; the others
+/// go on.
+#[test]
+fn who_would_rather_end_ends_with_the_connection() {
+    for slow in [true, false] {
+        let mut rig = Rig::open(&["a", "b"]);
+        rig.listen(1, "x");
+        rig.core.subscribe(Ticket(2), filter("y"), true);
+        rig.core.subscribe(Ticket(3), filter("z"), true);
+        rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }]);
+        rig.events();
+        let code = if slow {
+            rig.say(&[Frame::Error { seq: 0, code: Code::SlowReader, fatal: true, detail: "" }]);
+            Code::SlowReader
+        } else {
+            rig.core.handle_disconnected(rig.now, "gone");
+            Code::ConnectionLost
+        };
+        let told = rig.events();
+        let ended: Vec<_> = told.iter().filter(|event| matches!(event, Event::Failed { .. })).collect();
+        assert_eq!(ended, [&failed(2, code)], "the third had not begun");
+        rig.greet();
+        assert!(rig.events().contains(&Event::ListeningAgain));
+        let strict = Frame::Subscribe { seq: 4, filter: filter("z"), or_close: true };
+        let first = Frame::Subscribe { seq: 3, filter: filter("x"), or_close: true };
+        assert_eq!(frames(&rig.sent()), [first, strict], "events of a connection wait in one line");
+        rig.core.cancel(Ticket(3));
+        let gone = Frame::Unsubscribe { seq: 5, filter: filter("z") };
+        assert_eq!(frames(&rig.sent()), [gone, subscribe(6, "x")], "who stays would rather miss something");
+    }
 }
 
 /// Without a wish for an answer an event is done when it is written; with one when the broker says OK.

@@ -67,7 +67,7 @@ fn itself_and_doubles_are_refused() {
     assert_eq!(net.links(), 1);
 }
 
-/// Both dial: one link stays, that of the lower id, whichever came first.
+/// Both dial, one after the other: the link that is there stays, since messages may be on it, and the other is told.
 #[test]
 fn two_that_dial_each_other_have_one_link() {
     for first in [0, 1] {
@@ -77,10 +77,16 @@ fn two_that_dial_each_other_have_one_link() {
             net.settle();
         }
         assert_eq!(net.links(), 1);
-        let both = [links(&mut net, 0), links(&mut net, 1)];
-        assert_eq!(both[0][0].state, LinkState::Up, "the lower id dialled: {both:?}");
-        assert_eq!(both[0].len(), 1, "{both:?}");
-        net.settle_for(100_000);
+        let others = |broker: usize| format!("b{}", 1 - broker);
+        for _ in 0..2 {
+            assert_eq!(states(&mut net, first), [up(&others(first))]);
+            assert_eq!(states(&mut net, 1 - first), [(None, LinkState::Doubled), up(&others(1 - first))]);
+            net.settle_for(100_000);
+            assert_eq!(net.links(), 1);
+        }
+        // Once it is lost, whoever is first again has it.
+        net.unlink(0, 1);
+        net.settle_for(3_000);
         assert_eq!(net.links(), 1);
     }
 }

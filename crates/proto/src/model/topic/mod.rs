@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use super::limits;
 
-/// What an event is about: 1 to 255 bytes of UTF-8 without control characters or white space, segments parted by `.`,
-/// no segment empty, and none of the filter signs `*` and `>`.
+/// What an event is about: 1 to 255 bytes of UTF-8 without control characters or white space, up to 32 segments parted by
+/// `.`, no segment empty, and none of the filter signs `*` and `>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topic(Arc<str>);
 
@@ -33,6 +33,9 @@ pub enum TopicError {
     /// Two dots in a row, or one at an end.
     #[error("a topic has no empty segment: no dot at either end, no two dots in a row")]
     EmptySegment,
+    /// Over the limit of segments.
+    #[error("a topic has at most {} segments", limits::TOPIC_SEGMENTS_MAX)]
+    TooManySegments,
     /// A filter sign in a topic, or beside other characters of a segment.
     #[error("* stands for one whole segment of a filter, and not in a topic")]
     BadStar,
@@ -122,6 +125,14 @@ impl Filter {
         }
     }
 
+    /// The segments of a pattern; a prefix counts as one.
+    pub fn segments(&self) -> usize {
+        match self {
+            Self::Pattern(pattern) => pattern.split('.').count(),
+            Self::Prefix(_) => 1,
+        }
+    }
+
     /// Whether that topic is meant. One by one; whoever has many filters keeps them in a tree.
     pub fn matches(&self, topic: &Topic) -> bool {
         match self {
@@ -181,6 +192,9 @@ fn check(text: &str) -> Result<(), TopicError> {
     if text.split('.').any(str::is_empty) {
         return Err(TopicError::EmptySegment);
     }
+    if text.split('.').count() > limits::TOPIC_SEGMENTS_MAX {
+        return Err(TopicError::TooManySegments);
+    }
     Ok(())
 }
 
@@ -190,14 +204,18 @@ mod tests {
 
     #[test]
     fn topics_and_filters_are_checked_at_the_door() {
-        use TopicError::{BadCharacter, BadRest, BadStar, Empty, EmptySegment, TooLong};
+        type Verdict = Result<(), TopicError>;
+        use TopicError::{BadCharacter, BadRest, BadStar, Empty, EmptySegment, TooLong, TooManySegments};
         let (long, longer) = ("x".repeat(255), "x".repeat(256));
+        let (deep, deeper) = (["x"; 32].join("."), ["x"; 33].join("."));
         // As a topic, and as a filter.
-        let table: &[(&str, Result<(), TopicError>, Result<(), TopicError>)] = &[
+        let table: &[(&str, Verdict, Verdict)] = &[
             ("news", Ok(()), Ok(())),
             ("news.sport.größe", Ok(()), Ok(())),
             (&long, Ok(()), Ok(())),
             (&longer, Err(TooLong), Err(TooLong)),
+            (&deep, Ok(()), Ok(())),
+            (&deeper, Err(TooManySegments), Err(TooManySegments)),
             ("", Err(Empty), Err(Empty)),
             ("a b", Err(BadCharacter), Err(BadCharacter)),
             ("a\u{1b}[2J", Err(BadCharacter), Err(BadCharacter)),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use turno_engine::{Event, Listener};
 use turno_proto::model::ConnId;
-use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX};
+use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
 use super::lines::{Line, Lines, Talk};
@@ -23,10 +23,15 @@ pub(super) struct Waiting {
     untold: u64,
 }
 
+/// What a frame that waits takes.
+fn bytes_of(frame: &Bytes) -> usize {
+    frame.len() + MESSAGE_OVERHEAD_BYTES
+}
+
 impl Waiting {
     /// Whether one more would make the oldest go.
     fn is_full(&self, frame: &Bytes) -> bool {
-        self.bytes + frame.len() > EVENTS_WAITING_BYTES_MAX
+        !self.frames.is_empty() && self.bytes + bytes_of(frame) > EVENTS_WAITING_BYTES_MAX
     }
 
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
@@ -34,17 +39,18 @@ impl Waiting {
         while self.is_full(frame)
             && let Some(oldest) = self.frames.pop_front()
         {
-            self.bytes -= oldest.len();
+            self.bytes -= bytes_of(&oldest);
             self.missed = self.missed.saturating_add(1);
             self.untold += 1;
         }
-        self.bytes += frame.len();
+        self.bytes += bytes_of(frame);
         self.frames.push_back(frame.clone());
     }
 
-    /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so.
-    fn pour(&mut self, room: usize, tells: bool, out: &mut Vec<u8>) {
-        let start = out.len();
+    /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so. The
+    /// bytes of the longest.
+    fn pour(&mut self, room: usize, tells: bool, out: &mut Vec<u8>) -> usize {
+        let (start, mut longest) = (out.len(), 0);
         if self.missed > 0 && tells {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
         }
@@ -52,9 +58,11 @@ impl Waiting {
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
             out.extend_from_slice(next);
-            self.bytes -= next.len();
+            longest = longest.max(next.len());
+            self.bytes -= bytes_of(next);
             self.frames.pop_front();
         }
+        longest
     }
 }
 
@@ -68,7 +76,8 @@ impl Line {
         }
         // Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
         let tells = !matches!(self.talk, Talk::Link(_));
-        waiting.pour(room, tells, &mut self.out);
+        let longest = waiting.pour(room, tells, &mut self.out);
+        self.longest = self.longest.max(longest);
         if waiting.frames.is_empty() && waiting.untold == 0 {
             self.events = None;
         }
@@ -83,6 +92,7 @@ impl Lines {
         let topic = event.topic.as_str().as_bytes();
         encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut frame);
         let frame = Bytes::from(frame);
+        self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
             self.add_event(*listener, &frame);
         }
@@ -92,11 +102,16 @@ impl Lines {
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < EVENT_ROOM_BYTES {
+            line.longest = line.longest.max(frame.len());
             return line.out.extend_from_slice(frame);
         }
         let waiting = line.events.get_or_insert_default();
         if or_close && waiting.is_full(frame) {
-            return self.overrun.push(conn);
+            // Once is enough, however many more come before it is closed.
+            if self.overrun.last() != Some(&conn) {
+                self.overrun.push(conn);
+            }
+            return;
         }
         let told = waiting.untold > 0;
         waiting.push(frame);
@@ -200,6 +215,53 @@ mod tests {
         );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
+    }
+
+    /// However long an event is, answers may wait beside it: a reader that is slow with it is not given up for them.
+    #[test]
+    fn a_long_event_takes_no_room_from_others() {
+        for behind in [false, true] {
+            let (mut lines, conn) = lines();
+            if behind {
+                publish(&mut lines, conn, false, 0, EVENT_ROOM_BYTES);
+            }
+            publish(&mut lines, conn, false, 1, 2 * EVENTS_WAITING_BYTES_MAX);
+            let line = lines.get_mut(conn).unwrap();
+            if behind {
+                line.wrote(EVENT_ROOM_BYTES);
+                assert!(line.refill());
+            }
+            line.stalled = Some(Mono::ZERO);
+            lines.now = Mono::from_millis(5_000);
+            lines.write(conn, |out| encode(&Frame::Pong { seq: 1 }, out));
+            assert_eq!(lines.take_overrun(), None);
+        }
+    }
+
+    /// One event larger than all that may wait is no reason to close anybody, nor to leave it out.
+    #[test]
+    fn one_large_event_waits_alone() {
+        for or_close in [false, true] {
+            let (mut lines, conn) = lines();
+            publish(&mut lines, conn, or_close, 0, EVENT_ROOM_BYTES);
+            publish(&mut lines, conn, or_close, 1, EVENTS_WAITING_BYTES_MAX + 1);
+            assert_eq!((lines.take_overrun(), lines.take_dropped()), (None, vec![]));
+            assert_eq!(read(&mut lines, conn), [Ok(0), Ok(1)]);
+        }
+    }
+
+    /// Small events take more memory than their bytes.
+    #[test]
+    fn many_small_events_are_limited_too() {
+        let (mut lines, conn) = lines();
+        let bytes = bytes_of(&Bytes::from(vec![0; 24]));
+        let many = u32::try_from((EVENT_ROOM_BYTES + 2 * EVENTS_WAITING_BYTES_MAX) / 24).unwrap();
+        for number in 0..many {
+            publish(&mut lines, conn, false, number, 4);
+        }
+        let waiting = lines.get(conn).unwrap().events.as_ref().unwrap();
+        assert!(waiting.frames.len() <= EVENTS_WAITING_BYTES_MAX / bytes);
+        assert!(waiting.missed > 0);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) struct Line {
     /// backlog it found.
     owed: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
-    longest: usize,
+    pub(super) longest: usize,
     dirty: bool,
     /// Events that wait until there is room among what waits to be written.
     pub(super) events: Option<Box<Waiting>>,
@@ -203,6 +203,8 @@ pub(super) struct Lines {
     said: Vec<u8>,
     /// Connections that missed events since the last sweep.
     pub(super) missed: Vec<ConnId>,
+    /// Copies of events since somebody last looked.
+    pub(super) copies: u32,
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
@@ -236,6 +238,7 @@ impl Lines {
             stirred: Vec::new(),
             said: Vec::new(),
             missed: Vec::new(),
+            copies: 0,
             last_work: LastWork::default(),
             dismissed: Vec::new(),
             dials: Vec::new(),
@@ -458,38 +461,4 @@ impl Lines {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(lines: &mut Lines, id: ConnId, bytes: usize) -> &mut Line {
-        lines.write(id, |out| out.resize(bytes, 0));
-        let line = lines.get_mut(id).unwrap();
-        line.wrote(bytes);
-        line
-    }
-
-    #[test]
-    fn a_busy_connection_keeps_its_out_buffer_and_a_quiet_one_owns_nothing() {
-        let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
-        let line = written(&mut lines, id, 64 * 1024);
-        assert!(line.out.capacity() >= 64 * 1024);
-        line.rest();
-        assert!(line.out.capacity() >= 64 * 1024, "it was used since the last sweep");
-        line.rest();
-        assert_eq!(line.out.capacity(), 0);
-        let line = written(&mut lines, id, OUTBOX_KEPT_BYTES + 1);
-        assert_eq!(line.out.capacity(), 0, "nobody keeps very large ones");
-    }
-
-    #[test]
-    fn what_waits_is_never_given_back() {
-        let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
-        lines.write(id, |out| out.extend_from_slice(b"waits"));
-        let line = lines.get_mut(id).unwrap();
-        line.rest();
-        line.rest();
-        assert_eq!(line.unwritten(), b"waits");
-    }
-}
+mod tests;

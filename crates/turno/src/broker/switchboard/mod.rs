@@ -23,7 +23,7 @@ use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
 use super::archive::Archivist;
 use super::keeper::Keep;
-use super::turn::{Budget, Leftover, Turn, work_of};
+use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 
 pub use self::desk::{Desk, EngineDesk};
 use self::inward::input_of;
@@ -381,8 +381,9 @@ impl<D: Desk> Switchboard<D> {
             },
         };
         let work = work_of(&input);
+        self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
-        work
+        work + work_of_copies(self.lines.copies)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -408,6 +409,8 @@ impl<D: Desk> Switchboard<D> {
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
         let target = line.dialled_for();
+        // They would come behind the last word.
+        line.events = None;
         self.lines.mark_dirty(id);
         match (before, target) {
             (Phase::Open, _) => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_client::Headers;
+use turno_client::Event;
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
 
 use super::Document;
@@ -24,10 +24,9 @@ pub(crate) struct EventDocument {
     pub(crate) headers: BTreeMap<String, String>,
 }
 
-impl EventDocument {
-    pub(crate) fn new(topic: &str, headers: &Headers, body: &[u8]) -> Self {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Self { topic: topic.to_owned(), content: Content::from(body), headers }
+impl From<&Event> for EventDocument {
+    fn from(Event { topic, headers, body }: &Event) -> Self {
+        Self { topic: topic.to_string(), content: Content::from(&body[..]), headers: headers.clone() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turno_engine::{Effect, Event, FarWord, Forward, ForwardBroadcast, ForwardEvent, Input, LinkWord, Sink};
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Room};
+use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::model::{
     BroadcastEnd, Closing, ClosingReason, Code, ConnId, Delivery, Limits, MessageId, Mono, Payload, limits,
 };
@@ -223,10 +223,17 @@ fn what_one_engine_says_the_other_hears() {
     };
     let event = Arc::new(Event { topic: "a.b".parse().unwrap(), payload: payload(b"event") });
     let event = ForwardEvent { number: 9, targets: vec![BrokerId::new(2)], path: path(&[1]), event };
+    let claim = Claim::Ask { queue: "q".into(), number: 1 };
+    let relay = Relay { to: BrokerId::new(2), path: path(&[1]), claim };
     let end = Box::new(BroadcastEnd { consumers: 1, answered: 1, ..BroadcastEnd::default() });
     let word = |word: &LinkWord| Box::new(word.clone());
-    let words =
-        [LinkWord::Offers(offers), LinkWord::Presence(brokers), LinkWord::Broadcast(broadcast), LinkWord::Event(event)];
+    let words = [
+        LinkWord::Offers(offers),
+        LinkWord::Presence(brokers),
+        LinkWord::Broadcast(broadcast),
+        LinkWord::Event(event),
+        LinkWord::Relay(relay),
+    ];
     let mut said: Vec<Effect> = words.iter().map(|w| Effect::Link { conn, word: word(w) }).collect();
     let mut heard: Vec<Input> = words.iter().map(|w| Input::Link { conn: to, word: word(w) }).collect();
     let queue = || "q".parse().unwrap();
