@@ -201,7 +201,7 @@ Options:
   -h, --help     show this";
 
 const BENCH_USAGE: &str = "\
-Usage: cargo xtask bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
+Usage: cargo xtask bench [W1 W2 W3 W4 W5 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
        cargo xtask bench broadcast|takeover [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
@@ -221,6 +221,8 @@ relay right beside it. Timings belong here and never into tests.
   W3  volatile queue: send, take, ack; four producers, four consumers
   W4  durable queue: the same, synced before each answer; beside a plain log
       on the same disk, and Redis if that is installed
+  W5  events of one publisher to 1, 10 and 100 subscribers, beside Redis, which
+      is installed if it is missing
   W6  memory per idle connection and per queued message, restart with durable
       ones, disk after a drain; one round
   W7  a worker is killed: until its ten messages are at another; beside

@@ -309,6 +309,10 @@ pub trait Sink {
     fn put(&mut self, put: Put<'_>) {
         self.effect(Effect::from(put));
     }
+    /// An event for everyone named, the same bytes for each.
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.effect(Effect::Event { event: Arc::new(event.clone()), listeners: listeners.to_vec() });
+    }
     /// Everything else.
     fn effect(&mut self, effect: Effect);
 }

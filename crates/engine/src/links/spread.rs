@@ -157,13 +157,15 @@ impl Engine {
 /// Events.
 impl Engine {
     /// An event that was published here goes to wherever somebody listens.
-    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
+    pub(crate) fn spread_event(&mut self, event: Event, out: &mut impl Sink) {
         if self.links.is_empty() {
             return;
         }
         self.links.events += 1;
         let shares = self.links.shares(&Path::default(), |_, listens| listens);
-        self.cross_event(shares, self.links.events, &Path::default(), event, out);
+        if !shares.is_empty() {
+            self.cross_event(shares, self.links.events, &Path::default(), &Arc::new(event), out);
+        }
     }
 
     fn cross_event(&self, shares: Shares, number: u64, path: &Path, event: &Arc<Event>, out: &mut impl Sink) {

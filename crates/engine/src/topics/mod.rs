@@ -2,15 +2,17 @@
 //!
 //! | room | what it decides |
 //! |---|---|
-//! | `trie` with `segments`, `prefixes` | whose filters match a topic |
+//! | `trie`, `prefixes`, `receivers` | whose filters match a topic |
+//! | `seeded` | tables whose keys peers choose |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
-//! | `counted` | how often something was published about which topic, lately |
+//! | `counted` | topics that were heard of lately: how often, and who listens to them |
 //! | `view` | telling what is going on |
 
 mod counted;
 mod fetch;
 mod prefixes;
-mod segments;
+mod receivers;
+mod seeded;
 mod trie;
 mod view;
 
@@ -18,11 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_proto::model::limits::{SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
-use turno_proto::model::{Code, ConnId, Filter, Payload, Topic};
+use turno_proto::model::{Code, ConnId, Filter, Mono, Payload, Topic};
 
 use self::counted::Counted;
 use self::fetch::Fetcher;
 use self::prefixes::Prefixes;
+use self::seeded::Seeded;
 use self::trie::Trie;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
@@ -63,9 +66,14 @@ pub(crate) struct Topics {
     segments: usize,
     /// Bytes of what waits to be fetched.
     fetch_bytes: usize,
-    /// Counts how often it was asked who listens to a topic.
+    /// Counts how often it was looked who listens to a topic.
     looks: u64,
+    /// Rises with every filter that comes or goes: who was found before may be wrong then.
+    version: u64,
     counted: Counted,
+    /// Who an event is for; kept for their room only.
+    found: Vec<u32>,
+    listeners: Vec<Listener>,
 }
 
 /// Somebody with filters.
@@ -100,9 +108,10 @@ impl Topics {
     }
 
     pub(crate) fn new(seed: u64) -> Self {
+        let seed = Seeded(seed);
         Self {
             trie: Trie::new(seed),
-            prefixes: Prefixes::default(),
+            prefixes: Prefixes::new(seed),
             receivers: Vec::new(),
             vacant: Vec::new(),
             by_conn: BTreeMap::new(),
@@ -111,7 +120,10 @@ impl Topics {
             segments: 0,
             fetch_bytes: 0,
             looks: 0,
-            counted: Counted::default(),
+            version: 0,
+            counted: Counted::new(seed),
+            found: Vec::new(),
+            listeners: Vec::new(),
         }
     }
 
@@ -151,6 +163,7 @@ impl Topics {
         receiver.filters.insert(filter.clone());
         self.filters += 1;
         self.segments += filter.segments();
+        self.version += 1;
         match filter {
             Filter::Pattern(pattern) => self.trie.insert(pattern, number),
             Filter::Prefix(prefix) => self.prefixes.insert(prefix, number),
@@ -171,6 +184,7 @@ impl Topics {
     fn unindex(&mut self, filter: &Filter, number: u32) {
         self.filters -= 1;
         self.segments -= filter.segments();
+        self.version += 1;
         match filter {
             Filter::Pattern(pattern) => self.trie.remove(pattern, number),
             Filter::Prefix(prefix) => self.prefixes.remove(prefix, number),
@@ -179,9 +193,14 @@ impl Topics {
 
     /// Everyone with a filter that matches, once each.
     fn matching(&mut self, topic: &Topic) -> Vec<u32> {
+        let mut found = Vec::new();
+        self.look(topic, &mut found);
+        found
+    }
+
+    fn look(&mut self, topic: &Topic, found: &mut Vec<u32>) {
         self.looks += 1;
         let Self { trie, prefixes, receivers, looks, .. } = self;
-        let mut found = Vec::new();
         let mut tell = |number: u32| {
             let receiver = receivers[number as usize].as_mut().expect("filters are of receivers that are there");
             if std::mem::replace(&mut receiver.found, *looks) != *looks {
@@ -190,7 +209,14 @@ impl Topics {
         };
         trie.matching(topic.as_str(), &mut tell);
         prefixes.matching(topic.as_str().as_bytes(), &mut tell);
-        found
+    }
+
+    /// Counts an event, and finds everyone it is for, once each.
+    fn find(&mut self, event: &Event, now: Mono, found: &mut Vec<u32>) {
+        if !self.counted.count(event, now, self.version, found) {
+            self.look(&event.topic, found);
+            self.counted.learn(&event.topic, found, self.version);
+        }
     }
 
     /// All of it agrees.
@@ -271,29 +297,34 @@ impl Engine {
 
     /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
     pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
-        let event = Arc::new(event);
         self.spread_here(&event, out);
-        self.spread_event(&event, out);
+        self.spread_event(event, out);
         if confirm {
             out.effect(Effect::Ok { conn, seq });
         }
     }
 
     /// To everyone at this broker.
-    pub(crate) fn spread_here(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
-        let mut listeners = Vec::new();
-        for number in self.topics.matching(&event.topic) {
-            let receiver = self.topics.at(number);
+    pub(crate) fn spread_here(&mut self, event: &Event, out: &mut impl Sink) {
+        let topics = &mut self.topics;
+        let (mut found, mut listeners) = (std::mem::take(&mut topics.found), std::mem::take(&mut topics.listeners));
+        topics.find(event, self.now, &mut found);
+        let mut shared = None;
+        for number in found.drain(..) {
+            let receiver = topics.at(number);
             receiver.events += 1;
             match receiver.who {
                 Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
-                Who::Fetcher(_) => self.topics.put_aside(number, event),
+                Who::Fetcher(_) => {
+                    topics.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.clone())));
+                }
             }
         }
-        self.topics.counted.count(event, self.now);
         if !listeners.is_empty() {
-            out.effect(Effect::Event { event: Arc::clone(event), listeners });
+            out.event(event, &listeners);
         }
+        listeners.clear();
+        (topics.found, topics.listeners) = (found, listeners);
     }
 
     /// A connection was read from too slowly, and missed that many.

@@ -1,23 +1,30 @@
 //! Prefixes of bytes: a topic is looked up once for each length that some prefix has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
+use super::receivers::Receivers;
+use super::seeded::Seeded;
+
 /// Who listens to which prefix.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Prefixes {
-    receivers: BTreeMap<Bytes, BTreeSet<u32>>,
+    receivers: HashMap<Bytes, Receivers, Seeded>,
     /// How many prefixes have which length.
     lengths: BTreeMap<usize, usize>,
 }
 
 impl Prefixes {
+    pub(super) fn new(seed: Seeded) -> Self {
+        Self { receivers: HashMap::with_hasher(seed), lengths: BTreeMap::new() }
+    }
+
     /// True unless it was there already.
     pub(super) fn insert(&mut self, prefix: &Bytes, receiver: u32) -> bool {
         let receivers = self.receivers.entry(prefix.clone()).or_insert_with(|| {
             *self.lengths.entry(prefix.len()).or_default() += 1;
-            BTreeSet::new()
+            Receivers::default()
         });
         receivers.insert(receiver)
     }
@@ -25,7 +32,7 @@ impl Prefixes {
     /// True if it was there.
     pub(super) fn remove(&mut self, prefix: &Bytes, receiver: u32) -> bool {
         let Some(receivers) = self.receivers.get_mut(prefix) else { return false };
-        let removed = receivers.remove(&receiver);
+        let removed = receivers.remove(receiver);
         if receivers.is_empty() {
             self.receivers.remove(prefix);
             let left = self.lengths.get_mut(&prefix.len()).expect("it had that length");
@@ -42,7 +49,7 @@ impl Prefixes {
         for length in self.lengths.keys() {
             let Some(prefix) = topic.get(..*length) else { return };
             if let Some(receivers) = self.receivers.get(prefix) {
-                receivers.iter().copied().for_each(&mut tell);
+                receivers.tell(&mut tell);
             }
         }
     }
@@ -58,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_topic_is_looked_up_by_every_length() {
-        let mut prefixes = Prefixes::default();
+        let mut prefixes = Prefixes::new(Seeded(7));
         let all = [("", 1), ("a", 2), ("ab", 3), ("abc", 4), ("b", 5), ("ab", 6)];
         for (prefix, receiver) in all {
             assert!(prefixes.insert(&Bytes::from_static(prefix.as_bytes()), receiver));

@@ -2,43 +2,109 @@
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
-use super::segments::{Seed, Segments};
+use super::receivers::Receivers;
+use super::seeded::Seeded;
 
 /// A tree of patterns.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    vacant: Vec<usize>,
-    seed: Seed,
+    vacant: Vec<u32>,
+    seed: Seeded,
 }
 
-const ROOT: usize = 0;
+const ROOT: u32 = 0;
 
+/// One of very many, most of which lead to one other at most: what that takes is all in one place.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Node {
-    children: Segments,
-    star: Option<usize>,
+    children: Children,
+    star: Option<u32>,
     /// Whose pattern ends here.
-    here: BTreeSet<u32>,
+    here: Receivers,
     /// Whose pattern has `>` here.
-    rest: BTreeSet<u32>,
+    rest: Receivers,
+}
+
+/// Where segments lead to.
+#[derive(Debug, Default)]
+enum Children {
+    #[default]
+    None,
+    One(Box<str>, u32),
+    #[expect(clippy::box_collection, reason = "there are many nodes with one, and they are to be small")]
+    Many(Box<HashMap<Box<str>, u32, Seeded>>),
+}
+
+impl Children {
+    fn get(&self, segment: &str) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::One(own, child) => (**own == *segment).then_some(*child),
+            Self::Many(many) => many.get(segment).copied(),
+        }
+    }
+
+    /// One that was not there.
+    fn insert(&mut self, segment: &str, child: u32, seed: Seeded) {
+        match self {
+            Self::None => *self = Self::One(segment.into(), child),
+            Self::One(..) => {
+                let mut many = HashMap::with_hasher(seed);
+                if let Self::One(own, one) = std::mem::take(self) {
+                    many.insert(own, one);
+                }
+                many.insert(segment.into(), child);
+                *self = Self::Many(Box::new(many));
+            }
+            Self::Many(many) => drop(many.insert(segment.into(), child)),
+        }
+    }
+
+    /// One that is there.
+    fn remove(&mut self, segment: &str) {
+        match self {
+            Self::None => {}
+            Self::One(..) => *self = Self::None,
+            Self::Many(many) => {
+                many.remove(segment);
+                if many.len() == 1 {
+                    let last = many.drain().next();
+                    *self = last.map_or(Self::None, |(last, child)| Self::One(last, child));
+                }
+            }
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        matches!(self, Self::None)
+    }
 }
 
 impl Node {
-    fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.children.is_empty() && self.star.is_none() && self.here.is_empty() && self.rest.is_empty()
     }
 
-    fn child(&self, seed: Seed, segment: &str) -> Option<usize> {
-        if segment == "*" { self.star } else { self.children.get(seed, segment) }
+    fn child(&self, segment: &str) -> Option<u32> {
+        if segment == "*" { self.star } else { self.children.get(segment) }
     }
 }
 
 impl Trie {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { nodes: vec![Node::default()], vacant: Vec::new(), seed: Seed(seed) }
+    pub(super) fn new(seed: Seeded) -> Self {
+        Self { nodes: vec![Node::default()], vacant: Vec::new(), seed }
+    }
+
+    fn node(&self, at: u32) -> &Node {
+        &self.nodes[at as usize]
+    }
+
+    fn node_mut(&mut self, at: u32) -> &mut Node {
+        &mut self.nodes[at as usize]
     }
 
     /// True unless it was there already.
@@ -46,25 +112,27 @@ impl Trie {
         let mut at = ROOT;
         for segment in pattern.split('.') {
             if segment == ">" {
-                return self.nodes[at].rest.insert(receiver);
+                return self.node_mut(at).rest.insert(receiver);
             }
-            at = match self.nodes[at].child(self.seed, segment) {
+            at = match self.node(at).child(segment) {
                 Some(child) => child,
                 None => self.add(at, segment),
             };
         }
-        self.nodes[at].here.insert(receiver)
+        self.node_mut(at).here.insert(receiver)
     }
 
-    fn add(&mut self, parent: usize, segment: &str) -> usize {
+    fn add(&mut self, parent: u32, segment: &str) -> u32 {
         let child = self.vacant.pop().unwrap_or_else(|| {
             self.nodes.push(Node::default());
-            self.nodes.len() - 1
+            u32::try_from(self.nodes.len() - 1).expect("filters are limited, and their segments")
         });
+        let seed = self.seed;
+        let node = self.node_mut(parent);
         if segment == "*" {
-            self.nodes[parent].star = Some(child);
+            node.star = Some(child);
         } else {
-            self.nodes[parent].children.insert(self.seed, segment, child);
+            node.children.insert(segment, child, seed);
         }
         child
     }
@@ -76,53 +144,56 @@ impl Trie {
         let mut removed = None;
         for segment in pattern.split('.') {
             if segment == ">" {
-                removed = Some(self.nodes[at].rest.remove(&receiver));
+                removed = Some(self.node_mut(at).rest.remove(receiver));
                 break;
             }
-            let Some(child) = self.nodes[at].child(self.seed, segment) else { return false };
+            let Some(child) = self.node(at).child(segment) else { return false };
             path.push((at, segment));
             at = child;
         }
-        let removed = removed.unwrap_or_else(|| self.nodes[at].here.remove(&receiver));
+        let removed = removed.unwrap_or_else(|| self.node_mut(at).here.remove(receiver));
         // What leads nowhere any more goes.
         while let Some((parent, segment)) = path.pop() {
-            if !self.nodes[at].is_empty() {
+            if !self.node(at).is_empty() {
                 break;
             }
+            let node = self.node_mut(parent);
             if segment == "*" {
-                self.nodes[parent].star = None;
+                node.star = None;
             } else {
-                self.nodes[parent].children.remove(self.seed, segment);
+                node.children.remove(segment);
             }
-            self.nodes[at] = Node::default();
             self.vacant.push(at);
             at = parent;
         }
         if self.is_empty() {
-            *self = Self::new(self.seed.0);
+            *self = Self::new(self.seed);
         }
         removed
     }
 
     /// Tells of every receiver with a pattern that matches; of one with several perhaps more than once.
     pub(super) fn matching(&self, topic: &str, mut tell: impl FnMut(u32)) {
-        let mut open = vec![(ROOT, Some(topic))];
-        while let Some((at, left)) = open.pop() {
-            let node = &self.nodes[at];
-            let Some(left) = left else {
-                node.here.iter().copied().for_each(&mut tell);
-                continue;
-            };
-            node.rest.iter().copied().for_each(&mut tell);
-            let (segment, left) = left.split_once('.').map_or((left, None), |(segment, left)| (segment, Some(left)));
-            let next = node.star.into_iter().chain(node.children.get(self.seed, segment));
-            open.extend(next.map(|child| (child, left)));
+        self.walk(ROOT, Some(topic), &mut tell);
+    }
+
+    /// Goes as deep as the topic has segments, which its length limits.
+    fn walk(&self, at: u32, left: Option<&str>, tell: &mut impl FnMut(u32)) {
+        let node = self.node(at);
+        let Some(left) = left else { return node.here.tell(tell) };
+        node.rest.tell(tell);
+        if node.star.is_none() && node.children.is_empty() {
+            return;
+        }
+        let (segment, left) = left.split_once('.').map_or((left, None), |(segment, left)| (segment, Some(left)));
+        for child in [node.star, node.children.get(segment)].into_iter().flatten() {
+            self.walk(child, left, tell);
         }
     }
 
     /// Nothing is kept for patterns that are gone; the memory goes with the last.
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes[ROOT].is_empty() && self.vacant.len() == self.nodes.len() - 1
+        self.node(ROOT).is_empty() && self.vacant.len() == self.nodes.len() - 1
     }
 }
 
@@ -164,7 +235,7 @@ mod tests {
             steps in proptest::collection::vec((pattern(), 0u32..5, any::<bool>()), 1..60),
             topics in proptest::collection::vec(proptest::collection::vec(segment(), 1..5), 1..10),
         ) {
-            let mut trie = Trie::new(7);
+            let mut trie = Trie::new(Seeded(7));
             let mut plain: BTreeSet<(String, u32)> = BTreeSet::new();
             for (pattern, receiver, add) in steps {
                 let key = (pattern.clone(), receiver);

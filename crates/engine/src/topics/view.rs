@@ -55,11 +55,9 @@ impl Engine {
 
     fn topic_page(&mut self, after: Option<&Topic>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
-        let page: Vec<_> =
-            self.topics.counted.after(after).take(limit + 1).map(|(topic, count)| (topic.clone(), *count)).collect();
-        let more = page.len() > limit;
+        let (page, more) = self.topics.counted.after(after, limit);
         let now = self.now;
-        let topics = page.into_iter().take(limit).map(|(topic, count)| TopicView {
+        let topics = page.into_iter().map(|(topic, count)| TopicView {
             subscribers: self.topics.matching(&topic).len() as u64,
             topic: topic.to_string(),
             events: count.events,

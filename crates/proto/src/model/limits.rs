@@ -38,6 +38,8 @@ pub const EVENTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const TOPIC_PAGE_MAX: u32 = 100;
 /// Topics whose events are counted. More: the one that was silent for longest is forgotten.
 pub const TOPICS_COUNTED_MAX: usize = 1_000;
+/// Receivers of such a topic that the engine remembers. More: they are looked up for each event.
+pub const TOPIC_RECEIVERS_KNOWN_MAX: usize = 100;
 /// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
 pub const PEER_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a frame (header included) before the greeting is done. Longer: closed, `frame_too_large`.

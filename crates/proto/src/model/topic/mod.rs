@@ -61,7 +61,7 @@ impl FromStr for Topic {
 
     fn from_str(text: &str) -> Result<Self, TopicError> {
         check(text)?;
-        match text.find(['*', '>']).and_then(|at| text.as_bytes().get(at)) {
+        match text.bytes().find(|byte| matches!(byte, b'*' | b'>')) {
             Some(b'*') => Err(TopicError::BadStar),
             Some(_) => Err(TopicError::BadRest),
             None => Ok(Self(text.into())),
@@ -186,10 +186,18 @@ fn check(text: &str) -> Result<(), TopicError> {
     if text.len() > limits::TOPIC_BYTES_MAX {
         return Err(TopicError::TooLong);
     }
-    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    // Every event comes by here: one look at each byte, and at characters only where there are others than ASCII's.
+    let (mut is_ascii, mut has_bad, mut has_empty, mut last) = (true, false, false, b'.');
+    for byte in text.bytes() {
+        is_ascii &= byte.is_ascii();
+        has_bad |= byte <= b' ' || byte == 0x7f;
+        has_empty |= byte == b'.' && last == b'.';
+        last = byte;
+    }
+    if has_bad || !is_ascii && text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(TopicError::BadCharacter);
     }
-    if text.split('.').any(str::is_empty) {
+    if has_empty || last == b'.' {
         return Err(TopicError::EmptySegment);
     }
     if text.split('.').count() > limits::TOPIC_SEGMENTS_MAX {
@@ -218,9 +226,14 @@ mod tests {
             (&deeper, Err(TooManySegments), Err(TooManySegments)),
             ("", Err(Empty), Err(Empty)),
             ("a b", Err(BadCharacter), Err(BadCharacter)),
+            ("a\u{2003}b", Err(BadCharacter), Err(BadCharacter)),
+            ("a\u{85}", Err(BadCharacter), Err(BadCharacter)),
+            ("a\u{7f}", Err(BadCharacter), Err(BadCharacter)),
             ("a\u{1b}[2J", Err(BadCharacter), Err(BadCharacter)),
             ("a..b", Err(EmptySegment), Err(EmptySegment)),
             (".a", Err(EmptySegment), Err(EmptySegment)),
+            ("ä.", Err(EmptySegment), Err(EmptySegment)),
+            (".", Err(EmptySegment), Err(EmptySegment)),
             ("*", Err(BadStar), Ok(())),
             ("a.*.c", Err(BadStar), Ok(())),
             ("a.b*", Err(BadStar), Err(BadStar)),

@@ -23,28 +23,28 @@ pub(super) struct Waiting {
     untold: u64,
 }
 
-/// What a frame that waits takes.
-fn bytes_of(frame: &Bytes) -> usize {
-    frame.len() + MESSAGE_OVERHEAD_BYTES
+/// What a frame of that size takes while it waits.
+const fn bytes_of(frame: usize) -> usize {
+    frame + MESSAGE_OVERHEAD_BYTES
 }
 
 impl Waiting {
-    /// Whether one more would make the oldest go.
-    fn is_full(&self, frame: &Bytes) -> bool {
-        !self.frames.is_empty() && self.bytes + bytes_of(frame) > EVENTS_WAITING_BYTES_MAX
+    /// Whether one more of that size would make the oldest go.
+    fn is_full(&self, size: usize) -> bool {
+        !self.frames.is_empty() && self.bytes + bytes_of(size) > EVENTS_WAITING_BYTES_MAX
     }
 
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
-    fn push(&mut self, frame: &Bytes) {
-        while self.is_full(frame)
+    fn push(&mut self, frame: Bytes) {
+        while self.is_full(frame.len())
             && let Some(oldest) = self.frames.pop_front()
         {
-            self.bytes -= bytes_of(&oldest);
+            self.bytes -= bytes_of(oldest.len());
             self.missed = self.missed.saturating_add(1);
             self.untold += 1;
         }
-        self.bytes += bytes_of(frame);
-        self.frames.push_back(frame.clone());
+        self.bytes += bytes_of(frame.len());
+        self.frames.push_back(frame);
     }
 
     /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so. The
@@ -59,10 +59,26 @@ impl Waiting {
         {
             out.extend_from_slice(next);
             longest = longest.max(next.len());
-            self.bytes -= bytes_of(next);
+            self.bytes -= bytes_of(next.len());
             self.frames.pop_front();
         }
         longest
+    }
+}
+
+/// An event as a frame. Where it has to wait, it waits once for all.
+pub(super) struct EventBytes<'a> {
+    bytes: &'a [u8],
+    shared: Option<Bytes>,
+}
+
+impl<'a> EventBytes<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, shared: None }
+    }
+
+    fn share(&mut self) -> Bytes {
+        self.shared.get_or_insert_with(|| Bytes::copy_from_slice(self.bytes)).clone()
     }
 }
 
@@ -88,25 +104,29 @@ impl Line {
 impl Lines {
     /// An event for all of these connections, as far as they are here.
     pub(super) fn spread(&mut self, event: &Event, listeners: &[Listener]) {
-        let mut frame = Vec::new();
+        let mut bytes = std::mem::take(&mut self.event);
         let topic = event.topic.as_str().as_bytes();
-        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut frame);
-        let frame = Bytes::from(frame);
+        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut bytes);
+        let mut frame = EventBytes::new(&bytes);
         self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
-            self.add_event(*listener, &frame);
+            self.add_event(*listener, &mut frame);
+        }
+        bytes.clear();
+        if bytes.capacity() <= EVENT_ROOM_BYTES {
+            self.event = bytes;
         }
     }
 
-    pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &Bytes) {
+    pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < EVENT_ROOM_BYTES {
-            line.longest = line.longest.max(frame.len());
-            return line.out.extend_from_slice(frame);
+            line.longest = line.longest.max(frame.bytes.len());
+            return line.out.extend_from_slice(frame.bytes);
         }
         let waiting = line.events.get_or_insert_default();
-        if or_close && waiting.is_full(frame) {
+        if or_close && waiting.is_full(frame.bytes.len()) {
             // Once is enough, however many more come before it is closed.
             if self.overrun.last() != Some(&conn) {
                 self.overrun.push(conn);
@@ -114,7 +134,7 @@ impl Lines {
             return;
         }
         let told = waiting.untold > 0;
-        waiting.push(frame);
+        waiting.push(frame.share());
         if !told && waiting.untold > 0 {
             self.missed.push(conn);
         }
@@ -133,8 +153,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use turno_proto::model::{Limits, Mono, Payload, Topic};
     use turno_proto::native::{decode, split};
 
@@ -150,10 +168,8 @@ mod tests {
     fn publish(lines: &mut Lines, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
         let mut body = vec![0; bytes];
         body[..4].copy_from_slice(&number.to_le_bytes());
-        let event = Arc::new(Event {
-            topic: "a.b".parse::<Topic>().unwrap(),
-            payload: Payload { headers: false, bytes: body.into() },
-        });
+        let event =
+            Event { topic: "a.b".parse::<Topic>().unwrap(), payload: Payload { headers: false, bytes: body.into() } };
         lines.spread(&event, &[Listener { conn, or_close }]);
     }
 
@@ -254,7 +270,7 @@ mod tests {
     #[test]
     fn many_small_events_are_limited_too() {
         let (mut lines, conn) = lines();
-        let bytes = bytes_of(&Bytes::from(vec![0; 24]));
+        let bytes = bytes_of(24);
         let many = u32::try_from((EVENT_ROOM_BYTES + 2 * EVENTS_WAITING_BYTES_MAX) / 24).unwrap();
         for number in 0..many {
             publish(&mut lines, conn, false, number, 4);

@@ -201,6 +201,8 @@ pub(super) struct Lines {
     stirred: Vec<ConnId>,
     /// What a foreman's end says passes through here; empty in between.
     said: Vec<u8>,
+    /// An event passes through here as a frame; empty in between.
+    pub(super) event: Vec<u8>,
     /// Connections that missed events since the last sweep.
     pub(super) missed: Vec<ConnId>,
     /// Copies of events since somebody last looked.
@@ -237,6 +239,7 @@ impl Lines {
             overrun: Vec::new(),
             stirred: Vec::new(),
             said: Vec::new(),
+            event: Vec::new(),
             missed: Vec::new(),
             copies: 0,
             last_work: LastWork::default(),

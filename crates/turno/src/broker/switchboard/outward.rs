@@ -1,6 +1,6 @@
 //! Effects to frames, written straight into the out-buffer of the connection they are for.
 
-use turno_engine::{Deliver, Effect, ForemanOrder, Sink};
+use turno_engine::{Deliver, Effect, Event, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
@@ -19,6 +19,10 @@ impl Sink for Lines {
         } else {
             self.write_delivery(conn, |out| encode_deliver(&frame, out));
         }
+    }
+
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.spread(event, listeners);
     }
 
     fn effect(&mut self, effect: Effect) {

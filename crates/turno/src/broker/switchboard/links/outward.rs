@@ -1,6 +1,5 @@
 //! Effects to frames of a link.
 
-use bytes::Bytes;
 use turno_engine::{Effect, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Listener};
 use turno_proto::model::link::{Offer, Presence};
 use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
@@ -10,6 +9,7 @@ use turno_proto::native::{
     encode_forward_event,
 };
 
+use super::super::events::EventBytes;
 use super::super::lines::{Lines, Talk};
 use super::LinkTalk;
 
@@ -96,7 +96,7 @@ impl Lines {
         let event = EventFrame { topic, raw: Raw::from(&event.payload) };
         let mut frame = Vec::new();
         encode_forward_event(&ForwardEventFrame { number: *number, targets, path, event }, &mut frame);
-        self.add_event(Listener { conn: id, or_close: false }, &Bytes::from(frame));
+        self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
     }
 
     /// Whether a payload is too long for the other end: the engine hears that it did not cross.
