@@ -66,6 +66,11 @@ fn told(reason: &Reason) -> String {
             let links = count(*wanted, "link", "links");
             format!("no worker that can be reached consumes the queue, and {down} of {links} {are} down")
         }
+        Reason::TooLong { bytes, largest } => {
+            format!(
+                "no worker here takes it, and brokers that have some take no more than {largest} bytes; it has {bytes}"
+            )
+        }
         Reason::FarBusy { brokers, used, ahead } => {
             let far = count(*brokers, "other broker has", "other brokers have");
             let used = count(*used, "slot in use", "slots in use");
