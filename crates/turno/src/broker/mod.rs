@@ -34,5 +34,5 @@ pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, QueueDefaults, Settings};
-pub use switchboard::{Desk, Door, Drained, EngineDesk, Switchboard};
+pub use switchboard::{Desk, Door, Drained, EngineDesk, EventLimits, Switchboard};
 pub use turn::Turn;
