@@ -33,7 +33,6 @@ enum Children {
     #[default]
     None,
     One(Box<str>, u32),
-    #[expect(clippy::box_collection, reason = "there are many nodes with one, and they are to be small")]
     Many(Box<Table<Box<str>, u32>>),
 }
 
