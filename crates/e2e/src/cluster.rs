@@ -72,6 +72,12 @@ impl Plan {
         Self::new(brokers, (0..brokers).flat_map(|at| (0..at).map(move |other| (at, other))))
     }
 
+    /// Each dials each, so that every link is wanted from both ends.
+    pub fn both_ways(brokers: usize) -> Self {
+        let others = move |at: usize| (0..brokers).filter(move |other| *other != at);
+        Self::new(brokers, (0..brokers).flat_map(|at| others(at).map(move |other| (at, other))))
+    }
+
     /// Hosts without a broker, after the others; one unless told otherwise.
     #[must_use]
     pub const fn guests(mut self, guests: usize) -> Self {
