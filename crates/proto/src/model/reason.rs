@@ -124,7 +124,7 @@ pub enum Reason {
         /// For how long.
         since_ms: u64,
     },
-    /// It crossed a link: another broker found a worker for it.
+    /// It crossed a link, to a worker at that broker or further on.
     AtLink {
         /// That broker's id.
         broker: String,

@@ -56,6 +56,31 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 
 /// Every schema: its name and the JSON Schema of its documents.
 pub fn all() -> Vec<(&'static str, Value)> {
+    let mut all = of_jobs();
+    all.extend(of_the_others());
+    all
+}
+
+fn of_jobs() -> Vec<(&'static str, Value)> {
+    vec![
+        of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
+        of::<job::JobListDocument<'_>>(),
+        of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
+        of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
+        of::<task::TaskListDocument<'_>>(),
+        of::<task::TaskRow>(),
+        of::<worker::DeployedDocument>(),
+    ]
+}
+
+fn of_the_others() -> Vec<(&'static str, Value)> {
     vec![
         of::<bench::BenchDocument>(),
         of::<broadcast::BroadcastAnswer>(),
@@ -73,11 +98,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<dead::RetriedDocument>(),
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
-        of::<job::JobDocument>(),
-        of::<job_explain::JobExplainDocument>(),
-        of::<job::JobListDocument<'_>>(),
-        of::<job::JobRow>(),
-        of::<job_retry::JobRetryDocument>(),
         of::<link::BrokerRow>(),
         of::<link::LinkDocument>(),
         of::<link::LinkGraphDocument<'_>>(),
@@ -93,10 +113,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<meta::PagesDocument>(),
         of::<meta::TextDocument>(),
         of::<meta::VersionDocument>(),
-        of::<output::OutputDocument<'_>>(),
-        of::<output::OutputRow>(),
-        of::<output::ResultListDocument<'_>>(),
-        of::<output::ResultRow>(),
         of::<queue::ConsumerListDocument<'_>>(),
         of::<queue::ConsumerRow>(),
         of::<queue::QueueDocument>(),
@@ -110,10 +126,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
-        of::<report::ReportDocument>(),
-        of::<submission::SubmissionDocument>(),
-        of::<task::TaskListDocument<'_>>(),
-        of::<task::TaskRow>(),
         of::<topic::EventDocument>(),
         of::<topic::EventListDocument>(),
         of::<topic::PublishedDocument>(),
@@ -123,7 +135,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<topic::TopicListDocument<'_>>(),
         of::<topic::TopicRow>(),
         of::<trace::TraceDocument>(),
-        of::<worker::DeployedDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),
