@@ -56,32 +56,8 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 
 /// Every schema: its name and the JSON Schema of its documents.
 pub fn all() -> Vec<(&'static str, Value)> {
-    let mut all = of_jobs();
-    all.extend(of_the_others());
-    all
-}
-
-fn of_jobs() -> Vec<(&'static str, Value)> {
-    vec![
-        of::<job::JobDocument>(),
-        of::<job_explain::JobExplainDocument>(),
-        of::<job::JobListDocument<'_>>(),
-        of::<job::JobRow>(),
-        of::<job_retry::JobRetryDocument>(),
-        of::<output::OutputDocument<'_>>(),
-        of::<output::OutputRow>(),
-        of::<output::ResultListDocument<'_>>(),
-        of::<output::ResultRow>(),
-        of::<report::ReportDocument>(),
-        of::<submission::SubmissionDocument>(),
-        of::<task::TaskListDocument<'_>>(),
-        of::<task::TaskRow>(),
+    let mut all = vec![
         of::<worker::DeployedDocument>(),
-    ]
-}
-
-fn of_the_others() -> Vec<(&'static str, Value)> {
-    vec![
         of::<bench::BenchDocument>(),
         of::<broadcast::BroadcastAnswer>(),
         of::<broadcast::BroadcastDocument>(),
@@ -139,6 +115,27 @@ fn of_the_others() -> Vec<(&'static str, Value)> {
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),
         of::<worker::WorkerRow>(),
+    ];
+    all.extend(of_jobs());
+    all
+}
+
+/// Those about jobs.
+fn of_jobs() -> [(&'static str, Value); 13] {
+    [
+        of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
+        of::<job::JobListDocument<'_>>(),
+        of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
+        of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
+        of::<task::TaskListDocument<'_>>(),
+        of::<task::TaskRow>(),
     ]
 }
 
