@@ -135,11 +135,8 @@ impl Listener {
                 self.subscriptions.remove(&ticket.0);
                 self.unconfirmed.remove(&ticket.0);
             }
-            Event::PublishDone { ticket } => {
-                if self.unconfirmed.remove(&ticket.0) {
-                    topics.confirmed(ticket.0);
-                }
-            }
+            Event::PublishDone { ticket } if self.unconfirmed.remove(&ticket.0) => topics.confirmed(ticket.0),
+            Event::PublishDone { .. } => {}
             Event::Published { tickets, topic, payload } => {
                 let number = body::number(&payload.bytes).expect("S3.33: an event was changed");
                 assert_eq!(topics.topic_of(number), topic, "S3.33: {number} is about another topic");
