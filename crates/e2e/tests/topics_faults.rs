@@ -7,8 +7,6 @@ use turno_proto::model::{Code, Filter, limits};
 use turno_proto::native::admin::AdminCall;
 use turno_proto::native::{Event, Frame, Raw};
 
-const SOON: Duration = Duration::from_secs(20);
-
 /// What is no topic or no filter is told before a broker is asked, in short, and without what steers a terminal.
 #[test]
 fn what_is_no_topic_is_wrong_usage() {
@@ -223,6 +221,7 @@ fn who_reads_nothing_may_rather_be_closed() {
         }
     };
     assert_eq!((code, next < MANY), (Code::SlowReader, true));
+    assert_eq!(slow.try_hear(|frame| format!("{frame:?}").len()), None, "nothing comes after the last word");
     publisher.publish("t", b"after", false);
     assert_eq!(quick.event(), Ok(("t".to_owned(), b"after".to_vec())));
 }

@@ -24,7 +24,9 @@ impl Engine {
         while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
             self.disown(index);
             let message = &mut self.messages[index];
-            let (queue, ends) = (message.queue, message.flags.has(Flags::ENDS_WITH_CALLER));
+            // Of what came over a link that is lost its owner hears no more, and may hand it to somebody else.
+            let ends = message.flags.has(Flags::ENDS_WITH_CALLER) || message.flags.has(Flags::FORWARDED);
+            let queue = message.queue;
             match message.state {
                 State::Waiting => {
                     message.flags.set(Flags::ABANDONED);

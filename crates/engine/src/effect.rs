@@ -2,12 +2,13 @@
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
+use crate::links::{Forward, LinkWord};
 use crate::persist::{Persist, Put};
 use crate::topics::{Event, Listener};
 use bytes::Bytes;
 use std::sync::Arc;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
+use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload, QueueName};
 
 /// A delivery, borrowed from the engine: the body is not copied until it reaches the out-buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +152,48 @@ pub enum Effect {
         conn: ConnId,
         order: Box<ForemanOrder>,
     },
+    /// A link is wanted to that address; [`crate::Input::Greeted`] or [`crate::Input::DialFailed`] says what came of it.
+    Dial {
+        target: u32,
+        address: String,
+    },
+    /// The broker that was dialled may be told who this one is: LINK_PROOF.
+    Prove {
+        conn: ConnId,
+    },
+    /// The link ends, for that reason.
+    Unlink {
+        conn: ConnId,
+        code: Code,
+    },
+    /// OPEN over a link.
+    LinkOpen {
+        conn: ConnId,
+        handle: u32,
+        queue: QueueName,
+    },
+    /// A message crosses a link: FORWARD.
+    Forward {
+        conn: ConnId,
+        forward: Box<Forward>,
+    },
+    /// What the other end of a link is told.
+    Link {
+        conn: ConnId,
+        word: Box<LinkWord>,
+    },
+    /// To the other end of a link: what crossed from there is settled.
+    FarAck {
+        conn: ConnId,
+        seq: u32,
+    },
+    /// To the other end of a link: what crossed from there failed.
+    FarFail {
+        conn: ConnId,
+        seq: u32,
+        permanent: bool,
+        payload: Payload,
+    },
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …
     Persist {
@@ -201,8 +244,16 @@ impl Effect {
             | Self::CancelQueue { conn, .. }
             | Self::Closing { conn, .. }
             | Self::Foreman { conn, .. }
+            | Self::Prove { conn }
+            | Self::Unlink { conn, .. }
+            | Self::LinkOpen { conn, .. }
+            | Self::Forward { conn, .. }
+            | Self::Link { conn, .. }
+            | Self::FarAck { conn, .. }
+            | Self::FarFail { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
             Self::Event { .. }
+            | Self::Dial { .. }
             | Self::Persist { .. }
             | Self::Load { .. }
             | Self::Archive { .. }
@@ -220,11 +271,14 @@ impl Effect {
             | Self::Reply { payload, .. }
             | Self::Progress { payload, .. }
             | Self::BroadcastAnswer { payload, .. }
-            | Self::Undelivered { payload, .. } => payload.len(),
+            | Self::Undelivered { payload, .. }
+            | Self::FarFail { payload, .. } => payload.len(),
+            Self::Forward { forward, .. } => forward.payload.len(),
             Self::Event { event, .. } => event.payload.len(),
             Self::Answer { answer, .. } => match &**answer {
                 AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
                 AdminAnswer::Piece { bytes, .. } => bytes.len(),
+                AdminAnswer::Events { events, .. } => events.iter().map(|event| event.payload.len()).sum(),
                 _ => 0,
             },
             _ => 0,

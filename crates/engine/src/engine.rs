@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use turno_proto::model::link::BrokerId;
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
@@ -18,6 +19,7 @@ use crate::effect::{Effect, Sink};
 use crate::exclusive::Exclusives;
 use crate::input::Input;
 use crate::jobs::Jobs;
+use crate::links::Links;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
@@ -45,6 +47,7 @@ pub struct Engine {
     pub(crate) jobs: Jobs,
     pub(crate) topics: Topics,
     pub(crate) archive: Archive,
+    pub(crate) links: Links,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
@@ -73,6 +76,7 @@ impl Engine {
         let topics = Topics::new(settings.run);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
+            links: Links::new(BrokerId::new(settings.run), &settings.links, now),
             settings,
             now,
             started: now,
@@ -115,6 +119,12 @@ impl Engine {
         }
         if self.has_news_for_archive() {
             self.tell_archive(out);
+        }
+        if !self.links.is_empty() {
+            self.links.note_listening(self.topics.anyone_listens());
+            if self.links.are_due(self.now) {
+                self.tell_links(out);
+            }
         }
         if self.durable.has_ops() {
             self.persist(out);
@@ -173,6 +183,15 @@ impl Engine {
             Input::Unsubscribe { conn, seq, filter } => self.unsubscribe(conn, seq, &filter, out),
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
+            Input::Greeted { conn, target, broker } => self.greeted(conn, target, broker, out),
+            Input::Linked { conn, target, broker, name, address, payload_max } => {
+                self.linked(conn, target, (broker, name, address, payload_max), out);
+            }
+            Input::DialFailed { target, code } => self.dial_failed(target, code),
+            Input::RoundTrip { conn, micros } => self.round_trip(conn, micros),
+            Input::Forwarded { conn, forward } => self.forwarded(conn, *forward, out),
+            Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
+            Input::Link { conn, word } => self.link_says(conn, *word, out),
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
@@ -204,6 +223,9 @@ impl Engine {
         }
         if let Some(until) = self.exclusives.next_deadline() {
             or_at(until);
+        }
+        if let Some(at) = self.links.next_deadline() {
+            or_at(at);
         }
         next
     }
@@ -242,6 +264,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
+        let message = &self.messages[index];
+        if message.flags.has(Flags::FORWARDED) {
+            return self.links.foreign_id(index).expect("what came over a link is known as such");
+        }
         self.messages.id_of(index, &self.settings)
     }
 

@@ -18,6 +18,8 @@ impl Engine {
         self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();
+        self.dial_links(out);
+        self.tick_claims(out);
         self.go_on_with_chores(out);
         self.end_drain_if_late(out);
     }
@@ -32,7 +34,7 @@ impl Engine {
                     self.queues.at_mut(queue).note_overrun(message, self.now);
                     self.count(queue, |counters| &mut counters.expired);
                     self.stop(index, worker, Code::TimedOut, out);
-                    if fair {
+                    if fair && !self.links.is_link(worker) {
                         self.expired_at(worker, index, Code::TimedOut, out);
                     }
                 } else if self.settings.lease_ms.is_some() {

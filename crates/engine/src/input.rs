@@ -1,9 +1,11 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use crate::jobs::ForemanEvent;
+use crate::links::{FarWord, Forward, LinkWord};
 use crate::persist::Record;
 use crate::topics::Event;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.
@@ -211,6 +213,48 @@ pub enum Input {
     EventsDropped {
         conn: ConnId,
         count: u64,
+    },
+    /// A broker that this one dialled showed who it is, before it is told who this one is.
+    Greeted {
+        conn: ConnId,
+        target: u32,
+        broker: BrokerId,
+    },
+    /// The greeting of a link is done: the other end is this broker, which takes messages of so many bytes. `target`: this
+    /// end dialled.
+    Linked {
+        conn: ConnId,
+        target: Option<u32>,
+        broker: BrokerId,
+        name: String,
+        address: String,
+        payload_max: u64,
+    },
+    /// A target could not be reached, or would not greet.
+    DialFailed {
+        target: u32,
+        code: Code,
+    },
+    /// A PING came back over a link.
+    RoundTrip {
+        conn: ConnId,
+        micros: u64,
+    },
+    /// A message came over a link.
+    Forwarded {
+        conn: ConnId,
+        forward: Box<Forward>,
+    },
+    /// The other end's word about something that crossed to it, by the number of the crossing.
+    Far {
+        conn: ConnId,
+        seq: u32,
+        word: FarWord,
+    },
+    /// What the other end of a link tells.
+    Link {
+        conn: ConnId,
+        word: Box<LinkWord>,
     },
     /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
     Foreman {

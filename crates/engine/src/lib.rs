@@ -27,6 +27,7 @@
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
+//! | `links` | messages that cross to other brokers, and what these tell of themselves |
 //! | `topics` | events for whoever listens |
 //! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
@@ -58,6 +59,7 @@ mod input;
 mod intake;
 mod jobs;
 mod line;
+mod links;
 mod message;
 mod owed;
 mod owned;
@@ -86,6 +88,7 @@ pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
 };
+pub use links::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};

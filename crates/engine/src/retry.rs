@@ -50,6 +50,9 @@ impl Engine {
         if matches!(self.messages[index].state, State::Asked { .. }) {
             return self.part_left(index, out);
         }
+        if self.messages[index].flags.has(Flags::FORWARDED) {
+            return self.foreign_attempt_over(index, cause, out);
+        }
         if self.may_try_again(index, &cause) {
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
@@ -103,6 +106,13 @@ impl Engine {
         if message.wants == Wants::Reply && message.is_streamed() {
             self.end_without_reply(index, Code::WorkerLost, out);
             return;
+        }
+        if message.flags.has(Flags::FORWARDED) {
+            self.release(index);
+            self.messages[index].attempts -= 1;
+            self.messages[index].state = State::Waiting;
+            self.arm_deadline(index);
+            return self.place_foreign(index, out);
         }
         if self.returned_to_caller(index, out) {
             return;

@@ -148,6 +148,14 @@ impl Play {
                 self.listening.gets(&event, &listeners);
                 return;
             }
+            Effect::Dial { .. }
+            | Effect::Prove { .. }
+            | Effect::Unlink { .. }
+            | Effect::LinkOpen { .. }
+            | Effect::Forward { .. }
+            | Effect::Link { .. }
+            | Effect::FarAck { .. }
+            | Effect::FarFail { .. } => panic!("there are no links here"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");

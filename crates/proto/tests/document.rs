@@ -20,6 +20,7 @@ fn every_frame_type_is_in_its_table() {
                 Direction::ToBroker => "peer → broker",
                 Direction::ToPeer => "broker → peer",
                 Direction::Both => "both",
+                Direction::Link => "broker ↔ broker",
             };
             format!("| {} | {} | {direction} |", kind.number(), kind.name())
         })
@@ -37,17 +38,17 @@ fn every_code_is_in_its_table() {
 #[test]
 fn every_flag_is_in_its_table() {
     let bits = [
-        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER"),
+        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER, FORWARD"),
         (flags::RETRIES, "RETRIES | REQUEST, SEND"),
         (flags::PRIORITY, "PRIORITY | REQUEST, SEND"),
         (flags::COST, "COST | REQUEST, SEND"),
         (flags::HEADERS, "HEADERS | every frame with a payload"),
-        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST"),
+        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST, FORWARD, FORWARD_BROADCAST"),
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
         (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
         (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
         (flags::DEDUP, "DEDUP | SEND"),
-        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER, FORWARD"),
         (flags::MORE, "MORE | REPLY, ANSWER"),
         (flags::FAILED, "FAILED | ANSWER"),
         (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
@@ -60,6 +61,16 @@ fn every_flag_is_in_its_table() {
         (flags::FATAL, "FATAL | ERROR"),
     ];
     assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
+}
+
+/// More limits of topics.
+fn limits_of_topics() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
+        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
+        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
+        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
+    ]
 }
 
 /// Limits of jobs and what belongs to them, which stand behind the others.
@@ -92,6 +103,19 @@ fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
+fn limits_of_links() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("brokers on a way over links", number(limits::PATH_MAX), ""),
+        ("brokers that are known", number(limits::BROKERS_MAX), ""),
+        ("links of a broker", number(limits::LINKS_MAX), ""),
+        ("offers in one OFFER", number(limits::OFFERS_MAX), ""),
+        ("frame over a link, if `frame_bytes_max` is lower", number(limits::LINK_FRAME_BYTES), " bytes"),
+        ("bytes that a frame over a link may be longer than that", number(limits::LINK_FIELDS_BYTES), " bytes"),
+        ("heartbeat of a link", number(limits::LINK_HEARTBEAT_MS), " ms"),
+        ("shortest secret of links", number(limits::LINK_SECRET_BYTES_MIN), " bytes"),
+    ]
+}
+
 #[test]
 fn every_limit_is_in_its_table() {
     let set = Limits::default();
@@ -113,10 +137,8 @@ fn every_limit_is_in_its_table() {
         ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
         ("topic or filter", number(limits::TOPIC_BYTES_MAX), " bytes"),
-        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
         ("filters of a connection, or of a subscriber that fetches", number(limits::SUBSCRIPTIONS_MAX), ""),
         ("filters of all", number(limits::SUBSCRIPTIONS_ALL_MAX), ""),
-        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
         (&waiting, number(limits::EVENTS_WAITING_BYTES_MAX), " bytes"),
         ("subscribers that fetch", number(limits::FETCHERS_MAX), ""),
         ("id of a subscriber that fetches", number(limits::FETCHER_ID_BYTES_MAX), " bytes"),
@@ -151,8 +173,6 @@ fn every_limit_is_in_its_table() {
         ("workers named in BROADCAST_END, of each kind", number(limits::BROADCAST_NAMES_MAX), ""),
         ("time a free queue is kept for the worker that was told of it", number(limits::QUEUE_OFFER_MS), " ms"),
         ("rows of one page", number(limits::PAGE_MAX), ""),
-        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
-        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
         ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
         ("messages counted as `ahead` of another, within its priority", number(limits::AHEAD_MAX), ""),
         ("the same in the answer to `message.cancel`", number(limits::AHEAD_CANCELLED_MAX), ""),
@@ -163,7 +183,7 @@ fn every_limit_is_in_its_table() {
         ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_jobs());
+    let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }

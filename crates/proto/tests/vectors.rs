@@ -95,12 +95,14 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Topics { .. } => 20,
                     AdminAnswer::Subscribers { .. } => 21,
                     AdminAnswer::Events { .. } => 22,
+                    AdminAnswer::Links { .. } => 23,
+                    AdminAnswer::LinkGraph { .. } => 24,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 44, 23));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 48, 25));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -149,6 +151,10 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::TopicCreate { .. } => 41,
         AdminCall::TopicRecv { .. } => 42,
         AdminCall::TopicDestroy { .. } => 43,
+        AdminCall::LinkLs {} => 44,
+        AdminCall::LinkAdd { .. } => 45,
+        AdminCall::LinkRm { .. } => 46,
+        AdminCall::LinkGraph {} => 47,
     }
 }
 

@@ -103,15 +103,7 @@ impl Listener {
         core.subscribe_all(Ticket(ticket), filters, or_close);
     }
 
-    fn publish(
-        &mut self,
-        now: Mono,
-        core: &mut Core,
-        number: u64,
-        topic: &str,
-        confirm: bool,
-        topics: &mut Topics,
-    ) {
+    fn publish(&mut self, now: Mono, core: &mut Core, number: u64, topic: &str, confirm: bool, topics: &mut Topics) {
         let topic: Topic = topic.parse().expect("a topic");
         topics.publishes(number, topic.clone());
         if confirm {
@@ -257,7 +249,8 @@ impl World {
         let is_connected = |world: &Self, index: &usize| {
             world.peers[*index].wire.is_some_and(|wire| {
                 let Wire { broker, conn, .. } = &world.wires[wire];
-                world.wires[wire].is_sound() && conn.is_some_and(|conn| world.brokers[*broker].wires.contains_key(&conn))
+                world.wires[wire].is_sound()
+                    && conn.is_some_and(|conn| world.brokers[*broker].wires.contains_key(&conn))
             })
         };
         let end = self.now.plus_millis(CALM_MS);

@@ -102,6 +102,11 @@ impl Receiver {
 }
 
 impl Topics {
+    /// Whether there is any filter.
+    pub(crate) const fn anyone_listens(&self) -> bool {
+        self.filters > 0
+    }
+
     pub(crate) fn new(seed: u64) -> Self {
         let seed = Seeded(seed);
         Self {
@@ -292,9 +297,18 @@ impl Engine {
 
     /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
     pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
+        self.spread_here(&event, out);
+        self.spread_event(event, out);
+        if confirm {
+            out.effect(Effect::Ok { conn, seq });
+        }
+    }
+
+    /// To everyone at this broker.
+    pub(crate) fn spread_here(&mut self, event: &Event, out: &mut impl Sink) {
         let topics = &mut self.topics;
         let (mut found, mut listeners) = (std::mem::take(&mut topics.found), std::mem::take(&mut topics.listeners));
-        topics.find(&event, self.now, &mut found);
+        topics.find(event, self.now, &mut found);
         let mut shared = None;
         for number in found.drain(..) {
             let receiver = topics.at(number);
@@ -307,13 +321,10 @@ impl Engine {
             }
         }
         if !listeners.is_empty() {
-            out.event(&event, &listeners);
+            out.event(event, &listeners);
         }
         listeners.clear();
         (topics.found, topics.listeners) = (found, listeners);
-        if confirm {
-            out.effect(Effect::Ok { conn, seq });
-        }
     }
 
     /// A connection was read from too slowly, and missed that many.

@@ -25,6 +25,7 @@ mod jobs;
 mod late;
 mod lease;
 mod limits;
+mod links;
 mod overload;
 mod property;
 mod queues;

@@ -11,11 +11,11 @@ use crate::desk::Desk;
 use crate::seen::{Seen, body};
 
 fn filter(text: &str) -> Filter {
-    text.parse().unwrap()
+    text.parse().expect("tests use good filters")
 }
 
 fn subscribe(desk: &mut Desk, conn: ConnId, text: &str) {
-    listen(desk, conn, filter(text), false).unwrap();
+    listen(desk, conn, filter(text), false).expect("there is room");
 }
 
 fn listen(desk: &mut Desk, conn: ConnId, filter: Filter, or_close: bool) -> Result<Vec<Seen>, Code> {
@@ -27,7 +27,7 @@ fn unsubscribe(desk: &mut Desk, conn: ConnId, text: &str) -> Result<Vec<Seen>, C
 }
 
 fn event(topic: &str, text: &str) -> Event {
-    Event { topic: topic.parse().unwrap(), payload: body(text) }
+    Event { topic: topic.parse().expect("tests use good topics"), payload: body(text) }
 }
 
 fn publish(desk: &mut Desk, conn: ConnId, topic: &str, text: &str) -> Vec<Effect> {
@@ -58,7 +58,7 @@ fn create(desk: &mut Desk, id: &str, filters: &[&str]) -> Result<AdminAnswer, Co
 fn recv(desk: &mut Desk, id: &str, limit: u32) -> Result<(Vec<String>, u64, u64), Code> {
     match call(desk, AdminCall::TopicRecv { id: id.to_owned(), limit })? {
         AdminAnswer::Events { events, missed, left } => {
-            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).unwrap();
+            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).expect("tests send text");
             Ok((events.iter().map(|event| text(&event.payload)).collect(), missed, left))
         }
         other => panic!("{other:?}"),

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
+use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences};
 use super::{Closing, Config, Connect, Kind, Register, Word};
+use crate::model::link::Relay;
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -299,6 +301,22 @@ pub enum Frame<'a> {
         count: u32,
     },
 
+    LinkHello {
+        hello: Box<LinkHello>,
+    },
+    LinkChallenge {
+        challenge: Box<LinkChallenge>,
+    },
+    LinkProof {
+        proof: LinkProof,
+    },
+    Offer(Offers),
+    Presence(Presences),
+    Relay(Box<Relay>),
+    Forward(Forward<'a>),
+    ForwardBroadcast(ForwardBroadcast<'a>),
+    ForwardEvent(ForwardEvent<'a>),
+
     AdminCall {
         seq: u32,
         call: AdminCall,
@@ -350,6 +368,15 @@ impl Frame<'_> {
             Self::Publish { .. } => Kind::Publish,
             Self::Event(_) => Kind::Event,
             Self::EventsDropped { .. } => Kind::EventsDropped,
+            Self::LinkHello { .. } => Kind::LinkHello,
+            Self::LinkChallenge { .. } => Kind::LinkChallenge,
+            Self::LinkProof { .. } => Kind::LinkProof,
+            Self::Offer(_) => Kind::Offer,
+            Self::Presence(_) => Kind::Presence,
+            Self::Relay(_) => Kind::Relay,
+            Self::Forward(_) => Kind::Forward,
+            Self::ForwardBroadcast(_) => Kind::ForwardBroadcast,
+            Self::ForwardEvent(_) => Kind::ForwardEvent,
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

@@ -3,6 +3,7 @@
 mod admin;
 mod archive;
 mod job;
+mod link;
 mod message;
 mod session;
 mod topic;
@@ -19,6 +20,9 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(job::answers());
     table.extend(archive::calls());
     table.extend(archive::answers());
+    table.extend(link::frames());
+    table.extend(link::calls());
+    table.extend(link::answers());
     table.extend(topic::frames());
     table.extend(topic::calls());
     table.extend(topic::answers());

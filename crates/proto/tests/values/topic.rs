@@ -7,8 +7,8 @@ use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Event, Frame, Raw};
 
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
-    let pattern = || Filter::pattern(b"news.*.>").unwrap();
-    let prefix = || Filter::prefix(b"ne\xff").unwrap();
+    let pattern = || Filter::pattern(b"news.*.>").expect("a filter");
+    let prefix = || Filter::prefix(b"ne\xff").expect("a filter");
     let event = Event { topic: b"news.eu.art", raw: Raw { headers: false, bytes: b"hi" } };
     let headed = Event { topic: b"t", raw: Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" } };
     let bare = Event { topic: b"t", raw: Raw { headers: false, bytes: b"" } };

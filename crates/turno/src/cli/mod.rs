@@ -17,6 +17,7 @@ mod global;
 mod help;
 mod job;
 mod lines;
+mod link;
 mod logging;
 mod man;
 mod message;
@@ -114,6 +115,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Message(args) => message::run(args, invocation),
         Command::Job(args) => job::run(args, invocation),
         Command::Topic(args) => topic::run(args, invocation),
+        Command::Link(args) => link::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),

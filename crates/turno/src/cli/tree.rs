@@ -14,6 +14,7 @@ use super::explain::ExplainArgs;
 use super::global::Global;
 use super::job::JobArgs;
 use super::job::submit::SubmitArgs;
+use super::link::LinkArgs;
 use super::man::ManArgs;
 use super::message::MessageArgs;
 use super::publish::PubArgs;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Message(MessageArgs),
     Job(JobArgs),
     Topic(TopicArgs),
+    Link(LinkArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -144,6 +146,7 @@ mod tests {
             "worker resume",
             "worker stop",
             "message explain",
+            "message trace",
             "message cancel",
             "job submit",
             "job ls",
@@ -165,6 +168,10 @@ mod tests {
             "topic create",
             "topic recv",
             "topic destroy",
+            "link ls",
+            "link add",
+            "link rm",
+            "link graph",
             "config show",
             "config check",
             "doctor",

@@ -240,6 +240,14 @@ impl Oracle {
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
                 Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
                 Effect::Event { .. } => panic!("nobody listens here"),
+                Effect::Dial { .. }
+                | Effect::Prove { .. }
+                | Effect::Unlink { .. }
+                | Effect::LinkOpen { .. }
+                | Effect::Forward { .. }
+                | Effect::Link { .. }
+                | Effect::FarAck { .. }
+                | Effect::FarFail { .. } => panic!("there are no links here"),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
                 // For the disk, which has an account of its own.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use crate::model::job::{JobId, JobView, TaskReason, TaskView};
+use crate::model::link::view::{BrokerNode, LinkView};
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
 use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 
@@ -199,5 +200,17 @@ pub enum AdminAnswer {
         missed: u64,
         /// Events that still wait.
         left: u64,
+    },
+    /// To `link.ls`; to `link.add` and `link.rm`: the one.
+    #[serde(rename = "link.ls")]
+    Links {
+        /// The rows.
+        links: Vec<LinkView>,
+    },
+    /// To `link.graph`.
+    #[serde(rename = "link.graph")]
+    LinkGraph {
+        /// The broker that was asked first, then the others by their names.
+        brokers: Vec<BrokerNode>,
     },
 }

@@ -394,6 +394,24 @@ pub enum AdminCall {
         /// Its id.
         id: String,
     },
+    /// Links, up or wanted.
+    #[serde(rename = "link.ls")]
+    LinkLs {},
+    /// A link to that address is wanted from now on, until the broker ends.
+    #[serde(rename = "link.add")]
+    LinkAdd {
+        /// HOST:PORT.
+        address: String,
+    },
+    /// A link is not wanted any more: by its address, or by the name or the id of the broker at its other end.
+    #[serde(rename = "link.rm")]
+    LinkRm {
+        /// One of these.
+        link: String,
+    },
+    /// Brokers that can be reached, and who has links with whom.
+    #[serde(rename = "link.graph")]
+    LinkGraph {},
 }
 
 impl AdminCall {

@@ -212,11 +212,12 @@ mod tests {
 
     #[test]
     fn topics_and_filters_are_checked_at_the_door() {
+        type Verdict = Result<(), TopicError>;
         use TopicError::{BadCharacter, BadRest, BadStar, Empty, EmptySegment, TooLong, TooManySegments};
         let (long, longer) = ("x".repeat(255), "x".repeat(256));
         let (deep, deeper) = (["x"; 32].join("."), ["x"; 33].join("."));
         // As a topic, and as a filter.
-        let table: &[(&str, Result<(), TopicError>, Result<(), TopicError>)] = &[
+        let table: &[(&str, Verdict, Verdict)] = &[
             ("news", Ok(()), Ok(())),
             ("news.sport.größe", Ok(()), Ok(())),
             (&long, Ok(()), Ok(())),

@@ -9,7 +9,7 @@ use turno_proto::model::ConnId;
 use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, Talk};
 
 /// How much of events a connection may leave unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,29 +62,36 @@ impl Waiting {
         self.frames.push_back(frame);
     }
 
-    /// Takes what fits into so many bytes of room, at least one.
-    fn pour(&mut self, room: usize, out: &mut Vec<u8>) {
-        let start = out.len();
-        if self.missed > 0 {
+    /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so. The
+    /// bytes of the longest.
+    fn pour(&mut self, room: usize, tells: bool, out: &mut Vec<u8>) -> usize {
+        let (start, mut longest) = (out.len(), 0);
+        if self.missed > 0 && tells {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
         }
         while let Some(next) = self.frames.front()
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
             out.extend_from_slice(next);
+            longest = longest.max(next.len());
             self.bytes -= bytes_of(next.len());
             self.frames.pop_front();
         }
+        longest
     }
 }
 
 /// An event as a frame. Where it has to wait, it waits once for all.
-struct EventBytes<'a> {
+pub(super) struct EventBytes<'a> {
     bytes: &'a [u8],
     shared: Option<Bytes>,
 }
 
-impl EventBytes<'_> {
+impl<'a> EventBytes<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, shared: None }
+    }
+
     fn share(&mut self) -> Bytes {
         self.shared.get_or_insert_with(|| Bytes::copy_from_slice(self.bytes)).clone()
     }
@@ -98,7 +105,10 @@ impl Line {
         if room < limits.room / 2 {
             return false;
         }
-        waiting.pour(room, &mut self.out);
+        // Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
+        let tells = !matches!(self.talk, Talk::Link(_));
+        let longest = waiting.pour(room, tells, &mut self.out);
+        self.longest = self.longest.max(longest);
         if waiting.frames.is_empty() && waiting.untold == 0 {
             self.events = None;
         }
@@ -112,7 +122,8 @@ impl Lines {
         let mut bytes = std::mem::take(&mut self.event);
         let topic = event.topic.as_str().as_bytes();
         encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut bytes);
-        let mut frame = EventBytes { bytes: &bytes, shared: None };
+        let mut frame = EventBytes::new(&bytes);
+        self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
             self.add_event(*listener, &mut frame);
         }
@@ -122,11 +133,12 @@ impl Lines {
         }
     }
 
-    fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
+    pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
         let limits = self.event_limits;
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < limits.room {
+            line.longest = line.longest.max(frame.bytes.len());
             return line.out.extend_from_slice(frame.bytes);
         }
         let waiting = line.events.get_or_insert_default();
@@ -235,6 +247,27 @@ mod tests {
         );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
+    }
+
+    /// However long an event is, answers may wait beside it: a reader that is slow with it is not given up for them.
+    #[test]
+    fn a_long_event_takes_no_room_from_others() {
+        for behind in [false, true] {
+            let (mut lines, conn) = lines();
+            if behind {
+                publish(&mut lines, conn, false, 0, EVENT_ROOM_BYTES);
+            }
+            publish(&mut lines, conn, false, 1, 2 * EVENTS_WAITING_BYTES_MAX);
+            let line = lines.get_mut(conn).unwrap();
+            if behind {
+                line.wrote(EVENT_ROOM_BYTES);
+                assert!(line.refill(EventLimits::default()));
+            }
+            line.stalled = Some(Mono::ZERO);
+            lines.now = Mono::from_millis(5_000);
+            lines.write(conn, |out| encode(&Frame::Pong { seq: 1 }, out));
+            assert_eq!(lines.take_overrun(), None);
+        }
     }
 
     /// One event larger than all that may wait is no reason to close anybody, nor to leave it out.

@@ -10,6 +10,7 @@ mod events;
 mod foreman;
 mod inward;
 mod lines;
+mod links;
 mod outward;
 
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
 use super::archive::Archivist;
 use super::keeper::Keep;
-use super::turn::{Budget, Leftover, Turn, work_of};
+use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 
 pub use self::desk::{Desk, EngineDesk};
 pub use self::events::EventLimits;
@@ -30,6 +31,8 @@ use self::inward::input_of;
 pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
+use self::links::Heard;
+pub use self::links::{Dial, LinkSettings, Nonces};
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
@@ -49,6 +52,8 @@ pub struct Switchboard<D = EngineDesk> {
     gone: Vec<ConnId>,
     /// In one turn of a connection.
     turn_work: u32,
+    /// How links are greeted; `None`: there are none.
+    links: Option<Box<LinkSettings>>,
 }
 
 impl Switchboard {
@@ -100,7 +105,7 @@ impl<D: Desk> Switchboard<D> {
         let greetings_max = limits::GREETINGS_MAX >> seat.bits;
         let lines = Lines::new(&limits, seat);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
-        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work }
+        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links: None }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -202,17 +207,25 @@ impl<D: Desk> Switchboard<D> {
     pub fn hang_up(&mut self, now: Mono, id: ConnId) {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
-        if line.phase == Phase::Open {
-            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
-            self.settle(now);
+        match line.phase {
+            Phase::Open => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
+            Phase::Greeting if let Some(target) = line.dialled_for() => {
+                self.desk.put(now, Input::DialFailed { target, code: Code::LinkDown }, &mut self.lines);
+            }
+            _ => return,
         }
+        self.settle(now);
     }
 
     /// Looks at every connection: who is silent, who reads nothing, who has had its farewell, who needs no buffer. Due
     /// a few times a second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
+        let mut links = Vec::new();
         for line in self.lines.iter_mut() {
+            if matches!(line.talk, Talk::Link(_)) {
+                links.push(line.id);
+            }
             line.rest();
             if !line.wants_reading(out_bytes_pause) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
@@ -236,6 +249,8 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         self.sweep_workers(now);
+        self.lines.now = now;
+        self.beat(now, &links);
         for (conn, count) in self.lines.take_dropped() {
             self.desk.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
         }
@@ -313,11 +328,23 @@ impl<D: Desk> Switchboard<D> {
         let mut used = 0;
         let mut budget = Budget(self.turn_work);
         while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
-            // A job worker waits for the answer to each of its requests: it can never say much at once.
-            let Talk::Native(session) = talk else { return (self.take_from_worker(now, id, buffer), Turn::Done) };
             if budget.is_spent() && used < buffer.len() {
                 return (used, Turn::Cut);
             }
+            let session = match talk {
+                Talk::Native(session) => session,
+                // A job worker waits for the answer to each of its requests: it can never say much at once.
+                Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
+                Talk::Link(_) => match self.take_from_link(now, id, &buffer[used..]) {
+                    Heard::NeedMore => return (used, Turn::Done),
+                    Heard::Took(taken, work) => {
+                        used += taken;
+                        budget.spend(work);
+                        continue;
+                    }
+                    Heard::Over => break,
+                },
+            };
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
@@ -326,13 +353,18 @@ impl<D: Desk> Switchboard<D> {
             }
             match step {
                 Ok((Step::NeedMore, _)) => return (used, Turn::Done),
+                Ok((Step::Link, _)) => {
+                    if !self.become_link(now, id) {
+                        break;
+                    }
+                }
                 Ok((step, taken)) => {
                     used += taken;
                     budget.spend(self.take_step(now, id, step));
                 }
                 Err(fault) => {
                     debug!(conn = id.index, code = %fault.code, "closing a connection for what it sent");
-                    self.part(now, id);
+                    self.part(now, id, fault.code);
                     break;
                 }
             }
@@ -343,7 +375,7 @@ impl<D: Desk> Switchboard<D> {
     /// Returns what it weighs.
     fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) -> u32 {
         let input = match step {
-            Step::NeedMore | Step::Done | Step::Refused(_) => return 1,
+            Step::NeedMore | Step::Done | Step::Refused(_) | Step::Link => return 1,
             Step::Opened(connect) => {
                 let Some(line) = self.lines.get_mut(id) else { return 1 };
                 line.phase = Phase::Open;
@@ -361,8 +393,9 @@ impl<D: Desk> Switchboard<D> {
             },
         };
         let work = work_of(&input);
+        self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
-        work
+        work + work_of_copies(self.lines.copies)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -370,7 +403,7 @@ impl<D: Desk> Switchboard<D> {
         let detail = code.text().what;
         self.lines.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
         if fatal {
-            self.part(now, id);
+            self.part(now, id, code);
         }
     }
 
@@ -378,19 +411,25 @@ impl<D: Desk> Switchboard<D> {
     fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
         debug!(conn = id.index, %code, "giving a connection up");
         self.lines.say_last(id, code);
-        self.part(now, id);
+        self.part(now, id, code);
     }
 
-    /// Nothing more is taken from the connection; what waits for it may still be read for a moment.
-    fn part(&mut self, now: Mono, id: ConnId) {
+    /// Nothing more is taken from the connection; what waits for it may still be read for a moment. Whoever wanted a link
+    /// hears of the code.
+    fn part(&mut self, now: Mono, id: ConnId, code: Code) {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
-        // What it hears last is why it ends.
+        let target = line.dialled_for();
+        // They would come behind the last word.
         line.events = None;
         self.lines.mark_dirty(id);
-        if before == Phase::Open {
-            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
+        match (before, target) {
+            (Phase::Open, _) => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
+            (Phase::Greeting, Some(target)) => {
+                self.desk.put(now, Input::DialFailed { target, code }, &mut self.lines);
+            }
+            _ => {}
         }
     }
 
@@ -399,6 +438,9 @@ impl<D: Desk> Switchboard<D> {
     fn settle(&mut self, now: Mono) {
         loop {
             self.hear_workers(now);
+            if self.settle_links(now) {
+                continue;
+            }
             let Some(id) = self.lines.take_overrun() else { return };
             self.give_up(now, id, Code::SlowReader);
         }
