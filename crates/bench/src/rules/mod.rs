@@ -212,6 +212,6 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2"]);
+        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2.2", "≤ 2"]);
     }
 }
