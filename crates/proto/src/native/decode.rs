@@ -75,6 +75,7 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 ///
 /// Each kind makes its own result, in the place it is returned in: a frame that is put together in one place and moved to
 /// another costs half as much again.
+#[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
 #[inline(never)]
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let Header { flags, seq, word, .. } = *header;

@@ -7,6 +7,7 @@ use super::{HEADER_LEN, Header, Kind, flags, link};
 use crate::model::{Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
+#[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
 pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let kind = || frame.kind();
     match frame {

@@ -7,12 +7,12 @@ use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Offers, Presen
 use crate::golden;
 
 fn golden_bytes(name: &str) -> Vec<u8> {
-    golden::all().into_iter().find(|vector| vector.name == name).unwrap().bytes
+    golden::all().into_iter().find(|vector| vector.name == name).expect("as it should be").bytes
 }
 
 /// What is read of a frame with that inside.
 fn read<'a>(kind: Kind, flags: u8, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
-    let length = u32::try_from(rest.len()).unwrap();
+    let length = u32::try_from(rest.len()).expect("as it should be");
     decode(&Header { kind: kind.number(), flags, seq: 9, word: 3, length }, rest)
 }
 
@@ -79,7 +79,7 @@ fn targets_are_few_and_each_of_them_once() {
 }
 
 fn path(ids: &[u64]) -> Path {
-    Path::new(ids.iter().map(|id| BrokerId::new(*id)).collect()).unwrap()
+    Path::new(ids.iter().map(|id| BrokerId::new(*id)).collect()).expect("as it should be")
 }
 
 fn inside(frame: &Frame<'_>) -> Vec<u8> {
@@ -153,7 +153,7 @@ fn what_no_broker_would_tell_is_refused() {
 fn a_headers_block_stays_within_its_frame() {
     for name in ["forward_no_reply", "forward_broadcast_no_reply", "forward_event_headers"] {
         let mut bytes = golden_bytes(name);
-        let kind = Kind::from_number(bytes[2]).unwrap();
+        let kind = Kind::from_number(bytes[2]).expect("as it should be");
         // The length before the block of 5 bytes, of which two are body.
         let at = bytes.len() - 9;
         bytes[at] = 8;

@@ -17,7 +17,7 @@ const OTHER: &[u8] = b"correct horse battery stable";
 fn begin(a: &Credentials, b: &Credentials, nonces: (Nonce, Nonce)) -> (Dialler, LinkHello, LinkChallenge, ExpectProof) {
     let dialler = Dialler::new(a.clone(), nonces.0, true);
     let hello = dialler.hello();
-    let (challenge, expect) = Acceptor::new(b.clone(), nonces.1, true).greeted(hello.clone()).unwrap();
+    let (challenge, expect) = Acceptor::new(b.clone(), nonces.1, true).greeted(hello.clone()).expect("as it should be");
     (dialler, hello, challenge, expect)
 }
 
@@ -35,12 +35,12 @@ fn greet(a: &Credentials, b: &Credentials, local: bool) -> Result<(Identity, Ide
 fn the_greeting_is_that_of_the_golden_vectors() {
     let frames: Vec<Frame<'_>> = ["link_hello", "link_challenge", "link_proof"]
         .into_iter()
-        .map(|name| values::all().into_iter().find(|(other, _)| *other == name).unwrap().1)
+        .map(|name| values::all().into_iter().find(|(other, _)| *other == name).expect("as it should be").1)
         .collect();
     let (dialler, hello, challenge, expect) =
         begin(&dialler(Some(SECRET)), &acceptor(Some(SECRET)), (NONCE_A, NONCE_B));
-    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).unwrap();
-    expect.proven(&proof).unwrap();
+    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
+    expect.proven(&proof).expect("as it should be");
     let made = [
         Frame::LinkHello { hello: Box::new(hello) },
         Frame::LinkChallenge { challenge: Box::new(challenge) },
@@ -53,7 +53,8 @@ fn the_greeting_is_that_of_the_golden_vectors() {
 #[test]
 fn both_ends_need_the_same_secret_or_none_on_one_machine() {
     let refused = |who| Err((who, Code::LinkRefused));
-    let table: [(Option<&[u8]>, Option<&[u8]>, bool, Result<(), (&str, Code)>); 9] = [
+    type Row<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, bool, Result<(), (&'a str, Code)>);
+    let table: [Row<'_>; 9] = [
         (Some(SECRET), Some(SECRET), false, Ok(())),
         (Some(SECRET), Some(SECRET), true, Ok(())),
         (Some(SECRET), Some(OTHER), false, refused("dialler")),
@@ -102,7 +103,7 @@ fn a_proof_with_one_bit_changed_is_refused() {
         let mut wrong = challenge.clone();
         wrong.proof = flipped(&challenge.proof, bit);
         assert_eq!(dialler.clone().challenged(wrong).map(|_| ()), Err(Code::LinkRefused));
-        let Greeted { proof, .. } = dialler.challenged(challenge).unwrap();
+        let Greeted { proof, .. } = dialler.challenged(challenge).expect("as it should be");
         assert_eq!(expect.proven(&LinkProof { proof: flipped(&proof.proof, bit) }), Err(Code::LinkRefused));
     }
 }
@@ -118,10 +119,10 @@ fn flipped(bytes: &[u8], bit: usize) -> Bytes {
 fn what_was_heard_before_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
     let (dialler, hello, challenge, _) = begin(&a, &b, (NONCE_A, NONCE_B));
-    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).unwrap();
+    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
 
     // LINK_HELLO and LINK_PROOF again, at an acceptor: it has another nonce now.
-    let (_, expect) = Acceptor::new(b.clone(), [0x43; 32], false).greeted(hello).unwrap();
+    let (_, expect) = Acceptor::new(b.clone(), [0x43; 32], false).greeted(hello).expect("as it should be");
     assert_eq!(expect.proven(&proof), Err(Code::LinkRefused));
 
     // LINK_CHALLENGE again, at a dialler: it has another nonce now.
@@ -138,7 +139,7 @@ fn what_is_reflected_is_refused() {
     assert_eq!(expect.proven(&LinkProof { proof: challenge.proof.clone() }), Err(Code::LinkRefused));
 
     // The dialler's proof as the acceptor's: a broker that is dialled is made to dial, and its words are passed on.
-    let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).unwrap();
+    let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
     let mirrored = LinkChallenge { proof: proof.proof, ..challenge };
     assert_eq!(dialler.challenged(mirrored).map(|_| ()), Err(Code::LinkRefused));
 
@@ -164,11 +165,12 @@ fn what_was_changed_on_its_way_is_refused() {
         let dialler = Dialler::new(a.clone(), NONCE_A, false);
         let mut hello = dialler.hello();
         change(&mut hello);
-        let (challenge, expect) = Acceptor::new(b.clone(), NONCE_B, false).greeted(hello.clone()).unwrap();
+        let (challenge, expect) =
+            Acceptor::new(b.clone(), NONCE_B, false).greeted(hello.clone()).expect("as it should be");
         assert_eq!(dialler.clone().challenged(challenge).map(|_| ()), Err(Code::LinkRefused), "{hello:?}");
         // And a proof made for what the dialler said does not fit what the acceptor heard.
-        let (sound, _) = Acceptor::new(b.clone(), NONCE_B, false).greeted(dialler.hello()).unwrap();
-        let Greeted { proof, .. } = dialler.challenged(sound).unwrap();
+        let (sound, _) = Acceptor::new(b.clone(), NONCE_B, false).greeted(dialler.hello()).expect("as it should be");
+        let Greeted { proof, .. } = dialler.challenged(sound).expect("as it should be");
         assert_eq!(expect.proven(&proof), Err(Code::LinkRefused), "{hello:?}");
     }
     // Names that change places.
@@ -222,7 +224,7 @@ fn what_makes_no_sense_is_told_by_its_name() {
 fn a_secret_is_long_enough_and_never_shown() {
     assert_eq!(Secret::new(&[b'x'; limits::LINK_SECRET_BYTES_MIN - 1]), None);
     assert_eq!(Secret::new(&[b'x'; limits::LINK_SECRET_BYTES_MAX + 1]), None);
-    let secret = Secret::new(&[b'x'; limits::LINK_SECRET_BYTES_MIN]).unwrap();
+    let secret = Secret::new(&[b'x'; limits::LINK_SECRET_BYTES_MIN]).expect("as it should be");
     assert_eq!(format!("{secret:?}"), "Secret");
     assert!(!format!("{:?}", dialler(Some(SECRET))).contains("horse"));
 }

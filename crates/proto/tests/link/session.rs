@@ -35,11 +35,11 @@ fn linked() -> (LinkSession, LinkSession) {
     let mut b = accepted(Some(SECRET), false);
     let (mut challenge, mut proof) = (Vec::new(), Vec::new());
     assert_eq!(step(&mut b, at(0), &hello, &mut challenge), Ok(LinkStep::Done));
-    let greeted = step(&mut a, at(0), &challenge, &mut Vec::new()).unwrap();
+    let greeted = step(&mut a, at(0), &challenge, &mut Vec::new()).expect("as it should be");
     assert_eq!(greeted, LinkStep::Greeted(Box::new(acceptor(None).identity)));
     assert!(a.greeting() && b.greeting());
     assert!(a.prove(at(0), &mut proof));
-    let met = step(&mut b, at(0), &proof, &mut Vec::new()).unwrap();
+    let met = step(&mut b, at(0), &proof, &mut Vec::new()).expect("as it should be");
     assert_eq!(met, LinkStep::Linked(Box::new(dialler(None).identity)));
     assert!(!a.greeting() && !b.greeting());
     assert_eq!((a.peer_bytes_max(), b.peer_bytes_max()), (16_777_216, 16_777_216));
@@ -54,9 +54,9 @@ fn written(frame: &Frame<'_>) -> Vec<u8> {
 
 /// What was said is one fatal ERROR with that code.
 fn assert_says(out: &[u8], code: Code) {
-    let piece = split(out, usize::MAX).unwrap().expect("something is said");
+    let piece = split(out, usize::MAX).expect("as it should be").expect("something is said");
     assert_eq!(piece.used, out.len());
-    let said = decode(&piece.header, piece.rest).unwrap();
+    let said = decode(&piece.header, piece.rest).expect("as it should be");
     assert!(matches!(said, Frame::Error { code: told, fatal: true, .. } if told == code), "{said:?}");
 }
 
@@ -73,13 +73,13 @@ fn a_link_comes_up() {
 fn only_one_frame_may_come_at_each_stage() {
     let (_, hello) = dialled(Some(SECRET), false);
     let mut challenge = Vec::new();
-    let _ = step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).unwrap();
+    let _ = step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).expect("as it should be");
     for vector in golden::all() {
-        let kind = Kind::from_number(vector.bytes[2]).unwrap();
+        let kind = Kind::from_number(vector.bytes[2]).expect("as it should be");
         let mut waits = accepted(Some(SECRET), false);
-        step(&mut waits, at(0), &hello, &mut Vec::new()).unwrap();
+        step(&mut waits, at(0), &hello, &mut Vec::new()).expect("as it should be");
         let mut asks = dialled(Some(SECRET), false).0;
-        step(&mut asks, at(0), &challenge, &mut Vec::new()).unwrap();
+        step(&mut asks, at(0), &challenge, &mut Vec::new()).expect("as it should be");
         let stages = [
             (accepted(Some(SECRET), false), [Some(Kind::LinkHello), None]),
             (dialled(Some(SECRET), false).0, [Some(Kind::LinkChallenge), Some(Kind::Error)]),
@@ -137,7 +137,7 @@ fn only_what_is_of_links_may_cross() {
             let taken = session.step(at(0), &bytes, &mut out);
             let fenced = matches!(value, Frame::Fenced { .. });
             if crossing.contains(&value.kind()) && !fenced {
-                let (step, used) = taken.unwrap();
+                let (step, used) = taken.expect("as it should be");
                 assert_eq!(used, bytes.len(), "{name}");
                 match &value {
                     Frame::Ping { seq } => {
@@ -175,7 +175,7 @@ fn a_frame_that_cannot_be_read_is_fatal() {
 fn the_greeting_comes_in_pieces_of_any_size() {
     let (_, hello) = dialled(Some(SECRET), false);
     let mut challenge = Vec::new();
-    step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).unwrap();
+    step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).expect("as it should be");
     for cut in 0..hello.len() {
         let (mut b, mut out) = (accepted(Some(SECRET), false), Vec::new());
         assert_eq!(b.step(at(0), &hello[..cut], &mut out), Ok((LinkStep::NeedMore, 0)), "{cut}");
@@ -193,15 +193,15 @@ fn the_greeting_comes_in_pieces_of_any_size() {
 fn a_greeting_with_its_end_cut_off_is_refused() {
     let (_, hello) = dialled(Some(SECRET), false);
     let mut challenge = Vec::new();
-    step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).unwrap();
-    let proof = written(&values::all().into_iter().find(|(name, _)| *name == "link_proof").unwrap().1);
+    step(&mut accepted(Some(SECRET), false), at(0), &hello, &mut challenge).expect("as it should be");
+    let proof = written(&values::all().into_iter().find(|(name, _)| *name == "link_proof").expect("as it should be").1);
     let mut proving = accepted(Some(SECRET), false);
-    step(&mut proving, at(0), &hello, &mut Vec::new()).unwrap();
+    step(&mut proving, at(0), &hello, &mut Vec::new()).expect("as it should be");
     let table = [(hello, accepted(Some(SECRET), false)), (challenge, dialled(Some(SECRET), false).0), (proof, proving)];
     for (whole, session) in table {
         for length in 0..whole.len() - HEADER_LEN {
             let mut bytes = whole[..HEADER_LEN + length].to_vec();
-            bytes[12..16].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+            bytes[12..16].copy_from_slice(&u32::try_from(length).expect("as it should be").to_le_bytes());
             let (mut session, mut out) = (session.clone(), Vec::new());
             let fault = session.step(at(0), &bytes, &mut out).unwrap_err();
             assert_eq!((fault.code, fault.fatal), (Code::BadBody, true), "{length}");
@@ -218,7 +218,7 @@ fn a_frame_that_is_too_long_is_refused_by_its_header() {
     let head = |kind: Kind, length: usize| {
         let mut bytes = written(&Frame::Ping { seq: 5 });
         bytes[2] = kind.number();
-        bytes[12..16].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+        bytes[12..16].copy_from_slice(&u32::try_from(length).expect("as it should be").to_le_bytes());
         bytes
     };
     let greeting_max = limits::GREETING_FRAME_BYTES_MAX - HEADER_LEN;
@@ -245,12 +245,12 @@ fn a_frame_that_is_too_long_is_refused_by_its_header() {
 fn a_wrong_secret_ends_the_greeting() {
     let (mut a, hello) = dialled(Some(b"another secret of links"), false);
     let (mut b, mut challenge, mut out) = (accepted(Some(SECRET), false), Vec::new(), Vec::new());
-    step(&mut b, at(0), &hello, &mut challenge).unwrap();
+    step(&mut b, at(0), &hello, &mut challenge).expect("as it should be");
     let fault = a.step(at(0), &challenge, &mut out).unwrap_err();
     assert_eq!(fault.code, Code::LinkRefused);
     assert_says(&out, Code::LinkRefused);
     assert!(!a.prove(at(0), &mut Vec::new()));
-    let ended = step(&mut b, at(0), &out, &mut Vec::new()).unwrap();
+    let ended = step(&mut b, at(0), &out, &mut Vec::new()).expect("as it should be");
     assert_eq!(ended, LinkStep::Ended(Code::LinkRefused), "and nothing is said to that");
 }
 

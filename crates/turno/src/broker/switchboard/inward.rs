@@ -63,11 +63,19 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
             Input::Admin { conn, seq, call }
         }
-        // The session answers these itself or refuses them for their direction.
-        Frame::Connect { seq, .. } | Frame::Ping { seq } | Frame::Config { seq, .. } | Frame::Pong { seq } => {
-            return Err(Fault::fatal(Code::WrongDirection, seq));
-        }
-        Frame::Error { seq, .. }
+        other => return Err(Fault::fatal(Code::WrongDirection, seq_of(&other))),
+    })
+}
+
+/// The number of a frame that is no peer's to send here: the session answers these itself, or refuses them for their
+/// direction.
+const fn seq_of(frame: &Frame<'_>) -> u32 {
+    match frame {
+        Frame::Connect { seq, .. }
+        | Frame::Ping { seq }
+        | Frame::Config { seq, .. }
+        | Frame::Pong { seq }
+        | Frame::Error { seq, .. }
         | Frame::QueueFull { seq, .. }
         | Frame::QueueAvailable { seq, .. }
         | Frame::Delivered { seq }
@@ -75,20 +83,11 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Ok { seq }
         | Frame::Stored { seq, .. }
         | Frame::BroadcastEnd { seq, .. }
-        | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
-        Frame::Event(_) | Frame::EventsDropped { .. } => return Err(Fault::fatal(Code::WrongDirection, 0)),
-        Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
-        Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
-        Frame::LinkHello { .. }
-        | Frame::LinkChallenge { .. }
-        | Frame::LinkProof { .. }
-        | Frame::Offer(_)
-        | Frame::Presence(_)
-        | Frame::Relay(_)
-        | Frame::Forward(_)
-        | Frame::ForwardBroadcast(_)
-        | Frame::ForwardEvent(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
-    })
+        | Frame::AdminAnswer { seq, .. } => *seq,
+        Frame::Answer(answer) => answer.seq,
+        Frame::Deliver(deliver) => deliver.delivery.stamp,
+        _ => 0,
+    }
 }
 
 /// What the tasks of a job do is read where it is handed to workers: what cannot be read is not taken in.

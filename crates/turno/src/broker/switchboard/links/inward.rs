@@ -86,5 +86,5 @@ fn event(frame: &EventFrame<'_>) -> Result<ForwardEvent, Fault> {
 }
 
 fn way(seq: u32, path: Brokers<'_>) -> Result<Path, Fault> {
-    path.to_path().ok_or(Fault::fatal(Code::BadBody, seq))
+    path.to_path().ok_or_else(|| Fault::fatal(Code::BadBody, seq))
 }
