@@ -1,6 +1,6 @@
 //! Linked brokers in rows, rings and meshes; brokers that come, go and come again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
@@ -256,4 +256,98 @@ fn restarted_one_by_one_under_load() {
         assert_eq!(lines(&runs), round * 3 * COUNT, "each was run once");
     }
     drop(workers);
+}
+
+/// Proves S2.4, S2.6, S2.17, I1 and I2: the same with sends on disk, given to each broker before it ends and while another
+/// does. None is lost, and none is run twice under one attempt.
+#[test]
+fn stored_sends_outlast_a_rolling_restart() {
+    const EACH: usize = 100;
+    let mut cluster = Plan::both_ways(3).start();
+    let place = Place::new();
+    let runs = place.path().join("runs");
+    let program = format!("echo \"$(cat) $TURNO_ATTEMPT\" >> {}; sleep 0.02", runs.display());
+    let guest = cluster.guest();
+    let outside = cluster.net().host(guest).place();
+    // Two of them, so that one broker always has no worker and its sends must cross.
+    let _workers = [[0, 1, 2], [1, 2, 0]].map(|order| {
+        let urls = cluster.urls(guest, &order);
+        let worker = outside.start(["work", "q", "--url", &urls, "--slots", "4", "--", "sh", "-c", &program]);
+        worker.expect_line("registered");
+        worker
+    });
+    let mut sent = BTreeSet::new();
+    let mut send = |cluster: &Cluster, at: usize| {
+        let lines: Vec<String> =
+            (0..EACH).map(|number| format!("{}-{}", sent.len() + number, cluster.name(at))).collect();
+        let input = lines.join("\n");
+        cluster.broker(at).place.run_with_input(["send", "q", "--lines"], input.as_bytes()).expect(0);
+        sent.extend(lines);
+    };
+    for at in 0..3 {
+        let before = lines(&runs);
+        send(&cluster, at);
+        wait::until("they are worked on", || lines(&runs) > before + EACH / 10);
+        cluster.end(at);
+        send(&cluster, (at + 1) % 3);
+        cluster.begin(at);
+        cluster.wait_up();
+    }
+    wait::until("all are settled", || {
+        cluster.running().iter().all(|at| {
+            let status = cluster.broker(*at).status();
+            status["ready"] == 0 && status["in_flight"] == 0
+        })
+    });
+    let text = std::fs::read_to_string(&runs).expect("they ran");
+    let run: BTreeSet<String> =
+        text.lines().map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(run, sent, "each was run");
+    let attempts: BTreeSet<&str> = text.lines().collect();
+    assert_eq!(attempts.len(), text.lines().count(), "none twice under one attempt");
+    for at in 0..3 {
+        assert_eq!(cluster.broker(at).status()["dead"], 0, "{at}");
+    }
+}
+
+/// Proves S2.5: what people see of a row of three, at its middle and at its end.
+#[test]
+fn a_chain_as_the_command_line_shows_it() {
+    let cluster = Plan::chain(3).start();
+    graph_is_true(&cluster, |one, other| one.abs_diff(other));
+    let show = |at: usize, words: &[&str]| cluster.broker(at).run(words).expect(0).text();
+    let mut rows: Vec<String> =
+        show(1, &["link", "ls", "--columns", "name,state"]).lines().map(str::to_owned).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, ["NAME   STATE", "alpha  up", "gamma  up"]);
+    let table = show(0, &["link", "graph"]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let expected = [
+        &["NAME", "HOPS", "WAY", "NEIGHBOURS"][..],
+        &["alpha", "0", "-", "beta"],
+        &["beta", "1", "beta", "alpha,gamma"],
+        &["gamma", "2", "beta>gamma", "beta"],
+    ];
+    assert_eq!(rows, expected, "{table}");
+    let ids: HashMap<String, String> =
+        cluster.graph(2).into_iter().map(|broker| (broker.name, broker.broker)).collect();
+    let dot = show(2, &["link", "graph", "--dot"]);
+    let mut drawn: Vec<&str> = dot.lines().map(|line| line.trim().trim_end_matches(';')).collect();
+    let edge = |one: &str, other: &str| {
+        let (one, other) = (&ids[one], &ids[other]);
+        format!("\"{}\" -- \"{}\"", one.min(other), one.max(other))
+    };
+    let mut expected = vec![
+        "graph links {".to_owned(),
+        "node [shape=box]".to_owned(),
+        format!("\"{}\" [label=\"alpha\"]", ids["alpha"]),
+        format!("\"{}\" [label=\"beta\"]", ids["beta"]),
+        format!("\"{}\" [label=\"gamma\", style=bold]", ids["gamma"]),
+        edge("alpha", "beta"),
+        edge("beta", "gamma"),
+        "}".to_owned(),
+    ];
+    drawn.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(drawn, expected, "{dot}");
 }

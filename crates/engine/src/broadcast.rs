@@ -334,12 +334,12 @@ impl Engine {
     }
 
     /// Somebody gave it up: the caller gets this as its one end.
-    pub(crate) fn cancel_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
+    pub(crate) fn cancel_broadcast(&mut self, broadcast: u32, reason: Code, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;
-        self.count(queue, |counters| &mut counters.cancelled);
-        self.stop_parts(broadcast, Code::Cancelled, out);
+        self.count_cancelled(queue, reason);
+        self.stop_parts(broadcast, reason, out);
         self.broadcasts.remove(&broadcast);
-        self.end_without_reply(broadcast, Code::Cancelled, out);
+        self.end_without_reply(broadcast, reason, out);
     }
 
     /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Whoever has not

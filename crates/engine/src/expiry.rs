@@ -37,7 +37,8 @@ impl Engine {
                     if fair && !self.links.is_link(worker) {
                         self.expired_at(worker, index, Code::TimedOut, out);
                     }
-                } else if self.settings.lease_ms.is_some() {
+                // At a link it is the other broker that gives the lease; the time here was for waiting.
+                } else if self.settings.lease_ms.is_some() && !self.links.is_link(worker) {
                     let delivery = self.delivery_of(index);
                     out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: Code::LeaseExpired });
                     self.expired_at(worker, index, Code::LeaseExpired, out);

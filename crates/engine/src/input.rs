@@ -251,6 +251,12 @@ pub enum Input {
         seq: u32,
         word: FarWord,
     },
+    /// CANCEL came over a link: the other end gives up what crossed to here, and says why.
+    FarCancel {
+        conn: ConnId,
+        seq: u32,
+        reason: Code,
+    },
     /// What the other end of a link tells.
     Link {
         conn: ConnId,

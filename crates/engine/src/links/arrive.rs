@@ -95,6 +95,15 @@ impl Engine {
         });
     }
 
+    /// Whoever sent it here gives it up. The worker hears why, as one of the owner's own would.
+    pub(crate) fn far_cancelled(&mut self, conn: ConnId, seq: u32, reason: Code, out: &mut impl Sink) {
+        let reason = match reason {
+            Code::CallerGone | Code::TimedOut => reason,
+            _ => Code::Cancelled,
+        };
+        self.cancel_own(conn, seq, reason, out);
+    }
+
     /// Its owner hears no more of it from here: the slots it still takes are not its owner's to count.
     pub(crate) fn foreign_disowned(&mut self, index: u32) {
         let message = &self.messages[index];

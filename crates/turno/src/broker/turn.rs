@@ -34,7 +34,7 @@ pub(super) fn work_of(input: &Input) -> u32 {
         Input::Link { word, .. } if !matches!(**word, LinkWord::Event(_)) => TURN_WORK_HEAVY,
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,
         Input::Admin { .. } | Input::Broadcast { .. } => TURN_WORK_HEAVY,
-        Input::Cancel { .. } => TURN_WORK_CANCEL,
+        Input::Cancel { .. } | Input::FarCancel { .. } => TURN_WORK_CANCEL,
         _ => 1,
     }
 }
@@ -78,8 +78,8 @@ impl Leftover {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::ConnId;
     use turno_proto::model::admin::AdminCall;
+    use turno_proto::model::{Code, ConnId};
 
     use super::*;
 
@@ -104,6 +104,7 @@ mod tests {
         assert_eq!(admin(AdminCall::QueuePurge { queue: "q".to_owned(), limit: 1 }), TURN_WORK);
         assert_eq!(admin(AdminCall::MessageCancel { id: String::new() }), TURN_WORK_HEAVY);
         assert_eq!(work_of(&Input::Cancel { conn, seq: 1 }), TURN_WORK_CANCEL);
+        assert_eq!(work_of(&Input::FarCancel { conn, seq: 1, reason: Code::TimedOut }), TURN_WORK_CANCEL);
         assert_eq!(work_of(&Input::Deregister { conn, seq: 1 }), 1);
         let mut budget = Budget(TURN_WORK);
         budget.spend(TURN_WORK - 1);

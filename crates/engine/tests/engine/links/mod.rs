@@ -7,3 +7,4 @@ mod greeting;
 mod many;
 mod net;
 mod random;
+mod stopping;

@@ -344,7 +344,7 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
         Effect::Forward { forward, .. } => Some(Input::Forwarded { conn, forward }),
         Effect::LinkOpen { handle, queue, .. } => Some(Input::Open { conn, seq: 0, handle, queue }),
         Effect::Link { word, .. } => Some(Input::Link { conn, word }),
-        Effect::CancelDelivery { delivery, .. } => Some(Input::Cancel { conn, seq: delivery.stamp }),
+        Effect::CancelDelivery { delivery, reason, .. } => Some(Input::FarCancel { conn, seq: delivery.stamp, reason }),
         Effect::Closing { .. } => Some(Input::PeerClosing { conn }),
         Effect::FarAck { seq, .. } => far(seq, FarWord::Ack),
         Effect::FarFail { seq, permanent, payload, .. } => far(seq, FarWord::Fail { permanent, payload }),

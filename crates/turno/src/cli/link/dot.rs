@@ -60,7 +60,8 @@ mod tests {
         ];
         let rows = BrokerRow::all(&nodes);
         assert_eq!((rows[1].hops, rows[1].way.join(">").as_str()), (2, "two>three"));
-        assert_eq!(rows[1].neighbours, ["two", "b9"]);
+        assert_eq!(rows[1].neighbours, ["b9", "two"]);
+        assert_eq!(rows[1].neighbour_ids, ["b9", "b2"], "in the same order");
         let expected = "graph links {\n    node [shape=box];\n    \"b1\" [label=\"one\", style=bold];\n    \
                         \"b3\" [label=\"three\"];\n    \"b2\" [label=\"two\"];\n    \"b9\" [style=dashed];\n    \
                         \"b1\" -- \"b2\";\n    \"b2\" -- \"b3\";\n    \"b3\" -- \"b9\";\n}\n";

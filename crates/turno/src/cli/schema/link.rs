@@ -158,14 +158,21 @@ impl BrokerRow {
             let known = nodes.iter().find(|node| node.broker == *id);
             known.map_or_else(|| id.clone(), |node| node.name.clone())
         };
-        let row = |node: &BrokerNode| Self {
-            name: node.name.clone(),
-            hops: node.path.len() as u64,
-            way: node.path.iter().map(name).collect(),
-            neighbours: node.neighbours.iter().map(name).collect(),
-            broker: node.broker.clone(),
-            way_ids: node.path.clone(),
-            neighbour_ids: node.neighbours.clone(),
+        let row = |node: &BrokerNode| {
+            // In the order of their names, not of the connections, so that the same links look the same everywhere.
+            let mut neighbours: Vec<(String, String)> =
+                node.neighbours.iter().map(|id| (name(id), id.clone())).collect();
+            neighbours.sort_unstable();
+            let (neighbours, neighbour_ids) = neighbours.into_iter().unzip();
+            Self {
+                name: node.name.clone(),
+                hops: node.path.len() as u64,
+                way: node.path.iter().map(name).collect(),
+                neighbours,
+                broker: node.broker.clone(),
+                way_ids: node.path.clone(),
+                neighbour_ids,
+            }
         };
         nodes.iter().map(row).collect()
     }

@@ -39,7 +39,10 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
             far(seq, FarWord::BroadcastAnswer { worker, name, more, failed, payload })
         }
         Frame::BroadcastEnd { seq, end } => far(seq, FarWord::BroadcastEnd { end }),
-        Frame::Cancel { seq, .. } => Ok(Some(Input::Cancel { conn, seq })),
+        Frame::Cancel { seq, reason, .. } => {
+            let reason = reason.unwrap_or(Code::Cancelled);
+            Ok(Some(Input::FarCancel { conn, seq, reason }))
+        }
         // A broker that goes on after its maintenance has offers again, which is how the engine knows.
         Frame::Closing { closing } if closing.reason == ClosingReason::Resumed => Ok(None),
         Frame::Closing { .. } => Ok(Some(Input::PeerClosing { conn })),

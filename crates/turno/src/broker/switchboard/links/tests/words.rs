@@ -74,8 +74,8 @@ fn what_one_engine_says_the_other_hears() {
     heard.push(Input::Open { conn: to, seq: 3, handle: 3, queue: queue() });
     said.push(Effect::Forward { conn, forward: Box::new(forward(5)) });
     heard.push(Input::Forwarded { conn: to, forward: Box::new(forward(5)) });
-    said.push(Effect::CancelDelivery { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::Cancelled });
-    heard.push(Input::Cancel { conn: to, seq: 5 });
+    said.push(Effect::CancelDelivery { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::TimedOut });
+    heard.push(Input::FarCancel { conn: to, seq: 5, reason: Code::TimedOut });
     said.push(Effect::Closing { conn, closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
     heard.push(Input::PeerClosing { conn: to });
     for (effect, word) in words_about_a_crossing(conn) {
