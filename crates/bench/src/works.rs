@@ -114,7 +114,7 @@ impl Work {
         if self == Self::W6 { 1 } else { runs }
     }
 
-    fn shape(self) -> Option<Shape> {
+    pub(crate) fn shape(self) -> Option<Shape> {
         let plain = Shape {
             clients: 1,
             in_flight: 1,

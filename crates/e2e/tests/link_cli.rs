@@ -64,7 +64,7 @@ fn two_brokers_are_linked_and_share_workers() {
 fn the_graph_shows_who_is_linked_to_whom() {
     let (one, two, odd) = (named("rb-1"), named("rb-2"), named("a \"b\\\" -- c"));
     let alone = one.run(&["link", "graph"]).expect(0);
-    assert_eq!(alone.text(), "NAME  HOPS  WAY  NEIGHBOURS\nrb-1     0  -    -\n");
+    assert_eq!(alone.text(), "NAME  HOPS  WAY  NEIGHBOURS\nrb-1     0    -           -\n");
     assert!(alone.stderr.starts_with("hint: it has no links"), "{}", alone.stderr);
     one.run(&["link", "add", &address(&two)]).expect(0);
     two.run(&["link", "add", &address(&odd)]).expect(0);

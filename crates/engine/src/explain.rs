@@ -69,9 +69,9 @@ impl Engine {
         if self.drain.is_some() {
             return Reason::Draining;
         }
-        let far = self.far_workers(message.queue);
+        let far = self.far_workers(message);
         if let Some(reason) = self.why_nobody(message.queue) {
-            return self.why_not_elsewhere(reason, far, ahead);
+            return self.why_not_elsewhere(message, reason, far, ahead);
         }
         let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
         let (mut workers, mut used, mut largest, mut probing) = (0, 0, 0, 0);
@@ -106,15 +106,18 @@ impl Engine {
     }
 
     /// Nobody here takes it: perhaps somebody elsewhere would, if there were room or a link.
-    fn why_not_elsewhere(&self, here: Reason, far: FarWorkers, ahead: u64) -> Reason {
-        match here {
-            Reason::KeptFor { .. } => here,
-            _ if far.free && ahead > 0 => Reason::Behind { ahead },
-            _ if far.brokers > 0 => far.busy(ahead),
-            Reason::NoWorker => match self.links.counts() {
-                LinkCounts { down: 0, .. } => here,
-                LinkCounts { down, wanted, .. } => Reason::LinksDown { down, wanted },
-            },
+    fn why_not_elsewhere(&self, message: &Message, here: Reason, far: FarWorkers, ahead: u64) -> Reason {
+        if matches!(here, Reason::KeptFor { .. }) {
+            return here;
+        }
+        if far.brokers > 0 {
+            return if far.free && ahead > 0 { Reason::Behind { ahead } } else { far.busy(ahead) };
+        }
+        if let Some(largest) = far.too_long_for {
+            return Reason::TooLong { bytes: message.bytes.len() as u64, largest };
+        }
+        match (&here, self.links.counts()) {
+            (Reason::NoWorker, LinkCounts { down: down @ 1.., wanted, .. }) => Reason::LinksDown { down, wanted },
             _ => here,
         }
     }

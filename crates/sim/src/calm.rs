@@ -90,9 +90,10 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) => true,
+                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) | Actor::Listener(_) => true,
             })
             && self.farm_is_quiet()
+            && self.events_are_told()
     }
 
     fn unrest(&self) -> String {

@@ -74,11 +74,14 @@ impl World {
         self.singles.claims.get(&peer).copied().unwrap_or_default()
     }
 
-    /// A connection stands: it is listened to if its peer may want an exclusive queue.
+    /// A connection stands: it is listened to if its peer may want an exclusive queue, or events.
     pub(crate) fn listen(&mut self, wire: usize, peer: usize, broker: usize) {
         let rogue = matches!(self.peers[peer].actor, Actor::Rogue(_)) && !self.oracle.fences.names.is_empty();
         if rogue || self.singles.claims.contains_key(&peer) {
             self.oracle.fences.listen(wire, broker);
+        }
+        if self.is_listener(peer) {
+            self.oracle.topics.listen(wire, broker);
         }
     }
 

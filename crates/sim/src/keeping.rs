@@ -3,7 +3,7 @@
 
 use turno::broker::archive::Archivist;
 use turno::broker::keeper::{Keep as _, Keeper};
-use turno::broker::{EngineDesk, Switchboard};
+use turno::broker::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono, limits};
 use turno_proto::native::{Config, VERSION};
@@ -45,11 +45,15 @@ impl World {
         };
         let Some(desk) = self.open_store(index, settings) else { return self.restart_later(index) };
         let broker = &mut self.brokers[index];
-        broker.board = Some(Switchboard::with_engine(desk, limits, config));
+        let mut board = Switchboard::with_engine(desk, limits, config);
+        let room = usize::try_from(128 + run % 4 * 256).expect("small");
+        board.set_event_limits(EventLimits { room, waiting: 4 * room });
+        broker.board = Some(board);
         broker.wakes = None;
         broker.drains_until = None;
         self.set_foreman(index);
         self.oracle.fences.broker_starts(index);
+        self.oracle.topics.broker_starts(index);
         self.trace.note(now, "broker starts", index as u64, run);
         self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
         self.pump_broker(index);

@@ -22,6 +22,7 @@ mod keeping;
 mod leaving;
 mod letters;
 mod liar;
+mod listener;
 mod net;
 mod oracle;
 mod output;
@@ -31,6 +32,7 @@ mod retries;
 mod rng;
 mod rogue;
 mod tasks;
+mod topics;
 mod trace;
 mod weather;
 mod worker;
@@ -58,6 +60,10 @@ pub struct Outcome {
     pub fenced_off: u64,
     /// Tasks of jobs that a worker started.
     pub tasks: u64,
+    /// Events that brokers told those who listen.
+    pub events: u64,
+    /// Events that they left out, and said so.
+    pub dropped: u64,
 }
 
 /// What was wrong with a run.
@@ -100,6 +106,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
         world.calm_down();
         world.settle();
         world.go_round();
+        world.publish_to_all();
     }));
     match result {
         Ok(()) => Ok(Outcome {
@@ -110,6 +117,8 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             tokens: world.oracle.fences.granted,
             fenced_off: world.oracle.fences.fenced_off,
             tasks: world.oracle.tasks.started,
+            events: world.oracle.topics.events,
+            dropped: world.oracle.topics.dropped,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

@@ -84,7 +84,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
     let next = AtomicU64::new(wanted.from);
     let stop = AtomicBool::new(false);
-    let [steps, answered, tokens, fenced_off, tasks] = [const { AtomicU64::new(0) }; 5];
+    let [steps, answered, tokens, fenced_off, tasks, events, dropped] = [const { AtomicU64::new(0) }; 7];
     let end = wanted.from + wanted.seeds;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let violations: Vec<Violation> = std::thread::scope(|scope| {
@@ -101,6 +101,8 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                         tokens.fetch_add(outcome.tokens, Ordering::Relaxed);
                         fenced_off.fetch_add(outcome.fenced_off, Ordering::Relaxed);
                         tasks.fetch_add(outcome.tasks, Ordering::Relaxed);
+                        events.fetch_add(outcome.events, Ordering::Relaxed);
+                        dropped.fetch_add(outcome.dropped, Ordering::Relaxed);
                     }
                     Err(violation) => {
                         stop.store(true, Ordering::Relaxed);
@@ -118,14 +120,16 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     }
     let seconds = begun.elapsed().as_secs_f64();
     println!(
-        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, no violation; {:.0} seeds/s on \
-         {cores} cores",
+        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, {} events told \
+         ({} left out), no violation; {:.0} seeds/s on {cores} cores",
         wanted.seeds,
         steps.load(Ordering::Relaxed),
         answered.load(Ordering::Relaxed),
         tokens.load(Ordering::Relaxed),
         fenced_off.load(Ordering::Relaxed),
         tasks.load(Ordering::Relaxed),
+        events.load(Ordering::Relaxed),
+        dropped.load(Ordering::Relaxed),
         wanted.seeds as f64 / seconds,
     );
     Ok(())

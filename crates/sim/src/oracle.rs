@@ -14,6 +14,7 @@ use crate::drops::{Drops, Times};
 use crate::fences::Fences;
 use crate::letters::{Handing, Letters, is_durable};
 use crate::tasks::Tasks;
+use crate::topics::Topics;
 
 /// Deadlines travel in whole milliseconds.
 const CLOCK_GRAIN_MS: u64 = 1;
@@ -114,6 +115,7 @@ pub(crate) struct Oracle {
     goodbyes: BTreeSet<u64>,
     pub(crate) fences: Fences,
     pub(crate) tasks: Tasks,
+    pub(crate) topics: Topics,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,

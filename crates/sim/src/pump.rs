@@ -11,6 +11,9 @@ use crate::net::{Way, Wire};
 use crate::rogue::Mischief;
 use crate::world::{Actor, Happening, World, broker_of};
 
+/// Bytes that one who listens is read at a time.
+const PART_BYTES: usize = 256;
+
 impl World {
     pub(crate) fn dial(&mut self, peer: usize, life: u64, broker: usize) {
         let at = Mono::from_micros(self.now.as_micros() + self.rng.range(100, 4_000));
@@ -85,6 +88,7 @@ impl World {
                     && let Some(board) = &mut self.brokers[broker].board
                 {
                     self.oracle.fences.wire_gone(wire);
+                    self.oracle.topics.wire_gone(wire);
                     board.hang_up(now, conn);
                 }
                 self.pump_broker(broker);
@@ -130,10 +134,17 @@ impl World {
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
-            // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
-            let mut turn = board.take(now, conn, &bytes);
-            while turn == Turn::Cut {
-                turn = board.go_on(now, conn);
+            // Who listens is known only if no frame of a part is left unread because of another: so few are never too many.
+            let part = if self.oracle.topics.is_listening(wire) { PART_BYTES } else { bytes.len() };
+            for bytes in bytes.chunks(part) {
+                if board.is_heard(conn) {
+                    self.oracle.topics.broker_reads(wire, bytes);
+                }
+                // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
+                let mut turn = board.take(now, conn, bytes);
+                while turn == Turn::Cut {
+                    turn = board.go_on(now, conn);
+                }
             }
             self.pump_broker(broker);
             // The window has room again for what the peer could not write.
@@ -158,6 +169,7 @@ impl World {
                 if let Actor::Client(client) = actor {
                     client.overhear(index, &bytes, &self.oracle);
                 }
+                self.oracle.topics.peer_reads(wire, &bytes);
                 core.handle_bytes(now, &bytes);
             }
             (None, Actor::Hand(hand)) => hand.hear(now, &self.wires[wire].read(Way::ToPeer)),
@@ -170,6 +182,7 @@ impl World {
             _ => return,
         }
         self.pump_peer(index);
+        self.listener_read(index, wire);
         self.read_on(wire);
     }
 
@@ -250,6 +263,7 @@ impl World {
         let now = self.now;
         let next = Mono::from_micros(now.as_micros() + self.rng.range(1_000, 120_000));
         self.at(next, Happening::Act { peer: index, life });
+        self.listener_acts(index);
         let peer = &mut self.peers[index];
         if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor)
             && peer.asleep_until <= now
@@ -361,6 +375,7 @@ impl World {
                 }
             }
             event if matches!(self.peers[index].actor, Actor::Boss(_)) => self.boss_hears(index, event),
+            event if self.is_listener(index) => self.listener_hears(index, event),
             event if matches!(self.peers[index].actor, Actor::Client(_)) => {
                 self.client_event(index, self.peers[index].wire, event);
             }
@@ -421,6 +436,7 @@ impl World {
         }
         for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
+                self.oracle.topics.wire_gone(wire);
                 self.close(wire, Way::ToPeer);
             }
         }
@@ -455,6 +471,7 @@ impl World {
         let board = broker.board.as_mut()?;
         let unwritten = board.unwritten(conn);
         let (taken, pieces) = self.wires[wire].write(now, Way::ToPeer, unwritten, &mut self.rng);
+        self.oracle.topics.broker_writes(wire, &unwritten[..taken]);
         board.wrote(now, conn, taken);
         self.oracle.fences.wrote(wire, taken);
         let readable = board.wants_reading(conn) && self.wires[wire].has_unread(Way::ToBroker);

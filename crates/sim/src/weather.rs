@@ -98,13 +98,15 @@ impl World {
         let until = self.now.plus_millis(self.rng.range(100, 6_000));
         self.trace.note(self.now, "sleeps", index as u64, until.as_millis());
         let peer = &mut self.peers[index];
-        // A client keeps its promises by its own clock, so only workers oversleep.
-        if let Actor::Worker(worker) = &mut peer.actor {
-            worker.oversleeps();
-            peer.asleep_until = until;
-            peer.wakes = Some(until);
-            self.at(until, Happening::PeerWakes { peer: index });
+        // A client keeps its promises by its own clock, so only workers oversleep, and those who listen.
+        match &mut peer.actor {
+            Actor::Worker(worker) => worker.oversleeps(),
+            Actor::Listener(_) => {}
+            _ => return,
         }
+        peer.asleep_until = until;
+        peer.wakes = Some(until);
+        self.at(until, Happening::PeerWakes { peer: index });
     }
 
     fn kill_a_broker(&mut self) {

@@ -16,6 +16,7 @@ use crate::exclusive::Singles;
 use crate::farm::Farm;
 use crate::hands::Hand;
 use crate::liar::Liar;
+use crate::listener::Listener;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rear::Rear;
@@ -112,6 +113,8 @@ pub(crate) enum Actor {
     Liar(Box<Liar>),
     /// Submits jobs.
     Boss(Box<Boss>),
+    /// Publishes and listens.
+    Listener(Box<Listener>),
 }
 
 #[derive(Debug)]
@@ -219,6 +222,7 @@ impl World {
         }
         world.add_singles();
         world.add_farm();
+        world.add_listeners();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -318,6 +322,7 @@ impl World {
                 return self.dial(index, life, order[0]);
             }
             Actor::Boss(boss) => boss.start_over(),
+            Actor::Listener(listener) => listener.start_over(),
             Actor::Client(client) => *client = Client::default(),
             Actor::Worker(worker) => worker.start_over(),
         }
@@ -339,7 +344,11 @@ impl World {
             let queues = peer.queues.clone();
             core.register(now, Registration { name: String::new(), key: String::new(), slots, queues, claim });
         }
-        let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy || matches!(peer.actor, Actor::Boss(_));
+        let asks = match peer.actor {
+            Actor::Client(_) | Actor::Listener(_) => self.stormy,
+            Actor::Boss(_) => true,
+            _ => false,
+        };
         peer.core = Some(core);
         self.pump_peer(index);
         if asks {

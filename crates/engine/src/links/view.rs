@@ -12,6 +12,7 @@ use super::targets::Target;
 use super::{Link, Links};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::message::Message;
 
 /// Longest address that may be wanted: a host name and a port.
 const ADDRESS_BYTES_MAX: usize = 300;
@@ -36,6 +37,8 @@ pub(crate) struct FarWorkers {
     used: u64,
     /// Something would cross now.
     pub(crate) free: bool,
+    /// Some have workers, but none of the links there takes so long a message: the most that one takes.
+    pub(crate) too_long_for: Option<u64>,
 }
 
 impl FarWorkers {
@@ -72,16 +75,20 @@ impl Links {
 }
 
 impl Engine {
-    /// Who would take messages of that queue elsewhere. None if it is one worker's alone here: then nothing of it crosses.
-    pub(crate) fn far_workers(&self, number: u32) -> FarWorkers {
-        let queue = self.queues.at(number);
+    /// Who would take the message elsewhere. Nobody if its queue is one worker's alone here: then nothing of it crosses.
+    pub(crate) fn far_workers(&self, message: &Message) -> FarWorkers {
+        let queue = self.queues.at(message.queue);
         let mut far = FarWorkers::default();
         if queue.exclusive.is_some() {
             return far;
         }
         let mut brokers: BTreeSet<BrokerId> = BTreeSet::new();
         for link in self.links.by_conn.values().filter(|link| !link.closing) {
-            let Some(there) = link.far.get(&queue.name) else { continue };
+            let Some(there) = link.far.get(&queue.name).filter(|far| !far.rooms.is_empty()) else { continue };
+            if message.bytes.len() as u64 > link.payload_max {
+                far.too_long_for = far.too_long_for.max(Some(link.payload_max));
+                continue;
+            }
             brokers.extend(there.rooms.iter().filter_map(|room| room.path.brokers().last()));
             far.used += u64::from(there.in_flight);
             let paused = there.paused_until.is_some_and(|until| self.now < until);

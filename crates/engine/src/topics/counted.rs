@@ -1,18 +1,18 @@
 //! Topics that were heard of lately: how often, and who listens to them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use turno_proto::model::limits::{TOPIC_RECEIVERS_KNOWN_MAX, TOPICS_COUNTED_MAX};
 use turno_proto::model::{Mono, Topic};
 
 use super::Event;
-use super::seeded::Seeded;
+use super::seeded::{Seeded, Table};
 
 /// Topics, each with its counts. When there are too many, one goes that nothing was heard of since it was last passed
 /// over.
 #[derive(Debug)]
 pub(super) struct Counted {
-    topics: HashMap<Topic, Known, Seeded>,
+    topics: Table<Topic, Known>,
     round: VecDeque<Topic>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Count {
 
 impl Counted {
     pub(super) fn new(seed: Seeded) -> Self {
-        Self { topics: HashMap::with_hasher(seed), round: VecDeque::new() }
+        Self { topics: Table::with_hasher(seed), round: VecDeque::new() }
     }
 
     /// Tells who it is for. False if that must be looked up: filters may have changed since it was.

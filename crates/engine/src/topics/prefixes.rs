@@ -1,23 +1,23 @@
 //! Prefixes of bytes: a topic is looked up once for each length that some prefix has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
 use super::receivers::Receivers;
-use super::seeded::Seeded;
+use super::seeded::{Seeded, Table};
 
 /// Who listens to which prefix.
 #[derive(Debug)]
 pub(super) struct Prefixes {
-    receivers: HashMap<Bytes, Receivers, Seeded>,
+    receivers: Table<Bytes, Receivers>,
     /// How many prefixes have which length.
     lengths: BTreeMap<usize, usize>,
 }
 
 impl Prefixes {
     pub(super) fn new(seed: Seeded) -> Self {
-        Self { receivers: HashMap::with_hasher(seed), lengths: BTreeMap::new() }
+        Self { receivers: Table::with_hasher(seed), lengths: BTreeMap::new() }
     }
 
     /// True unless it was there already.

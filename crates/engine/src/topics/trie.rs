@@ -2,10 +2,8 @@
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
-use std::collections::HashMap;
-
 use super::receivers::Receivers;
-use super::seeded::Seeded;
+use super::seeded::{Seeded, Table};
 
 /// A tree of patterns.
 #[derive(Debug)]
@@ -35,8 +33,7 @@ enum Children {
     #[default]
     None,
     One(Box<str>, u32),
-    #[expect(clippy::box_collection, reason = "there are many nodes with one, and they are to be small")]
-    Many(Box<HashMap<Box<str>, u32, Seeded>>),
+    Many(Box<Table<Box<str>, u32>>),
 }
 
 impl Children {
@@ -53,7 +50,7 @@ impl Children {
         match self {
             Self::None => *self = Self::One(segment.into(), child),
             Self::One(..) => {
-                let mut many = HashMap::with_hasher(seed);
+                let mut many = Table::with_hasher(seed);
                 if let Self::One(own, one) = std::mem::take(self) {
                     many.insert(own, one);
                 }

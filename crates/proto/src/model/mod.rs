@@ -15,6 +15,7 @@ pub mod link;
 mod mono;
 mod name;
 mod payload;
+mod reason;
 pub mod topic;
 pub mod units;
 pub mod view;

@@ -254,7 +254,7 @@ impl Seed {
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
-        let rows = usize::from(self.small % 21);
+        let rows = usize::from(self.small % 22);
         match self.choice % 22 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
@@ -414,7 +414,7 @@ impl Seed {
 
     fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
-        let reason = match self.small % 21 {
+        let reason = match self.small % 22 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
@@ -442,6 +442,7 @@ impl Seed {
             17 => Reason::AtLink { broker: self.text(), name: self.text(), since_ms: self.long },
             18 => Reason::StoppingAtLink { broker: self.text(), name: self.text() },
             19 => Reason::AtConsumers { consumers: workers, open: ahead, brokers: self.small.into() },
+            20 => Reason::TooLong { bytes: self.long, largest: workers },
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), reason }

@@ -154,6 +154,7 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ),
         ("answer_message_links_down", waiting(), Reason::LinksDown { down: 1, wanted: 2 }),
         ("answer_message_far_busy", waiting(), Reason::FarBusy { brokers: 2, used: 20, ahead: 3 }),
+        ("answer_message_too_long", waiting(), Reason::TooLong { bytes: 70_000, largest: 65_536 }),
         ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
         ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
         ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),

@@ -34,5 +34,5 @@ pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, Settings};
-pub use switchboard::{Desk, Dial, Door, Drained, EngineDesk, LinkSettings, Nonces, Switchboard};
+pub use switchboard::{Desk, Dial, Door, Drained, EngineDesk, EventLimits, LinkSettings, Nonces, Switchboard};
 pub use turn::Turn;

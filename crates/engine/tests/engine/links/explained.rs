@@ -4,7 +4,7 @@ use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{ForwardWants, Path, Presence};
 use turno_proto::model::view::{Explanation, Reason};
-use turno_proto::model::{ConnId, MessageId};
+use turno_proto::model::{ConnId, MessageId, Slots};
 
 use super::net::{Net, Place};
 use crate::seen::body;
@@ -215,4 +215,47 @@ fn status_counts_links() {
         (2, 4, 1),
         "itself and a second one are not down"
     );
+}
+
+/// A queue that is one worker's alone at another broker: what waits here waits for that one, also if somebody here stands
+/// by for it.
+#[test]
+fn a_queue_that_is_somebodys_elsewhere() {
+    let mut net = Net::new(2);
+    net.link(0, 1);
+    net.settle();
+    let holder = net.client(1, "q");
+    let (conn, seq) = (holder.conn, net.seq());
+    net.put(1, Input::Register { conn, seq, slots: Slots::Limited(1), name: "holder".into() });
+    net.put(1, Input::Consume { conn, seq, handle: 0, exclusive: true });
+    net.settle();
+    let sender = net.client(0, "q");
+    let first = send(&mut net, sender, "first", 1);
+    let second = send(&mut net, sender, "second", 1);
+    net.settle();
+    assert!(matches!(why(&mut net, 0, first), Reason::AtLink { .. }));
+    assert_eq!(why(&mut net, 0, second), Reason::FarBusy { brokers: 1, used: 1, ahead: 0 });
+    let standby = net.client(0, "q");
+    let (conn, seq) = (standby.conn, net.seq());
+    net.put(0, Input::Register { conn, seq, slots: Slots::Limited(1), name: "standby".into() });
+    net.put(0, Input::Consume { conn, seq, handle: 0, exclusive: true });
+    net.settle();
+    net.put(0, Input::QueueAvailableNotify { conn, seq, handle: 0 });
+    net.settle();
+    assert_eq!(why(&mut net, 0, second), Reason::FarBusy { brokers: 1, used: 1, ahead: 0 });
+}
+
+/// A message that is longer than the other broker takes waits for somebody here.
+#[test]
+fn what_is_too_long_for_the_other_end_says_so() {
+    let mut net = Net::new(2);
+    net.link(0, 1);
+    net.worker(1, "q", 1);
+    let sender = net.client(0, "q");
+    net.settle();
+    let id = send(&mut net, sender, &"x".repeat(1_001), 1);
+    net.settle();
+    assert_eq!(why(&mut net, 0, id), Reason::TooLong { bytes: 1_001, largest: 1_000 });
+    let near = net.worker(0, "q", 1);
+    assert_eq!(net.given.pop().expect("somebody has it").worker, near);
 }

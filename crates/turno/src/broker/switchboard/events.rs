@@ -11,6 +11,21 @@ use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
 use super::lines::{Line, Lines, Talk};
 
+/// How much of events a connection may leave unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLimits {
+    /// Bytes that wait to be written before events wait apart.
+    pub room: usize,
+    /// Bytes of those that wait apart before the oldest go.
+    pub waiting: usize,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        Self { room: EVENT_ROOM_BYTES, waiting: EVENTS_WAITING_BYTES_MAX }
+    }
+}
+
 /// Events that wait for one connection.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -30,13 +45,13 @@ const fn bytes_of(frame: usize) -> usize {
 
 impl Waiting {
     /// Whether one more of that size would make the oldest go.
-    fn is_full(&self, size: usize) -> bool {
-        !self.frames.is_empty() && self.bytes + bytes_of(size) > EVENTS_WAITING_BYTES_MAX
+    fn is_full(&self, size: usize, limits: EventLimits) -> bool {
+        !self.frames.is_empty() && self.bytes + bytes_of(size) > limits.waiting
     }
 
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
-    fn push(&mut self, frame: Bytes) {
-        while self.is_full(frame.len())
+    fn push(&mut self, frame: Bytes, limits: EventLimits) {
+        while self.is_full(frame.len(), limits)
             && let Some(oldest) = self.frames.pop_front()
         {
             self.bytes -= bytes_of(oldest.len());
@@ -84,10 +99,10 @@ impl<'a> EventBytes<'a> {
 
 impl Line {
     /// Puts events that wait among what is to be written, once there is room for a good part of them. True if it did.
-    pub(super) fn refill(&mut self) -> bool {
-        let room = EVENT_ROOM_BYTES.saturating_sub(self.waiting());
+    pub(super) fn refill(&mut self, limits: EventLimits) -> bool {
+        let room = limits.room.saturating_sub(self.waiting());
         let Some(waiting) = self.events.as_mut().filter(|waiting| !waiting.frames.is_empty()) else { return false };
-        if room < EVENT_ROOM_BYTES / 2 {
+        if room < limits.room / 2 {
             return false;
         }
         // Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
@@ -119,14 +134,15 @@ impl Lines {
     }
 
     pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
+        let limits = self.event_limits;
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
-        if !waits && line.waiting() < EVENT_ROOM_BYTES {
+        if !waits && line.waiting() < limits.room {
             line.longest = line.longest.max(frame.bytes.len());
             return line.out.extend_from_slice(frame.bytes);
         }
         let waiting = line.events.get_or_insert_default();
-        if or_close && waiting.is_full(frame.bytes.len()) {
+        if or_close && waiting.is_full(frame.bytes.len(), limits) {
             // Once is enough, however many more come before it is closed.
             if self.overrun.last() != Some(&conn) {
                 self.overrun.push(conn);
@@ -134,7 +150,7 @@ impl Lines {
             return;
         }
         let told = waiting.untold > 0;
-        waiting.push(frame.share());
+        waiting.push(frame.share(), limits);
         if !told && waiting.untold > 0 {
             self.missed.push(conn);
         }
@@ -183,7 +199,7 @@ mod tests {
                 return told;
             }
             line.wrote(bytes.len());
-            line.refill();
+            line.refill(EventLimits::default());
             while let Some(piece) = split(&bytes, usize::MAX).unwrap() {
                 told.push(match decode(&piece.header, piece.rest).unwrap() {
                     Frame::Event(event) => Ok(u32::from_le_bytes(event.raw.bytes[..4].try_into().unwrap())),
@@ -245,7 +261,7 @@ mod tests {
             let line = lines.get_mut(conn).unwrap();
             if behind {
                 line.wrote(EVENT_ROOM_BYTES);
-                assert!(line.refill());
+                assert!(line.refill(EventLimits::default()));
             }
             line.stalled = Some(Mono::ZERO);
             lines.now = Mono::from_millis(5_000);

@@ -8,7 +8,7 @@ use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
-use super::events::Waiting;
+use super::events::{EventLimits, Waiting};
 use super::foreman::{ForemanTalk, LastWork};
 use super::links::{Dial, LinkTalk};
 use crate::broker::turn::Leftover;
@@ -201,6 +201,7 @@ pub(super) struct Lines {
     stirred: Vec<ConnId>,
     /// What a foreman's end says passes through here; empty in between.
     said: Vec<u8>,
+    pub(super) event_limits: EventLimits,
     /// An event passes through here as a frame; empty in between.
     pub(super) event: Vec<u8>,
     /// Connections that missed events since the last sweep.
@@ -239,6 +240,7 @@ impl Lines {
             overrun: Vec::new(),
             stirred: Vec::new(),
             said: Vec::new(),
+            event_limits: EventLimits::default(),
             event: Vec::new(),
             missed: Vec::new(),
             copies: 0,

@@ -26,6 +26,7 @@ use super::keeper::Keep;
 use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 
 pub use self::desk::{Desk, EngineDesk};
+pub use self::events::EventLimits;
 use self::inward::input_of;
 pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
@@ -135,6 +136,11 @@ impl<D: Desk> Switchboard<D> {
     /// How much work a connection's turn may be: whoever lowers it sees more turns that are cut.
     pub const fn set_turn_work(&mut self, work: u32) {
         self.turn_work = work;
+    }
+
+    /// How many events may wait for a connection: whoever lowers it sees more of them go.
+    pub const fn set_event_limits(&mut self, limits: EventLimits) {
+        self.lines.event_limits = limits;
     }
 
     /// A new connection; `None` if there are too many.
@@ -272,12 +278,13 @@ impl<D: Desk> Switchboard<D> {
 
     /// That many bytes were written; the peer may be unable to take more.
     pub fn wrote(&mut self, now: Mono, id: ConnId, count: usize) {
+        let event_limits = self.lines.event_limits;
         let Some(line) = self.lines.get_mut(id) else { return };
         line.wrote(count);
         if count > 0 {
             line.stalled = None;
         }
-        let more = line.refill();
+        let more = line.refill(event_limits);
         if line.waiting() > 0 {
             line.stalled.get_or_insert(now);
         }
@@ -289,6 +296,11 @@ impl<D: Desk> Switchboard<D> {
     /// Whether to read from a connection: not while too much waits to be written to it.
     pub fn wants_reading(&mut self, id: ConnId) -> bool {
         self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause))
+    }
+
+    /// Whether what comes from a connection is taken in: not once it is given up.
+    pub fn is_heard(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| !matches!(line.phase, Phase::Doomed { .. }))
     }
 
     /// Everything is said to a connection that was given up: its writing side is to be closed.

@@ -56,7 +56,8 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 
 /// Every schema: its name and the JSON Schema of its documents.
 pub fn all() -> Vec<(&'static str, Value)> {
-    vec![
+    let mut all = vec![
+        of::<worker::DeployedDocument>(),
         of::<bench::BenchDocument>(),
         of::<broadcast::BroadcastAnswer>(),
         of::<broadcast::BroadcastDocument>(),
@@ -73,11 +74,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<dead::RetriedDocument>(),
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
-        of::<job::JobDocument>(),
-        of::<job_explain::JobExplainDocument>(),
-        of::<job::JobListDocument<'_>>(),
-        of::<job::JobRow>(),
-        of::<job_retry::JobRetryDocument>(),
         of::<link::BrokerRow>(),
         of::<link::LinkDocument>(),
         of::<link::LinkGraphDocument<'_>>(),
@@ -93,10 +89,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<meta::PagesDocument>(),
         of::<meta::TextDocument>(),
         of::<meta::VersionDocument>(),
-        of::<output::OutputDocument<'_>>(),
-        of::<output::OutputRow>(),
-        of::<output::ResultListDocument<'_>>(),
-        of::<output::ResultRow>(),
         of::<queue::ConsumerListDocument<'_>>(),
         of::<queue::ConsumerRow>(),
         of::<queue::QueueDocument>(),
@@ -110,10 +102,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
-        of::<report::ReportDocument>(),
-        of::<submission::SubmissionDocument>(),
-        of::<task::TaskListDocument<'_>>(),
-        of::<task::TaskRow>(),
         of::<topic::EventDocument>(),
         of::<topic::EventListDocument>(),
         of::<topic::PublishedDocument>(),
@@ -123,11 +111,31 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<topic::TopicListDocument<'_>>(),
         of::<topic::TopicRow>(),
         of::<trace::TraceDocument>(),
-        of::<worker::DeployedDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),
         of::<worker::WorkerRow>(),
+    ];
+    all.extend(of_jobs());
+    all
+}
+
+/// Those about jobs.
+fn of_jobs() -> [(&'static str, Value); 13] {
+    [
+        of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
+        of::<job::JobListDocument<'_>>(),
+        of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
+        of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
+        of::<task::TaskListDocument<'_>>(),
+        of::<task::TaskRow>(),
     ]
 }
 

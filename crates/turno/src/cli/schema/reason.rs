@@ -61,24 +61,13 @@ fn told(reason: &Reason) -> String {
         Reason::WorkersGreeting { workers } => format!("none of the {workers} consumers has finished its greeting"),
         Reason::WorkersDraining { workers: 1 } => "the only consumer is draining and takes no new work".to_owned(),
         Reason::WorkersDraining { workers } => format!("all {workers} consumers are draining and take no new work"),
-        Reason::LinksDown { down, wanted } => {
-            let are = if *down == 1 { "is" } else { "are" };
-            let links = count(*wanted, "link", "links");
-            format!("no worker that can be reached consumes the queue, and {down} of {links} {are} down")
+        Reason::LinksDown { down, wanted } => links_down(*down, *wanted),
+        Reason::TooLong { bytes, largest } => {
+            format!("no worker here takes it; brokers that have some take {largest} bytes at most, and it has {bytes}")
         }
-        Reason::FarBusy { brokers, used, ahead } => {
-            let far = count(*brokers, "other broker has", "other brokers have");
-            let used = count(*used, "slot in use", "slots in use");
-            format!(
-                "no worker here takes it; {far} workers and no room for it ({used} by messages from here), {}",
-                go_first(*ahead)
-            )
-        }
+        Reason::FarBusy { brokers, used, ahead } => far_busy(*brokers, *used, *ahead),
         Reason::AllBusy { workers, used, ahead, probing, dropped, brokers } => {
-            let mut text = all_busy(*workers, *used, *probing, *dropped);
-            if *brokers > 0 {
-                text += &format!(", those at {} too", count(*brokers, "other broker", "other brokers"));
-            }
+            let text = all_busy(*workers, *used, *probing, *dropped, *brokers);
             format!("{text}, {}", go_first(*ahead))
         }
         Reason::ExclusiveBusy { worker, name, used, ahead } => {
@@ -101,18 +90,10 @@ fn told(reason: &Reason) -> String {
             format!("it waits for {cost} free slots at worker {worker}, which has {free} free now")
         }
         Reason::AtWorker { worker, name, .. } => format!("worker {worker} ({name}) works on it"),
-        Reason::AtLink { name, .. } => format!("it crossed to broker {}, which found a worker for it", one_line(name)),
-        Reason::AtConsumers { consumers, open, brokers } => {
-            let consumers = count(*consumers, "consumer", "consumers");
-            let text = format!("it went to {consumers}, and {open} of them did not answer yet");
-            match brokers {
-                0 => text,
-                brokers => format!(
-                    "{text}; {} it ended there",
-                    count(*brokers, "other broker did not tell how", "other brokers did not tell how")
-                ),
-            }
+        Reason::AtLink { name, .. } => {
+            format!("it crossed to broker {}, for a worker there or further on", one_line(name))
         }
+        Reason::AtConsumers { consumers, open, brokers } => at_consumers(*consumers, *open, *brokers),
         Reason::StoppingAtLink { name, .. } => {
             format!("it is over for its caller, and broker {}, which it crossed to, was told to stop", one_line(name))
         }
@@ -125,7 +106,7 @@ fn told(reason: &Reason) -> String {
 }
 
 /// All that could take it have no room.
-fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64) -> String {
+fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, brokers: u64) -> String {
     let mut text = format!("all slots are busy ({used} in use at {})", count(workers, "consumer", "consumers"));
     if probing > 0 {
         text += &format!(", {probing} of them on probation with one delivery at a time");
@@ -133,7 +114,35 @@ fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64) -> String {
     if dropped > 0 {
         text += &format!(", {} from the queue", were_dropped(dropped));
     }
+    if brokers > 0 {
+        text += &format!(", those at {} too", count(brokers, "other broker", "other brokers"));
+    }
     text
+}
+
+fn links_down(down: u64, wanted: u64) -> String {
+    let are = if down == 1 { "is" } else { "are" };
+    let links = count(wanted, "link", "links");
+    format!("no worker that can be reached consumes the queue, and {down} of {links} {are} down")
+}
+
+/// Nobody here takes it, and those elsewhere have no room.
+fn far_busy(brokers: u64, used: u64, ahead: u64) -> String {
+    let far = count(brokers, "other broker has", "other brokers have");
+    let used = count(used, "slot in use", "slots in use");
+    let first = go_first(ahead);
+    format!("no worker here takes it; {far} workers and no room for it ({used} by messages from here), {first}")
+}
+
+/// A broadcast that has not ended.
+fn at_consumers(consumers: u64, open: u64, brokers: u64) -> String {
+    let consumers = count(consumers, "consumer", "consumers");
+    let text = format!("it went to {consumers}, and {open} of them did not answer yet");
+    match brokers {
+        0 => text,
+        1 => format!("{text}; 1 other broker did not tell how it ended there"),
+        more => format!("{text}; {more} other brokers did not tell how it ended there"),
+    }
 }
 
 fn were_dropped(workers: u64) -> String {
@@ -195,6 +204,14 @@ mod tests {
                 json!({ "reason": "at_worker", "worker": "7", "name": "w", "since_seconds": 1.5 }),
             ),
             (Reason::NoWorker, "no worker consumes the queue", json!({ "reason": "no_worker" })),
+        ];
+        check(table);
+    }
+
+    /// The same of the reasons that tell of other brokers.
+    #[test]
+    fn reasons_of_other_brokers() {
+        let table = [
             (
                 Reason::LinksDown { down: 1, wanted: 2 },
                 "no worker that can be reached consumes the queue, and 1 of 2 links is down",
@@ -208,13 +225,18 @@ mod tests {
             ),
             (
                 Reason::AtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-\u{1b}2".to_owned(), since_ms: 1_500 },
-                "it crossed to broker rb-\u{fffd}2, which found a worker for it",
+                "it crossed to broker rb-\u{fffd}2, for a worker there or further on",
                 json!({ "reason": "at_link", "broker": "5f3a9c0d21e4", "name": "rb-\u{1b}2", "since_seconds": 1.5 }),
             ),
             (
                 Reason::StoppingAtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-2".to_owned() },
                 "it is over for its caller, and broker rb-2, which it crossed to, was told to stop",
                 json!({ "reason": "stopping_at_link", "broker": "5f3a9c0d21e4", "name": "rb-2" }),
+            ),
+            (
+                Reason::TooLong { bytes: 70_000, largest: 65_536 },
+                "no worker here takes it; brokers that have some take 65536 bytes at most, and it has 70000",
+                json!({ "reason": "too_long", "bytes": 70_000, "largest": 65_536 }),
             ),
             (
                 Reason::AtConsumers { consumers: 2, open: 1, brokers: 0 },
@@ -227,6 +249,10 @@ mod tests {
                 json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 1 }),
             ),
         ];
+        check(table);
+    }
+
+    fn check<const N: usize>(table: [(Reason, &str, Value); N]) {
         for (reason, text, expected) in table {
             let body = ReasonBody::from(&reason);
             assert_eq!(body.text, text);
