@@ -419,6 +419,30 @@ mod tests {
         });
     }
 
+    /// A router that fails while it dials takes the dial with it: the engine hears so, once, and not of those of others.
+    #[test]
+    fn a_router_that_fails_gives_its_dials_back() {
+        runtime().block_on(async {
+            let dispatcher = dispatcher(2);
+            let put = |effect| dispatcher.state.borrow_mut().out.effect(effect);
+            // Nobody greets there: the dials last until the test is over.
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            for target in 0..4 {
+                put(Effect::Dial { target, address: address.clone() });
+            }
+            let dialling = || dispatcher.state.borrow().out.dialling.iter().copied().collect::<Vec<u32>>();
+            assert_eq!(dialling(), [0, 1, 2, 3]);
+            let letters = Arc::clone(&dispatcher.state.borrow().routers[1].letters);
+            letters.post(&mut vec![Letter::Panic], 0);
+            while dialling().len() > 2 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(dialling(), [0, 2]);
+            dispatcher.finish().await;
+        });
+    }
+
     /// Proves S1.20: a router that panics takes its connections with it and is replaced; the other, and the engine, go on.
     #[test]
     fn a_router_that_fails_is_replaced() {
