@@ -274,6 +274,11 @@ impl Effect {
             | Self::Undelivered { payload, .. }
             | Self::FarFail { payload, .. } => payload.len(),
             Self::Forward { forward, .. } => forward.payload.len(),
+            Self::Link { word, .. } => match &**word {
+                LinkWord::Broadcast(broadcast) => broadcast.payload.len(),
+                LinkWord::Event(forward) => forward.event.payload.len(),
+                LinkWord::Offers(_) | LinkWord::Presence(_) | LinkWord::Relay(_) => 0,
+            },
             Self::Event { event, .. } => event.payload.len(),
             Self::Answer { answer, .. } => match &**answer {
                 AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
