@@ -115,7 +115,7 @@ impl Net {
         self.put(broker, Input::Connected { conn, name: "peer".into(), address: "127.0.0.1:2".into() });
         self.put(broker, Input::Ready { conn });
         let seq = self.seq();
-        self.put(broker, Input::Open { conn, seq, handle: 0, queue: queue.parse().unwrap() });
+        self.put(broker, Input::Open { conn, seq, handle: 0, queue: queue.parse().expect("a name") });
         place
     }
 

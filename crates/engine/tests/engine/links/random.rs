@@ -174,8 +174,8 @@ proptest! {
     #[test]
     fn brokers_agree((brokers, script) in script()) {
         let mut net = Net::new(brokers);
-        let mut book = Book::default();
-        book.callers = (0..brokers).map(|at| net.client(at, "q")).collect();
+        let callers = (0..brokers).map(|at| net.client(at, "q")).collect();
+        let mut book = Book { callers, ..Book::default() };
         for op in script {
             play(&mut net, &mut book, op);
         }

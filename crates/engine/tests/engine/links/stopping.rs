@@ -18,12 +18,12 @@ fn linked() -> (Net, Place, Place) {
     let (conn, broker) = (link.conn, Net::id(OTHER));
     let (name, address) = ("b7".to_owned(), "127.0.0.1:1".to_owned());
     net.put(0, Input::Linked { conn, target: None, broker, name, address, payload_max: 1_000 });
-    net.put(0, Input::Open { conn, seq: 0, handle: 0, queue: "q".parse().unwrap() });
+    net.put(0, Input::Open { conn, seq: 0, handle: 0, queue: "q".parse().expect("a name") });
     (net, worker, link)
 }
 
 fn path() -> Path {
-    Path::default().then(Net::id(OTHER)).unwrap()
+    Path::default().then(Net::id(OTHER)).expect("one broker is no long way")
 }
 
 /// Why a worker was told to stop.
