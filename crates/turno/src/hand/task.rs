@@ -209,7 +209,7 @@ async fn attend(
     }
 }
 
-fn by_itself(status: Option<std::io::Result<ExitStatus>>, last_line: String) -> Verdict {
+fn by_itself(status: Option<io::Result<ExitStatus>>, last_line: String) -> Verdict {
     match status {
         Some(Ok(status)) => Verdict::of(status, last_line),
         Some(Err(error)) => Verdict::Failed(format!("the program cannot be waited for: {error}")),

@@ -238,16 +238,7 @@ impl Oracle {
                     peer.standings.drop_from(*handle as usize);
                 }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
-                Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
-                Effect::Event { .. } => panic!("nobody listens here"),
-                Effect::Dial { .. }
-                | Effect::Prove { .. }
-                | Effect::Unlink { .. }
-                | Effect::LinkOpen { .. }
-                | Effect::Forward { .. }
-                | Effect::Link { .. }
-                | Effect::FarAck { .. }
-                | Effect::FarFail { .. } => panic!("there are no links here"),
+                other => panic!("{other:?}, though there are no jobs, topics or links here"),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
                 // For the disk, which has an account of its own.
