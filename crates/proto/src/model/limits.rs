@@ -57,7 +57,7 @@ pub const TURN_WORK_HEAVY: u32 = 16;
 /// The work that a caller's CANCEL is.
 pub const TURN_WORK_CANCEL: u32 = 4;
 /// Copies of an event, one for each connection that it is for, that are the work of a plain frame.
-pub const TURN_WORK_COPIES: u32 = 16;
+pub const TURN_WORK_COPIES: u32 = 64;
 /// Work of one router's connections that the engine does in one go, if routers have threads. More: the other routers have
 /// theirs first.
 pub const ROUTER_TURN_WORK: u32 = 4 * TURN_WORK;
