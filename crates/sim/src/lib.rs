@@ -11,6 +11,7 @@ mod broadcasts;
 mod calm;
 mod cancels;
 mod client;
+mod crossings;
 mod disk;
 mod drops;
 mod exclusive;
@@ -22,6 +23,7 @@ mod keeping;
 mod leaving;
 mod letters;
 mod liar;
+mod links;
 mod net;
 mod oracle;
 mod output;
@@ -58,6 +60,8 @@ pub struct Outcome {
     pub fenced_off: u64,
     /// Tasks of jobs that a worker started.
     pub tasks: u64,
+    /// Messages that crossed a link between brokers.
+    pub crossed: u64,
 }
 
 /// What was wrong with a run.
@@ -96,7 +100,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
     let mut world = World::new(seed, trace);
     world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        world.storm(how.steps);
+        world.storm(world.storm_steps(how.steps));
         world.calm_down();
         world.settle();
         world.go_round();
@@ -110,6 +114,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             tokens: world.oracle.fences.granted,
             fenced_off: world.oracle.fences.fenced_off,
             tasks: world.oracle.tasks.started,
+            crossed: world.oracle.crossings.count,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
