@@ -5,4 +5,5 @@ mod exclusive;
 mod greeting;
 mod many;
 mod net;
+mod no_reply;
 mod random;
