@@ -40,6 +40,8 @@ mod weather;
 mod worker;
 mod world;
 
+pub use links::LINKED_SEEDS;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::trace::Trace;

@@ -102,6 +102,9 @@ impl Links {
     }
 }
 
+/// Seeds from here on are those of worlds in which brokers are linked.
+pub const LINKED_SEEDS: u64 = 1_000_000_000;
+
 /// Which of a broker's lives an id names: the broker, and the number of its start.
 pub(crate) const fn life_of(id: u64) -> (usize, u64) {
     ((id >> INDEX_BITS) as usize, (id >> LIFE_BITS) & 0xFFFF_FFFF)
@@ -109,9 +112,9 @@ pub(crate) const fn life_of(id: u64) -> (usize, u64) {
 
 /// Starting.
 impl World {
-    /// How many brokers there are; in every third world they are linked.
+    /// How many brokers there are, and whether they are linked.
     pub(crate) fn plan_brokers(&mut self, seed: u64) -> usize {
-        if !seed.is_multiple_of(3) {
+        if seed < LINKED_SEEDS {
             return self.rng.index(3) + 1;
         }
         let brokers = usize::try_from(self.rng.range(BROKERS.0, BROKERS.1)).expect("few");

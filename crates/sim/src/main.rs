@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use turno_sim::{How, Violation, run};
+use turno_sim::{How, LINKED_SEEDS, Violation, run};
 
 const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--links] [--blind]
 
@@ -14,7 +14,7 @@ const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
   --twice N   run N seeds twice and compare their traces
-  --links     only worlds in which brokers are linked: every third seed
+  --links     worlds in which brokers are linked: seeds from 1_000_000_000 on
   --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
@@ -100,7 +100,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                 if seed >= end {
                     break;
                 }
-                let seed = if wanted.links { seed * 3 } else { seed };
+                let seed = if wanted.links { LINKED_SEEDS + seed } else { seed };
                 match run(seed, wanted.how) {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);
