@@ -19,6 +19,7 @@ mod farm;
 mod fences;
 mod ghost;
 mod hands;
+mod hearing;
 mod keeping;
 mod leaving;
 mod letters;
