@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     silent: u32,
     /// Numbers for workers at other brokers, by the link and their number there.
     pub(crate) far_workers: BTreeMap<(ConnId, u64), u64>,
+    /// Of parts at other brokers: how many consumers there answered and failed so far.
+    far_told: BTreeMap<u32, (u32, u32)>,
 }
 
 /// What goes to everyone, and where they are.
@@ -46,6 +48,20 @@ pub(crate) struct Spread {
 }
 
 impl Tally {
+    /// A consumer at another broker said its last word.
+    pub(crate) fn far_tells(&mut self, part: u32, failed: bool) {
+        let (answered, failures) = self.far_told.entry(part).or_default();
+        *(if failed { failures } else { answered }) += 1;
+    }
+
+    /// The other broker will not say how it ended there: what the caller was told counts.
+    fn count_told(&mut self, part: u32) {
+        let (answered, failed) = self.far_told.remove(&part).unwrap_or_default();
+        self.end.answered += answered;
+        self.end.failed += failed;
+        self.end.consumers += answered + failed;
+    }
+
     /// Whether the numbers add up.
     pub(crate) fn adds_up(&self) -> bool {
         let BroadcastEnd { consumers, answered, failed, expired, left, .. } = self.end;
@@ -279,6 +295,7 @@ impl Engine {
         let party = (part_end == PartEnd::Left).then(|| self.party(worker));
         let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
         tally.parts.remove(&mut self.messages, Lane::Owned, index);
+        tally.count_told(index);
         match part_end {
             PartEnd::Answered => tally.end.answered += 1,
             PartEnd::Failed => tally.end.failed += 1,
@@ -302,6 +319,7 @@ impl Engine {
         let said = far.answered.saturating_add(far.failed).saturating_add(far.expired).saturating_add(far.left);
         // A liar's numbers need not add up; those here do.
         if said <= far.consumers {
+            tally.far_told.remove(&index);
             let end = &mut tally.end;
             end.answered += far.answered;
             end.failed += far.failed;
@@ -312,6 +330,7 @@ impl Engine {
             far.who_expired.into_iter().for_each(|party| note(&mut end.who_expired, party));
             far.who_left.into_iter().for_each(|party| note(&mut end.who_left, party));
         } else {
+            tally.count_told(index);
             tally.end.left += 1;
         }
         if tally.parts.is_empty() {
@@ -368,6 +387,7 @@ impl Engine {
             && let Some(index) = tally.parts.front()
         {
             tally.parts.remove(&mut self.messages, Lane::Owned, index);
+            tally.count_told(index);
             if let Some(worker) = self.messages[index].holder() {
                 self.stop(index, worker, code, out);
                 stopped.push(worker);

@@ -117,7 +117,7 @@ impl Engine {
 
     /// Nothing is handed out during a drain: a request that would go to another worker goes back to its caller.
     pub(crate) fn returned_to_caller(&mut self, index: u32, out: &mut impl Sink) -> bool {
-        if self.messages[index].wants != Wants::Reply {
+        if self.messages[index].wants == Wants::Settling {
             return false;
         }
         match &mut self.drain {

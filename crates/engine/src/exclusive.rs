@@ -115,6 +115,11 @@ impl Exclusives {
         self.last
     }
 
+    /// Whether that token is higher than all that were heard of.
+    pub(crate) const fn is_news(&self, token: u64) -> bool {
+        token > self.last
+    }
+
     /// Another broker gave that token out: those from here are higher from now on.
     pub(crate) fn heard_of(&mut self, token: u64) {
         self.last = self.last.max(token);
@@ -181,6 +186,10 @@ impl Engine {
 
     /// QUEUE_FULL: the worker may ask to be told when the queue is free.
     pub(crate) fn refuse_queue(&mut self, conn: ConnId, queue: u32, handle: u32) {
+        // It was kept for this worker, and somebody at another broker was quicker.
+        if self.exclusives.offer_of(queue) == Some(conn) {
+            self.give_up_queue(conn, queue);
+        }
         let stages = self.exclusives.stages.entry(conn).or_default();
         stages.entry(queue).or_insert(Stage { handle, step: Step::Refused });
     }
@@ -195,7 +204,7 @@ impl Engine {
 
     /// A token for a worker of this broker.
     pub(crate) fn next_token(&mut self) -> u64 {
-        if self.links.is_empty() { self.exclusives.next_token() } else { self.next_linked_token() }
+        if self.links.are_used() { self.next_linked_token() } else { self.exclusives.next_token() }
     }
 
     /// Somebody left the queue, or what it held is settled or back: it may be free now.
@@ -375,7 +384,9 @@ impl Engine {
             assert!(place.consumers_len() <= 1, "an exclusive queue has one consumer");
             let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
             let mut holders = of_queue.filter_map(|(_, message)| message.holder());
-            assert!(holders.all(|worker| worker == holder), "an exclusive queue's messages are at its holder");
+            // A broadcast goes to those at other brokers, too.
+            let at_holder = holders.all(|worker| worker == holder || self.links.is_link(worker));
+            assert!(at_holder, "an exclusive queue's messages are at its holder");
         }
         for (queue, line) in &self.exclusives.lines {
             let place = self.queues.at(*queue);

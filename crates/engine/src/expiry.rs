@@ -29,9 +29,12 @@ impl Engine {
         match message.state {
             State::Waiting => self.expire_waiting(index, out),
             State::Held { worker, .. } => {
-                if message.wants == Wants::Reply && message.past_deadline(self.now) {
+                // A no-reply that is not written yet is on its way over a link.
+                if message.wants != Wants::Settling && message.past_deadline(self.now) {
                     let (queue, fair) = (message.queue, message.had_fair_time());
-                    self.queues.at_mut(queue).note_overrun(message, self.now);
+                    if message.wants == Wants::Reply {
+                        self.queues.at_mut(queue).note_overrun(message, self.now);
+                    }
                     self.count(queue, |counters| &mut counters.expired);
                     self.stop(index, worker, Code::TimedOut, out);
                     if fair && !self.links.is_link(worker) {

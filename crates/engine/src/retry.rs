@@ -65,8 +65,9 @@ impl Engine {
             return;
         }
         match self.messages[index].wants {
-            Wants::Nothing => self.finish(index, End::Settled),
-            Wants::Reply => {
+            // Over for its caller since it was written.
+            Wants::Nothing if self.messages[index].origin.is_none() => self.finish(index, End::Settled),
+            Wants::Reply | Wants::Nothing => {
                 let origin = self.messages[index].origin;
                 // Lost after its time was over, though nobody has looked yet: it would have got no other attempt.
                 let late = self.messages[index].past_deadline(self.now) && cause == Cause::WorkerLost;
@@ -95,8 +96,8 @@ impl Engine {
             return self.part_left(index, out);
         }
         let over = match message.wants {
-            Wants::Reply => message.origin.is_none(),
-            Wants::Nothing => true,
+            // Over for its caller: it is gone, or was told that a no-reply is written.
+            Wants::Reply | Wants::Nothing => message.origin.is_none(),
             Wants::Settling => false,
         };
         if over || matches!(message.state, State::Stopping { .. }) {

@@ -11,6 +11,7 @@ mod broadcasts;
 mod calm;
 mod cancels;
 mod client;
+mod crossings;
 mod disk;
 mod drops;
 mod exclusive;
@@ -18,10 +19,12 @@ mod farm;
 mod fences;
 mod ghost;
 mod hands;
+mod hearing;
 mod keeping;
 mod leaving;
 mod letters;
 mod liar;
+mod links;
 mod listener;
 mod net;
 mod oracle;
@@ -37,6 +40,8 @@ mod trace;
 mod weather;
 mod worker;
 mod world;
+
+pub use links::LINKED_SEEDS;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -64,6 +69,8 @@ pub struct Outcome {
     pub events: u64,
     /// Events that they left out, and said so.
     pub dropped: u64,
+    /// Messages that crossed a link between brokers.
+    pub crossed: u64,
 }
 
 /// What was wrong with a run.
@@ -102,7 +109,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
     let mut world = World::new(seed, trace);
     world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        world.storm(how.steps);
+        world.storm(world.storm_steps(how.steps));
         world.calm_down();
         world.settle();
         world.go_round();
@@ -119,6 +126,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             tasks: world.oracle.tasks.started,
             events: world.oracle.topics.events,
             dropped: world.oracle.topics.dropped,
+            crossed: world.oracle.crossings.count,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

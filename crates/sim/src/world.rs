@@ -16,6 +16,7 @@ use crate::exclusive::Singles;
 use crate::farm::Farm;
 use crate::hands::Hand;
 use crate::liar::Liar;
+use crate::links::Links;
 use crate::listener::Listener;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
@@ -70,6 +71,13 @@ pub(crate) enum Happening {
         task: u32,
         attempt: u32,
         killed: bool,
+    },
+    /// A broker that another wants to be linked with was reached, or was not.
+    LinkDialled {
+        broker: usize,
+        run: u64,
+        target: u32,
+        to: usize,
     },
     Weather,
     BrokerStarts {
@@ -169,6 +177,8 @@ pub(crate) struct World {
     pub(crate) singles: Singles,
     /// Jobs.
     pub(crate) farm: Farm,
+    /// Which brokers are linked.
+    pub(crate) links: Links,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -196,12 +206,13 @@ impl World {
             oracle: Oracle::default(),
             singles: Singles::default(),
             farm: Farm::default(),
+            links: Links::default(),
             trace,
             stormy: true,
             crashed: None,
             blind: false,
         };
-        for broker in 0..world.rng.index(3) + 1 {
+        for broker in 0..world.plan_brokers(seed) {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
@@ -254,6 +265,7 @@ impl World {
             Happening::TaskEnds { peer, life, job, task, attempt, killed } => {
                 self.task_ends(peer, life, TaskId { job, task }, attempt, killed);
             }
+            Happening::LinkDialled { broker, run, target, to } => self.link_dialled(broker, run, target, to),
             Happening::Weather => self.weather(),
             Happening::BrokerStarts { broker } => self.start_broker(broker),
             Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),

@@ -212,6 +212,8 @@ impl Engine {
         if !self.may_consume(conn, number, true) || self.is_taken_elsewhere(number, true) {
             return self.turn_down(asked_again(conn, seq, handle, queue), out);
         }
+        // Home may never have heard of what was given out here while it was away: tokens rise here all the same.
+        let token = if self.exclusives.is_news(token) { token } else { self.next_linked_token() };
         self.exclusives.heard_of(token);
         self.begin_to_consume(conn, number, handle, Some(token));
         out.effect(Effect::Consuming { conn, seq, token });

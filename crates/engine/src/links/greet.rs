@@ -86,6 +86,7 @@ impl Engine {
             returned: 0,
         };
         self.links.by_conn.insert(conn, link);
+        self.links.were_up = true;
         self.links.presence_changed = true;
         self.tell_all_offers();
         if let Some(closing) = self.closing() {

@@ -64,6 +64,8 @@ pub(crate) struct Links {
     latest_events: BTreeMap<BrokerId, u64>,
     /// Counts crossings, so that links take turns.
     turns: u64,
+    /// There was a link once.
+    were_up: bool,
 }
 
 /// A link that is up.
@@ -164,7 +166,13 @@ impl Links {
             events: 0,
             latest_events: BTreeMap::new(),
             turns: 0,
+            were_up: false,
         }
+    }
+
+    /// Whether other brokers may give out tokens beside this one, now or when a cut is over.
+    pub(crate) fn are_used(&self) -> bool {
+        self.were_up || self.targets.len() > 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -124,6 +124,9 @@ impl Engine {
         match word {
             FarWord::BroadcastAnswer { worker, name, more, failed, payload } => {
                 let worker = self.number_of_far(broadcast, conn, worker);
+                if let Some(tally) = self.broadcasts.get_mut(&broadcast).filter(|_| !more) {
+                    tally.far_tells(index, failed);
+                }
                 match self.messages[broadcast].origin {
                     Some(origin) => {
                         let (conn, seq) = (origin.conn(), origin.seq);

@@ -1,6 +1,7 @@
 //! Queues that are one worker's alone, wherever it is.
 
 use turno_engine::{Effect, Input};
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
 use super::net::{Net, Place};
@@ -185,4 +186,35 @@ fn a_home_that_is_silent_is_not_waited_for_long() {
     net.settle_for(3_000);
     let other = candidate(&mut net, 0);
     take(&mut net, other);
+}
+
+/// I8: brokers that want links with each other and have none never give out one token, though they started together.
+#[test]
+fn brokers_that_are_apart_from_the_start_never_have_one_token() {
+    let mut net = Net::new(2);
+    for (broker, other) in [(0, "b9:1"), (1, "b8:1")] {
+        net.call(broker, AdminCall::LinkAdd { address: other.to_owned() }).expect("it is wanted from now on");
+    }
+    let (one, other) = (candidate(&mut net, 0), candidate(&mut net, 1));
+    assert_ne!(take(&mut net, one), take(&mut net, other));
+}
+
+/// I8: home has not heard of the tokens that were given out while it was away; those of the broker that asks rise.
+#[test]
+fn a_token_from_home_is_higher_than_those_before_it_here() {
+    let mut net = Net::new(2);
+    net.link(0, 1);
+    net.settle();
+    net.unlink(0, 1);
+    let mut last = 0;
+    for _ in 0..5 {
+        let alone = candidate(&mut net, 1);
+        last = take(&mut net, alone);
+        net.put(1, Input::Disconnected { conn: alone.conn });
+    }
+    net.link(0, 1);
+    net.settle_for(2_000);
+    let next = candidate(&mut net, 1);
+    let token = take(&mut net, next);
+    assert!(token > last, "{token} after {last}");
 }

@@ -6,5 +6,6 @@ mod explained;
 mod greeting;
 mod many;
 mod net;
+mod no_reply;
 mod random;
 mod stopping;
