@@ -66,7 +66,9 @@ fn a_no_reply_that_is_on_its_way_has_a_deadline() {
 #[test]
 fn the_end_of_a_broadcast_counts_who_answered_before_a_link_was_lost() {
     let mut net = two();
-    (0..3).for_each(|_| drop(net.worker(1, "q", 1)));
+    for _ in 0..3 {
+        net.worker(1, "q", 1);
+    }
     let caller = net.client(0, "q");
     net.settle();
     let (seq, payload) = (net.seq(), body("all"));

@@ -85,7 +85,9 @@ fn play(net: &mut Net, book: &mut Book, op: Op) {
                 net.link(one, other);
             }
         }
-        Op::Unlink(number) => drop(net.unlink_any(number)),
+        Op::Unlink(number) => {
+            net.unlink_any(number);
+        }
         Op::Worker(at, slots) => {
             let worker = net.worker(at, "q", slots);
             book.workers.push(worker);
