@@ -85,7 +85,7 @@ fn run_check(world: &mut dyn World) -> Steps {
 fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
     let mut steps = Steps::default();
     let mut toolchain = Toolchain::default();
-    steps.run("toolchain", "compiler, components, nextest, bash, fiu-run, valgrind", || {
+    steps.run("toolchain", "compiler, components, nextest, bash, fiu-run, ip, valgrind", || {
         toolchain = world.survey();
         match toolchain.problems.as_slice() {
             [] => Outcome::Passed,

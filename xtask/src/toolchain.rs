@@ -9,8 +9,8 @@ pub(crate) struct Toolchain {
     pub(crate) has_clippy: bool,
     pub(crate) has_nextest: bool,
     pub(crate) has_valgrind: bool,
-    /// What is wrong, one sentence each. A missing nextest is not, since `cargo test` can stand in, and a missing
-    /// valgrind is not, since some systems have none.
+    /// What is wrong, one sentence each. A missing nextest is not, since `cargo test` can stand in; a missing valgrind is
+    /// not, since some systems have none; a missing `ip` is not, since tests can do without network namespaces.
     pub(crate) problems: Vec<String>,
 }
 
@@ -37,6 +37,9 @@ impl Toolchain {
         // Not asked for its version, which it does not have: it must be able to run something.
         if !has_package("fiu-utils", &["fiu-run", "-x", "true"], ask) {
             problems.push("fiu-run is missing: install fiu-utils with the system's packages".to_owned());
+        }
+        if !has_package("iproute2", &["ip", "-V"], ask) {
+            println!("ip is missing: tests of several brokers use loopback addresses in place of network namespaces");
         }
         let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask);
         Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind, problems }
@@ -133,6 +136,8 @@ mod tests {
         assert!(toolchain.has_valgrind && asked.iter().any(|line| line.starts_with("apt-get install ")));
         let (toolchain, asked) = survey(&["fiu-run"], true, "1.95.0");
         assert!(toolchain.problems.is_empty() && asked.iter().any(|line| line.ends_with(" fiu-utils")));
+        let (toolchain, asked) = survey(&["ip -V"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.iter().any(|line| line.ends_with(" iproute2")));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -143,7 +148,7 @@ mod tests {
         let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
         assert_eq!(toolchain.problems.len(), 4);
-        let (toolchain, asked) = survey(&["cargo nextest", "valgrind"], false, "1.95.0");
+        let (toolchain, asked) = survey(&["cargo nextest", "valgrind", "ip -V"], false, "1.95.0");
         assert!(!toolchain.has_nextest && !toolchain.has_valgrind && toolchain.problems.is_empty());
         assert!(asked.iter().any(|line| line.starts_with("sudo --non-interactive apt-get install ")));
     }

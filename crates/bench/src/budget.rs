@@ -30,6 +30,7 @@ pub(crate) const fn of(work: Work) -> &'static [Budget] {
         Work::W2 => W2,
         Work::W3 => W3,
         Work::W4 => W4,
+        Work::W5 => W5,
         Work::W6 => W6,
         Work::W7 => W7,
     }
@@ -124,6 +125,31 @@ const W4: &[Budget] = &[
     },
     Budget { figure: "rate / plain log's", bound: Bound::AtLeast(0.6), of: |one| one.ratios.plain_log, chart: None },
     Budget { figure: "rate / Redis'", bound: Bound::AtLeast(4.0), of: |one| one.ratios.redis, chart: None },
+];
+
+const W5: &[Budget] = &[
+    Budget {
+        figure: "deliveries to 1 subscriber / Redis'",
+        bound: Bound::AtLeast(1.5),
+        of: |one| one.ratios.events[0],
+        chart: None,
+    },
+    Budget {
+        figure: "deliveries to 10 subscribers / Redis'",
+        bound: Bound::AtLeast(1.5),
+        of: |one| one.ratios.events[1],
+        chart: None,
+    },
+    Budget {
+        figure: "deliveries to 100 subscribers / Redis'",
+        bound: Bound::AtLeast(1.5),
+        of: |one| one.ratios.events[2],
+        chart: Some(Chart {
+            key: "events",
+            title: "Events to a hundred subscribers: how many deliveries a second",
+            subtitle: "rate beside Redis' in the same round; higher is better",
+        }),
+    },
 ];
 
 const W6: &[Budget] = &[

@@ -51,17 +51,27 @@ impl Tally {
 
 /// Runs the load; `pids` are the server's, for its CPU time.
 pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shape) -> Result<Figures> {
+    run_apart(system, (address, address), pids, shape)
+}
+
+/// Clients at the first address, workers at the second.
+pub(crate) fn run_apart(
+    system: System,
+    (asks_at, works_at): (SocketAddr, SocketAddr),
+    pids: &[u32],
+    shape: Shape,
+) -> Result<Figures> {
     block_on(async {
         let tally = Rc::new(Tally::default());
         let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
         let seat = |role, number, slots| Seat { role, number, slots, durable: shape.durable };
         for number in 0..shape.workers {
-            let line = Line::open(system, address, seat(works, number, shape.slots)).await?;
+            let line = Line::open(system, works_at, seat(works, number, shape.slots)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(work(line, shape.sends, &tally).await) });
         }
         for number in 0..shape.clients {
-            let line = Line::open(system, address, seat(asks, number, shape.in_flight)).await?;
+            let line = Line::open(system, asks_at, seat(asks, number, shape.in_flight)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(ask(line, shape, &tally).await) });
         }

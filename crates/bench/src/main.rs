@@ -5,6 +5,7 @@ mod backlog;
 mod beside;
 mod budget;
 mod chart;
+mod fanout;
 mod farm;
 mod growth;
 mod line;
@@ -77,6 +78,9 @@ fn run(words: &[String]) -> Result<()> {
         ["pending", _, address, pids, count] => backlog::pending(address.parse()?, &numbers(pids)?, count.parse()?)?,
         ["drain", _, address, _, count] => backlog::drain(address.parse()?, count.parse()?)?,
         ["beside", address] => beside::run(address.parse()?)?,
+        ["events", system, address, pids, subscribers] => {
+            fanout::run(named(system)?, address.parse()?, &numbers(pids)?, subscribers.parse()?)?
+        }
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
@@ -118,7 +122,8 @@ fn bench(words: &[&str]) -> Result<()> {
     let systems = systems(&options, &mut report.left_out);
     let mut dice = Dice::new(seed);
     for work in &options.works {
-        let result = rounds::run(*work, &systems_of(*work, &systems), &options, &mut dice);
+        let systems = systems_of(*work, &systems, &mut report.left_out);
+        let result = rounds::run(*work, &systems, &options, &mut dice);
         println!("{}", table::work(&result).trim_end());
         report.works.push(result);
         // Written after each work, so that a run that is cut short is not lost.
@@ -139,23 +144,33 @@ fn systems(options: &Options, left_out: &mut Vec<LeftOut>) -> Vec<System> {
     let mut systems = vec![System::Turno];
     if options.peers {
         for peer in System::PEERS {
-            match install::ensure(peer) {
-                Ok(()) => systems.push(peer),
-                Err(error) => {
-                    let reason = format!("{error:#}");
-                    println!("{peer} is left out: {reason}");
-                    left_out.push(LeftOut { system: peer.name().to_owned(), reason });
-                }
+            if can_be_had(peer, left_out) {
+                systems.push(peer);
             }
         }
     }
     systems
 }
 
-/// A peer that is the measure of a work stands beside Turno there whenever it can be had for nothing.
-fn systems_of(work: Work, systems: &[System]) -> Vec<System> {
+/// Whether it is installed, now. Why not is kept.
+fn can_be_had(peer: System, left_out: &mut Vec<LeftOut>) -> bool {
+    let Err(error) = install::ensure(peer) else { return true };
+    let reason = format!("{error:#}");
+    println!("{peer} is left out: {reason}");
+    left_out.push(LeftOut { system: peer.name().to_owned(), reason });
+    false
+}
+
+/// A peer that is the measure of a work stands beside Turno there whenever it can be had for nothing, and if it is the
+/// only one, in any case.
+fn systems_of(work: Work, systems: &[System], left_out: &mut Vec<LeftOut>) -> Vec<System> {
     let mut systems = systems.to_vec();
-    systems.extend(work.measure_peer().filter(|peer| !systems.contains(peer) && install::is_there(*peer)));
+    let known = |peer: &System| systems.contains(peer) || left_out.iter().any(|out| out.system == peer.name());
+    if let Some(peer) = work.measure_peer().filter(|peer| !known(peer))
+        && (install::is_there(peer) || work.needs_peer() && can_be_had(peer, left_out))
+    {
+        systems.push(peer);
+    }
     systems
 }
 

@@ -7,11 +7,11 @@ use turno_proto::model::limits::ROUTERS_MAX;
 use crate::works::Work;
 
 pub(crate) const USAGE: &str = "\
-usage: turno-bench [W1 W2 W3 W4 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>]
+usage: turno-bench [W1 W2 W3 W4 W5 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>]
                    [--json <file>]
        turno-bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
-       turno-bench broadcast|takeover [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       turno-bench broadcast|takeover|crossing [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        turno-bench W9 [rate submit restart] [--rounds <n>] [--array <n>] [--jobs <n>] [--tasks <n>] [--full]
                    [--routers <n>] [--json <file>]

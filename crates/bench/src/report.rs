@@ -1,6 +1,7 @@
 //! What a run found, as it is written with `--json`: charts and documents are drawn from it, so names here are kept.
 //! Figures that were not measured are left out.
 
+use std::array;
 use std::fmt;
 
 use anyhow::{Context as _, Result};
@@ -137,6 +138,12 @@ pub(crate) struct Figures {
     /// How many durable sends were stored beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beside_sends_per_s: Option<f64>,
+    /// Deliveries of events to 1, 10 and 100 subscribers.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub(crate) events_per_s: [Option<f64>; 3],
+    /// The server's CPU time for one of them.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub(crate) event_cpu_us: [Option<f64>; 3],
     /// Durable messages of 256 bytes that waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<f64>,
@@ -174,6 +181,12 @@ pub(crate) struct Ratios {
     /// The rate over Redis'.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redis: Option<Spread>,
+    /// Deliveries of events to 1, 10 and 100 subscribers over Redis'.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub(crate) events: [Option<Spread>; 3],
+    /// The CPU time for one of them over Redis'.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub(crate) event_cpu: [Option<Spread>; 3],
     /// The rate beside durable sends over the rate alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beside: Option<Spread>,
@@ -257,13 +270,19 @@ impl fmt::Display for Verdict {
 /// A figure, to be taken out of many.
 pub(crate) type Pick = fn(&Figures) -> Option<f64>;
 
+/// A row of figures of which none was measured.
+fn are_none<T>(all: &[Option<T>]) -> bool {
+    all.iter().all(Option::is_none)
+}
+
 impl Figures {
     /// The medians of several rounds, figure by figure.
     pub(crate) fn medians(rounds: &[Self]) -> Self {
-        let median = |pick: Pick| {
+        fn median_of(rounds: &[Figures], pick: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
             let values: Vec<f64> = rounds.iter().filter_map(pick).collect();
             Spread::of(&values).map(|spread| spread.median)
-        };
+        }
+        let median = |pick: Pick| median_of(rounds, pick);
         Self {
             rate_per_s: median(|one| one.rate_per_s),
             p50_us: median(|one| one.p50_us),
@@ -277,6 +296,8 @@ impl Figures {
             messages_per_sync: median(|one| one.messages_per_sync),
             beside_rate_per_s: median(|one| one.beside_rate_per_s),
             beside_sends_per_s: median(|one| one.beside_sends_per_s),
+            events_per_s: array::from_fn(|at| median_of(rounds, |one| one.events_per_s[at])),
+            event_cpu_us: array::from_fn(|at| median_of(rounds, |one| one.event_cpu_us[at])),
             pending: median(|one| one.pending),
             durable_message_bytes: median(|one| one.durable_message_bytes),
             restart_s: median(|one| one.restart_s),
@@ -302,6 +323,8 @@ impl Ratios {
             plain_log: own(|one| one.rate_per_s, |one| one.plain_log_per_s),
             store: own(|one| one.store_per_s, |one| one.plain_log_per_s),
             redis: None,
+            events: [None; 3],
+            event_cpu: [None; 3],
             beside: own(|one| one.beside_rate_per_s, |one| one.rate_per_s),
         }
     }

@@ -1,11 +1,12 @@
 //! Rounds: every system once in each, in an order that changes, with the relay right beside each.
 
+use std::array;
 use std::io::IsTerminal as _;
 
 use crate::budget;
 use crate::options::Options;
 use crate::peers::install;
-use crate::report::{Fairness, Figures, Pick, Ratios, Round, SystemResult, WorkResult};
+use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
 use crate::spread::{Dice, Spread};
 use crate::system::System;
 use crate::works::{Work, measure};
@@ -99,6 +100,10 @@ fn result(entry: Entry, work: Work, peer: &[Round]) -> SystemResult {
     let mut ratios = Ratios::of(&entry.rounds);
     match work {
         Work::W4 => ratios.redis = ratio_to_peer(&entry.rounds, peer, |one| one.rate_per_s),
+        Work::W5 => {
+            ratios.events = array::from_fn(|at| ratio_to_peer(&entry.rounds, peer, |one| one.events_per_s[at]));
+            ratios.event_cpu = array::from_fn(|at| ratio_to_peer(&entry.rounds, peer, |one| one.event_cpu_us[at]));
+        }
         Work::W7 => ratios.takeover = ratio_to_peer(&entry.rounds, peer, |one| one.takeover_ms),
         _ => {}
     }
@@ -113,7 +118,7 @@ fn result(entry: Entry, work: Work, peer: &[Round]) -> SystemResult {
 }
 
 /// To the peer in the same round.
-fn ratio_to_peer(rounds: &[Round], peer: &[Round], pick: Pick) -> Option<Spread> {
+fn ratio_to_peer(rounds: &[Round], peer: &[Round], pick: impl Fn(&Figures) -> Option<f64>) -> Option<Spread> {
     let of = |round: &Round| {
         let other = peer.iter().find(|other| other.round == round.round)?;
         Some(pick(&round.figures)? / pick(&other.figures)?)

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::backlog;
 use crate::beside::Beside;
+use crate::fanout::SUBSCRIBERS;
 use crate::load::Shape;
 use crate::memory::BODY;
 use crate::options::Options;
@@ -25,6 +26,8 @@ pub(crate) enum Work {
     W3,
     /// Durable queue: the same, on disk and synced before a send is answered.
     W4,
+    /// Events of one publisher to 1, 10 and 100 subscribers.
+    W5,
     /// Memory: idle connections, and queued messages of 256 bytes, in memory and on disk.
     W6,
     /// A killed worker's messages at another worker.
@@ -32,7 +35,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 6] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W6, Self::W7];
+    pub(crate) const ALL: [Self; 7] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|work| work.name() == word)
@@ -44,6 +47,7 @@ impl Work {
             Self::W2 => "W2",
             Self::W3 => "W3",
             Self::W4 => "W4",
+            Self::W5 => "W5",
             Self::W6 => "W6",
             Self::W7 => "W7",
         }
@@ -62,6 +66,10 @@ impl Work {
                 "durable queue, 256 bytes, synced before the answer: send, take, ack; four producers of 256 in flight, \
                  four consumers; ratios to the relay's W2"
             }
+            Self::W5 => {
+                "events of 256 bytes, one publisher, 1, 10 and 100 subscribers: deliveries; ratios to Redis' in the same \
+                 round"
+            }
             Self::W6 => {
                 "memory per idle connection (10,000) and per queued message of 256 bytes (400,000); and of durable ones: \
                  memory, restart, disk after a drain"
@@ -78,10 +86,15 @@ impl Work {
     /// The peer that Turno is compared with in this work's budget.
     pub(crate) const fn measure_peer(self) -> Option<System> {
         match self {
-            Self::W4 => Some(System::Redis),
+            Self::W4 | Self::W5 => Some(System::Redis),
             Self::W7 => Some(System::Beanstalkd),
             _ => None,
         }
+    }
+
+    /// Whether there is nothing else to compare Turno with.
+    pub(crate) const fn needs_peer(self) -> bool {
+        matches!(self, Self::W5)
     }
 
     /// Whether the system can do it: a broker of ROUTER sockets and Redis lose what a dead worker held; and few can
@@ -90,6 +103,7 @@ impl Work {
         match self {
             Self::W1 | Self::W2 | Self::W3 => true,
             Self::W4 => matches!(system, System::Turno | System::Redis | System::Beanstalkd | System::RabbitMq),
+            Self::W5 => matches!(system, System::Turno | System::Redis),
             Self::W6 => system != System::Relay,
             Self::W7 => !matches!(system, System::Relay | System::Redis | System::Zmq),
         }
@@ -100,7 +114,7 @@ impl Work {
         if self == Self::W6 { 1 } else { runs }
     }
 
-    fn shape(self) -> Option<Shape> {
+    pub(crate) fn shape(self) -> Option<Shape> {
         let plain = Shape {
             clients: 1,
             in_flight: 1,
@@ -119,7 +133,7 @@ impl Work {
             Self::W3 => Some(queue),
             // A log becomes longer first, and goes round in its files later: what counts is later.
             Self::W4 => Some(Shape { durable: true, warm_up: 2.5, ..queue }),
-            Self::W6 | Self::W7 => None,
+            Self::W5 | Self::W6 | Self::W7 => None,
         }
     }
 }
@@ -142,6 +156,16 @@ pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<F
             let mut server = start(Keeps::Disk)?;
             let figures = shaped_load(&server, work, system)?;
             if system == System::Turno { add_plain_log(&mut server, figures) } else { Ok(figures) }
+        }
+        Work::W5 => {
+            let mut figures = Figures::default();
+            for (at, subscribers) in SUBSCRIBERS.iter().enumerate() {
+                let server = start(Keeps::Memory)?;
+                let one = load_on(&server, "events", system, false, Some(&subscribers.to_string()))?;
+                figures.events_per_s[at] = one.rate_per_s;
+                figures.event_cpu_us[at] = one.cpu_us;
+            }
+            Ok(figures)
         }
         Work::W6 => {
             let figures = load("connections", Keeps::ByDefault)?;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use turno_proto::native::Config;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
-use crate::{Answer, BroadcastEnd, Error, Message, Options, Reply, Stored};
+use crate::{Answer, BroadcastEnd, Error, Heard, Message, Options, Reply, Stored};
 
 /// A [`Client`](crate::Client) whose calls block. It runs on a thread of its own, may be shared by threads, and
 /// is closed when it is dropped.
@@ -68,6 +68,19 @@ impl Client {
         wait(&self.runtime, async move { client.broadcast(&queue, message).await?.finish().await })
     }
 
+    /// Publishes an event; see [`crate::Client::publish`].
+    pub fn publish(&self, topic: &str, message: impl Into<Message>) -> Result<(), Error> {
+        let (client, topic, message) = (self.client.clone(), topic.to_owned(), message.into());
+        wait(&self.runtime, async move { client.publish(&topic, message).await })
+    }
+
+    /// Listens; see [`crate::Client::subscribe`].
+    pub fn subscribe(&self, filter: &str) -> Result<Subscription, Error> {
+        let (client, filter) = (self.client.clone(), filter.to_owned());
+        let inner = wait(&self.runtime, async move { client.subscribe(&filter).await })?;
+        Ok(Subscription { inner: Some(inner), runtime: self.runtime.clone() })
+    }
+
     /// Asks about, or changes, something of the broker.
     pub fn admin(&self, call: AdminCall) -> Result<AdminAnswer, Error> {
         let client = self.client.clone();
@@ -98,6 +111,28 @@ impl Drop for Client {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Events whose topics match a filter, for programs without async: an iterator that blocks. Dropping it ends it.
+#[derive(Debug)]
+pub struct Subscription {
+    inner: Option<crate::Subscription>,
+    runtime: Handle,
+}
+
+impl Iterator for Subscription {
+    type Item = Result<Heard, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut inner = self.inner.take()?;
+        let (inner, heard) = wait(&self.runtime, async move {
+            let heard = inner.next().await;
+            Ok((inner, heard))
+        })
+        .ok()?;
+        self.inner = Some(inner);
+        heard
     }
 }
 

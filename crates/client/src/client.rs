@@ -12,7 +12,8 @@ use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
 use crate::core::Ticket;
 use crate::driver::{Driver, Wiring};
 use crate::replies::PIECES_MAX;
-use crate::{Broadcast, Error, Message, Options, Replies, Reply, Stored};
+use crate::subscription::Inbox;
+use crate::{Broadcast, Error, Filter, Message, Options, Replies, Reply, Stored, Subscription};
 
 /// A connection to a broker, and to the next one should it be lost. Cheap to clone: all clones share the
 /// connection, and it is closed when the last one is dropped.
@@ -76,6 +77,56 @@ impl Client {
         let command = Command::Broadcast { ticket, ask, sink: Sink::Broadcast(sender) };
         self.commands.send(command).await.map_err(|_| Error::Closed)?;
         Ok(Broadcast::new(parts, ticket, Arc::clone(&self.cancels)))
+    }
+
+    /// Publishes an event to whoever listens now, and waits until it is written to the connection. Whether anybody listens,
+    /// or it arrives, nobody tells.
+    ///
+    /// Of the message only headers and body count.
+    pub async fn publish(&self, topic: &str, message: impl Into<Message>) -> Result<(), Error> {
+        self.publish_event(topic, message.into(), false).await
+    }
+
+    /// The same, and waits until the broker has passed it on to everyone who listens there.
+    pub async fn publish_confirmed(&self, topic: &str, message: impl Into<Message>) -> Result<(), Error> {
+        self.publish_event(topic, message.into(), true).await
+    }
+
+    async fn publish_event(&self, topic: &str, message: Message, confirm: bool) -> Result<(), Error> {
+        let topic = topic.parse()?;
+        let payload = message.to_payload()?;
+        self.call(|ticket, answer| Command::Publish { ticket, topic, payload, confirm, sink: Sink::Done(answer) }).await
+    }
+
+    /// Listens: events whose topics match come from now on. In a filter `*` stands for one segment of a topic, `>` as the
+    /// last one for the rest. It outlives a lost connection; what is published meanwhile is missed.
+    pub async fn subscribe(&self, filter: &str) -> Result<Subscription, Error> {
+        self.listen(filter.parse()?, false).await
+    }
+
+    /// The same with any filter. `or_close`: it ends rather than miss something, with `slow_reader` if this client reads
+    /// too slowly, with `connection_lost` if the connection is lost. All subscriptions of a client share its connection: if
+    /// it is closed for one of them, the others hear of it as [`Heard::Reconnected`](crate::Heard::Reconnected).
+    pub async fn listen(&self, filter: Filter, or_close: bool) -> Result<Subscription, Error> {
+        self.listen_to_all([filter], or_close).await
+    }
+
+    /// The same with several filters: events come in the order in which they were published, once each, however many of
+    /// the filters match.
+    pub async fn listen_to_all(
+        &self,
+        filters: impl IntoIterator<Item = Filter>,
+        or_close: bool,
+    ) -> Result<Subscription, Error> {
+        let filters = filters.into_iter().collect();
+        let inbox = Arc::new(Inbox::new(or_close));
+        let mut subscription = None;
+        self.call(|ticket, begun| {
+            subscription = Some(Subscription::new(Arc::clone(&inbox), ticket, Arc::clone(&self.cancels)));
+            Command::Subscribe { ticket, filters, or_close, sink: Sink::Subscribed { begun: Some(begun), inbox } }
+        })
+        .await?;
+        subscription.ok_or(Error::Closed)
     }
 
     /// Asks about, or changes, something of the broker.

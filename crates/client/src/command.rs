@@ -1,15 +1,16 @@
 //! What callers hand to the driver, and where it hands the answers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, mpsc, oneshot};
-use turno_proto::model::{BroadcastEnd, Code, Slots};
+use turno_proto::model::{BroadcastEnd, Code, Filter, Payload, Slots, Topic};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use crate::broadcast::Part;
 use crate::core::{Ask, Held, Ticket};
 use crate::replies::ReplyPart;
+use crate::subscription::Inbox;
 use crate::{Answer, Error, Outcome, Reply, Stored};
 
 /// Commands that wait for the driver. More: the caller waits.
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Request { ticket: Ticket, ask: Ask, sink: Sink },
     Send { ticket: Ticket, ask: Ask, sink: Sink },
     Broadcast { ticket: Ticket, ask: Ask, sink: Sink },
+    Publish { ticket: Ticket, topic: Topic, payload: Payload, confirm: bool, sink: Sink },
+    Subscribe { ticket: Ticket, filters: Vec<Filter>, or_close: bool, sink: Sink },
     Admin { ticket: Ticket, call: AdminCall, sink: Sink },
     Resize { ticket: Ticket, slots: Slots, sink: Sink },
     Settle { held: Held, wants_reply: bool, outcome: Outcome },
@@ -32,12 +35,21 @@ pub(crate) enum Command {
 
 /// Where the end of a call goes.
 pub(crate) enum Sink {
-    Reply { answer: oneshot::Sender<Result<Reply, Error>>, pieces: Option<(BytesMut, Reply)> },
+    Reply {
+        answer: oneshot::Sender<Result<Reply, Error>>,
+        pieces: Option<(BytesMut, Reply)>,
+    },
     Stream(mpsc::Sender<Result<ReplyPart, Error>>),
     Stored(oneshot::Sender<Result<Stored, Error>>),
     Broadcast(mpsc::Sender<Result<Part, Error>>),
     Admin(oneshot::Sender<Result<AdminAnswer, Error>>),
-    Resized(oneshot::Sender<Result<(), Error>>),
+    /// Nothing but whether it is done.
+    Done(oneshot::Sender<Result<(), Error>>),
+    /// Told once whether it begins; then events go to the inbox.
+    Subscribed {
+        begun: Option<oneshot::Sender<Result<(), Error>>>,
+        inbox: Arc<Inbox>,
+    },
 }
 
 impl Sink {
@@ -49,7 +61,8 @@ impl Sink {
             Self::Stored(answer) => answer.is_closed(),
             Self::Broadcast(parts) => parts.is_closed(),
             Self::Admin(answer) => answer.is_closed(),
-            Self::Resized(answer) => answer.is_closed(),
+            Self::Done(answer) => answer.is_closed(),
+            Self::Subscribed { begun, .. } => begun.as_ref().is_some_and(oneshot::Sender::is_closed),
         }
     }
 
@@ -61,7 +74,9 @@ impl Sink {
             Self::Stored(answer) => drop(answer.send(Err(error))),
             Self::Broadcast(parts) => drop(parts.try_send(Err(error))),
             Self::Admin(answer) => drop(answer.send(Err(error))),
-            Self::Resized(answer) => drop(answer.send(Err(error))),
+            Self::Done(answer) => drop(answer.send(Err(error))),
+            Self::Subscribed { begun: Some(begun), .. } => drop(begun.send(Err(error))),
+            Self::Subscribed { begun: None, inbox } => inbox.end(Some(error)),
         }
     }
 

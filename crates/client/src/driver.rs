@@ -161,6 +161,7 @@ impl Driver {
             Wake::Cancels => {
                 for ticket in self.cancels.take() {
                     self.core.cancel(ticket);
+                    self.forget_subscription(ticket);
                     self.rears.cancel(ticket);
                 }
             }
@@ -215,6 +216,16 @@ impl Driver {
                     self.core.broadcast(now, ticket, ask);
                 }
             }
+            Command::Publish { ticket, topic, payload, confirm, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.publish(now, ticket, topic, payload, confirm);
+                }
+            }
+            Command::Subscribe { ticket, filters, or_close, sink } => {
+                if self.accept(ticket, sink) {
+                    self.core.subscribe_all(ticket, filters, or_close);
+                }
+            }
             Command::Admin { ticket, call, sink } => {
                 if self.accept(ticket, sink) {
                     self.core.admin(now, ticket, call);
@@ -253,6 +264,13 @@ impl Driver {
             self.sinks.insert(ticket, sink);
         }
         wanted
+    }
+
+    /// Nobody reads it any more.
+    fn forget_subscription(&mut self, ticket: Ticket) {
+        if let Some(Sink::Subscribed { .. }) = self.sinks.get(&ticket) {
+            self.sinks.remove(&ticket);
+        }
     }
 
     fn grant(&mut self, wish: Wish) {

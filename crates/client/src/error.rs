@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use turno_proto::headers::HeadersError;
-use turno_proto::model::{Code, DedupIdError, NameError, Payload};
+use turno_proto::model::{Code, DedupIdError, NameError, Payload, TopicError};
 
 use crate::Address;
 
@@ -37,6 +37,9 @@ pub enum Error {
     /// Not a queue's name.
     #[error(transparent)]
     BadName(#[from] NameError),
+    /// Not a topic, or not a filter.
+    #[error("{0}")]
+    BadTopic(#[from] TopicError),
     /// Not a dedup id.
     #[error(transparent)]
     BadDedupId(#[from] DedupIdError),
@@ -72,6 +75,7 @@ impl Error {
             Self::ConnectionLost | Self::Closed => Code::ConnectionLost,
             Self::TimedOut => Code::TimedOut,
             Self::BadName(_) => Code::BadName,
+            Self::BadTopic(_) => Code::BadTopic,
             Self::Headers(_) | Self::BadDedupId(_) | Self::DedupRequest | Self::BroadcastOption => Code::BadOption,
             Self::BadAddress(_) | Self::NoBroker | Self::NoQueue => Code::BadUsage,
             Self::Io(_) => Code::Io,

@@ -114,11 +114,13 @@ mod options;
 mod outcome;
 mod replies;
 mod stream;
+mod subscription;
 mod worker;
 
 pub use turno_proto::headers::{Headers, HeadersError};
 pub use turno_proto::model::{
-    BroadcastEnd, Code, DedupIdError, Durability, MessageId, NameError, Party, QueueName, Slots, view,
+    BroadcastEnd, Code, DedupIdError, Durability, Filter, MessageId, NameError, Party, QueueName, Slots, Topic,
+    TopicError, view,
 };
 pub use turno_proto::native::Config;
 pub use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -132,4 +134,5 @@ pub use self::message::{Message, Reply, Stored};
 pub use self::options::Options;
 pub use self::outcome::Outcome;
 pub use self::replies::{Replies, ReplyPart};
+pub use self::subscription::{Event, Heard, Subscription};
 pub use self::worker::{Ended, Running, Worker, WorkerEvent};

@@ -145,6 +145,11 @@ impl Message {
         if numbers || *fail_fast || dedup_id.is_some() { Err(Error::BroadcastOption) } else { self.into_ask(queue) }
     }
 
+    /// Headers and body alone: the options of a message mean nothing for an event.
+    pub(crate) fn to_payload(&self) -> Result<Payload, Error> {
+        Ok(payload(&self.headers, self.body.clone())?)
+    }
+
     pub(crate) fn into_ask(self, queue: &str) -> Result<Ask, Error> {
         Ok(Ask {
             queue: queue.parse()?,

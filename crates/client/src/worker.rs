@@ -187,7 +187,7 @@ impl Running {
     pub async fn resize(&self, slots: Slots) -> Result<(), Error> {
         let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
         let (answer, receiver) = oneshot::channel();
-        let command = Command::Resize { ticket, slots, sink: Sink::Resized(answer) };
+        let command = Command::Resize { ticket, slots, sink: Sink::Done(answer) };
         self.commands.send(command).await.map_err(|_| Error::Closed)?;
         receiver.await.unwrap_or(Err(Error::Closed))
     }

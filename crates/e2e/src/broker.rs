@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::net::Host;
 use crate::place::Place;
 use crate::run::{Background, Run};
 use crate::wait;
@@ -45,6 +46,12 @@ impl Broker {
         Self::start_by(place, &[], listen, flags)
     }
 
+    /// The broker of a host, at its address; in a place of that host, such as the one of the broker before it.
+    pub fn start_on(host: &Host, place: Place, flags: &[&str]) -> Self {
+        let open = if host.ip().is_loopback() { &[][..] } else { &["--insecure"] };
+        Self::start_in_at(place, &host.address().to_string(), &[open, flags].concat())
+    }
+
     /// A broker that another program starts and becomes, such as `fiu-run`.
     pub fn start_under(place: Place, by: &[&str], flags: &[&str]) -> Self {
         Self::start_by(place, by, "127.0.0.1:0", flags)
@@ -77,7 +84,8 @@ impl Broker {
         let line = line.filter(|line| !line.is_empty());
         let line = line.unwrap_or_else(|| panic!("the broker did not get ready: {:?}", process.stderr()));
         let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
-        place.set_url(format!("turno://{}", ready["native"].as_str().expect("a native address")));
+        let native = ready["native"].as_str().unwrap_or_else(|| panic!("the broker did not get ready: {line}"));
+        place.set_url(format!("turno://{native}"));
         Self { process, ready, place }
     }
 

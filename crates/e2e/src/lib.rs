@@ -1,15 +1,21 @@
-//! What the end-to-end tests share: a place of their own, a broker on a free port, commands with a deadline, a peer
-//! that speaks raw frames, and the runner of the documents' terminal blocks.
+//! What the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
+//! that breaks, commands with a deadline, a peer that speaks raw frames, and the runner of the documents' terminal
+//! blocks.
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
 
 mod archive;
 mod broker;
+mod cluster;
 pub mod directory;
+mod door;
 mod job_worker;
 mod jobs;
+mod net;
+mod netns;
 mod peer;
 mod place;
+mod port;
 pub mod process;
 mod proxy;
 mod run;
@@ -17,14 +23,18 @@ pub mod schema;
 mod script;
 mod socket;
 mod talk;
+mod topics;
 pub mod transcript;
 pub mod tree;
 pub mod wait;
 
 pub use broker::Broker;
+pub use cluster::{Cluster, Plan};
 pub use job_worker::JobWorker;
+pub use net::{Host, Net};
 pub use peer::Peer;
 pub use place::Place;
-pub use proxy::Proxy;
+pub use port::Port;
+pub use proxy::{Cut, Proxy, Way};
 pub use run::{Background, Run};
 pub use script::{Act, Script};

@@ -1,7 +1,7 @@
 //! A peer that speaks raw frames, rightly or wrongly.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use turno_proto::model::{Code, Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
 
 use crate::socket::Socket;
+use crate::wait;
 
 /// How long the broker may be silent before the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -30,6 +31,15 @@ impl Peer {
     /// The same over a Unix socket.
     pub fn silent_unix(path: &Path) -> Self {
         Self::over(Socket::unix(path))
+    }
+
+    /// The broker connects, to a listener of the test.
+    #[track_caller]
+    pub fn dialled(listener: &TcpListener) -> Self {
+        listener.set_nonblocking(true).expect("our own socket");
+        let stream = wait::find(PATIENCE, || listener.accept().ok()).expect("the broker dials").0;
+        stream.set_nonblocking(false).expect("our own socket");
+        Self::over(Socket::from(stream))
     }
 
     fn over(stream: Socket) -> Self {

@@ -17,14 +17,21 @@ const ROUTERS: &str = "TURNO_TEST_ROUTERS";
 pub struct Place {
     directory: TempDir,
     url: Option<String>,
+    /// What every command of this place is started by, such as `nsenter`.
+    under: Vec<String>,
 }
 
 impl Place {
     /// An empty place.
     pub fn new() -> Self {
+        Self::under(Vec::new())
+    }
+
+    /// An empty place whose commands are all started by another program that becomes them.
+    pub(crate) fn under(under: Vec<String>) -> Self {
         // Short, because the path of a Unix socket must be.
         let directory = tempfile::Builder::new().prefix("turno-").tempdir().expect("a temporary directory");
-        Self { directory, url: None }
+        Self { directory, url: None, under }
     }
 
     /// Commands run here go to this broker unless they say otherwise.
@@ -73,7 +80,14 @@ impl Place {
 
     /// Any program, in this place's environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = match self.under.split_first() {
+            None => Command::new(program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut paths = vec![binary().parent().expect("the binary is in a directory").to_owned()];
         paths.extend(std::env::split_paths(&path));

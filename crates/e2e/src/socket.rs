@@ -14,9 +14,7 @@ pub(crate) enum Socket {
 
 impl Socket {
     pub(crate) fn tcp(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the broker accepts");
-        stream.set_nodelay(true).expect("a TCP socket");
-        Self::Tcp(stream)
+        Self::from(TcpStream::connect(address).expect("the broker accepts"))
     }
 
     pub(crate) fn unix(path: &Path) -> Self {
@@ -38,6 +36,13 @@ impl Socket {
             Self::Unix(stream) => stream.set_write_timeout(Some(time)),
         };
         set.expect("our own socket");
+    }
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("a TCP socket");
+        Self::Tcp(stream)
     }
 }
 

@@ -11,7 +11,7 @@ use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register};
 use crate::Peer;
 
 impl Peer {
-    fn next_seq(&mut self) -> u32 {
+    pub(crate) fn next_seq(&mut self) -> u32 {
         self.seq += 1;
         self.seq
     }

@@ -1,7 +1,7 @@
 //! Runs the terminal blocks of the documents and compares what they print.
 //!
 //! A block marked `console` is a terminal: lines that begin with `$ ` are typed into one shell, the lines below are
-//! what it prints (both streams). `[..]` stands for anything within a line, a line `...` for any number of lines. All
+//! what it prints (both streams); below `turno sub` also what it prints because of the commands that follow. `[..]` stands for anything within a line, a line `...` for any number of lines. All
 //! blocks of a document share one directory and one broker; a command that ends in `&` goes on in the background until
 //! the document ends. Other languages on a block (`text`, `rust`, `toml`) are not terminals.
 

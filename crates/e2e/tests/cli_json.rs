@@ -31,12 +31,16 @@ fn every_leaf_prints_one_document_of_its_schema() {
     let id = stored["id"].as_str().expect("an id");
     let pages = broker.place.path().join("pages");
     std::fs::create_dir(&pages).expect("our own directory");
-    let table: [(&[&str], &str); 29] = [
+    let table: [(&[&str], &str); 36] = [
         (&["request", "q", "x"], "turno.reply/1"),
         (&["request", "q", "x", "--stream"], "turno.stream/1"),
         (&["request", "q", "x", "--count", "3"], "turno.reply_list/1"),
         (&["send", "waiting", "--lines"], "turno.stored_list/1"),
         (&["broadcast", "q", "x"], "turno.broadcast/1"),
+        (&["pub", "t", "x"], "turno.published/1"),
+        (&["topic", "ls"], "turno.topic_list/1"),
+        (&["topic", "subscribers"], "turno.subscriber_list/1"),
+        (&["topic", "create", "desk", "t"], "turno.subscriber/1"),
         (&["status"], "turno.status/1"),
         (&["drain"], "turno.status/1"),
         (&["resume"], "turno.status/1"),
@@ -53,6 +57,9 @@ fn every_leaf_prints_one_document_of_its_schema() {
         (&["worker", "drain", "w"], "turno.worker/1"),
         (&["worker", "resume", "w"], "turno.worker/1"),
         (&["message", "explain", id], "turno.explanation/1"),
+        (&["message", "trace", id], "turno.trace/1"),
+        (&["link", "ls"], "turno.link_list/1"),
+        (&["link", "graph"], "turno.link_graph/1"),
         (&["config", "show"], "turno.config/1"),
         (&["config", "check"], "turno.config_check/1"),
         (&["doctor"], "turno.doctor/1"),
@@ -65,6 +72,11 @@ fn every_leaf_prints_one_document_of_its_schema() {
     for (words, schema) in table {
         succeeds(&broker, words, schema);
     }
+    for body in ["1", "2"] {
+        broker.run(&["pub", "t", body, "--confirm"]).expect(0);
+    }
+    succeeds(&broker, &["topic", "recv", "desk", "-n", "1"], "turno.event_list/1");
+    broker.run(&["topic", "destroy", "desk", "--json"]).expect(0).document("turno.subscriber/1");
     succeeds(&broker, &["completions", "zsh"], "turno.text/1");
     succeeds(&broker, &["man", "queue", "ls"], "turno.text/1");
     succeeds(&broker, &["man", &pages.display().to_string()], "turno.files/1");
@@ -206,6 +218,22 @@ fn a_stream_that_breaks_off_is_an_error() {
     }
 }
 
+/// Schemas of documents that other tests have printed and checked.
+const ELSEWHERE: [&[&str]; 6] = [
+    // By those that go on, above.
+    &["ready", "registered"],
+    // topics_sub.rs and topics_fetch.rs
+    &["event", "event_list", "published", "subscriber", "subscriber_list", "subscriber_row", "topic_list", "topic_row"],
+    // link_cli.rs
+    &["broker_row", "link", "link_graph", "link_list", "link_row", "trace"],
+    // jobs_script.rs and jobs_views.rs
+    &["job", "job_list", "job_retry", "job_row", "task_list", "task_row", "report"],
+    // jobs_archive.rs
+    &["output", "output_row", "result_list", "result_row"],
+    // jobs_needs.rs, jobs_submit.rs and deploy.rs
+    &["job_explain", "submission", "deployed"],
+];
+
 /// A document of every published schema, from the real program: none is published that nothing prints.
 #[test]
 fn every_published_schema_is_printed_by_some_command() {
@@ -269,16 +297,7 @@ fn every_published_schema_is_printed_by_some_command() {
     see(broker.run(&["queue", "dead", "show", "grave", sent.trim(), "--json"]).expect(0));
     see(broker.run(&["queue", "dead", "retry", "grave", sent.trim(), "--json"]).expect(0));
     see(broker.run(&["queue", "purge", "grave", "--yes", "--json"]).expect(0));
-    seen.extend(["turno.ready/1".to_owned(), "turno.registered/1".to_owned()]);
-    // Printed in jobs_script.rs and jobs_views.rs.
-    seen.extend(
-        ["job", "job_list", "job_retry", "job_row", "task_list", "task_row", "report"]
-            .map(|name| format!("turno.{name}/1")),
-    );
-    // Printed in jobs_archive.rs.
-    seen.extend(["output", "output_row", "result_list", "result_row"].map(|name| format!("turno.{name}/1")));
-    // Printed in jobs_needs.rs, jobs_submit.rs and deploy.rs.
-    seen.extend(["job_explain", "submission", "deployed"].map(|name| format!("turno.{name}/1")));
+    seen.extend(ELSEWHERE.into_iter().flatten().map(|name| format!("turno.{name}/1")));
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), schema::published());
 }
 

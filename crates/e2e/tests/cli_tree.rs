@@ -10,12 +10,14 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 52] = [
+const LEAVES: [(&str, &[&str], bool); 64] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
     ("broadcast", &["q", "x"], true),
     ("work", &["q", "--echo"], true),
+    ("pub", &["t", "x"], true),
+    ("sub", &["t"], true),
     ("submit", &["--", "true"], true),
     ("status", &[], true),
     ("drain", &[], true),
@@ -38,6 +40,7 @@ const LEAVES: [(&str, &[&str], bool); 52] = [
     ("worker resume", &["w"], true),
     ("worker stop", &["w", "--now", "--yes"], true),
     ("message explain", &[ID], true),
+    ("message trace", &[ID], true),
     ("message cancel", &[ID, "--yes"], true),
     ("job submit", &["--", "true"], true),
     ("job ls", &[], true),
@@ -54,6 +57,15 @@ const LEAVES: [(&str, &[&str], bool); 52] = [
     ("job progress", &["7"], true),
     ("job report", &["7", "--file", "report.html"], true),
     ("job rm", &["7", "--yes"], true),
+    ("topic ls", &[], true),
+    ("topic subscribers", &[], true),
+    ("topic create", &["desk", "t"], true),
+    ("topic recv", &["desk"], true),
+    ("topic destroy", &["desk"], true),
+    ("link ls", &[], true),
+    ("link add", &["127.0.0.1:1"], true),
+    ("link rm", &["rb-2"], true),
+    ("link graph", &[], true),
     ("config show", &[], false),
     ("config check", &[], false),
     ("doctor", &[], false),
@@ -216,7 +228,10 @@ fn flags_work_before_and_after_the_command() {
 fn aliases_are_the_named_ones_and_no_others() {
     let place = Place::new();
     let help = |words: &[&str]| place.run(words.iter().chain(&["--help"])).expect(0).text();
-    let table: [(&[&str], &[&str]); 12] = [
+    let table: [(&[&str], &[&str]); 15] = [
+        (&["topic", "list"], &["topic", "ls"]),
+        (&["link", "list"], &["link", "ls"]),
+        (&["link", "remove"], &["link", "rm"]),
         (&["queue", "dead", "list"], &["queue", "dead", "ls"]),
         (&["queue", "dead", "get"], &["queue", "dead", "show"]),
         (&["req"], &["request"]),
@@ -242,8 +257,18 @@ fn aliases_are_the_named_ones_and_no_others() {
 #[test]
 fn a_command_alone_shows_what_there_is() {
     let place = Place::new();
-    for words in [&[][..], &["queue"], &["queue", "dead"], &["worker"], &["message"], &["job"], &["config"], &["bench"]]
-    {
+    for words in [
+        &[][..],
+        &["queue"],
+        &["queue", "dead"],
+        &["worker"],
+        &["message"],
+        &["job"],
+        &["topic"],
+        &["link"],
+        &["config"],
+        &["bench"],
+    ] {
         let run = place.run(words).expect(2);
         assert_eq!(run.text(), "", "{words:?}");
         assert!(run.stderr.contains("Commands:"), "{words:?}: {}", run.stderr);

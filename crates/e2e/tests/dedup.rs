@@ -1,8 +1,8 @@
 //! `turno send` with dedup ids: sent twice is stored once, also when the answer is lost on its way.
 
-use turno_e2e::{Broker, Peer, Proxy, Run, wait};
+use turno_e2e::{Broker, Peer, Proxy, Run, Way, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Frame, Outgoing, Raw};
+use turno_proto::native::{Frame, Kind, Outgoing, Raw};
 
 fn ready(broker: &Broker, queue: &str) -> u64 {
     broker.queue(queue)["ready"].as_u64().expect("a number")
@@ -81,13 +81,13 @@ fn a_message_sent_before_a_crash_is_one() {
 #[test]
 fn an_answer_lost_on_its_way() {
     let broker = Broker::start();
-    let proxy = Proxy::cutting(broker.address(), 1);
+    let proxy = Proxy::cutting(broker.address(), Way::Back, Kind::Stored, 1);
     let run = broker.run(&["send", "q", "hello", "--dedup-id", "x", "--url", &proxy.url()]).expect(0);
     assert!(proxy.has_cut());
     assert_eq!(answer(&run).1, "disk duplicate");
     assert_eq!(bodies(&broker, "q"), ["hello"]);
 
-    let proxy = Proxy::cutting(broker.address(), 1);
+    let proxy = Proxy::cutting(broker.address(), Way::Back, Kind::Stored, 1);
     let run = broker.run(&["send", "r", "hello", "--json", "--url", &proxy.url()]).expect(5);
     assert!(proxy.has_cut());
     assert_eq!(run.json()["error"]["code"], "connection_lost");
@@ -121,7 +121,7 @@ fn a_file_can_be_sent_again() {
 #[test]
 fn lines_outlive_their_connection() {
     let broker = Broker::start();
-    let proxy = Proxy::cutting(broker.address(), 300);
+    let proxy = Proxy::cutting(broker.address(), Way::Back, Kind::Stored, 300);
     let lines: Vec<String> = (1..=1_000).map(|n| format!("line {n}")).collect();
     let words = ["send", "q", "--lines", "--dedup-prefix", "p", "--json", "--url", &proxy.url()];
     let run = broker.place.run_with_input(words, lines.join("\n").as_bytes()).expect(0);
@@ -137,7 +137,7 @@ fn lines_outlive_their_connection() {
 #[test]
 fn a_connection_lost_in_the_middle_is_counted_exactly() {
     let broker = Broker::start();
-    let proxy = Proxy::cutting(broker.address(), 300);
+    let proxy = Proxy::cutting(broker.address(), Way::Back, Kind::Stored, 300);
     let input = "x\n".repeat(1_000);
     let words = ["send", "q", "--lines", "--json", "--url", &proxy.url()];
     let run = broker.place.run_with_input(words, input.as_bytes()).expect(3);

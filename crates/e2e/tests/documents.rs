@@ -7,9 +7,9 @@ use std::time::Duration;
 use turno_e2e::transcript::{Step, difference, steps_of};
 use turno_e2e::{Background, Place, Run, tree, wait};
 
-/// The ports the documents speak of. The test's broker takes free ones.
-const DOCUMENTED: &str = "127.0.0.1:7460";
-const DOCUMENTED_FOREMAN: &str = "127.0.0.1:5429";
+/// The ports the documents speak of. The test's brokers take free ones.
+const DOCUMENTED: &str = "7460";
+const DOCUMENTED_FOREMAN: &str = "5429";
 /// How a line begins that names the second one.
 const FOREMAN_LINE: &str = "job workers";
 
@@ -38,6 +38,72 @@ fn documents() -> Vec<PathBuf> {
 struct Session {
     place: Place,
     running: Vec<Background>,
+    /// Those that print more when later commands have done their part, each with what the document says in the end.
+    listening: Vec<(Background, Step)>,
+    ports: Ports,
+}
+
+/// Ports of the brokers beside the first: what the document calls them, and what they really are.
+#[derive(Debug, Default)]
+struct Ports(Vec<(String, String)>);
+
+impl Ports {
+    /// What is typed, with real ports. A broker takes a free one.
+    fn typed(&self, command: &str) -> String {
+        let command = self.0.iter().fold(command.to_owned(), |text, (documented, real)| {
+            text.replace(&format!("127.0.0.1:{documented}"), &format!("127.0.0.1:{real}"))
+        });
+        match Self::listens_at(&command) {
+            Some(port) => command.replace(&format!("--listen 127.0.0.1:{port}"), "--listen 127.0.0.1:0"),
+            None => command,
+        }
+    }
+
+    /// The port that a broker is told to listen on.
+    fn listens_at(command: &str) -> Option<&str> {
+        let (_, rest) =
+            command.trim_start_matches("exec ").strip_prefix("turno serve")?.split_once("--listen 127.0.0.1:")?;
+        rest.split(' ').next()
+    }
+
+    /// A broker that was told to take the documented port says which one it took.
+    fn learn(&mut self, command: &str, printed: &[String]) {
+        let native =
+            printed.iter().find_map(|line| line.strip_prefix("native")?.trim().strip_prefix("turno://127.0.0.1:"));
+        if let (Some(documented), Some(real)) = (Self::listens_at(command), native) {
+            self.0.push((documented.to_owned(), real.to_owned()));
+        }
+    }
+
+    /// What was printed, with the documents' ports where the free ones stand. No broker takes one below 1024.
+    fn printed(&self, printed: &str) -> String {
+        let mut text = String::new();
+        for line in printed.split_inclusive('\n') {
+            let other = if line.starts_with(FOREMAN_LINE) { DOCUMENTED_FOREMAN } else { DOCUMENTED };
+            let mut parts = line.split("127.0.0.1:");
+            text.push_str(parts.next().unwrap_or_default());
+            for part in parts {
+                let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+                let port = &part[..part.len() - rest.len()];
+                let known = self.0.iter().find(|(_, real)| real == port).map(|(documented, _)| documented.as_str());
+                let free = port.parse::<u16>().is_ok_and(|port| port >= 1_024);
+                text.push_str("127.0.0.1:");
+                text.push_str(known.unwrap_or(if free { other } else { port }));
+                text.push_str(rest);
+            }
+        }
+        text
+    }
+}
+
+/// Says how what was printed so far differs from the document, once it does no more or the time is over.
+fn difference_in_time(process: &Background, expected: &[String], ports: &Ports) -> Option<String> {
+    let mut last = None;
+    wait::find(Duration::from_secs(20), || {
+        last = difference(expected, &ports.printed(&process.stdout().join("\n")));
+        last.is_none().then_some(())
+    });
+    last
 }
 
 impl Session {
@@ -48,44 +114,46 @@ impl Session {
         if goes_on.iter().any(|start| command.starts_with(start)) {
             return self.run_on(&command, step);
         }
+        if command.starts_with("turno sub ") {
+            return self.listen(&command, step);
+        }
         let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));
-        difference(&step.expected, &with_documented_ports(&run.text()))
+        difference(&step.expected, &self.ports.printed(&run.text()))
     }
 
     /// A command that goes on: it is given time to print what the document says.
     fn run_on(&mut self, command: &str, step: &Step) -> Option<String> {
         let process = Background::start(self.shell(&format!("exec {command}")));
-        let mut last = None;
-        wait::find(Duration::from_secs(20), || {
-            last = difference(&step.expected, &with_documented_ports(&process.stdout().join("\n")));
-            last.is_none().then_some(())
-        });
+        let difference = difference_in_time(&process, &step.expected, &self.ports);
+        self.ports.learn(command, &process.stdout());
         self.running.push(process);
-        last
+        difference
+    }
+
+    /// A command that listens: its first line comes at once unless it is an event, the others with what is published below.
+    fn listen(&mut self, command: &str, step: &Step) -> Option<String> {
+        let process = Background::start(self.shell(&format!("exec {command}")));
+        let begins = step.expected.first().filter(|line| line.starts_with("listening to"));
+        let difference = begins.and_then(|line| difference_in_time(&process, std::slice::from_ref(line), &self.ports));
+        self.listening.push((process, step.clone()));
+        difference
+    }
+
+    /// What those that listen printed in the end.
+    fn heard(&self) -> impl Iterator<Item = (&Step, String)> {
+        self.listening.iter().filter_map(|(process, step)| {
+            difference_in_time(process, &step.expected, &self.ports).map(|report| (step, report))
+        })
     }
 
     /// One shell with both streams in one, as a terminal shows them.
     fn shell(&self, command: &str) -> Command {
         let mut shell = self.place.command("bash");
+        let command = self.ports.typed(command);
         shell.args(["-c", &format!("exec 2>&1\n{command}")]).env("TURNO_LISTEN__NATIVE", "127.0.0.1:0");
         shell.stdin(Stdio::null());
         shell
     }
-}
-
-/// Puts the documents' port where the free one stands.
-fn with_documented_ports(printed: &str) -> String {
-    let mut text = String::new();
-    for line in printed.split_inclusive('\n') {
-        let address = if line.starts_with(FOREMAN_LINE) { DOCUMENTED_FOREMAN } else { DOCUMENTED };
-        let mut parts = line.split("127.0.0.1:");
-        text.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            text.push_str(address);
-            text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
-        }
-    }
-    text
 }
 
 /// Every terminal block of every document prints what the document says.
@@ -95,12 +163,16 @@ fn terminal_blocks_print_what_they_say() {
     let mut typed = 0;
     for path in documents() {
         let text = std::fs::read_to_string(&path).expect("a document can be read");
-        let mut session = Session { place: Place::new(), running: Vec::new() };
+        let (running, listening) = (Vec::new(), Vec::new());
+        let mut session = Session { place: Place::new(), running, listening, ports: Ports::default() };
         for step in steps_of(&text) {
             typed += 1;
             if let Some(report) = session.run(&step) {
                 failures.push(format!("{}:{}: $ {}\n{report}", path.display(), step.line, step.command));
             }
+        }
+        for (step, report) in session.heard() {
+            failures.push(format!("{}:{}: $ {}\n{report}", path.display(), step.line, step.command));
         }
     }
     assert!(typed >= 10, "the README alone has more commands than {typed}");
@@ -134,7 +206,22 @@ const OTHER_WORDS: &[&str] = &[
 #[test]
 fn one_word_for_one_thing() {
     let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md can be read");
-    for word in ["broker", "client", "worker", "slot", "queue", "message", "settle", "rota", "backlog", "handle"] {
+    for word in [
+        "topic",
+        "event",
+        "filter",
+        "subscriber",
+        "broker",
+        "client",
+        "worker",
+        "slot",
+        "queue",
+        "message",
+        "settle",
+        "rota",
+        "backlog",
+        "handle",
+    ] {
         assert!(map.contains(&format!("| {word} |")), "the dictionary has no entry for {word}");
     }
     let place = Place::new();

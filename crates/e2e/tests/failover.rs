@@ -1,19 +1,12 @@
 //! Brokers that are down, go down, or end: clients and workers go to the next one, in order.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use turno_e2e::{Background, Broker, Peer, Place, wait};
+use turno_e2e::{Background, Broker, Peer, Place, Port, wait};
 use turno_proto::model::Slots;
 
 const SOON: Duration = Duration::from_secs(15);
-
-/// A URL where nobody listens.
-fn nowhere() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    format!("turno://{}", listener.local_addr().expect("a bound port"))
-}
 
 /// Starts a worker anywhere and waits for its word that it is registered.
 fn worker(place: &Place, urls: &str, arguments: &[&str]) -> Background {
@@ -66,7 +59,8 @@ fn a_request_with_retries_goes_on_at_the_next_broker() {
 #[test]
 fn no_broker_is_told_with_every_address() {
     let place = Place::new();
-    let urls = [nowhere(), nowhere()];
+    let nowhere = [Port::reserve(), Port::reserve()];
+    let urls = nowhere.each_ref().map(Port::url);
     for command in [&["request", "q", "x"][..], &["status"], &["work", "q", "--echo"]] {
         let failed = place.run([command, &["--json", "--url", &urls.join(",")]].concat()).expect(5);
         let error = failed.json()["error"].take();
@@ -89,7 +83,8 @@ fn brokers_are_tried_in_order() {
     let (a, b) = (first.url(), second.url());
     assert_eq!(ask(&[a.clone(), b.clone()]), "first\n");
     assert_eq!(ask(&[b.clone(), a.clone()]), "second\n");
-    assert_eq!(ask(&[nowhere(), a.clone(), b.clone()]), "first\n");
+    let nowhere = Port::reserve();
+    assert_eq!(ask(&[nowhere.url(), a.clone(), b.clone()]), "first\n");
     drop(one);
     first.kill();
     assert_eq!(ask(&[a, b]), "second\n");

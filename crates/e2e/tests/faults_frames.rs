@@ -45,7 +45,7 @@ fn before_the_greeting_every_fault_has_its_code() {
         ("one wrong byte", vec![0x48], Code::BadMagic),
         ("a wrong second byte", vec![0x47, 0xC1], Code::BadMagic),
         ("TLS", vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xFC], Code::BadMagic),
-        ("an unknown type", header(99, 0, 1, 0, 0), Code::UnknownType),
+        ("an unknown type", header(119, 0, 1, 0, 0), Code::UnknownType),
         ("PING first", encoded(&Frame::Ping { seq: 1 }), Code::ExpectedConnect),
         ("REQUEST first", encoded(&Frame::Request(Outgoing::new(1, 0, RAW))), Code::ExpectedConnect),
         ("a frame of the broker first", encoded(&Frame::Pong { seq: 1 }), Code::ExpectedConnect),
@@ -75,7 +75,7 @@ fn after_the_greeting_a_broken_frame_is_fatal() {
     let table: &[(&str, Vec<u8>, Code)] = &[
         ("wrong magic", vec![0; 16], Code::BadMagic),
         ("an unknown type", header(200, 0, 1, 0, 0), Code::UnknownType),
-        ("a reserved type", header(64, 0, 1, 0, 0), Code::UnknownType),
+        ("a reserved type", header(95, 0, 1, 0, 0), Code::UnknownType),
         ("flags that announce more than there is", header(40, 0x0F, 7, 0, 0), Code::BadFrame),
         ("a header block beyond the frame", short_block, Code::BadFrame),
         ("EXTEND without its number", header(48, 0, 1, 0, 0), Code::BadFrame),

@@ -23,6 +23,12 @@ impl Engine {
         if is_about_jobs(&call) {
             return self.job_call(conn, seq, call, out);
         }
+        if Self::is_about_topics(&call) {
+            return self.topic_call(conn, seq, call, out);
+        }
+        if Self::is_about_links(&call) {
+            return self.link_call(conn, seq, call, out);
+        }
         if is_for_archive(&call) {
             return self.archive_call(conn, seq, call, out);
         }
@@ -154,7 +160,8 @@ impl Engine {
 
     fn find_message(&self, id: &str) -> Result<u32, Code> {
         let id: MessageId = id.parse().map_err(|_| Code::NotFound)?;
-        self.messages.find(id, &self.settings).ok_or(Code::NotFound)
+        let own = self.messages.find(id, &self.settings).filter(|index| self.id_of(*index) == id);
+        own.or_else(|| self.links.find_foreign(id)).ok_or(Code::NotFound)
     }
 
     pub(crate) fn broker_view(&self) -> BrokerView {
@@ -171,6 +178,7 @@ impl Engine {
                 slots += u64::from(count);
             }
         }
+        let links = self.links.counts();
         BrokerView {
             name: self.settings.name.clone(),
             version: self.settings.version.clone(),
@@ -188,6 +196,9 @@ impl Engine {
             dead: self.stats.dead,
             bytes: self.stats.bytes,
             bytes_max: self.settings.limits.memory_bytes_max,
+            links_up: links.up,
+            links_wanted: links.wanted,
+            links_down: links.down,
             counters: self.stats.counters,
         }
     }

@@ -4,12 +4,16 @@
 //! delivery that takes no slots. The body is written to all of them at once and then nobody needs it again, so nothing
 //! keeps it. Of a broadcast that wants no reply nothing is kept at all.
 
+use std::collections::BTreeMap;
+
+use turno_proto::model::link::Path;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Party, Payload, limits};
 
 use crate::chain::{Chain, Lane, Links, NIL};
 use crate::effect::{Deliver, Effect, Sink};
 use crate::engine::Engine;
 use crate::input::{Broadcast, Outgoing};
+use crate::links::Shares;
 use crate::message::{End, Flags, Message, Origin, State, Wants};
 use crate::queue::Consumer;
 use crate::stats::bytes_of;
@@ -23,13 +27,45 @@ pub(crate) struct Tally {
     /// Deliveries that have not ended.
     pub(crate) parts: Chain,
     pub(crate) end: BroadcastEnd,
+    /// Consumers that it was written to and that owe nothing.
+    silent: u32,
+    /// Numbers for workers at other brokers, by the link and their number there.
+    pub(crate) far_workers: BTreeMap<(ConnId, u64), u64>,
+    /// Of parts at other brokers: how many consumers there answered and failed so far.
+    far_told: BTreeMap<u32, (u32, u32)>,
+}
+
+/// What goes to everyone, and where they are.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    pub(crate) deadline: Mono,
+    pub(crate) no_reply: bool,
+    pub(crate) payload: Payload,
+    /// Brokers behind links.
+    pub(crate) far: Shares,
+    /// Brokers it came through.
+    pub(crate) path: Path,
 }
 
 impl Tally {
+    /// A consumer at another broker said its last word.
+    pub(crate) fn far_tells(&mut self, part: u32, failed: bool) {
+        let (answered, failures) = self.far_told.entry(part).or_default();
+        *(if failed { failures } else { answered }) += 1;
+    }
+
+    /// The other broker will not say how it ended there: what the caller was told counts.
+    fn count_told(&mut self, part: u32) {
+        let (answered, failed) = self.far_told.remove(&part).unwrap_or_default();
+        self.end.answered += answered;
+        self.end.failed += failed;
+        self.end.consumers += answered + failed;
+    }
+
     /// Whether the numbers add up.
     pub(crate) fn adds_up(&self) -> bool {
         let BroadcastEnd { consumers, answered, failed, expired, left, .. } = self.end;
-        answered + failed + expired + left + self.parts.len() == consumers
+        answered + failed + expired + left + self.silent + self.parts.len() == consumers
     }
 }
 
@@ -44,16 +80,32 @@ enum PartEnd {
 impl Engine {
     /// BROADCAST: to everyone, now.
     pub(crate) fn broadcast(&mut self, conn: ConnId, broadcast: Broadcast, out: &mut impl Sink) {
+        let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(broadcast.handle));
+        let far = queue.map(|queue| self.far_consumers(queue)).unwrap_or_default();
+        self.spread_broadcast(conn, broadcast, true, far, Path::default(), out);
+    }
+
+    /// To the consumers here, if they are meant, and to the brokers that are.
+    pub(crate) fn spread_broadcast(
+        &mut self,
+        conn: ConnId,
+        broadcast: Broadcast,
+        here: bool,
+        far: Shares,
+        path: Path,
+        out: &mut impl Sink,
+    ) {
         let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload } = broadcast;
         let message = Outgoing { deadline_ms, ..Outgoing::new(seq, handle, payload) };
         let queue = match self.admit_request(conn, &message, false) {
             Ok(queue) => queue,
             Err(code) => return self.refuse(conn, seq, code, out),
         };
-        let consumers = self.audience(queue, skip_self.then_some(conn));
+        let consumers = if here { self.audience(queue, skip_self.then_some(conn)) } else { Vec::new() };
         // Every consumer has the body in its out-buffer for a moment, and a record for as long as it is silent.
         let kept = if no_reply { 0 } else { bytes_of(0) };
-        let records = consumers.len() as u64 * (kept + message.payload.len() as u64);
+        let receivers = (consumers.len() + far.len()) as u64;
+        let records = receivers * (kept + message.payload.len() as u64);
         let bytes = self.stats.bytes + bytes_of(0) + records;
         if bytes > self.settings.limits.memory_bytes_max {
             return self.refuse(conn, seq, Code::OverMemory, out);
@@ -65,12 +117,15 @@ impl Engine {
             return self.refuse(conn, seq, Code::TimedOut, out);
         }
         self.count(queue, |counters| &mut counters.broadcasts);
-        if no_reply || consumers.is_empty() {
-            self.spread_and_forget(queue, &consumers, &message.payload, deadline, out);
+        let spread = Spread { deadline, no_reply, payload: message.payload, far, path };
+        if no_reply {
+            self.spread_and_forget(queue, &consumers, &spread.payload, deadline, out);
+        }
+        if spread.far.is_empty() && (no_reply || consumers.is_empty()) {
             let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };
             out.effect(Effect::BroadcastEnd { conn, seq, end: Box::new(end) });
         } else {
-            self.spread(queue, &consumers, message, Origin::new(conn, seq), deadline, out);
+            self.spread(queue, &consumers, &spread, Origin::new(conn, seq), out);
         }
     }
 
@@ -101,16 +156,9 @@ impl Engine {
         }
     }
 
-    fn spread(
-        &mut self,
-        queue: u32,
-        consumers: &[Consumer],
-        message: Outgoing,
-        origin: Origin,
-        deadline: Mono,
-        out: &mut impl Sink,
-    ) {
-        let payload = message.payload;
+    /// A part for each consumer that is to answer, and for each link that is to tell how it ended there.
+    fn spread(&mut self, queue: u32, consumers: &[Consumer], spread: &Spread, origin: Origin, out: &mut impl Sink) {
+        let deadline = spread.deadline;
         let parent = self.messages.insert(self.record(queue, State::Broadcast, Some(origin), Some(deadline)));
         self.add_bytes(queue, bytes_of(0));
         self.arm(parent, deadline);
@@ -118,23 +166,35 @@ impl Engine {
             peer.owned.add(&mut self.messages, parent);
         }
         let id = self.id_of(parent);
-        let mut parts = Chain::default();
-        for consumer in consumers {
-            let worker = consumer.worker;
-            let state = State::Asked { worker, broadcast: parent };
-            let index = self.messages.insert(self.record(queue, state, None, None));
-            self.stamps = self.stamps.wrapping_add(1);
-            self.messages[index].stamp = self.stamps;
-            self.messages[index].attempts = 1;
-            self.add_bytes(queue, bytes_of(0));
-            parts.push_back(&mut self.messages, Lane::Owned, index);
-            self.peers.worker_mut(worker).held.push_back(&mut self.messages, Lane::Place, index);
-            self.queues.at_mut(queue).in_flight += 1;
-            self.stats.in_flight += 1;
-            self.hand_part(queue, consumer, self.delivery_of(index), id, deadline, true, &payload, out);
+        let all = count_of(consumers) + u32::try_from(spread.far.len()).expect("links are few");
+        let mut tally = Tally { end: BroadcastEnd { consumers: all, ..BroadcastEnd::default() }, ..Tally::default() };
+        if spread.no_reply {
+            tally.silent = count_of(consumers);
+        } else {
+            for consumer in consumers {
+                let index = self.part_for(queue, consumer.worker, parent, &mut tally);
+                self.hand_part(queue, consumer, self.delivery_of(index), id, deadline, true, &spread.payload, out);
+            }
         }
-        let end = BroadcastEnd { consumers: count_of(consumers), ..BroadcastEnd::default() };
-        self.broadcasts.insert(parent, Tally { parts, end });
+        for link in spread.far.keys() {
+            let index = self.part_for(queue, *link, parent, &mut tally);
+            self.cross_broadcast(index, *link, spread, out);
+        }
+        self.broadcasts.insert(parent, tally);
+    }
+
+    fn part_for(&mut self, queue: u32, worker: ConnId, parent: u32, tally: &mut Tally) -> u32 {
+        let state = State::Asked { worker, broadcast: parent };
+        let index = self.messages.insert(self.record(queue, state, None, None));
+        self.stamps = self.stamps.wrapping_add(1);
+        self.messages[index].stamp = self.stamps;
+        self.messages[index].attempts = 1;
+        self.add_bytes(queue, bytes_of(0));
+        tally.parts.push_back(&mut self.messages, Lane::Owned, index);
+        self.peers.worker_mut(worker).held.push_back(&mut self.messages, Lane::Place, index);
+        self.queues.at_mut(queue).in_flight += 1;
+        self.stats.in_flight += 1;
+        index
     }
 
     /// A record without a body, for the broadcast or for one of its deliveries.
@@ -235,6 +295,7 @@ impl Engine {
         let party = (part_end == PartEnd::Left).then(|| self.party(worker));
         let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
         tally.parts.remove(&mut self.messages, Lane::Owned, index);
+        tally.count_told(index);
         match part_end {
             PartEnd::Answered => tally.end.answered += 1,
             PartEnd::Failed => tally.end.failed += 1,
@@ -248,6 +309,34 @@ impl Engine {
             self.end_broadcast(broadcast, out);
         }
         self.finish(index, if part_end == PartEnd::Left { End::Otherwise } else { End::Settled });
+    }
+
+    /// It ended at another broker: the consumers there count as those here do.
+    pub(crate) fn far_part_over(&mut self, index: u32, far: BroadcastEnd, out: &mut impl Sink) {
+        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
+        tally.parts.remove(&mut self.messages, Lane::Owned, index);
+        let said = far.answered.saturating_add(far.failed).saturating_add(far.expired).saturating_add(far.left);
+        // A liar's numbers need not add up; those here do.
+        if said <= far.consumers {
+            tally.far_told.remove(&index);
+            let end = &mut tally.end;
+            end.answered += far.answered;
+            end.failed += far.failed;
+            end.expired += far.expired;
+            end.left += far.left;
+            tally.silent += far.consumers - said;
+            end.consumers = end.consumers - 1 + far.consumers;
+            far.who_expired.into_iter().for_each(|party| note(&mut end.who_expired, party));
+            far.who_left.into_iter().for_each(|party| note(&mut end.who_left, party));
+        } else {
+            tally.count_told(index);
+            tally.end.left += 1;
+        }
+        if tally.parts.is_empty() {
+            self.end_broadcast(broadcast, out);
+        }
+        self.finish(index, End::Settled);
     }
 
     /// The deadline of a broadcast passed: whoever has not ended is told to stop.
@@ -264,12 +353,12 @@ impl Engine {
     }
 
     /// Somebody gave it up: the caller gets this as its one end.
-    pub(crate) fn cancel_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
+    pub(crate) fn cancel_broadcast(&mut self, broadcast: u32, reason: Code, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;
-        self.count(queue, |counters| &mut counters.cancelled);
-        self.stop_parts(broadcast, Code::Cancelled, out);
+        self.count_cancelled(queue, reason);
+        self.stop_parts(broadcast, reason, out);
         self.broadcasts.remove(&broadcast);
-        self.end_without_reply(broadcast, Code::Cancelled, out);
+        self.end_without_reply(broadcast, reason, out);
     }
 
     /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Whoever has not
@@ -298,6 +387,7 @@ impl Engine {
             && let Some(index) = tally.parts.front()
         {
             tally.parts.remove(&mut self.messages, Lane::Owned, index);
+            tally.count_told(index);
             if let Some(worker) = self.messages[index].holder() {
                 self.stop(index, worker, code, out);
                 stopped.push(worker);

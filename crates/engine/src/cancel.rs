@@ -10,10 +10,10 @@ use crate::stats::bytes_of;
 
 impl Engine {
     /// The caller gives up its own request. One that is answered already has nothing left to cancel.
-    pub(crate) fn cancel_own(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
+    pub(crate) fn cancel_own(&mut self, conn: ConnId, seq: u32, reason: Code, out: &mut impl Sink) {
         let Some(peer) = self.peers.get_mut(conn) else { return };
         if let Some(index) = peer.owned.find(&self.messages, seq) {
-            self.cancel(index, out);
+            self.cancel_because(index, reason, out);
         }
     }
 
@@ -24,7 +24,9 @@ impl Engine {
         while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
             self.disown(index);
             let message = &mut self.messages[index];
-            let (queue, ends) = (message.queue, message.flags.has(Flags::ENDS_WITH_CALLER));
+            // Of what came over a link that is lost its owner hears no more, and may hand it to somebody else.
+            let ends = message.flags.has(Flags::ENDS_WITH_CALLER) || message.flags.has(Flags::FORWARDED);
+            let queue = message.queue;
             match message.state {
                 State::Waiting => {
                     message.flags.set(Flags::ABANDONED);
@@ -44,25 +46,37 @@ impl Engine {
 
     /// Ends a message: waiting, running or dead. Running work keeps its slots until it has stopped.
     pub(crate) fn cancel(&mut self, index: u32, out: &mut impl Sink) {
+        self.cancel_because(index, Code::Cancelled, out);
+    }
+
+    fn cancel_because(&mut self, index: u32, reason: Code, out: &mut impl Sink) {
         let queue = self.messages[index].queue;
         match self.messages[index].state {
             State::Waiting => {
-                self.count(queue, |counters| &mut counters.cancelled);
+                self.count_cancelled(queue, reason);
                 self.unplace(index);
-                self.end_without_reply(index, Code::Cancelled, out);
+                self.end_without_reply(index, reason, out);
             }
             State::Held { worker, .. } => {
-                self.count(queue, |counters| &mut counters.cancelled);
-                self.stop(index, worker, Code::Cancelled, out);
+                self.count_cancelled(queue, reason);
+                self.stop(index, worker, reason, out);
             }
             State::Storing { dropped: false } => {
-                self.count(queue, |counters| &mut counters.cancelled);
+                self.count_cancelled(queue, reason);
                 self.messages[index].state = State::Storing { dropped: true };
             }
             State::Stopping { .. } | State::Storing { dropped: true } => {}
-            State::Broadcast => self.cancel_broadcast(index, out),
-            State::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, out),
+            State::Broadcast => self.cancel_broadcast(index, reason, out),
+            State::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, reason, out),
             State::Dead => self.unbury(index),
+        }
+    }
+
+    /// What ends because its time is over is counted as such, whoever noticed.
+    pub(crate) fn count_cancelled(&mut self, queue: u32, reason: Code) {
+        match reason {
+            Code::TimedOut => self.count(queue, |counters| &mut counters.expired),
+            _ => self.count(queue, |counters| &mut counters.cancelled),
         }
     }
 

@@ -22,7 +22,9 @@ impl Engine {
         self.loads.check();
         self.check_exclusives();
         self.check_jobs();
+        self.topics.check();
         self.check_archive();
+        self.check_links();
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }
@@ -38,7 +40,8 @@ impl Engine {
                 self.check_worker(peer.id, peer.ready, worker);
             }
         }
-        let listed = self.peers.iter().filter(|peer| peer.worker.is_some()).count();
+        let is_listed = |peer: &&crate::peer::Peer| peer.worker.as_deref().is_some_and(|worker| !worker.is_link);
+        let listed = self.peers.iter().filter(is_listed).count();
         assert_eq!(listed, self.workers.len(), "every worker has an id, and no one else");
     }
 
@@ -60,7 +63,10 @@ impl Engine {
             bytes += bytes_of(message.bytes.len());
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
-            assert!(message.attempts <= message.attempts_max(), "attempts stay within the limit");
+            assert!(
+                message.flags.has(Flags::FORWARDED) || message.attempts <= message.attempts_max(),
+                "attempts stay within the limit"
+            );
             let beside = matches!(message.state, State::Broadcast | State::Asked { .. } | State::Stopping { .. });
             assert!(message.cost > 0 || beside, "every delivery takes a slot, but those of broadcasts");
         }

@@ -93,6 +93,12 @@ pub(crate) struct Crews {
 }
 
 impl Crews {
+    /// The queues of a crew, if it is still there.
+    pub(crate) fn queues_of(&self, crew: u32) -> Vec<u32> {
+        let crew = self.by_number.get(crew as usize).and_then(Option::as_ref);
+        crew.map(|crew| crew.queues.iter().copied().collect()).unwrap_or_default()
+    }
+
     pub(crate) fn create(&mut self) -> u32 {
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.by_number.push(None);

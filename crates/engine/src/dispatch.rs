@@ -127,6 +127,9 @@ impl Engine {
             }
             let cost = u32::from(message.cost);
             let Some(consumer) = self.pick(number, cost) else {
+                if self.cross_head(number, head, out) {
+                    return true;
+                }
                 self.reserve(number, cost);
                 return false;
             };
@@ -146,6 +149,20 @@ impl Engine {
             return true;
         }
         false
+    }
+
+    /// Nobody here has room for the head: perhaps somebody behind a link has (S2.7).
+    fn cross_head(&mut self, number: u32, head: u32, out: &mut impl Sink) -> bool {
+        if self.links.is_empty() {
+            return false;
+        }
+        let Some(link) = self.pick_link(head) else { return false };
+        self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
+        self.stats.ready -= 1;
+        self.note_waiting(number);
+        self.cross(head, link, out);
+        self.release_reservation(number);
+        true
     }
 
     /// A worker has room again: its queues are served round robin (see `round`), until it is full or nothing waits.
@@ -190,14 +207,29 @@ impl Engine {
     }
 
     /// The delivery itself: slots taken, attempt counted, turn moved, frame out.
-    fn hand_over(&mut self, index: u32, number: u32, out: &mut impl Sink) {
+    pub(crate) fn hand_over(&mut self, index: u32, number: u32, out: &mut impl Sink) {
+        let consumer = *self.queues.at(self.messages[index].queue).consumer(number);
+        let worker = consumer.worker;
+        self.give_to(index, worker);
+        self.turn_taken(worker);
+        let cost = self.messages[index].cost;
+        if let Some(twin) = self.peers.worker_mut(worker).twin {
+            self.twin_took(twin, cost);
+        }
+        if let Some(lease_ms) = self.settings.lease_ms {
+            self.arm_lease(index, lease_ms);
+        }
+        self.announce(index, consumer.handle, worker, out);
+    }
+
+    /// The message is the worker's to settle: slots taken, attempt counted.
+    #[inline]
+    pub(crate) fn give_to(&mut self, index: u32, worker: ConnId) {
         self.stamps = self.stamps.wrapping_add(1);
         let message = &mut self.messages[index];
         let (queue_number, cost) = (message.queue, message.cost);
         let queue = self.queues.at_mut(queue_number);
-        let consumer = *queue.consumer(number);
         let weight = queue.weight();
-        let worker = consumer.worker;
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
         message.state = State::Held { worker, age_ms, streamed: false };
         message.stamp = self.stamps;
@@ -205,7 +237,6 @@ impl Engine {
         queue.in_flight += 1;
         let record = self.peers.worker_mut(worker);
         record.take(cost);
-        let twin = record.twin;
         record.deliveries += 1;
         record.last_used = Some(self.now);
         record.round.take(queue_number, weight);
@@ -215,14 +246,6 @@ impl Engine {
         record.held.push_back(&mut self.messages, Lane::Place, index);
         self.stats.in_flight += 1;
         self.count(queue_number, |counters| &mut counters.deliveries);
-        self.turn_taken(worker);
-        if let Some(twin) = twin {
-            self.twin_took(twin, cost);
-        }
-        if let Some(lease_ms) = self.settings.lease_ms {
-            self.arm_lease(index, lease_ms);
-        }
-        self.announce(index, consumer.handle, worker, out);
     }
 
     fn announce(&mut self, index: u32, handle: u32, worker: ConnId, out: &mut impl Sink) {
@@ -248,7 +271,7 @@ impl Engine {
 
     /// A no-reply request was written: its caller is told and its bytes are freed at once (S2.12). What is
     /// left holds the worker's slots until it says that it is done.
-    fn written(&mut self, index: u32, out: &mut impl Sink) {
+    pub(crate) fn written(&mut self, index: u32, out: &mut impl Sink) {
         let message = &mut self.messages[index];
         let queue = message.queue;
         let bytes = std::mem::take(&mut message.bytes);

@@ -60,6 +60,7 @@ impl Engine {
             Some(Drain::Maintenance) => self.drain = None,
             Some(Drain::Running { .. } | Drain::Over) => return Err(Code::Closing),
         }
+        self.tell_all_offers();
         self.tell_all(Closing { reason: ClosingReason::Resumed, within_ms: 0 }, out);
         let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
         for number in waiting.map(|(number, _)| number).collect::<Vec<u32>>() {
@@ -90,6 +91,7 @@ impl Engine {
     /// Tells everyone of the drain that has just begun, and gives waiting requests back, many by portions.
     fn turn_away(&mut self, out: &mut impl Sink) {
         let closing = self.closing().expect("the drain has just begun");
+        self.tell_all_offers();
         self.tell_all(closing, out);
         let kept = self.queues.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
         for number in kept.collect::<Vec<u32>>() {
@@ -115,7 +117,7 @@ impl Engine {
 
     /// Nothing is handed out during a drain: a request that would go to another worker goes back to its caller.
     pub(crate) fn returned_to_caller(&mut self, index: u32, out: &mut impl Sink) -> bool {
-        if self.messages[index].wants != Wants::Reply {
+        if self.messages[index].wants == Wants::Settling {
             return false;
         }
         match &mut self.drain {

@@ -2,10 +2,13 @@
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
+use crate::links::{Forward, LinkWord};
 use crate::persist::{Persist, Put};
+use crate::topics::{Event, Listener};
 use bytes::Bytes;
+use std::sync::Arc;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload};
+use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload, QueueName};
 
 /// A delivery, borrowed from the engine: the body is not copied until it reaches the out-buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,10 +142,57 @@ pub enum Effect {
         seq: u32,
         answer: Box<AdminAnswer>,
     },
+    /// An event for everyone named, the same bytes for each.
+    Event {
+        event: Arc<Event>,
+        listeners: Vec<Listener>,
+    },
     /// A word to a foreman's worker.
     Foreman {
         conn: ConnId,
         order: Box<ForemanOrder>,
+    },
+    /// A link is wanted to that address; [`crate::Input::Greeted`] or [`crate::Input::DialFailed`] says what came of it.
+    Dial {
+        target: u32,
+        address: String,
+    },
+    /// The broker that was dialled may be told who this one is: LINK_PROOF.
+    Prove {
+        conn: ConnId,
+    },
+    /// The link ends, for that reason.
+    Unlink {
+        conn: ConnId,
+        code: Code,
+    },
+    /// OPEN over a link.
+    LinkOpen {
+        conn: ConnId,
+        handle: u32,
+        queue: QueueName,
+    },
+    /// A message crosses a link: FORWARD.
+    Forward {
+        conn: ConnId,
+        forward: Box<Forward>,
+    },
+    /// What the other end of a link is told.
+    Link {
+        conn: ConnId,
+        word: Box<LinkWord>,
+    },
+    /// To the other end of a link: what crossed from there is settled.
+    FarAck {
+        conn: ConnId,
+        seq: u32,
+    },
+    /// To the other end of a link: what crossed from there failed.
+    FarFail {
+        conn: ConnId,
+        seq: u32,
+        permanent: bool,
+        payload: Payload,
     },
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …
@@ -174,7 +224,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The connection it is for; `None` if it is for the broker itself.
+    /// The connection it is for; `None` if it is for several, or for the broker itself.
     pub const fn conn(&self) -> Option<ConnId> {
         match self {
             Self::Deliver { conn, .. }
@@ -194,8 +244,17 @@ impl Effect {
             | Self::CancelQueue { conn, .. }
             | Self::Closing { conn, .. }
             | Self::Foreman { conn, .. }
+            | Self::Prove { conn }
+            | Self::Unlink { conn, .. }
+            | Self::LinkOpen { conn, .. }
+            | Self::Forward { conn, .. }
+            | Self::Link { conn, .. }
+            | Self::FarAck { conn, .. }
+            | Self::FarFail { conn, .. }
             | Self::Answer { conn, .. } => Some(*conn),
-            Self::Persist { .. }
+            Self::Event { .. }
+            | Self::Dial { .. }
+            | Self::Persist { .. }
             | Self::Load { .. }
             | Self::Archive { .. }
             | Self::Missing { .. }
@@ -212,10 +271,19 @@ impl Effect {
             | Self::Reply { payload, .. }
             | Self::Progress { payload, .. }
             | Self::BroadcastAnswer { payload, .. }
-            | Self::Undelivered { payload, .. } => payload.len(),
+            | Self::Undelivered { payload, .. }
+            | Self::FarFail { payload, .. } => payload.len(),
+            Self::Forward { forward, .. } => forward.payload.len(),
+            Self::Link { word, .. } => match &**word {
+                LinkWord::Broadcast(broadcast) => broadcast.payload.len(),
+                LinkWord::Event(forward) => forward.event.payload.len(),
+                LinkWord::Offers(_) | LinkWord::Presence(_) | LinkWord::Relay(_) => 0,
+            },
+            Self::Event { event, .. } => event.payload.len(),
             Self::Answer { answer, .. } => match &**answer {
                 AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
                 AdminAnswer::Piece { bytes, .. } => bytes.len(),
+                AdminAnswer::Events { events, .. } => events.iter().map(|event| event.payload.len()).sum(),
                 _ => 0,
             },
             _ => 0,
@@ -245,6 +313,10 @@ pub trait Sink {
     /// A new message to be stored.
     fn put(&mut self, put: Put<'_>) {
         self.effect(Effect::from(put));
+    }
+    /// An event for everyone named, the same bytes for each.
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.effect(Effect::Event { event: Arc::new(event.clone()), listeners: listeners.to_vec() });
     }
     /// Everything else.
     fn effect(&mut self, effect: Effect);

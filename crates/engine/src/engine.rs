@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use turno_proto::model::link::BrokerId;
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
@@ -18,12 +19,14 @@ use crate::effect::{Effect, Sink};
 use crate::exclusive::Exclusives;
 use crate::input::Input;
 use crate::jobs::Jobs;
+use crate::links::Links;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::timers::Timers;
+use crate::topics::Topics;
 
 /// A broker's state.
 #[derive(Debug)]
@@ -42,7 +45,9 @@ pub struct Engine {
     pub(crate) exclusives: Exclusives,
     pub(crate) stats: Stats,
     pub(crate) jobs: Jobs,
+    pub(crate) topics: Topics,
     pub(crate) archive: Archive,
+    pub(crate) links: Links,
     /// Workers by id.
     pub(crate) workers: BTreeMap<u64, ConnId>,
     pub(crate) worker_ids: u64,
@@ -68,8 +73,10 @@ impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
         let exclusives = Exclusives::new(settings.term);
+        let topics = Topics::new(settings.run);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
+            links: Links::new(BrokerId::new(settings.run), &settings.links, now),
             settings,
             now,
             started: now,
@@ -83,6 +90,7 @@ impl Engine {
             exclusives,
             stats: Stats::default(),
             jobs: Jobs::default(),
+            topics,
             archive: Archive::default(),
             workers: BTreeMap::new(),
             worker_ids: 0,
@@ -111,6 +119,12 @@ impl Engine {
         }
         if self.has_news_for_archive() {
             self.tell_archive(out);
+        }
+        if !self.links.is_empty() {
+            self.links.note_listening(self.topics.anyone_listens());
+            if self.links.are_due(self.now) {
+                self.tell_links(out);
+            }
         }
         if self.durable.has_ops() {
             self.persist(out);
@@ -162,9 +176,23 @@ impl Engine {
             Input::Fail { conn, delivery, permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
             Input::Progress { conn, delivery, payload } => self.progress(conn, delivery, payload, out),
             Input::Extend { conn, delivery, lease_ms } => self.extend(conn, delivery, lease_ms),
-            Input::Cancel { conn, seq } => self.cancel_own(conn, seq, out),
+            Input::Cancel { conn, seq } => self.cancel_own(conn, seq, Code::Cancelled, out),
             Input::PeerClosing { conn } => self.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
+            Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, filter, or_close, out),
+            Input::Unsubscribe { conn, seq, filter } => self.unsubscribe(conn, seq, &filter, out),
+            Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
+            Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
+            Input::Greeted { conn, target, broker } => self.greeted(conn, target, broker, out),
+            Input::Linked { conn, target, broker, name, address, payload_max } => {
+                self.linked(conn, target, (broker, name, address, payload_max), out);
+            }
+            Input::DialFailed { target, code } => self.dial_failed(target, code),
+            Input::RoundTrip { conn, micros } => self.round_trip(conn, micros),
+            Input::Forwarded { conn, forward } => self.forwarded(conn, *forward, out),
+            Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
+            Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
+            Input::Link { conn, word } => self.link_says(conn, *word, out),
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
@@ -196,6 +224,9 @@ impl Engine {
         }
         if let Some(until) = self.exclusives.next_deadline() {
             or_at(until);
+        }
+        if let Some(at) = self.links.next_deadline() {
+            or_at(at);
         }
         next
     }
@@ -234,6 +265,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn id_of(&self, index: u32) -> MessageId {
+        let message = &self.messages[index];
+        if message.flags.has(Flags::FORWARDED) {
+            return self.links.foreign_id(index).expect("what came over a link is known as such");
+        }
         self.messages.id_of(index, &self.settings)
     }
 

@@ -19,6 +19,17 @@ use crate::message::Stray;
 /// are over by then.
 const COUNTER_BITS: u32 = 20;
 
+/// Bits at the end of a token that tell apart brokers that give out tokens for each other's workers.
+const OWN_BITS: u32 = 8;
+
+/// How far ahead of ours another broker's clock may be.
+const TERM_AHEAD_MS: u64 = 1 << 38;
+
+/// Whether some broker may have given that token out: nobody's clock is years ahead.
+pub(crate) const fn plausible(token: u64, term: u64) -> bool {
+    token >> COUNTER_BITS <= term.saturating_add(TERM_AHEAD_MS)
+}
+
 /// A queue is one worker's alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exclusive {
@@ -98,6 +109,27 @@ impl Exclusives {
         self.last
     }
 
+    /// A token higher than all that were heard of, which ends in those bits.
+    pub(crate) const fn next_token_of(&mut self, own: u64) -> u64 {
+        self.last = ((self.last >> OWN_BITS) + 1) << OWN_BITS | own;
+        self.last
+    }
+
+    /// Whether that token is higher than all that were heard of.
+    pub(crate) const fn is_news(&self, token: u64) -> bool {
+        token > self.last
+    }
+
+    /// Another broker gave that token out: those from here are higher from now on.
+    pub(crate) fn heard_of(&mut self, token: u64) {
+        self.last = self.last.max(token);
+    }
+
+    /// The queues that somebody waits for.
+    pub(crate) fn waited_for(&self) -> impl Iterator<Item = u32> {
+        self.lines.keys().copied()
+    }
+
     fn stage(&self, conn: ConnId, queue: u32) -> Option<Stage> {
         self.stages.get(&conn)?.get(&queue).copied()
     }
@@ -154,19 +186,25 @@ impl Engine {
 
     /// QUEUE_FULL: the worker may ask to be told when the queue is free.
     pub(crate) fn refuse_queue(&mut self, conn: ConnId, queue: u32, handle: u32) {
+        // It was kept for this worker, and somebody at another broker was quicker.
+        if self.exclusives.offer_of(queue) == Some(conn) {
+            self.give_up_queue(conn, queue);
+        }
         let stages = self.exclusives.stages.entry(conn).or_default();
         stages.entry(queue).or_insert(Stage { handle, step: Step::Refused });
     }
 
-    /// The worker consumes the queue from now on. Returns the token if nobody else may.
-    pub(crate) fn took_queue(&mut self, conn: ConnId, queue: u32, exclusive: bool) -> Option<u64> {
+    /// The worker consumes the queue from now on, under that token if nobody else may.
+    pub(crate) fn took_queue(&mut self, conn: ConnId, queue: u32, token: Option<u64>) {
         self.exclusives.forget(conn, queue);
-        if !exclusive {
-            return None;
+        if let Some(token) = token {
+            self.queues.at_mut(queue).exclusive = Some(Exclusive { token, holder: conn });
         }
-        let token = self.exclusives.next_token();
-        self.queues.at_mut(queue).exclusive = Some(Exclusive { token, holder: conn });
-        Some(token)
+    }
+
+    /// A token for a worker of this broker.
+    pub(crate) fn next_token(&mut self) -> u64 {
+        if self.links.are_used() { self.next_linked_token() } else { self.exclusives.next_token() }
     }
 
     /// Somebody left the queue, or what it held is settled or back: it may be free now.
@@ -183,6 +221,9 @@ impl Engine {
             return;
         }
         self.queues.at_mut(queue).exclusive = None;
+        if self.is_kept_elsewhere(queue) {
+            return;
+        }
         let Some(line) = self.exclusives.lines.get_mut(&queue) else { return };
         if line.offer.is_some() {
             return;
@@ -221,6 +262,7 @@ impl Engine {
         *stage = Stage { handle, step: Step::Waiting(self.exclusives.numbers) };
         let line = self.exclusives.lines.entry(queue).or_default();
         line.waiters.insert(self.exclusives.numbers, Waiter { conn, seq });
+        self.look_at_claims();
         self.note_unused(queue);
         Ok(())
     }
@@ -342,12 +384,15 @@ impl Engine {
             assert!(place.consumers_len() <= 1, "an exclusive queue has one consumer");
             let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
             let mut holders = of_queue.filter_map(|(_, message)| message.holder());
-            assert!(holders.all(|worker| worker == holder), "an exclusive queue's messages are at its holder");
+            // A broadcast goes to those at other brokers, too.
+            let at_holder = holders.all(|worker| worker == holder || self.links.is_link(worker));
+            assert!(at_holder, "an exclusive queue's messages are at its holder");
         }
         for (queue, line) in &self.exclusives.lines {
             let place = self.queues.at(*queue);
             assert!(line.offer.is_some() || !line.waiters.is_empty(), "a line has somebody in it");
-            assert!(line.offer.is_some() || !place.is_unused(), "who waits for a free queue is told");
+            let free = place.is_unused() && !self.is_kept_elsewhere(*queue);
+            assert!(line.offer.is_some() || !free, "who waits for a free queue is told");
             assert!(line.offer.is_none() || place.consumers_len() == 0, "only a queue that nobody consumes is offered");
             for (number, waiter) in &line.waiters {
                 let step = self.exclusives.stage(waiter.conn, *queue).map(|stage| stage.step);

@@ -18,6 +18,8 @@ impl Engine {
         self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();
+        self.dial_links(out);
+        self.tick_claims(out);
         self.go_on_with_chores(out);
         self.end_drain_if_late(out);
     }
@@ -27,15 +29,19 @@ impl Engine {
         match message.state {
             State::Waiting => self.expire_waiting(index, out),
             State::Held { worker, .. } => {
-                if message.wants == Wants::Reply && message.past_deadline(self.now) {
+                // A no-reply that is not written yet is on its way over a link.
+                if message.wants != Wants::Settling && message.past_deadline(self.now) {
                     let (queue, fair) = (message.queue, message.had_fair_time());
-                    self.queues.at_mut(queue).note_overrun(message, self.now);
+                    if message.wants == Wants::Reply {
+                        self.queues.at_mut(queue).note_overrun(message, self.now);
+                    }
                     self.count(queue, |counters| &mut counters.expired);
                     self.stop(index, worker, Code::TimedOut, out);
-                    if fair {
+                    if fair && !self.links.is_link(worker) {
                         self.expired_at(worker, index, Code::TimedOut, out);
                     }
-                } else if self.settings.lease_ms.is_some() {
+                // At a link it is the other broker that gives the lease; the time here was for waiting.
+                } else if self.settings.lease_ms.is_some() && !self.links.is_link(worker) {
                     let delivery = self.delivery_of(index);
                     out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: Code::LeaseExpired });
                     self.expired_at(worker, index, Code::LeaseExpired, out);

@@ -3,8 +3,9 @@
 use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
 use turno_proto::model::{ConnId, MessageId};
 
-use crate::chain::NIL;
+use crate::chain::{Lane, NIL};
 use crate::engine::Engine;
+use crate::links::{FarWorkers, LinkCounts};
 use crate::message::{Message, State};
 
 impl Engine {
@@ -25,17 +26,26 @@ impl Engine {
         let message = &self.messages[index];
         match message.state {
             State::Held { worker, age_ms, .. } => {
-                let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 let since_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
+                if let Some((broker, name)) = self.links.far_end(worker) {
+                    return Reason::AtLink { broker, name, since_ms };
+                }
+                let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::AtWorker { worker: record.id, name: record.name.clone(), since_ms }
             }
             State::Broadcast => {
                 let tally = &self.broadcasts[&index];
-                let (consumers, open) = (tally.end.consumers.into(), tally.parts.len().into());
-                Reason::AtConsumers { consumers, open }
+                let parts = tally.parts.iter(&self.messages, Lane::Owned);
+                let far = parts.filter(|part| self.is_at_link(*part)).count() as u64;
+                // A broker counts as one consumer until it tells how many there were.
+                let (consumers, open) = (u64::from(tally.end.consumers), u64::from(tally.parts.len()));
+                Reason::AtConsumers { consumers: consumers - far, open: open - far, brokers: far }
             }
             State::Asked { broadcast, .. } => self.reason(broadcast, ahead_max),
             State::Stopping { worker } => {
+                if let Some((broker, name)) = self.links.far_end(worker) {
+                    return Reason::StoppingAtLink { broker, name };
+                }
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::Stopping { worker: record.id }
             }
@@ -59,8 +69,9 @@ impl Engine {
         if self.drain.is_some() {
             return Reason::Draining;
         }
+        let far = self.far_workers(message);
         if let Some(reason) = self.why_nobody(message.queue) {
-            return reason;
+            return self.why_not_elsewhere(message, reason, far, ahead);
         }
         let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
         let (mut workers, mut used, mut largest, mut probing) = (0, 0, 0, 0);
@@ -70,6 +81,9 @@ impl Engine {
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());
         }
+        if u32::from(message.cost) > largest && far.brokers > 0 {
+            return far.busy(ahead);
+        }
         if u32::from(message.cost) > largest {
             return Reason::TooCostly { cost: message.cost, largest };
         }
@@ -78,7 +92,7 @@ impl Engine {
         {
             return Reason::Reserved { worker: worker.id, cost: message.cost, free: worker.room() };
         }
-        if ahead > 0 && self.pick(message.queue, 1).is_some() {
+        if ahead > 0 && (far.free || self.pick(message.queue, 1).is_some()) {
             return Reason::Behind { ahead };
         }
         // A holder on probation may have slots free: then the probe is the better reason.
@@ -87,7 +101,29 @@ impl Engine {
         {
             return Reason::ExclusiveBusy { worker, name, used, ahead };
         }
-        Reason::AllBusy { workers, used, ahead, probing, dropped: self.dropped_from(message.queue) }
+        let dropped = self.dropped_from(message.queue);
+        Reason::AllBusy { workers, used, ahead, probing, dropped, brokers: far.brokers }
+    }
+
+    /// Nobody here takes it: perhaps somebody elsewhere would, if there were room or a link.
+    fn why_not_elsewhere(&self, message: &Message, here: Reason, far: FarWorkers, ahead: u64) -> Reason {
+        if matches!(here, Reason::KeptFor { .. }) {
+            return here;
+        }
+        if far.brokers > 0 {
+            return if far.free && ahead > 0 { Reason::Behind { ahead } } else { far.busy(ahead) };
+        }
+        if let Some(largest) = far.too_long_for {
+            return Reason::TooLong { bytes: message.bytes.len() as u64, largest };
+        }
+        match (&here, self.links.counts()) {
+            (Reason::NoWorker, LinkCounts { down: down @ 1.., wanted, .. }) => Reason::LinksDown { down, wanted },
+            _ => here,
+        }
+    }
+
+    fn is_at_link(&self, index: u32) -> bool {
+        self.messages[index].holder().is_some_and(|holder| self.links.is_link(holder))
     }
 
     fn named(&self, worker: ConnId) -> Option<(u64, String)> {
@@ -132,11 +168,13 @@ impl Engine {
     }
 
     pub(crate) fn message_view(&self, index: u32) -> MessageView {
-        self.view_of(&self.messages[index], self.id_of(index))
+        let view = self.view_of(&self.messages[index], self.id_of(index));
+        MessageView { came_by: self.links.came_by(index), ..view }
     }
 
     fn view_of(&self, message: &Message, id: MessageId) -> MessageView {
         let holder = message.holder().and_then(|worker| self.peers.worker(worker));
+        let holder = holder.filter(|worker| !worker.is_link);
         MessageView {
             id: id.to_string(),
             queue: self.queues.at(message.queue).name.to_string(),
@@ -156,6 +194,7 @@ impl Engine {
             age_ms: self.now.millis_since(message.born),
             deadline_ms: message.deadline.map(|deadline| deadline.millis_left(self.now)),
             worker: holder.map(|worker| worker.id),
+            came_by: Vec::new(),
         }
     }
 }

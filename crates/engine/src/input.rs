@@ -1,9 +1,12 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use crate::jobs::ForemanEvent;
+use crate::links::{FarWord, Forward, LinkWord};
 use crate::persist::Record;
+use crate::topics::Event;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, Payload, QueueName, Slots};
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +189,78 @@ pub enum Input {
         conn: ConnId,
         seq: u32,
         call: AdminCall,
+    },
+    /// `or_close`: the connection ends if it reads too slowly, instead of missing events.
+    Subscribe {
+        conn: ConnId,
+        seq: u32,
+        filter: Filter,
+        or_close: bool,
+    },
+    Unsubscribe {
+        conn: ConnId,
+        seq: u32,
+        filter: Filter,
+    },
+    /// `confirm`: answered.
+    Publish {
+        conn: ConnId,
+        seq: u32,
+        confirm: bool,
+        event: Event,
+    },
+    /// The connection was read from too slowly: so many events were left out.
+    EventsDropped {
+        conn: ConnId,
+        count: u64,
+    },
+    /// A broker that this one dialled showed who it is, before it is told who this one is.
+    Greeted {
+        conn: ConnId,
+        target: u32,
+        broker: BrokerId,
+    },
+    /// The greeting of a link is done: the other end is this broker, which takes messages of so many bytes. `target`: this
+    /// end dialled.
+    Linked {
+        conn: ConnId,
+        target: Option<u32>,
+        broker: BrokerId,
+        name: String,
+        address: String,
+        payload_max: u64,
+    },
+    /// A target could not be reached, or would not greet.
+    DialFailed {
+        target: u32,
+        code: Code,
+    },
+    /// A PING came back over a link.
+    RoundTrip {
+        conn: ConnId,
+        micros: u64,
+    },
+    /// A message came over a link.
+    Forwarded {
+        conn: ConnId,
+        forward: Box<Forward>,
+    },
+    /// The other end's word about something that crossed to it, by the number of the crossing.
+    Far {
+        conn: ConnId,
+        seq: u32,
+        word: FarWord,
+    },
+    /// CANCEL came over a link: the other end gives up what crossed to here, and says why.
+    FarCancel {
+        conn: ConnId,
+        seq: u32,
+        reason: Code,
+    },
+    /// What the other end of a link tells.
+    Link {
+        conn: ConnId,
+        word: Box<LinkWord>,
     },
     /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
     Foreman {

@@ -97,7 +97,7 @@ impl Engine {
         if unanswered >= self.settings.limits.in_flight_max {
             return Err(Code::TooManyInFlight);
         }
-        if fail_fast && self.queues.at(queue).consumers_len() == 0 {
+        if fail_fast && self.queues.at(queue).consumers_len() == 0 && !self.has_far_workers(queue) {
             return Err(Code::NoResponder);
         }
         Ok(queue)
@@ -124,7 +124,7 @@ impl Engine {
         out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
     }
 
-    fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {
+    pub(crate) fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {
         let Outgoing { deadline_ms, retries, priority, cost, cancel_on_disconnect, payload, .. } = message;
         let deadline = self.deadline(wants, deadline_ms);
         let retries = match wants {

@@ -27,6 +27,8 @@
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
+//! | `links` | messages that cross to other brokers, and what these tell of themselves |
+//! | `topics` | events for whoever listens |
 //! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
@@ -57,6 +59,7 @@ mod input;
 mod intake;
 mod jobs;
 mod line;
+mod links;
 mod message;
 mod owed;
 mod owned;
@@ -72,6 +75,7 @@ mod service;
 mod settings;
 mod stats;
 mod timers;
+mod topics;
 mod turn;
 mod upkeep;
 mod worker;
@@ -84,6 +88,8 @@ pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
 };
+pub use links::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
+pub use topics::{Event, Listener};

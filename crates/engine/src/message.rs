@@ -56,6 +56,8 @@ impl Flags {
     pub(crate) const COUNTED: u8 = 8;
     /// A request whose worker is told to stop when the caller is gone.
     pub(crate) const ENDS_WITH_CALLER: u8 = 32;
+    /// It came over a link: it is another broker's to keep.
+    pub(crate) const FORWARDED: u8 = 128;
     /// A waiting request whose caller is gone: it only waits for its end; see `chores`.
     pub(crate) const ABANDONED: u8 = 64;
 

@@ -68,6 +68,8 @@ pub(crate) struct Worker {
     /// What it may use now: its slots, or what it still holds after a resize to fewer.
     limit: u32,
     used: u32,
+    /// The other end is a broker: what it holds crossed to it.
+    pub(crate) is_link: bool,
     /// The same worker's other connection.
     pub(crate) twin: Option<ConnId>,
     /// Slots in use that the twin took.
@@ -106,6 +108,7 @@ impl Worker {
             slots,
             limit: slots.as_count(),
             used: 0,
+            is_link: false,
             twin: None,
             lent: 0,
             draining: false,

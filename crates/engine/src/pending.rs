@@ -7,7 +7,7 @@ use crate::broadcast::NOWHERE;
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::message::{End, Message, State, Wants};
+use crate::message::{End, Flags, Message, State, Wants};
 use crate::retry::Cause;
 use crate::stats::bytes_of;
 
@@ -56,7 +56,12 @@ impl Engine {
             Some(Wants::Reply) => self.reply(conn, delivery, false, Payload::default(), out),
             _ => {
                 if let Some(index) = self.claim(conn, delivery, true) {
+                    let message = &self.messages[index];
+                    let origin = message.origin.filter(|_| message.wants == Wants::Settling);
                     self.settled(conn, index, |counters| &mut counters.acked);
+                    if let Some(origin) = origin {
+                        out.effect(Effect::FarAck { conn: origin.conn(), seq: origin.seq });
+                    }
                 }
             }
         }
@@ -163,6 +168,9 @@ impl Engine {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
+        if record.is_link {
+            return self.crossed_back(worker, index);
+        }
         if !record.standings.is_empty() {
             record.standings.released(queue, index);
         }
@@ -183,6 +191,9 @@ impl Engine {
         self.disarm(index);
         self.disown(index);
         let message = self.messages.remove(index, holder, end);
+        if message.flags.has(Flags::FORWARDED) {
+            self.foreign_gone(index);
+        }
         self.durable.end(&message);
         let Message { queue, bytes, .. } = message;
         self.drop_bytes(queue, bytes_of(bytes.len()));

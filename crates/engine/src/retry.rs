@@ -50,6 +50,9 @@ impl Engine {
         if matches!(self.messages[index].state, State::Asked { .. }) {
             return self.part_left(index, out);
         }
+        if self.messages[index].flags.has(Flags::FORWARDED) {
+            return self.foreign_attempt_over(index, cause, out);
+        }
         if self.may_try_again(index, &cause) {
             self.release(index);
             self.count(queue, |counters| &mut counters.retried);
@@ -62,8 +65,9 @@ impl Engine {
             return;
         }
         match self.messages[index].wants {
-            Wants::Nothing => self.finish(index, End::Settled),
-            Wants::Reply => {
+            // Over for its caller since it was written.
+            Wants::Nothing if self.messages[index].origin.is_none() => self.finish(index, End::Settled),
+            Wants::Reply | Wants::Nothing => {
                 let origin = self.messages[index].origin;
                 // Lost after its time was over, though nobody has looked yet: it would have got no other attempt.
                 let late = self.messages[index].past_deadline(self.now) && cause == Cause::WorkerLost;
@@ -92,8 +96,8 @@ impl Engine {
             return self.part_left(index, out);
         }
         let over = match message.wants {
-            Wants::Reply => message.origin.is_none(),
-            Wants::Nothing => true,
+            // Over for its caller: it is gone, or was told that a no-reply is written.
+            Wants::Reply | Wants::Nothing => message.origin.is_none(),
             Wants::Settling => false,
         };
         if over || matches!(message.state, State::Stopping { .. }) {
@@ -103,6 +107,13 @@ impl Engine {
         if message.wants == Wants::Reply && message.is_streamed() {
             self.end_without_reply(index, Code::WorkerLost, out);
             return;
+        }
+        if message.flags.has(Flags::FORWARDED) {
+            self.release(index);
+            self.messages[index].attempts -= 1;
+            self.messages[index].state = State::Waiting;
+            self.arm_deadline(index);
+            return self.place_foreign(index, out);
         }
         if self.returned_to_caller(index, out) {
             return;

@@ -53,6 +53,10 @@ pub struct Settings {
     pub own_rotas_max: usize,
     /// Bytes that are kept of one attempt's output.
     pub output_per_task: u64,
+    /// Brokers that links are wanted to, HOST:PORT each.
+    pub links: Vec<String>,
+    /// Names of brokers: the first of them that can be reached is home to the queues that are one worker's alone.
+    pub link_order: Vec<String>,
     /// Requests that end in one go when their caller is gone or the broker drains.
     pub portion: NonZeroUsize,
 }
@@ -98,6 +102,8 @@ impl Default for Settings {
             hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
             output_per_task: limits::OUTPUT_PER_TASK_BYTES,
+            links: Vec::new(),
+            link_order: Vec::new(),
             portion: limits::CHORES_MAX,
         }
     }

@@ -94,7 +94,11 @@ impl Engine {
             // One that is kept free for a costly message is so for tasks, too.
             self.jobs.look_at(twin);
         }
+        let has_links = !self.links.is_empty();
         if let Some(Seat { crew, number }) = record.crew {
+            if has_links {
+                self.links.crew_changed(crew);
+            }
             let free = if record.reserved_for.is_none() { room } else { 0 };
             self.crews[crew].rota.set_free(number, free);
             if !record.standings.is_empty() {
@@ -103,13 +107,20 @@ impl Engine {
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
-            self.queues.at_mut(queue).rota.set_free(number, record.shown(room, queue));
+            let place = self.queues.at_mut(queue);
+            place.rota.set_free(number, record.shown(room, queue));
+            if has_links {
+                self.links.queue_changed(&place.name);
+            }
         }
     }
 
     /// A queue's backlog changed: it may have become empty, or be so no more, or be short of messages at hand.
     pub(crate) fn note_waiting(&mut self, queue: u32) {
         let Some(place) = self.queues.get(queue) else { return };
+        if !self.links.is_empty() {
+            self.links.queue_changed(&place.name);
+        }
         for crew in &place.crews {
             self.crews[*crew].note(queue, !place.backlog.is_empty());
         }

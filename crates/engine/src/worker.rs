@@ -5,8 +5,18 @@ use turno_proto::model::{Code, ConnId, Slots};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
+use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
 use crate::retry::Cause;
+
+/// What came of CONSUME.
+enum Consumed {
+    /// Nobody else may, under that token.
+    Alone(u64),
+    AmongOthers,
+    /// Another broker decides.
+    Asked,
+}
 
 impl Engine {
     /// A connection finished its greeting. While the broker drains it may ask, but it is told to go elsewhere.
@@ -60,31 +70,53 @@ impl Engine {
     }
 
     pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, exclusive: bool, out: &mut impl Sink) {
-        match self.try_consume(conn, handle, exclusive) {
-            Ok(Some(token)) => out.effect(Effect::Consuming { conn, seq, token }),
-            Ok(None) => out.effect(Effect::Ok { conn, seq }),
+        match self.try_consume(conn, seq, handle, exclusive, out) {
+            Ok(Consumed::Alone(token)) => out.effect(Effect::Consuming { conn, seq, token }),
+            Ok(Consumed::AmongOthers) => out.effect(Effect::Ok { conn, seq }),
+            // Home's word is the answer.
+            Ok(Consumed::Asked) => {}
             Err(Code::QueueFull) => out.effect(Effect::QueueFull { conn, seq, handle }),
             Err(code) => out.effect(Effect::Error { conn, seq, code }),
         }
     }
 
-    fn try_consume(&mut self, conn: ConnId, handle: u32, exclusive: bool) -> Result<Option<u64>, Code> {
+    fn try_consume(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        handle: u32,
+        exclusive: bool,
+        out: &mut impl Sink,
+    ) -> Result<Consumed, Code> {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
-        let Err(at) = worker.position_of(queue) else { return Err(Code::AlreadyConsuming) };
-        if !self.may_consume(conn, queue, exclusive) {
+        if worker.position_of(queue).is_ok() || self.has_asked(conn, queue) {
+            return Err(Code::AlreadyConsuming);
+        }
+        if !self.may_consume(conn, queue, exclusive) || self.is_taken_elsewhere(queue, exclusive) {
             self.refuse_queue(conn, queue, handle);
             return Err(Code::QueueFull);
         }
-        let token = self.took_queue(conn, queue, exclusive);
+        if exclusive && self.ask_home(conn, seq, handle, queue, out).is_some() {
+            return Ok(Consumed::Asked);
+        }
+        let token = exclusive.then(|| self.next_token());
+        self.begin_to_consume(conn, queue, handle, token);
+        Ok(token.map_or(Consumed::AmongOthers, Consumed::Alone))
+    }
+
+    /// The worker consumes the queue from now on, under that token if nobody else may.
+    pub(crate) fn begin_to_consume(&mut self, conn: ConnId, queue: u32, handle: u32, token: Option<u64>) {
+        self.took_queue(conn, queue, token);
         let number = self.queues.at_mut(queue).join(conn, handle);
         let consuming = Consuming { queue, number };
-        self.peers.worker_mut(conn).consumes.insert(at, consuming);
+        let worker = self.peers.worker_mut(conn);
+        let at = worker.position_of(queue).unwrap_or_else(|at| at);
+        worker.consumes.insert(at, consuming);
         self.comes_back(conn, queue);
         self.join_turns(conn, consuming);
         self.offer(conn);
-        Ok(token)
     }
 
     pub(crate) fn cancel_queue(&mut self, conn: ConnId, handle: u32) -> Result<(), Code> {
@@ -92,6 +124,9 @@ impl Engine {
         let worker = self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
         let Ok(at) = worker.position_of(queue) else {
+            if self.forget_claim(conn, queue) {
+                return Ok(());
+            }
             return self.give_up_place(conn, queue);
         };
         let consuming = worker.consumes.remove(at);
@@ -103,6 +138,9 @@ impl Engine {
 
     /// The peer said CLOSING: a worker gets nothing new.
     pub(crate) fn peer_closing(&mut self, conn: ConnId) {
+        if self.close_link(conn) {
+            return;
+        }
         if let Ok(worker) = self.registered(conn) {
             worker.draining = true;
             self.withhold(conn);
@@ -111,7 +149,9 @@ impl Engine {
 
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+        self.lose_link(conn);
         self.forget_waiter(conn);
+        self.stop_listening(conn);
         self.forget_native(conn);
         self.lose_hand(conn, out);
         self.abandon_requests(conn, out);
@@ -138,6 +178,9 @@ impl Engine {
     /// A message leaves the list of its caller's unanswered requests.
     pub(crate) fn disown(&mut self, index: u32) {
         let Some(origin) = self.messages[index].origin else { return };
+        if self.messages[index].flags.has(Flags::FORWARDED) {
+            self.foreign_disowned(index);
+        }
         if let Some(peer) = self.peers.get_mut(origin.conn()) {
             peer.owned.remove(&mut self.messages, index);
             self.messages[index].origin = None;
@@ -165,6 +208,7 @@ impl Engine {
     }
 
     fn leave_all(&mut self, conn: ConnId) {
+        self.forget_claims(conn);
         self.give_up_queues(conn);
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
@@ -184,6 +228,9 @@ impl Engine {
         if self.queues.at(queue).reserved == Some(conn) {
             self.unreserve(conn);
             self.offer(conn);
+        }
+        if !self.links.is_empty() {
+            self.links.queue_changed(&self.queues.at(queue).name);
         }
         self.queues.at_mut(queue).leave(number);
         self.note_unused(queue);

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use turno::config::{Config, Raw, Setting, Value, World};
+use turno::config::{Config, Preset, Raw, Setting, Value, World};
 
 /// Loads the bytes as the file that the user named. What is refused has a place and a reason; what is taken can be
 /// typed, shown, and read back as it is shown.
@@ -35,6 +35,10 @@ pub fn config_file(data: &[u8]) {
 
 fn is_read_back(Setting { key, value, .. }: &Setting) {
     let _ = value.to_json();
+    if matches!(value, Value::Secret(_)) || key.default == Preset::Nothing && *value == Value::None {
+        // Not shown, or not there.
+        return;
+    }
     // An empty list is shown as nothing, and nothing is what a slip of the hand looks like: it is not read.
     if *value != Value::List(Vec::new()) {
         assert_eq!(key.kind.read(&Raw::Text(value.to_string())).as_ref(), Ok(value), "{} is read back", key.name);

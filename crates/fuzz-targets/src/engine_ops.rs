@@ -9,14 +9,15 @@ use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots, limits};
 
 use crate::bytes::Bytes;
+use crate::engine_topics::Listening;
 
 const PLACES: usize = 4;
 const OPS_MAX: usize = 200;
 const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
 const QUEUES: [&str; 3] = ["a", "b", "c.d"];
 
-/// Plays the bytes. All rooms agree after every step, nobody who is gone is spoken to, a request ends at most once,
-/// and when all peers are gone, nothing is held.
+/// Plays the bytes. All rooms agree after every step, nobody who is gone is spoken to, a request ends at most once, events
+/// go to who wants them, and when all peers are gone, nothing is held.
 pub fn engine_ops(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let mut play = Play::new(bytes.byte());
@@ -46,6 +47,7 @@ struct Play {
     tokens: u64,
     ids: Vec<MessageId>,
     drained: u32,
+    listening: Listening,
 }
 
 impl Play {
@@ -79,6 +81,7 @@ impl Play {
             tokens: 1 << 20,
             ids: Vec::new(),
             drained: 0,
+            listening: Listening::default(),
         };
         for place in 0..PLACES {
             play.connect(place);
@@ -98,6 +101,7 @@ impl Play {
         for effect in effects {
             self.watch(effect);
         }
+        self.listening.check();
     }
 
     fn watch(&mut self, effect: Effect) {
@@ -131,12 +135,27 @@ impl Play {
             | Effect::Error { conn, .. }
             | Effect::CancelDelivery { conn, .. }
             | Effect::CancelQueue { conn, .. }
-            | Effect::Closing { conn, .. }
-            | Effect::Answer { conn, .. } => (conn, None),
+            | Effect::Closing { conn, .. } => (conn, None),
+            Effect::Answer { conn, answer, .. } => {
+                self.listening.answered(&answer);
+                (conn, None)
+            }
             Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
                 panic!("{effect:?} without a store")
             }
             Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
+            Effect::Event { event, listeners } => {
+                self.listening.gets(&event, &listeners);
+                return;
+            }
+            Effect::Dial { .. }
+            | Effect::Prove { .. }
+            | Effect::Unlink { .. }
+            | Effect::LinkOpen { .. }
+            | Effect::Forward { .. }
+            | Effect::Link { .. }
+            | Effect::FarAck { .. }
+            | Effect::FarFail { .. } => panic!("there are no links here"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");
@@ -178,7 +197,8 @@ impl Play {
     fn input(&mut self, conn: ConnId, op: u8, bytes: &mut Bytes<'_>) -> Input {
         let (seq, handle) = (0, u32::from(op & 3));
         match op {
-            9 | 10 => Input::Ready { conn },
+            9 => Input::Ready { conn },
+            10 => self.listening.input(conn, ADMIN, bytes),
             11 => {
                 let handle = if bytes.byte() < 200 { bytes.byte().into() } else { bytes.u32() };
                 Input::Open { conn, seq, handle, queue: queue(bytes) }
@@ -331,6 +351,7 @@ impl Play {
 
     fn leave(&mut self, place: usize) {
         if let Some(conn) = self.places[place].take() {
+            self.listening.leaves(conn);
             self.step(Input::Disconnected { conn });
         }
     }

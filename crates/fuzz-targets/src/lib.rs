@@ -6,6 +6,7 @@
 mod bytes;
 mod config_file;
 mod engine_ops;
+mod engine_topics;
 mod foreman_end;
 mod foreman_frame;
 mod foreman_peer;

@@ -2,7 +2,7 @@
 
 use turno_proto::headers;
 use turno_proto::model::{Limits, Payload};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw, decode, encode, split};
+use turno_proto::native::{Deliver, Event, Frame, Outgoing, Raw, decode, encode, split};
 
 /// Parts frames off the front as long as there are any. What decodes must be written so that it is read back as the
 /// same value.
@@ -42,6 +42,8 @@ const fn raw_of<'a>(frame: &Frame<'a>) -> Option<Raw<'a>> {
         Frame::Request(Outgoing { raw, .. })
         | Frame::Send(Outgoing { raw, .. })
         | Frame::Deliver(Deliver { raw, .. })
+        | Frame::Publish { event: Event { raw, .. }, .. }
+        | Frame::Event(Event { raw, .. })
         | Frame::Reply { raw, .. }
         | Frame::Fail { raw, .. }
         | Frame::Progress { raw, .. }

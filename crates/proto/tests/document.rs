@@ -20,6 +20,7 @@ fn every_frame_type_is_in_its_table() {
                 Direction::ToBroker => "peer → broker",
                 Direction::ToPeer => "broker → peer",
                 Direction::Both => "both",
+                Direction::Link => "broker ↔ broker",
             };
             format!("| {} | {} | {direction} |", kind.number(), kind.name())
         })
@@ -37,19 +38,22 @@ fn every_code_is_in_its_table() {
 #[test]
 fn every_flag_is_in_its_table() {
     let bits = [
-        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER"),
+        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER, FORWARD"),
         (flags::RETRIES, "RETRIES | REQUEST, SEND"),
         (flags::PRIORITY, "PRIORITY | REQUEST, SEND"),
         (flags::COST, "COST | REQUEST, SEND"),
         (flags::HEADERS, "HEADERS | every frame with a payload"),
-        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST"),
+        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST, FORWARD, FORWARD_BROADCAST"),
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
         (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
         (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
         (flags::DEDUP, "DEDUP | SEND"),
-        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER, FORWARD"),
         (flags::MORE, "MORE | REPLY, ANSWER"),
         (flags::FAILED, "FAILED | ANSWER"),
+        (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
+        (flags::OR_CLOSE, "OR_CLOSE | SUBSCRIBE"),
+        (flags::CONFIRM, "CONFIRM | PUBLISH"),
         (flags::EXCLUSIVE, "EXCLUSIVE | CONSUME"),
         (flags::TOKEN, "TOKEN | OK, DELIVER, REPLY, ACK, FAIL, PROGRESS, EXTEND"),
         (flags::DUPLICATE, "DUPLICATE | STORED"),
@@ -57,6 +61,16 @@ fn every_flag_is_in_its_table() {
         (flags::FATAL, "FATAL | ERROR"),
     ];
     assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
+}
+
+/// More limits of topics.
+fn limits_of_topics() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("segments of a topic or filter", number(limits::TOPIC_SEGMENTS_MAX), ""),
+        ("segments of all filters", number(limits::SUBSCRIPTION_SEGMENTS_MAX), ""),
+        ("rows of one page of topics or subscribers", number(limits::TOPIC_PAGE_MAX), ""),
+        ("topics whose events are counted", number(limits::TOPICS_COUNTED_MAX), ""),
+    ]
 }
 
 /// Limits of jobs and what belongs to them, which stand behind the others.
@@ -89,10 +103,27 @@ fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
+fn limits_of_links() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("brokers on a way over links", number(limits::PATH_MAX), ""),
+        ("brokers that are known", number(limits::BROKERS_MAX), ""),
+        ("links of a broker", number(limits::LINKS_MAX), ""),
+        ("offers in one OFFER", number(limits::OFFERS_MAX), ""),
+        ("frame over a link, if `frame_bytes_max` is lower", number(limits::LINK_FRAME_BYTES), " bytes"),
+        ("bytes that a frame over a link may be longer than that", number(limits::LINK_FIELDS_BYTES), " bytes"),
+        ("heartbeat of a link", number(limits::LINK_HEARTBEAT_MS), " ms"),
+        ("shortest secret of links", number(limits::LINK_SECRET_BYTES_MIN), " bytes"),
+    ]
+}
+
 #[test]
 fn every_limit_is_in_its_table() {
     let set = Limits::default();
     let reading = format!("the same of one that has read some in the last {} ms *", limits::OUT_STALL_MS);
+    let waiting = format!(
+        "bytes of events that wait for a connection, beside {} bytes that are being written",
+        number(limits::EVENT_ROOM_BYTES)
+    );
     let rows = [
         ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
         ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
@@ -105,6 +136,20 @@ fn every_limit_is_in_its_table() {
         ("values in a peer's control map", number(limits::MAP_VALUES_MAX), ""),
         ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
+        ("topic or filter", number(limits::TOPIC_BYTES_MAX), " bytes"),
+        ("filters of a connection, or of a subscriber that fetches", number(limits::SUBSCRIPTIONS_MAX), ""),
+        ("filters of all", number(limits::SUBSCRIPTIONS_ALL_MAX), ""),
+        (&waiting, number(limits::EVENTS_WAITING_BYTES_MAX), " bytes"),
+        ("subscribers that fetch", number(limits::FETCHERS_MAX), ""),
+        ("id of a subscriber that fetches", number(limits::FETCHER_ID_BYTES_MAX), " bytes"),
+        ("events that wait for a subscriber that fetches", number(limits::FETCHER_EVENTS_MAX), ""),
+        ("bytes of them", number(limits::FETCHER_BYTES_MAX), " bytes"),
+        ("bytes of them for all such subscribers", number(limits::FETCHERS_BYTES_MAX), " bytes"),
+        (
+            "bytes of events that one admin call fetches, unless it is one event",
+            number(limits::FETCH_BYTES_MAX),
+            " bytes",
+        ),
         ("queues *", number(set.queues_max), ""),
         ("handles of a connection", number(limits::HANDLES_MAX), ""),
         ("a new handle above the highest one", number(limits::HANDLE_GAP_MAX), ""),
@@ -138,7 +183,7 @@ fn every_limit_is_in_its_table() {
         ),
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_jobs());
+    let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }

@@ -96,7 +96,9 @@ fn whatever_else_comes_first_ends_the_connection() {
         let mut out = Vec::new();
         let (kind, seq) = head(&vector.bytes);
         let step = session.step(&vector.bytes, &config(), &mut out);
-        if kind != Kind::Connect {
+        if kind == Kind::LinkHello {
+            assert_eq!((step, out.is_empty()), (Ok((Step::Link, 0)), true), "a link's own session goes on with it");
+        } else if kind != Kind::Connect {
             assert_eq!(step, Err(Fault::fatal(Code::ExpectedConnect, seq)), "{}", vector.name);
             assert_ends_with_error(&out, Code::ExpectedConnect, seq);
             assert!(session.greeting(), "{}", vector.name);
@@ -120,7 +122,7 @@ fn after_the_greeting_the_direction_decides() {
             let fatal = |code| Err(Fault::fatal(code, seq));
             let (expected, answer) = match (kind, kind.direction()) {
                 (Kind::Connect, _) => (fatal(Code::ExpectedConnect), Some(Code::ExpectedConnect)),
-                (_, Direction::ToPeer) => (fatal(Code::WrongDirection), Some(Code::WrongDirection)),
+                (_, Direction::ToPeer | Direction::Link) => (fatal(Code::WrongDirection), Some(Code::WrongDirection)),
                 (Kind::Ping, _) if pinged => (Ok((Step::Done, HEADER_LEN)), None),
                 (Kind::Ping, _) => (Ok((Step::Ready, HEADER_LEN)), None),
                 _ => (Ok((Step::Frame(values[vector.name].clone()), vector.bytes.len())), None),
@@ -137,7 +139,8 @@ fn after_the_greeting_the_direction_decides() {
 
 #[test]
 fn a_wrong_direction_is_told_whatever_is_inside() {
-    for kind in Kind::ALL.iter().filter(|kind| kind.direction() == Direction::ToPeer) {
+    let wrong = |kind: &&Kind| matches!(kind.direction(), Direction::ToPeer | Direction::Link);
+    for kind in Kind::ALL.iter().filter(wrong) {
         let mut out = Vec::new();
         let step = greeted(Mono::ZERO, 0).step(&frame(*kind, 9, b"\xC1 no map"), &config(), &mut out).map(|_| ());
         assert_eq!(step, Err(Fault::fatal(Code::WrongDirection, 9)), "{kind:?}");
@@ -344,6 +347,10 @@ proptest! {
             match session.step(&input[start..], &config(), &mut out) {
                 Ok((Step::NeedMore, used)) => {
                     prop_assert_eq!(used, 0);
+                    break;
+                }
+                Ok((Step::Link, used)) => {
+                    prop_assert_eq!((used, open, kind), (0, false, Kind::LinkHello));
                     break;
                 }
                 Ok((step, used)) => {

@@ -92,12 +92,17 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Uploads { .. } => 17,
                     AdminAnswer::Retried { .. } => 18,
                     AdminAnswer::TaskExplained { .. } => 19,
+                    AdminAnswer::Topics { .. } => 20,
+                    AdminAnswer::Subscribers { .. } => 21,
+                    AdminAnswer::Events { .. } => 22,
+                    AdminAnswer::Links { .. } => 23,
+                    AdminAnswer::LinkGraph { .. } => 24,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 39, 20));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 48, 25));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -141,6 +146,15 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::UploadGet { .. } => 36,
         AdminCall::JobRetry { .. } => 37,
         AdminCall::JobExplain { .. } => 38,
+        AdminCall::TopicLs { .. } => 39,
+        AdminCall::TopicSubscribers { .. } => 40,
+        AdminCall::TopicCreate { .. } => 41,
+        AdminCall::TopicRecv { .. } => 42,
+        AdminCall::TopicDestroy { .. } => 43,
+        AdminCall::LinkLs {} => 44,
+        AdminCall::LinkAdd { .. } => 45,
+        AdminCall::LinkRm { .. } => 46,
+        AdminCall::LinkGraph {} => 47,
     }
 }
 

@@ -22,6 +22,7 @@ impl World {
     pub(crate) fn calm_down(&mut self) {
         self.stormy = false;
         self.trace.note(self.now, "calm", self.steps, 0);
+        self.links_calm_down();
         for broker in 0..self.brokers.len() {
             self.disk_heals(broker);
             self.resume_a_broker(broker);
@@ -47,8 +48,8 @@ impl World {
                 }
             }
         }
-        // Every queue of every broker has at least one worker that is large enough for anything.
-        for broker in 0..self.brokers.len() {
+        // Every queue has at least one worker that is large enough for anything, at every broker or behind its links.
+        for broker in self.places_of_work() {
             let queues = self.shared_queues();
             self.add_peer(Actor::Worker(Worker::new(8, true)), 8, queues, Some(broker));
         }
@@ -74,6 +75,7 @@ impl World {
             if let Some(shelf) = &broker.shelf {
                 let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
                 self.oracle.letters.judge(self.now, broker.run, &truth, status.dead);
+                self.oracle.judge_owner(&truth);
             }
         }
     }
@@ -90,9 +92,11 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) => true,
+                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) | Actor::Listener(_) => true,
             })
             && self.farm_is_quiet()
+            && self.events_are_told()
+            && self.missing_link().is_none()
     }
 
     fn unrest(&self) -> String {
@@ -109,7 +113,7 @@ impl World {
                 None => "down".to_owned(),
             })
             .collect();
-        format!("brokers {brokers:?}, {:?}", self.farm_unrest())
+        format!("brokers {brokers:?}, {:?}, no link {:?}", self.farm_unrest(), self.missing_link())
     }
 
     /// I10: one request after the other goes to each worker in turn.
@@ -121,6 +125,10 @@ impl World {
         let workers: Vec<usize> = (0..FAIR_WORKERS)
             .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(0)))
             .collect();
+        // Whoever is behind a link gets nothing while somebody here has room.
+        let neighbour = self.links.component_of(0).last().copied().filter(|broker| *broker != 0);
+        let elsewhere =
+            neighbour.map(|broker| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(broker)));
         let asker = self.add_peer(Actor::Client(Client::default()), 0, Vec::new(), Some(0));
         self.pass(2_000);
         self.shout_to_all(asker, &before);
@@ -131,6 +139,9 @@ impl World {
         for worker in workers {
             let Actor::Worker(worker) = &self.peers[worker].actor else { unreachable!("workers were added") };
             assert_eq!(worker.taken(), FAIR_ROUNDS, "I10: every worker has its turn once a round");
+        }
+        if let Some(Actor::Worker(worker)) = elsewhere.map(|peer| &self.peers[peer].actor) {
+            assert_eq!(worker.taken(), 0, "I14: local workers come first");
         }
     }
 

@@ -10,12 +10,15 @@ use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
 use turno_store::{Committer, Embedded, Hand, Item, Mem, MemFault, MemMedium, Settings, Space, Store, Turn};
 
+use crate::body;
 use crate::letters::Truth;
 use crate::rng::Rng;
 
 /// Where messages and marks are, as `docs/storage.md` says. Read here without the broker's help.
 const MARKS: Space = Space(2);
 const MESSAGES: Space = Space(3);
+/// The flag of a record that has a deadline.
+const DEADLINE: u8 = 2;
 /// A mark is two bytes of attempts; that of a dead letter goes on.
 const ATTEMPTS_BYTES: usize = 2;
 
@@ -193,6 +196,13 @@ fn begin<S: Store>(
     Ok((engine, committer, hand, truth))
 }
 
+/// The number of the body at the end of a message's record.
+fn number_in(record: &[u8]) -> Option<u64> {
+    let (&[flags, _, _, _, _, name_bytes], _) = record.split_first_chunk()?;
+    let times = if flags & DEADLINE == 0 { 8 } else { 16 };
+    body::number(record.get(6 + times + usize::from(name_bytes)..)?)
+}
+
 fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
     // A store that has its run keeps it.
     let mut truth = Truth { run: Estate::of(store, 0)?.run, ..Truth::default() };
@@ -204,7 +214,10 @@ fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
                 truth.dead.insert(serial);
             }
         }
-        Item::Numbered { space: MESSAGES, record, .. } => drop(truth.messages.insert(record.0)),
+        Item::Numbered { space: MESSAGES, record, value, .. } => {
+            truth.messages.insert(record.0);
+            truth.numbers.extend(number_in(value));
+        }
         _ => {}
     })?;
     Ok(truth)

@@ -74,11 +74,14 @@ impl World {
         self.singles.claims.get(&peer).copied().unwrap_or_default()
     }
 
-    /// A connection stands: it is listened to if its peer may want an exclusive queue.
+    /// A connection stands: it is listened to if its peer may want an exclusive queue, or events.
     pub(crate) fn listen(&mut self, wire: usize, peer: usize, broker: usize) {
         let rogue = matches!(self.peers[peer].actor, Actor::Rogue(_)) && !self.oracle.fences.names.is_empty();
         if rogue || self.singles.claims.contains_key(&peer) {
             self.oracle.fences.listen(wire, broker);
+        }
+        if self.is_listener(peer) {
+            self.oracle.topics.listen(wire, broker);
         }
     }
 
@@ -147,6 +150,10 @@ impl World {
         let was_unsure = if faulty { !self.singles.unsure.insert(broker) } else { self.singles.unsure.remove(&broker) };
         let back_ms =
             if stored && !faulty && !was_unsure && self.rng.once_in(3) { self.rng.range(1, 20_000) } else { 0 };
+        if !self.links.is_empty() {
+            // Nobody remembers after a start how far ahead the clocks of others were, so they differ by little.
+            return CLOCK_MS + self.now.as_millis() + broker as u64;
+        }
         CLOCK_MS + self.now.as_millis() - back_ms
     }
 
@@ -212,12 +219,16 @@ impl World {
         self.singles.standing.iter().find(|(peer, queue)| !placed(*peer, queue)).map(|(peer, _)| *peer)
     }
 
+    /// A queue that not exactly one has of all who can reach each other.
     fn queue_without_holder(&self) -> Option<(usize, usize)> {
         let queues = 0..self.oracle.fences.names.len();
-        let mut all = (0..self.brokers.len()).flat_map(|broker| queues.clone().map(move |queue| (broker, queue)));
-        all.find(|(broker, queue)| {
-            let holder = self.oracle.fences.holder(*broker, *queue);
-            holder.is_none_or(|wire| self.peers[self.wires[wire].peer].wire != Some(wire))
-        })
+        let held = |broker: usize, queue: usize| {
+            let holder = self.oracle.fences.holder(broker, queue);
+            holder.is_some_and(|wire| self.peers[self.wires[wire].peer].wire == Some(wire))
+        };
+        let components = self.links.components(self.brokers.len());
+        let mut all = components.iter().flat_map(|brokers| queues.clone().map(move |queue| (brokers, queue)));
+        let lacks = all.find(|(brokers, queue)| brokers.iter().filter(|broker| held(**broker, *queue)).count() != 1);
+        lacks.and_then(|(brokers, queue)| Some((*brokers.first()?, queue)))
     }
 }

@@ -112,7 +112,7 @@ impl World {
 
     /// Bytes vanish on the wire of a worker. Its protocol has no signs of life: the system notices, some time later.
     pub(crate) fn hole_shows(&mut self, wire: usize) {
-        if self.works_for_jobs(self.wires[wire].peer) {
+        if self.wires[wire].dialler.is_none() && self.works_for_jobs(self.wires[wire].peer) {
             let at = self.now.plus_millis(self.rng.range(500, 9_000));
             self.at(at, Happening::Closed { wire, way: Way::ToBroker });
             self.at(at, Happening::Closed { wire, way: Way::ToPeer });

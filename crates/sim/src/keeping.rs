@@ -3,7 +3,7 @@
 
 use turno::broker::archive::Archivist;
 use turno::broker::keeper::{Keep as _, Keeper};
-use turno::broker::{EngineDesk, Switchboard};
+use turno::broker::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono, limits};
 use turno_proto::native::{Config, VERSION};
@@ -11,7 +11,6 @@ use turno_store::Turn;
 
 use crate::disk::Shelf;
 use crate::drops::drop_after;
-use crate::net::Way;
 use crate::world::{Happening, World};
 
 impl World {
@@ -33,6 +32,7 @@ impl World {
             drop_after: drop_after(index, run),
             ..EngineSettings::default()
         };
+        let settings = self.engine_settings(index, settings);
         let config = Config {
             version: VERSION,
             broker: format!("broker-{index}"),
@@ -43,13 +43,20 @@ impl World {
             request_deadline_ms: limits.request_deadline_ms,
             brokers: Vec::new(),
         };
+        let frame_bytes_max = config.frame_bytes_max;
         let Some(desk) = self.open_store(index, settings) else { return self.restart_later(index) };
         let broker = &mut self.brokers[index];
-        broker.board = Some(Switchboard::with_engine(desk, limits, config));
+        let mut board = Switchboard::with_engine(desk, limits, config);
+        let room = usize::try_from(128 + run % 4 * 256).expect("small");
+        board.set_event_limits(EventLimits { room, waiting: 4 * room });
+        broker.board = Some(board);
         broker.wakes = None;
         broker.drains_until = None;
         self.set_foreman(index);
+        self.greet_links(index, frame_bytes_max);
         self.oracle.fences.broker_starts(index);
+        self.oracle.topics.broker_starts(index);
+        self.oracle.crossings.broker_starts(now, index);
         self.trace.note(now, "broker starts", index as u64, run);
         self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
         self.pump_broker(index);
@@ -84,6 +91,7 @@ impl World {
             }
             Ok((engine, keeper, truth)) => {
                 self.oracle.letters.reopened(now, broker.run, &truth);
+                self.oracle.judge_owner(&truth);
                 let run = broker.run;
                 if stormy && self.rng.once_in(6) {
                     let at = Mono::from_micros(now.as_micros() + self.rng.range(0, 60_000));
@@ -193,8 +201,8 @@ impl World {
             return;
         }
         self.trace.note(self.now, "broker dies", index as u64, broker.run);
-        for wire in std::mem::take(&mut broker.wires).into_values() {
-            self.close(wire, Way::ToPeer);
+        for (conn, wire) in std::mem::take(&mut broker.wires) {
+            self.close(wire, self.way_out(index, conn, wire));
         }
         self.restart_later(index);
     }

@@ -18,6 +18,8 @@ pub(crate) struct Truth {
     pub(crate) marked: BTreeSet<u64>,
     /// Those that are dead letters.
     pub(crate) dead: BTreeSet<u64>,
+    /// The numbers that their bodies say.
+    pub(crate) numbers: BTreeSet<u64>,
 }
 
 /// One way through a broker: what was handed out, in which of its lives, as which attempt.
@@ -87,7 +89,7 @@ impl Letters {
 
     /// A broker came back to its disk. What it does not find there is lost: nobody's promise may be among it.
     pub(crate) fn reopened(&mut self, now: Mono, life: u64, truth: &Truth) {
-        let Truth { run, messages, marked, dead } = truth;
+        let Truth { run, messages, marked, dead, .. } = truth;
         for (id, told) in self.told.iter().filter(|(id, _)| id.run() == *run) {
             let over = self.done.contains(id) || told.expires.is_some_and(|expires| expires <= now);
             let there = messages.contains(&id.serial());

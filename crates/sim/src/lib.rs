@@ -11,6 +11,7 @@ mod broadcasts;
 mod calm;
 mod cancels;
 mod client;
+mod crossings;
 mod disk;
 mod drops;
 mod exclusive;
@@ -18,10 +19,13 @@ mod farm;
 mod fences;
 mod ghost;
 mod hands;
+mod hearing;
 mod keeping;
 mod leaving;
 mod letters;
 mod liar;
+mod links;
+mod listener;
 mod net;
 mod oracle;
 mod output;
@@ -31,10 +35,13 @@ mod retries;
 mod rng;
 mod rogue;
 mod tasks;
+mod topics;
 mod trace;
 mod weather;
 mod worker;
 mod world;
+
+pub use links::LINKED_SEEDS;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,6 +65,12 @@ pub struct Outcome {
     pub fenced_off: u64,
     /// Tasks of jobs that a worker started.
     pub tasks: u64,
+    /// Events that brokers told those who listen.
+    pub events: u64,
+    /// Events that they left out, and said so.
+    pub dropped: u64,
+    /// Messages that crossed a link between brokers.
+    pub crossed: u64,
 }
 
 /// What was wrong with a run.
@@ -96,10 +109,11 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
     let mut world = World::new(seed, trace);
     world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        world.storm(how.steps);
+        world.storm(world.storm_steps(how.steps));
         world.calm_down();
         world.settle();
         world.go_round();
+        world.publish_to_all();
     }));
     match result {
         Ok(()) => Ok(Outcome {
@@ -110,6 +124,9 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             tokens: world.oracle.fences.granted,
             fenced_off: world.oracle.fences.fenced_off,
             tasks: world.oracle.tasks.started,
+            events: world.oracle.topics.events,
+            dropped: world.oracle.topics.dropped,
+            crossed: world.oracle.crossings.count,
         }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

@@ -5,15 +5,16 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use turno_sim::{How, Violation, run};
+use turno_sim::{How, LINKED_SEEDS, Violation, run};
 
-const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--blind]
+const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--links] [--blind]
 
   --seeds N   how many seeds to run (2000)
   --from S    the first of them (1)
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
   --twice N   run N seeds twice and compare their traces
+  --links     worlds in which brokers are linked: seeds from 1_000_000_000 on
   --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
@@ -22,6 +23,7 @@ struct Wanted {
     how: How,
     seed: Option<u64>,
     twice: u64,
+    links: bool,
 }
 
 fn main() -> ExitCode {
@@ -45,11 +47,15 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0 };
+    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, links: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         if flag == "--blind" {
             wanted.how.blind = true;
+            continue;
+        }
+        if flag == "--links" {
+            wanted.links = true;
             continue;
         }
         let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
@@ -84,7 +90,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
     let next = AtomicU64::new(wanted.from);
     let stop = AtomicBool::new(false);
-    let [steps, answered, tokens, fenced_off, tasks] = [const { AtomicU64::new(0) }; 5];
+    let [steps, answered, tokens, fenced_off, tasks, events, dropped, crossed] = [const { AtomicU64::new(0) }; 8];
     let end = wanted.from + wanted.seeds;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let violations: Vec<Violation> = std::thread::scope(|scope| {
@@ -94,6 +100,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                 if seed >= end {
                     break;
                 }
+                let seed = if wanted.links { LINKED_SEEDS + seed } else { seed };
                 match run(seed, wanted.how) {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);
@@ -101,6 +108,9 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                         tokens.fetch_add(outcome.tokens, Ordering::Relaxed);
                         fenced_off.fetch_add(outcome.fenced_off, Ordering::Relaxed);
                         tasks.fetch_add(outcome.tasks, Ordering::Relaxed);
+                        events.fetch_add(outcome.events, Ordering::Relaxed);
+                        dropped.fetch_add(outcome.dropped, Ordering::Relaxed);
+                        crossed.fetch_add(outcome.crossed, Ordering::Relaxed);
                     }
                     Err(violation) => {
                         stop.store(true, Ordering::Relaxed);
@@ -118,14 +128,17 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     }
     let seconds = begun.elapsed().as_secs_f64();
     println!(
-        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, no violation; {:.0} seeds/s on \
-         {cores} cores",
+        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, {} events told \
+         ({} left out), {} crossings, no violation; {:.0} seeds/s on {cores} cores",
         wanted.seeds,
         steps.load(Ordering::Relaxed),
         answered.load(Ordering::Relaxed),
         tokens.load(Ordering::Relaxed),
         fenced_off.load(Ordering::Relaxed),
         tasks.load(Ordering::Relaxed),
+        events.load(Ordering::Relaxed),
+        dropped.load(Ordering::Relaxed),
+        crossed.load(Ordering::Relaxed),
         wanted.seeds as f64 / seconds,
     );
     Ok(())

@@ -10,6 +10,8 @@ use crate::rng::Rng;
 /// must wait, so whoever does not read soon stops the other from writing.
 const WINDOW_MAX: u64 = 8 * 1024;
 const WINDOW_MIN: u64 = 64;
+/// Links are so many times as wide.
+const LINK_WIDTH: usize = 16;
 /// Most bytes that travel in one piece, so that frames arrive cut anywhere.
 const PIECE_MAX: u64 = 600;
 
@@ -18,6 +20,23 @@ const PIECE_MAX: u64 = 600;
 pub(crate) enum Way {
     ToBroker,
     ToPeer,
+}
+
+impl Way {
+    /// The other one.
+    pub(crate) const fn back(self) -> Self {
+        match self {
+            Self::ToBroker => Self::ToPeer,
+            Self::ToPeer => Self::ToBroker,
+        }
+    }
+}
+
+/// A broker's end of a connection that it made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) broker: usize,
+    pub(crate) conn: ConnId,
 }
 
 /// One direction of a connection.
@@ -32,10 +51,13 @@ struct Lane {
     hole: bool,
 }
 
-/// One connection between a peer and a broker.
+/// One connection between a peer and a broker, or between two brokers.
 #[derive(Debug)]
 pub(crate) struct Wire {
+    /// Nobody, if it is a link.
     pub(crate) peer: usize,
+    /// The broker that made it, if it is a link.
+    pub(crate) dialler: Option<End>,
     pub(crate) broker: usize,
     /// Which of the broker's lives it belongs to.
     pub(crate) life: u64,
@@ -54,7 +76,14 @@ impl Wire {
     pub(crate) fn new(peer: usize, broker: usize, life: u64, rng: &mut Rng) -> Self {
         let window = usize::try_from(rng.range(WINDOW_MIN, WINDOW_MAX)).expect("small");
         let (to_broker, to_peer) = (Lane::default(), Lane::default());
-        Self { peer, broker, life, conn: None, to_broker, to_peer, window, held_up: Mono::ZERO, cut: false }
+        let (dialler, conn, held_up) = (None, None, Mono::ZERO);
+        Self { peer, dialler, broker, life, conn, to_broker, to_peer, window, held_up, cut: false }
+    }
+
+    /// A connection between two brokers. It is wide: what brokers tell each other is long.
+    pub(crate) fn link(dialler: End, broker: usize, life: u64, rng: &mut Rng) -> Self {
+        let wire = Self::new(usize::MAX, broker, life, rng);
+        Self { window: wire.window * LINK_WIDTH, dialler: Some(dialler), ..wire }
     }
 
     const fn lane(&mut self, way: Way) -> &mut Lane {

@@ -10,13 +10,18 @@ use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
 
 use crate::broadcasts::{self, Broadcasts};
 use crate::cancels::{Cancels, judge_stop};
+use crate::crossings::Crossings;
 use crate::drops::{Drops, Times};
 use crate::fences::Fences;
-use crate::letters::{Handing, Letters, is_durable};
+use crate::letters::{Handing, Letters, Truth, is_durable};
+use crate::net::Way;
 use crate::tasks::Tasks;
+use crate::topics::Topics;
 
 /// Deadlines travel in whole milliseconds.
 const CLOCK_GRAIN_MS: u64 = 1;
+/// How long a silent link, and another behind it, may take to be noticed.
+const LINK_MS: u64 = 8_000;
 
 /// What is known of one message.
 #[derive(Debug)]
@@ -113,7 +118,11 @@ pub(crate) struct Oracle {
     /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
     goodbyes: BTreeSet<u64>,
     pub(crate) fences: Fences,
+    pub(crate) crossings: Crossings,
+    /// The store that has each send, by its number.
+    owners: BTreeMap<u64, u64>,
     pub(crate) tasks: Tasks,
+    pub(crate) topics: Topics,
     firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
@@ -152,16 +161,19 @@ impl Oracle {
         let number = number.expect("I4: a worker got a body that nobody sent");
         let asked = self.asked.get_mut(&number).expect("I4: a worker got a message that nobody sent");
         let Asked { retries, priority, .. } = *asked;
+        // What came over a link is judged by the life of its owner.
+        let source = self.crossings.source_of(id, attempt, delivery);
+        let (life, local) = source.map_or((life, true), |source| (source.life, source.local));
         assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
         self.letters.handed(number, Handing { id, life, attempt, retries });
         asked.is(number, id);
         asked.ids.insert(id);
-        if !asked.send {
+        if !asked.send && local {
             self.cancels.handed(number, asked.at, id, delivery.stamp);
         }
         let once = !asked.may_come_again() && !asked.returnable;
         assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
-        if attempt == 1 && once {
+        if attempt == 1 && once && !self.crossings.on {
             let (run, serial, durable) = (id.run(), id.serial(), is_durable(id));
             self.firsts.push(First { run, life, durable, queue, priority, stamp: delivery.stamp, serial });
         }
@@ -198,9 +210,41 @@ impl Oracle {
         if let Some(Asked { farewell: Some(farewell), ends_with_caller: true, at, work_ms, .. }) =
             self.asked.get(&number)
         {
-            judge_stop(number, reason, *farewell, at.plus_millis(*work_ms));
+            judge_stop(number, reason, farewell.plus_millis(self.link_ms()), at.plus_millis(*work_ms));
         }
-        self.broadcasts.stopped(number, reason);
+        self.broadcasts.stopped(number, reason, self.link_ms());
+    }
+
+    /// There are links in this world.
+    pub(crate) const fn linked(&mut self) {
+        self.crossings.on = true;
+        self.fences.linked = true;
+    }
+
+    /// How long it may take until whoever is behind a link hears of something: the link may be silent, and so may the next.
+    const fn link_ms(&self) -> u64 {
+        if self.crossings.on { LINK_MS } else { 0 }
+    }
+
+    pub(crate) fn link_gone(&mut self, now: Mono, broker: usize, wire: usize) {
+        self.crossings.gone(now, broker, wire);
+        self.broadcasts.links_lost = Some(now);
+    }
+
+    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Way, &[u8])]) {
+        self.crossings.broker_says(now, at, said);
+        self.broadcasts.links_lost = self.crossings.lost;
+    }
+
+    /// What was sent once is in one store only, whoever else had it in hand.
+    pub(crate) fn judge_owner(&mut self, truth: &Truth) {
+        for number in &truth.numbers {
+            if self.asked.get(number).is_none_or(Asked::may_come_again) {
+                continue;
+            }
+            let owner = *self.owners.entry(*number).or_insert(truth.run);
+            assert_eq!(owner, truth.run, "I2: {number} is in two stores");
+        }
     }
 
     /// A client got an answer (I12).

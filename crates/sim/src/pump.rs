@@ -1,15 +1,16 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
 use turno::broker::{Door, Turn};
-use turno_client::core::{Event, Held};
+use turno_client::core::Held;
 use turno_engine::Input;
-use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::model::{ConnId, Mono};
 
-use crate::body;
-use crate::drops::{Post, drop_after};
 use crate::net::{Way, Wire};
 use crate::rogue::Mischief;
-use crate::world::{Actor, Happening, World, broker_of};
+use crate::world::{Actor, Happening, World};
+
+/// Bytes that one who listens is read at a time.
+const PART_BYTES: usize = 256;
 
 impl World {
     pub(crate) fn dial(&mut self, peer: usize, life: u64, broker: usize) {
@@ -64,6 +65,9 @@ impl World {
     pub(crate) fn arrive(&mut self, wire: usize, way: Way, piece: &[u8]) {
         self.trace.note(self.now, "arrives", wire as u64, piece.len() as u64);
         self.wires[wire].arrive(way, piece);
+        if self.wires[wire].dialler.is_some() {
+            return self.link_reads(wire, way);
+        }
         match way {
             Way::ToBroker => self.broker_reads(wire),
             Way::ToPeer => self.peer_reads(wire),
@@ -73,6 +77,9 @@ impl World {
     /// The other side closed, or the wire was cut.
     pub(crate) fn closed(&mut self, wire: usize, way: Way) {
         self.trace.note(self.now, "closed", wire as u64, way as u64);
+        if self.wires[wire].dialler.is_some() {
+            return self.link_closed(wire, way);
+        }
         let (now, Wire { peer, broker, conn, .. }) = (self.now, &self.wires[wire]);
         let (peer, broker, conn) = (*peer, *broker, *conn);
         match way {
@@ -85,6 +92,7 @@ impl World {
                     && let Some(board) = &mut self.brokers[broker].board
                 {
                     self.oracle.fences.wire_gone(wire);
+                    self.oracle.topics.wire_gone(wire);
                     board.hang_up(now, conn);
                 }
                 self.pump_broker(broker);
@@ -130,10 +138,17 @@ impl World {
         let bytes = self.wires[wire].read(Way::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
-            // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
-            let mut turn = board.take(now, conn, &bytes);
-            while turn == Turn::Cut {
-                turn = board.go_on(now, conn);
+            // Who listens is known only if no frame of a part is left unread because of another: so few are never too many.
+            let part = if self.oracle.topics.is_listening(wire) { PART_BYTES } else { bytes.len() };
+            for bytes in bytes.chunks(part) {
+                if board.is_heard(conn) {
+                    self.oracle.topics.broker_reads(wire, bytes);
+                }
+                // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
+                let mut turn = board.take(now, conn, bytes);
+                while turn == Turn::Cut {
+                    turn = board.go_on(now, conn);
+                }
             }
             self.pump_broker(broker);
             // The window has room again for what the peer could not write.
@@ -158,6 +173,7 @@ impl World {
                 if let Actor::Client(client) = actor {
                     client.overhear(index, &bytes, &self.oracle);
                 }
+                self.oracle.topics.peer_reads(wire, &bytes);
                 core.handle_bytes(now, &bytes);
             }
             (None, Actor::Hand(hand)) => hand.hear(now, &self.wires[wire].read(Way::ToPeer)),
@@ -170,6 +186,7 @@ impl World {
             _ => return,
         }
         self.pump_peer(index);
+        self.listener_read(index, wire);
         self.read_on(wire);
     }
 
@@ -232,7 +249,11 @@ impl World {
         }
         if let Some(board) = &mut broker.board {
             for (conn, wire) in &broker.wires {
-                let ignored = self.wires[*wire].has_unread(Way::ToBroker) && board.unwritten(*conn).is_empty();
+                let inward = match self.wires[*wire].dialler {
+                    Some(dialler) if dialler.conn == *conn && dialler.broker == index => Way::ToPeer,
+                    _ => Way::ToBroker,
+                };
+                let ignored = self.wires[*wire].has_unread(inward) && board.unwritten(*conn).is_empty();
                 assert!(!ignored, "I21: wire {wire} is not read from though nothing waits for its peer");
             }
             board.sweep(now);
@@ -250,6 +271,7 @@ impl World {
         let now = self.now;
         let next = Mono::from_micros(now.as_micros() + self.rng.range(1_000, 120_000));
         self.at(next, Happening::Act { peer: index, life });
+        self.listener_acts(index);
         let peer = &mut self.peers[index];
         if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor)
             && peer.asleep_until <= now
@@ -328,85 +350,6 @@ impl World {
         }
     }
 
-    fn peer_event(&mut self, index: usize, event: &Event) {
-        let (now, life) = (self.now, self.peers[index].life);
-        self.single_hears(index, event);
-        match event {
-            Event::Connect { address } => self.dial(index, life, broker_of(address)),
-            Event::Disconnect { .. } => {
-                if let Some(wire) = self.peers[index].wire.take() {
-                    self.peers[index].out.clear();
-                    self.close(wire, Way::ToBroker);
-                }
-            }
-            Event::Deliver(handed) => {
-                self.trace.note(now, "handed", index as u64, handed.id.serial());
-                let peer = &mut self.peers[index];
-                let wire = peer.wire.expect("I4: work comes over a connection");
-                let number = body::number(&handed.payload.bytes);
-                if handed.cost == 0 {
-                    self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
-                } else if let Some(number) = number {
-                    let (post, times) = (self.post(wire), self.oracle.work_of(number));
-                    self.oracle.drops.handed(now, post, number, handed, times);
-                }
-                let peer = &mut self.peers[index];
-                if let Actor::Worker(worker) = &mut peer.actor {
-                    let (queues, broker_life) = (&self.queues, self.wires[wire].life);
-                    let done = worker.take(now, handed, broker_life, queues, &mut self.oracle, &mut self.rng);
-                    let held = handed.held;
-                    if let Some(at) = done {
-                        self.at(at, Happening::Finish { peer: index, life, held });
-                    }
-                }
-            }
-            event if matches!(self.peers[index].actor, Actor::Boss(_)) => self.boss_hears(index, event),
-            event if matches!(self.peers[index].actor, Actor::Client(_)) => {
-                self.client_event(index, self.peers[index].wire, event);
-            }
-            event => {
-                if let Some(wire) = self.peers[index].wire {
-                    self.worker_event(index, wire, event);
-                }
-                let peer = &mut self.peers[index];
-                if let (Actor::Worker(worker), Some(core)) = (&mut peer.actor, &mut peer.core) {
-                    match event {
-                        Event::Registered => worker.set_registered(true),
-                        Event::Lost { .. } => worker.set_registered(false),
-                        _ => worker.stop(core, event),
-                    }
-                }
-            }
-        }
-    }
-
-    /// What a worker's connection says of the worker itself.
-    fn worker_event(&mut self, index: usize, wire: usize, event: &Event) {
-        let (now, post) = (self.now, self.post(wire));
-        match event {
-            Event::CancelDelivery { held, reason } => {
-                if let Actor::Worker(worker) = &self.peers[index].actor
-                    && let Some(number) = worker.number_of(*held)
-                {
-                    self.oracle.stopped(number, *reason);
-                }
-                self.oracle.drops.stopped(now, post, *held, *reason == Code::TimedOut);
-            }
-            Event::Dropped { queue, .. } => self.oracle.drops.dropped(now, post, queue),
-            Event::Returned { queue } => self.oracle.drops.returned(wire, queue),
-            // One that wants a queue to itself is told that it has it.
-            Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
-                self.oracle.drops.returned(wire, queue);
-            }
-            _ => {}
-        }
-    }
-
-    fn post(&self, wire: usize) -> Post {
-        let Wire { broker, life, .. } = &self.wires[wire];
-        Post { wire, after: drop_after(*broker, *life), flawless: self.wires[wire].was_never_held_up() }
-    }
-
     /// Everything that comes out of a broker: what it writes, whom it closes, when it wakes. Then all its rooms
     /// must agree.
     pub(crate) fn pump_broker(&mut self, index: usize) {
@@ -416,14 +359,17 @@ impl World {
         let (dirty, gone) = (board.take_dirty(), board.take_gone());
         let mut unread = Vec::new();
         self.overhear(index, &dirty, &gone);
+        self.tap(index, &dirty, &gone);
         for conn in dirty {
             unread.extend(self.write_to(index, conn));
         }
         for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
-                self.close(wire, Way::ToPeer);
+                self.oracle.topics.wire_gone(wire);
+                self.close(wire, self.way_out(index, conn, wire));
             }
         }
+        self.dial_links(index);
         let broker = &mut self.brokers[index];
         let Some(board) = &broker.board else { return };
         if let (Some(drained), Some(until)) = (board.drained(), broker.drains_until) {
@@ -442,29 +388,36 @@ impl World {
             broker.wakes = Some(due);
             self.at(due, Happening::BrokerWakes { broker: index, run });
         }
-        for wire in unread {
-            self.broker_reads(wire);
+        for (wire, way) in unread {
+            match way {
+                _ if self.wires[wire].dialler.is_some() => self.link_reads(wire, way),
+                _ => self.broker_reads(wire),
+            }
         }
     }
 
-    /// Writes what the window takes; returns the wire if its bytes may be read again now.
-    fn write_to(&mut self, index: usize, conn: ConnId) -> Option<usize> {
+    /// Writes what the window takes; returns the wire if its bytes may be read again now, and which.
+    fn write_to(&mut self, index: usize, conn: ConnId) -> Option<(usize, Way)> {
         let now = self.now;
-        let broker = &mut self.brokers[index];
-        let wire = *broker.wires.get(&conn)?;
-        let board = broker.board.as_mut()?;
+        let wire = *self.brokers[index].wires.get(&conn)?;
+        let way = self.way_out(index, conn, wire);
+        let board = self.brokers[index].board.as_mut()?;
         let unwritten = board.unwritten(conn);
-        let (taken, pieces) = self.wires[wire].write(now, Way::ToPeer, unwritten, &mut self.rng);
+        let (taken, pieces) = self.wires[wire].write(now, way, unwritten, &mut self.rng);
+        if self.wires[wire].dialler.is_none() {
+            self.oracle.topics.broker_writes(wire, &unwritten[..taken]);
+        }
         board.wrote(now, conn, taken);
         self.oracle.fences.wrote(wire, taken);
-        let readable = board.wants_reading(conn) && self.wires[wire].has_unread(Way::ToBroker);
+        self.oracle.crossings.wrote(wire, way, taken);
+        let readable = board.wants_reading(conn) && self.wires[wire].has_unread(way.back());
         let said_all = board.said_all(conn);
         for (at, piece) in pieces {
-            self.at(at, Happening::Arrive { wire, way: Way::ToPeer, piece });
+            self.at(at, Happening::Arrive { wire, way, piece });
         }
         if said_all {
-            self.close(wire, Way::ToPeer);
+            self.close(wire, way);
         }
-        readable.then_some(wire)
+        readable.then_some((wire, way.back()))
     }
 }

@@ -1,7 +1,6 @@
 //! Bad weather: cuts, holes, crashes, pauses, restarts.
 
 use turno_engine::Input;
-use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminCall;
 
 use crate::net::Way;
@@ -15,6 +14,7 @@ impl World {
         }
         let next = self.now.plus_millis(self.rng.range(50, 900));
         self.at(next, Happening::Weather);
+        self.weather_of_links();
         match self.rng.range(0, 16) {
             0..=2 => self.cut_a_wire(),
             3 => self.open_a_hole(),
@@ -98,13 +98,15 @@ impl World {
         let until = self.now.plus_millis(self.rng.range(100, 6_000));
         self.trace.note(self.now, "sleeps", index as u64, until.as_millis());
         let peer = &mut self.peers[index];
-        // A client keeps its promises by its own clock, so only workers oversleep.
-        if let Actor::Worker(worker) = &mut peer.actor {
-            worker.oversleeps();
-            peer.asleep_until = until;
-            peer.wakes = Some(until);
-            self.at(until, Happening::PeerWakes { peer: index });
+        // A client keeps its promises by its own clock, so only workers oversleep, and those who listen.
+        match &mut peer.actor {
+            Actor::Worker(worker) => worker.oversleeps(),
+            Actor::Listener(_) => {}
+            _ => return,
         }
+        peer.asleep_until = until;
+        peer.wakes = Some(until);
+        self.at(until, Happening::PeerWakes { peer: index });
     }
 
     fn kill_a_broker(&mut self) {
@@ -140,15 +142,6 @@ impl World {
     pub(crate) fn resume_a_broker(&mut self, index: usize) {
         self.trace.note(self.now, "resume", index as u64, 0);
         self.administer(index, AdminCall::Resume);
-    }
-
-    /// By an admin whose connection is gone before the answer.
-    fn administer(&mut self, index: usize, call: AdminCall) {
-        let (now, conn) = (self.now, ConnId { index: u32::MAX, generation: 0 });
-        if let Some(board) = &mut self.brokers[index].board {
-            board.handle(now, Input::Admin { conn, seq: 0, call });
-            self.pump_broker(index);
-        }
     }
 
     /// An orderly end; the broker is restarted once a later turn of the weather finds it drained.

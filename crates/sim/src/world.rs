@@ -16,6 +16,8 @@ use crate::exclusive::Singles;
 use crate::farm::Farm;
 use crate::hands::Hand;
 use crate::liar::Liar;
+use crate::links::Links;
+use crate::listener::Listener;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
 use crate::rear::Rear;
@@ -70,6 +72,13 @@ pub(crate) enum Happening {
         attempt: u32,
         killed: bool,
     },
+    /// A broker that another wants to be linked with was reached, or was not.
+    LinkDialled {
+        broker: usize,
+        run: u64,
+        target: u32,
+        to: usize,
+    },
     Weather,
     BrokerStarts {
         broker: usize,
@@ -112,6 +121,8 @@ pub(crate) enum Actor {
     Liar(Box<Liar>),
     /// Submits jobs.
     Boss(Box<Boss>),
+    /// Publishes and listens.
+    Listener(Box<Listener>),
 }
 
 #[derive(Debug)]
@@ -166,6 +177,8 @@ pub(crate) struct World {
     pub(crate) singles: Singles,
     /// Jobs.
     pub(crate) farm: Farm,
+    /// Which brokers are linked.
+    pub(crate) links: Links,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -193,12 +206,13 @@ impl World {
             oracle: Oracle::default(),
             singles: Singles::default(),
             farm: Farm::default(),
+            links: Links::default(),
             trace,
             stormy: true,
             crashed: None,
             blind: false,
         };
-        for broker in 0..world.rng.index(3) + 1 {
+        for broker in 0..world.plan_brokers(seed) {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
@@ -219,6 +233,7 @@ impl World {
         }
         world.add_singles();
         world.add_farm();
+        world.add_listeners();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -250,6 +265,7 @@ impl World {
             Happening::TaskEnds { peer, life, job, task, attempt, killed } => {
                 self.task_ends(peer, life, TaskId { job, task }, attempt, killed);
             }
+            Happening::LinkDialled { broker, run, target, to } => self.link_dialled(broker, run, target, to),
             Happening::Weather => self.weather(),
             Happening::BrokerStarts { broker } => self.start_broker(broker),
             Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),
@@ -318,6 +334,7 @@ impl World {
                 return self.dial(index, life, order[0]);
             }
             Actor::Boss(boss) => boss.start_over(),
+            Actor::Listener(listener) => listener.start_over(),
             Actor::Client(client) => *client = Client::default(),
             Actor::Worker(worker) => worker.start_over(),
         }
@@ -339,7 +356,11 @@ impl World {
             let queues = peer.queues.clone();
             core.register(now, Registration { name: String::new(), key: String::new(), slots, queues, claim });
         }
-        let asks = matches!(peer.actor, Actor::Client(_)) && self.stormy || matches!(peer.actor, Actor::Boss(_));
+        let asks = match peer.actor {
+            Actor::Client(_) | Actor::Listener(_) => self.stormy,
+            Actor::Boss(_) => true,
+            _ => false,
+        };
         peer.core = Some(core);
         self.pump_peer(index);
         if asks {

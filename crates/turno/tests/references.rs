@@ -31,7 +31,7 @@ fn the_configuration_reference_is_true() {
     for key in KEYS {
         let default = match key.default {
             Preset::Text(text) => format!("`{text}`"),
-            Preset::Empty => "none".to_owned(),
+            Preset::Empty | Preset::Nothing => "none".to_owned(),
             Preset::HostName => "the machine's name".to_owned(),
             Preset::DataDirectory => "`turno` in the user's data directory".to_owned(),
             Preset::HalfOfMemory => "half of the memory".to_owned(),

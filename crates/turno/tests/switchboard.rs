@@ -3,8 +3,10 @@
 use turno::broker::{Door, Switchboard, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, Limits, Mono, Slots, limits};
-use turno_proto::native::{Config, Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::model::{Code, ConnId, Filter, Limits, Mono, Slots, limits};
+use turno_proto::native::{
+    Config, Connect, Deliver, Event, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split,
+};
 
 struct Desk {
     board: Switchboard,
@@ -171,6 +173,38 @@ fn what_a_cut_turn_left_goes_first() {
     assert_eq!(desk.board.go_on(desk.now, client), Turn::Done, "nothing is left");
     let answers = desk.take_all(client);
     assert_eq!(heads(&answers).collect::<Vec<u32>>(), [1, 2, 3, 4, 5, 6]);
+}
+
+/// An event for many is more work than one for few: whoever publishes has shorter turns.
+#[test]
+fn events_for_many_make_a_turn_shorter() {
+    let mut desk = Desk::new(Limits::default());
+    let filter: Filter = ">".parse().unwrap();
+    let subscribers: Vec<ConnId> = (0..3 * limits::TURN_WORK_COPIES)
+        .map(|_| {
+            let conn = desk.peer();
+            desk.say(conn, &[Frame::Subscribe { seq: 4, filter: filter.clone(), or_close: false }]);
+            desk.take_all(conn);
+            conn
+        })
+        .collect();
+    let publisher = desk.peer();
+    desk.board.set_turn_work(8);
+    let mut bytes = Vec::new();
+    for seq in 1..=6 {
+        let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"x" } };
+        encode(&Frame::Publish { seq, confirm: false, event }, &mut bytes);
+    }
+    let mut turn = desk.board.take(desk.now, publisher, &bytes);
+    for _ in 0..2 {
+        assert_eq!(turn, Turn::Cut, "two of weight 4 are a turn");
+        turn = desk.board.go_on(desk.now, publisher);
+    }
+    assert_eq!(turn, Turn::Done);
+    for conn in subscribers {
+        let heard = desk.take_all(conn);
+        assert_eq!(frames(&heard).len(), 6);
+    }
 }
 
 /// A connection that is given up in the middle of what it sent has no further turns.

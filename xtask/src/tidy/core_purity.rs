@@ -54,8 +54,12 @@ fn uses(source: &Source, path: &str) -> Vec<usize> {
     lines
 }
 
+/// The one place where a table has a seed of its own, which is told from outside: its order is the same in each process.
+const SEEDED: &str = "crates/engine/src/topics/seeded.rs";
+
 pub(super) fn hash_order(tree: &Tree) -> Vec<Breach> {
-    let in_engine = |file: &File| file.path.starts_with("crates/engine/src/") && may_be_searched(file);
+    let in_engine =
+        |file: &File| file.path.starts_with("crates/engine/src/") && file.path != SEEDED && may_be_searched(file);
     let mut breaches = Vec::new();
     for (file, source) in tree.sources().filter(|(file, _)| in_engine(file)) {
         for name in HASHED {
@@ -113,6 +117,6 @@ mod tests {
         assert_eq!(places(hash_order, &[(ENGINE, bad)]), [format!("{ENGINE}:1"), format!("{ENGINE}:2")]);
         let good = "use std::collections::{BTreeMap, VecDeque};\n// std::collections::HashMap\n";
         assert!(places(hash_order, &[(ENGINE, good)]).is_empty());
-        assert!(places(hash_order, &[("crates/client/src/a.rs", bad)]).is_empty());
+        assert!(places(hash_order, &[("crates/client/src/a.rs", bad), (SEEDED, bad)]).is_empty());
     }
 }

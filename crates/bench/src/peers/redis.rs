@@ -157,7 +157,7 @@ impl Talk for Redis {
 }
 
 /// Writes a command.
-fn say(out: &mut Vec<u8>, words: &[&[u8]]) {
+pub(crate) fn say(out: &mut Vec<u8>, words: &[&[u8]]) {
     // Writing to a vector cannot fail.
     let _ = write!(out, "*{}\r\n", words.len());
     for word in words {

@@ -1,9 +1,10 @@
-//! `cargo xtask bench broadcast|takeover|cancel`: the figures of the rules of queues.
+//! `cargo xtask bench broadcast|takeover|crossing|cancel`: the figures of the rules of queues.
 
 pub(crate) mod admin;
 mod broadcast;
 mod cancel;
 pub(crate) mod canceller;
+mod crossing;
 pub(crate) mod figures;
 pub(crate) mod standby;
 
@@ -25,12 +26,14 @@ pub(crate) enum Rule {
     Broadcast,
     /// An exclusive queue whose holder is killed.
     Takeover,
+    /// Requests that cross a link.
+    Crossing,
     /// Many waiting messages that are cancelled beside requests.
     Cancel,
 }
 
 impl Rule {
-    const ALL: [Self; 3] = [Self::Broadcast, Self::Takeover, Self::Cancel];
+    const ALL: [Self; 4] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.name() == word)
@@ -40,6 +43,7 @@ impl Rule {
         match self {
             Self::Broadcast => "broadcast",
             Self::Takeover => "takeover",
+            Self::Crossing => "crossing",
             Self::Cancel => "cancel",
         }
     }
@@ -52,6 +56,7 @@ impl Rule {
             Self::Takeover => {
                 "the holder of an exclusive queue is killed: until the standby's program runs with the first delivery"
             }
+            Self::Crossing => "W2 with its clients at one broker and its workers at another; beside one broker for all",
             Self::Cancel => "100,000 waiting messages are cancelled while W2 runs; p99 of requests beside that without",
         }
     }
@@ -61,6 +66,7 @@ impl Rule {
         match self {
             Self::Broadcast => Bound::AtLeast(1.5),
             Self::Takeover => Bound::AtMost(50.0),
+            Self::Crossing => Bound::AtMost(2.2),
             Self::Cancel => Bound::AtMost(2.0),
         }
     }
@@ -70,6 +76,7 @@ impl Rule {
         match self {
             Self::Broadcast => vec![Part::Broadcast],
             Self::Takeover => vec![Part::Takeover],
+            Self::Crossing => vec![Part::Crossing],
             Self::Cancel => ways.iter().map(|way| Part::Cancel(*way)).collect(),
         }
     }
@@ -79,6 +86,7 @@ impl Rule {
 enum Part {
     Broadcast,
     Takeover,
+    Crossing,
     Cancel(Way),
 }
 
@@ -87,6 +95,7 @@ impl Part {
         match self {
             Self::Broadcast => Rule::Broadcast.name(),
             Self::Takeover => Rule::Takeover.name(),
+            Self::Crossing => Rule::Crossing.name(),
             Self::Cancel(way) => way.name(),
         }
     }
@@ -95,6 +104,7 @@ impl Part {
         match self {
             Self::Broadcast => broadcast::measure(routers, dice),
             Self::Takeover => standby::measure(routers),
+            Self::Crossing => crossing::measure(routers, dice),
             Self::Cancel(way) => cancel::measure(way, routers),
         }
     }
@@ -202,6 +212,6 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2"]);
+        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2.2", "≤ 2"]);
     }
 }

@@ -92,6 +92,12 @@ impl Core {
         if self.link.absences.is_away(handle) || !self.consumes(&queue) {
             return;
         }
+        // Another broker's worker has it under a higher token: no fault of this one, which asks as if it had just come.
+        match (reason, self.claim()) {
+            (Code::QueueFull, Claim::Standby) => return self.write_consume(&queue, false),
+            (Code::QueueFull, Claim::Exclusive) => return self.replaced(now, queue),
+            _ => {}
+        }
         let again_ms = self.settings.come_back.then(|| self.link.absences.pause(handle, now));
         if again_ms.is_none() {
             self.link.absences.for_good.insert(handle);

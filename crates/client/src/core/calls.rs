@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use turno_proto::model::{Mono, Slots};
+use turno_proto::model::{Mono, Payload, Slots, Topic};
 use turno_proto::native::admin::AdminCall;
 
 use super::event::{Ask, Ticket};
@@ -15,6 +15,7 @@ pub(super) enum What {
     Request(Ask),
     Send(Ask),
     Broadcast(Ask),
+    Publish { topic: Topic, payload: Payload, confirm: bool },
     Admin(AdminCall),
     Resize(Slots),
 }
@@ -24,6 +25,7 @@ impl What {
     fn len(&self) -> usize {
         match self {
             Self::Request(ask) | Self::Send(ask) | Self::Broadcast(ask) => ask.payload.len(),
+            Self::Publish { payload, .. } => payload.len(),
             Self::Admin(_) | Self::Resize(_) => 0,
         }
     }
@@ -63,7 +65,7 @@ impl Call {
     pub(super) fn ends_with_time(&self) -> bool {
         match &self.what {
             What::Request(ask) => ask.cancel_on_timeout || !self.outlasts_its_caller(),
-            What::Broadcast(_) | What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+            _ => true,
         }
     }
 
@@ -71,7 +73,7 @@ impl Call {
     pub(super) const fn ends_with_connection(&self) -> bool {
         match &self.what {
             What::Request(ask) => ask.cancel_on_disconnect,
-            What::Broadcast(_) | What::Send(_) | What::Admin(_) | What::Resize(_) => true,
+            _ => true,
         }
     }
 
@@ -80,7 +82,7 @@ impl Call {
         let flagged = match &self.what {
             What::Request(ask) | What::Broadcast(ask) => ask.resend,
             What::Send(ask) => ask.resend || ask.dedup_id.is_some(),
-            What::Admin(_) | What::Resize(_) => false,
+            What::Publish { .. } | What::Admin(_) | What::Resize(_) => false,
         };
         flagged && !self.begun && !self.cancelled
     }
@@ -115,7 +117,7 @@ impl Calls {
 
     pub(super) fn add(&mut self, ticket: Ticket, what: What, expires: Option<Mono>, deadline: Mono) {
         self.waiting_bytes += what.len();
-        let message = matches!(what, What::Request(_) | What::Send(_) | What::Broadcast(_));
+        let message = !matches!(what, What::Admin(_) | What::Resize(_));
         let call =
             Call { what, place: Place::Waiting, expires, deadline, alarm: deadline, begun: false, cancelled: false };
         let double = self.by_ticket.insert(ticket, call);

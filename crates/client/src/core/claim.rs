@@ -65,7 +65,7 @@ impl Core {
 
     /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. Whoever only
     /// tried on would take the queue back at some later time that nobody expects.
-    fn replaced(&mut self, now: Mono, queue: QueueName) {
+    pub(super) fn replaced(&mut self, now: Mono, queue: QueueName) {
         self.events.push_back(Event::Replaced { queue });
         self.close(now);
     }

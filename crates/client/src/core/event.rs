@@ -1,6 +1,8 @@
 //! What goes into the core beside bytes and time, and what comes out of it.
 
-use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots};
+use turno_proto::model::{
+    BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
+};
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{ClosingReason, Config};
 
@@ -168,7 +170,7 @@ pub enum Settlement {
 }
 
 /// What the core wants, or has found out. Every call ends with exactly one of `Reply` without `more`,
-/// `Delivered`, `Stored`, `BroadcastEnd`, `Admin`, `Resized` and `Failed`.
+/// `Delivered`, `Stored`, `BroadcastEnd`, `Admin`, `Resized`, `PublishDone` and `Failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Dial this broker; then call `handle_connected` or `handle_disconnected`.
@@ -322,7 +324,33 @@ pub enum Event {
         /// The call.
         ticket: Ticket,
     },
-    /// A call ended without what it wanted.
+    /// An event was published, as far as that was asked for.
+    PublishDone {
+        /// The call.
+        ticket: Ticket,
+    },
+    /// The broker knows all filters of a subscription.
+    Subscribed {
+        /// The subscription.
+        ticket: Ticket,
+    },
+    /// An event that is for these subscriptions.
+    Published {
+        /// Those.
+        tickets: Vec<Ticket>,
+        /// What it is about.
+        topic: Topic,
+        /// Headers and body.
+        payload: Payload,
+    },
+    /// So many events, for whichever subscriptions, were left out here.
+    EventsDropped {
+        /// How many.
+        count: u64,
+    },
+    /// There is a connection again; what was published in between is missing.
+    ListeningAgain,
+    /// A call ended without what it wanted, or a subscription ended.
     Failed {
         /// The call.
         ticket: Ticket,

@@ -78,7 +78,12 @@ impl Core {
 
     fn handle_frame(&mut self, now: Mono, frame: Frame<'_>) {
         match (self.state, frame) {
-            (_, Frame::Error { code, fatal: true, detail, .. }) => self.lose(now, format!("{code}: {detail}")),
+            (_, Frame::Error { code, fatal: true, detail, .. }) => {
+                if code == Code::SlowReader {
+                    self.stop_strict_listening(code);
+                }
+                self.lose(now, format!("{code}: {detail}"));
+            }
             (State::ExpectConfig { by }, Frame::Config { config, .. }) => self.handle_config(now, by, *config),
             (State::ExpectPong { .. }, Frame::Pong { .. }) => self.handle_open(now),
             // A broker that drains takes no work but answers questions.
@@ -114,6 +119,7 @@ impl Core {
         self.state = State::Open;
         let address = self.brokers.current().clone();
         self.events.push_back(Event::Opened { address, config: Box::new(self.config.clone()) });
+        self.write_subscribes();
         if self.registering() {
             self.write_register(now);
         } else {
@@ -163,6 +169,8 @@ impl Core {
             },
             Frame::QueueFull { seq, .. } => self.handle_queue_full(now, seq),
             Frame::QueueAvailable { seq, .. } => self.handle_queue_available(seq),
+            Frame::Event(event) => self.handle_published(now, &event),
+            Frame::EventsDropped { count } => self.events.push_back(Event::EventsDropped { count: u64::from(count) }),
             Frame::AdminAnswer { seq, answer } => self.handle_answer(now, seq, answer),
             Frame::Cancel { seq, word, reason } => {
                 let delivery = Delivery { index: word, stamp: seq };
@@ -223,8 +231,17 @@ impl Core {
             }
             Some(Pending::Consume { .. }) => self.handle_consuming(now, seq, token),
             Some(Pending::Call(_)) => {
-                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Resize(_))) {
+                let published = |what: &What| matches!(what, What::Publish { .. });
+                if self.call_of(seq).is_some_and(published) {
+                    let ended = self.end_of(now, seq, published);
+                    self.events.extend(ended.map(|ticket| Event::PublishDone { ticket }));
+                } else if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Resize(_))) {
                     self.events.push_back(Event::Resized { ticket });
+                }
+            }
+            Some(Pending::Subscribe(_)) => {
+                if let Some(Pending::Subscribe(filter)) = self.link.pending.remove(&seq) {
+                    self.subscribed(&filter);
                 }
             }
             Some(&Pending::Again(handle)) => {
@@ -261,6 +278,7 @@ impl Core {
                 self.not_registered(now, code, detail);
             }
             Some(Pending::Again(handle)) => self.not_back(now, handle, code),
+            Some(Pending::Subscribe(filter)) => self.not_subscribed(&filter, code, &payload),
             Some(Pending::Nobody) | None => {}
         }
     }
@@ -280,7 +298,9 @@ impl Core {
     fn give_back(&mut self, now: Mono, ticket: Ticket) {
         match self.calls.find(ticket) {
             Some(call) if call.cancelled => self.fail(ticket, Code::Cancelled, Payload::default()),
-            Some(call) if call.begun || matches!(call.what, What::Admin(_) | What::Resize(_)) => {
+            Some(call)
+                if call.begun || matches!(call.what, What::Publish { .. } | What::Admin(_) | What::Resize(_)) =>
+            {
                 self.fail(ticket, Code::Closing, Payload::default());
             }
             Some(_) if self.left_behind => self.returned.extend(self.calls.end(ticket).map(|call| (ticket, call))),
@@ -321,6 +341,12 @@ impl Core {
     fn start_leaving(&mut self, now: Mono, within_ms: u64) {
         let by = (within_ms > 0).then(|| now.plus_millis(within_ms).plus_millis(REST_MS));
         self.state = State::Leave { by };
+    }
+
+    /// What the call is that `seq` answers.
+    fn call_of(&mut self, seq: u32) -> Option<&What> {
+        let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return None };
+        self.calls.find(*ticket).map(|call| &call.what)
     }
 
     /// The call that `seq` answers, ended. An answer of the wrong kind gives the connection up; one that

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turno_proto::model::{Delivery, Mono, QueueName};
+use turno_proto::model::{Delivery, Filter, Mono, QueueName};
 use turno_proto::native::{Closing, Frame, encode};
 
 use super::absence::Absences;
@@ -24,6 +24,7 @@ pub(super) enum Pending {
     },
     /// QUEUE_AVAILABLE_NOTIFY.
     Available(QueueName),
+    Subscribe(Filter),
     /// Nobody waits for the answer; it only frees the number.
     Nobody,
 }

@@ -23,6 +23,7 @@ mod event;
 mod handles;
 mod inbound;
 mod link;
+mod listening;
 mod outbound;
 mod rear;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use self::brokers::Brokers;
 use self::calls::{Call, Calls};
 use self::duty::Duty;
 use self::link::Link;
+use self::listening::Listening;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
@@ -84,6 +86,7 @@ pub struct Core {
     link: Link,
     calls: Calls,
     duty: Duty,
+    listening: Listening,
     /// Some connection did all that was wanted of it, so later losses are never final.
     ready_once: bool,
     /// This core only waits for the calls that a closing broker has; another one goes on.
@@ -108,6 +111,7 @@ impl Core {
             link: Link::new(0, now),
             calls: Calls::default(),
             duty: Duty::default(),
+            listening: Listening::default(),
             ready_once: false,
             left_behind: false,
             returned: Vec::new(),
@@ -218,6 +222,7 @@ impl Core {
         for ticket in self.calls.all() {
             self.fail(ticket, Code::Cancelled, Payload::default());
         }
+        self.stop_listening(Code::Cancelled);
         let out = if self.open() { std::mem::take(&mut self.link.out) } else { Vec::new() };
         self.new_link(now);
         self.link.out = out;
@@ -331,6 +336,7 @@ impl Core {
             return self.end_rear(now, &again);
         }
         self.calls.unwrite_all(&again);
+        self.stop_strict_listening(Code::ConnectionLost);
         self.new_link(now);
         self.next_broker(now, reason);
     }
@@ -347,6 +353,7 @@ impl Core {
             for ticket in self.calls.all() {
                 self.fail(ticket, Code::CannotConnect, Payload::default());
             }
+            self.stop_listening(Code::CannotConnect);
             self.events.push_back(Event::GaveUp { tried });
         }
     }

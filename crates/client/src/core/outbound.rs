@@ -1,8 +1,8 @@
 //! Calls: from the caller's wish to the frame, and their end.
 
-use turno_proto::model::{Code, DedupId, Mono, Payload};
+use turno_proto::model::{Code, DedupId, Mono, Payload, Topic};
 use turno_proto::native::admin::AdminCall;
-use turno_proto::native::{Broadcast, Frame, HEADER_LEN, Outgoing};
+use turno_proto::native::{Broadcast, Event as EventFrame, Frame, HEADER_LEN, Outgoing};
 
 use super::calls::{CALLS_MAX, Place, What};
 use super::event::{Ask, Event, Ticket};
@@ -40,14 +40,23 @@ impl Core {
         self.add(ticket, What::Broadcast(ask), expires, deadline);
     }
 
+    /// Publishes an event. Without `confirm` it is done when it is written.
+    pub fn publish(&mut self, now: Mono, ticket: Ticket, topic: Topic, payload: Payload, confirm: bool) {
+        let deadline = now.plus_millis(u64::from(self.config.request_deadline_ms));
+        self.add(ticket, What::Publish { topic, payload, confirm }, None, deadline);
+    }
+
     /// Asks about, or changes, something of the broker.
     pub fn admin(&mut self, now: Mono, ticket: Ticket, call: AdminCall) {
         let deadline = now.plus_millis(u64::from(self.config.request_deadline_ms));
         self.add(ticket, What::Admin(call), None, deadline);
     }
 
-    /// The caller wants the answer no more. The call still ends with an event.
+    /// The caller wants the answer no more. The call still ends with an event; a subscription just ends.
     pub fn cancel(&mut self, ticket: Ticket) {
+        if self.unsubscribe(ticket) {
+            return;
+        }
         let Some(call) = self.calls.find(ticket) else { return };
         let Place::Written(seq) = call.place else {
             return self.fail(ticket, Code::Cancelled, Payload::default());
@@ -122,6 +131,7 @@ impl Core {
                 self.link.write(&if request { Frame::Request(message) } else { Frame::Send(message) });
                 seq
             }
+            What::Publish { .. } => return self.write_publish(ticket, alarm),
             What::Admin(call) => {
                 let seq = self.link.expect(Pending::Call(ticket));
                 self.link.write(&Frame::AdminCall { seq, call: call.clone() });
@@ -134,6 +144,26 @@ impl Core {
             }
         };
         self.calls.wrote(ticket, seq, alarm);
+    }
+
+    fn write_publish(&mut self, ticket: Ticket, alarm: Mono) {
+        let bytes_max = self.message_bytes_max();
+        let Some(What::Publish { topic, payload, confirm }) = self.calls.find(ticket).map(|call| &call.what) else {
+            return;
+        };
+        let (topic, confirm) = (topic.as_str().as_bytes(), *confirm);
+        if payload.len() + HEADER_LEN + 1 + topic.len() > bytes_max {
+            return self.fail(ticket, Code::FrameTooLarge, Payload::default());
+        }
+        let seq = self.link.expect(if confirm { Pending::Call(ticket) } else { Pending::Nobody });
+        self.link.write(&Frame::Publish { seq, confirm, event: EventFrame { topic, raw: payload.into() } });
+        if confirm {
+            return self.calls.wrote(ticket, seq, alarm);
+        }
+        // Nobody answers it: its number is free again at once.
+        self.link.pending.remove(&seq);
+        self.calls.end(ticket);
+        self.events.push_back(Event::PublishDone { ticket });
     }
 
     /// The broker did not end the call in time, or there was none to do it.

@@ -7,6 +7,7 @@ use turno_proto::model::{Code, Mono, Payload};
 use super::calls::{Call, Calls};
 use super::duty::Duty;
 use super::link::Link;
+use super::listening::Listening;
 use super::{Core, REST_MS, State, Ticket};
 
 /// A call that a closing broker never worked on.
@@ -29,6 +30,7 @@ impl Core {
         if !leaving || worker || self.left_behind || self.calls.written() == 0 {
             return None;
         }
+        self.stop_strict_listening(Code::ConnectionLost);
         let next = Link::new(self.link.epoch + 1, now);
         let old = Self {
             settings: self.settings.clone(),
@@ -38,6 +40,7 @@ impl Core {
             link: std::mem::replace(&mut self.link, next),
             calls: self.calls.split_written(),
             duty: Duty::default(),
+            listening: Listening::default(),
             ready_once: true,
             left_behind: true,
             returned: Vec::new(),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turno_proto::model::{Code, Payload};
+use turno_proto::model::{Code, Payload, Topic};
 use turno_proto::native::Config;
 
 use super::{Connection, Driver};
 use crate::command::Sink;
 use crate::core::{Event, Ticket, taken};
 use crate::stream::Stream;
+use crate::subscription::{Event as Published, Heard};
 use crate::{Address, Answer, Error, Reply, Stored, WorkerEvent, cache};
 
 impl Driver {
@@ -50,11 +51,19 @@ impl Driver {
                     let _ = caller.send(Ok(*answer));
                 }
             }
-            Event::Resized { ticket } => {
-                if let Some(Sink::Resized(answer)) = self.sinks.remove(&ticket) {
+            Event::Resized { ticket } | Event::PublishDone { ticket } => {
+                if let Some(Sink::Done(answer)) = self.sinks.remove(&ticket) {
                     let _ = answer.send(Ok(()));
                 }
             }
+            Event::Subscribed { ticket } => {
+                if let Some(Sink::Subscribed { begun, .. }) = self.sinks.get_mut(&ticket) {
+                    let _ = begun.take().map(|begun| begun.send(Ok(())));
+                }
+            }
+            Event::Published { tickets, topic, payload } => self.handle_published(&tickets, &topic, &payload),
+            Event::EventsDropped { count } => self.tell_subscriptions(&Heard::Dropped(count)),
+            Event::ListeningAgain => self.tell_subscriptions(&Heard::Reconnected),
             Event::Failed { ticket, code, payload } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
                     sink.fail(Error::from_end(code, &payload));
@@ -136,6 +145,24 @@ impl Driver {
             match reply {
                 Ok(reply) => sink.finish(reply),
                 Err(error) => sink.fail(error),
+            }
+        }
+    }
+
+    fn handle_published(&mut self, tickets: &[Ticket], topic: &Topic, payload: &Payload) {
+        let event = Published::from_publisher(topic.clone(), payload);
+        for ticket in tickets {
+            if let Some(Sink::Subscribed { inbox, .. }) = self.sinks.get(ticket) {
+                inbox.put(Heard::Event(event.clone()));
+            }
+        }
+    }
+
+    /// Which of them it concerns, nobody knows.
+    fn tell_subscriptions(&self, heard: &Heard) {
+        for sink in self.sinks.values() {
+            if let Sink::Subscribed { begun: None, inbox } = sink {
+                inbox.put(heard.clone());
             }
         }
     }

@@ -53,6 +53,9 @@ fn the_broker_as_it_is_shown() {
             in_flight: 1,
             dead: 0,
             bytes: 128 + 3 + 128 + 2,
+            links_up: 0,
+            links_wanted: 0,
+            links_down: 0,
             bytes_max: Limits::default().memory_bytes_max,
             counters,
         }

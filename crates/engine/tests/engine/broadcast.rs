@@ -248,7 +248,7 @@ fn a_cancelled_broadcast_ends_once() {
     let id = desk.id(a, "ho").to_string();
     let (shown, _) = desk.admin(AdminCall::MessageExplain { id: id.clone() });
     let Ok(AdminAnswer::Message { explanation }) = shown else { panic!("{shown:?}") };
-    assert_eq!(explanation.reason, Reason::AtConsumers { consumers: 2, open: 2 });
+    assert_eq!(explanation.reason, Reason::AtConsumers { consumers: 2, open: 2, brokers: 0 });
     assert_eq!(explanation.message.kind, MessageKind::Broadcast);
     assert_eq!(explanation.message.state, MessageState::InFlight);
     let seen = desk.say(Input::Admin { conn: client, seq: 5, call: AdminCall::MessageCancel { id } });

@@ -39,7 +39,10 @@ fn why_a_message_waits() {
     let (fourth, _) = desk.send(client, ask(4, "q", "d"));
     let (urgent, _) = desk.send(client, ask(5, "q", "e").priority(9));
     for (id, ahead) in [(urgent, 0), (third, 1), (fourth, 2)] {
-        assert_eq!(why(&mut desk, id), Reason::AllBusy { workers: 2, used: 2, ahead, probing: 0, dropped: 0 });
+        assert_eq!(
+            why(&mut desk, id),
+            Reason::AllBusy { workers: 2, used: 2, ahead, probing: 0, dropped: 0, brokers: 0 }
+        );
     }
 }
 
@@ -57,7 +60,10 @@ fn why_a_costly_message_waits() {
     assert_eq!(desk.resize(worker, 4), Ok(vec![sent(worker, "a").cost(4)]));
     let (dear, _) = desk.send(client, ask(3, "q", "c").cost(2).priority(5));
     assert_eq!(why(&mut desk, dear), Reason::Reserved { worker: 1, cost: 2, free: 0 });
-    assert_eq!(why(&mut desk, behind), Reason::AllBusy { workers: 1, used: 4, ahead: 1, probing: 0, dropped: 0 });
+    assert_eq!(
+        why(&mut desk, behind),
+        Reason::AllBusy { workers: 1, used: 4, ahead: 1, probing: 0, dropped: 0, brokers: 0 }
+    );
 }
 
 /// A costly head for which no worker is left to keep, because another queue's head keeps it, is not "behind" nobody:
@@ -72,7 +78,10 @@ fn why_the_second_costly_head_waits() {
     let (second, got) = desk.send(client, ask(3, "other", "c").cost(2));
     assert_eq!(got, []);
     assert_eq!(why(&mut desk, first), Reason::Reserved { worker: 1, cost: 2, free: 1 });
-    assert_eq!(why(&mut desk, second), Reason::AllBusy { workers: 2, used: 1, ahead: 0, probing: 0, dropped: 0 });
+    assert_eq!(
+        why(&mut desk, second),
+        Reason::AllBusy { workers: 2, used: 1, ahead: 0, probing: 0, dropped: 0, brokers: 0 }
+    );
 }
 
 /// What is at a worker, stopping, dead, or held up by a drain says so.
@@ -119,6 +128,7 @@ fn a_message_as_it_is_shown() {
         age_ms: 2_500,
         deadline_ms: Some(7_500),
         worker: Some(1),
+        came_by: Vec::new(),
     };
     assert_eq!(desk.explain(id).message, view);
     assert_eq!(desk.fail(worker, "body", "no").len(), 1);

@@ -58,10 +58,16 @@ fn why_a_message_waits_for_dropped_workers() {
     let busy = desk.joining(turno_proto::model::Slots::Limited(1), &["q"]);
     assert_eq!(busy.1, [sent(busy.0, "c")]);
     let (id, _) = desk.send(client, ask(4, "q", "d"));
-    assert_eq!(why(&mut desk, id), Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 1 });
+    assert_eq!(
+        why(&mut desk, id),
+        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 1, brokers: 0 }
+    );
     assert_eq!(desk.consume(slow, "q"), Ok(vec![sent(slow, "d")]));
     let (id, _) = desk.send(client, ask(5, "q", "e"));
-    assert_eq!(why(&mut desk, id), Reason::AllBusy { workers: 2, used: 2, ahead: 0, probing: 1, dropped: 0 });
+    assert_eq!(
+        why(&mut desk, id),
+        Reason::AllBusy { workers: 2, used: 2, ahead: 0, probing: 1, dropped: 0, brokers: 0 }
+    );
     let standings: Vec<_> = desk.consumers("q").into_iter().map(|row| row.standing.map(|it| it.state)).collect();
     assert_eq!(standings.iter().flatten().collect::<Vec<_>>(), [&StandingState::Probing]);
 }
@@ -81,7 +87,10 @@ fn why_a_message_waits_for_a_holder_on_probation() {
     assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST + 1));
     assert_eq!(desk.send(client, ask(3, "q", "probe")).1, [sent(holder, "probe").token(FIRST + 1)]);
     let (id, _) = desk.send(client, ask(4, "q", "waits"));
-    assert_eq!(why(&mut desk, id), Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 1, dropped: 0 });
+    assert_eq!(
+        why(&mut desk, id),
+        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 1, dropped: 0, brokers: 0 }
+    );
 }
 
 /// Proves S2.17: what waits in a broker that is drained for maintenance says that, and so it does of one that ends.

@@ -77,6 +77,7 @@ fn a_permanent_failure_is_the_last() {
             age_ms: 0,
             deadline_ms: None,
             worker: None,
+            came_by: Vec::new(),
         }
     );
     assert_eq!((desk.status().slots_used, desk.queue("q").dead), (0, 1));

@@ -261,6 +261,34 @@ codes! {
         "the file changed while it was sent, or was damaged on its way; nothing of it was kept",
         "send it again from its beginning";
 
+    // Topics.
+    BadTopic = 74, "bad_topic", exit 2,
+        "that is no topic, or no filter",
+        "it has 1 to 255 bytes of UTF-8, up to 32 segments, no white space, no control characters and no empty segment; in filters * is one whole segment and > the rest",
+        "publish to a topic like `news.sport`, listen to `news.*` or `news.>`";
+    TooManySubscriptions = 75, "too_many_subscriptions", exit 1,
+        "there are as many subscriptions as may be",
+        "one connection has at most 10,000 filters, all together 1,000,000, of 4,000,000 segments",
+        "use fewer filters, with * and >";
+
+    // Links.
+    NoRoom = 76, "no_room", exit 1,
+        "the broker at the other end of the link has no room any more",
+        "its slots were taken while the message crossed; nobody has begun with it, and it waits again where it came from",
+        "nothing: it goes to the next free slot, here or there";
+    LinkRefused = 77, "link_refused", exit 1,
+        "the other broker does not know the secret of this link",
+        "both ends must prove that they know the same secret; without one only brokers on the same machine may link",
+        "give both brokers the same link.secret";
+    LinkToItself = 78, "link_to_itself", exit 2,
+        "the link leads to the broker itself",
+        "the address that was given is one of its own",
+        "give the address of another broker, or leave the link out";
+    AlreadyLinked = 79, "already_linked", exit 1,
+        "these two brokers have a link already",
+        "one link carries both ways, so a second one would only double what is told",
+        "nothing, or remove one of the two addresses";
+
     // On this side of the connection.
     CannotConnect = 80, "cannot_connect", exit 5,
         "no broker answers",
@@ -326,6 +354,16 @@ codes! {
         "the worker has as many broadcasts to do as it may have",
         "a broadcast takes no slots: `turno work` runs as many at a time as it has slots, and 1,000 more wait in it",
         "wait for the answers before the next broadcast, or give the worker more slots";
+
+    // Links, continued.
+    TooManyLinks = 96, "too_many_links", exit 1,
+        "the broker has as many links as it may have",
+        "each broker may have 32 links, up or wanted",
+        "remove one, or link by way of another broker";
+    LinkDown = 97, "link_down", exit 1,
+        "nobody answers at the other end of the link",
+        "the other broker does not run, or cannot be reached from here",
+        "start it, or look at the address; the link is dialled again each second";
 }
 
 impl Code {

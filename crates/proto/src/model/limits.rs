@@ -7,6 +7,39 @@ use std::num::NonZeroUsize;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
+/// Bytes of a topic or a filter. Longer: refused, `bad_topic`.
+pub const TOPIC_BYTES_MAX: usize = 255;
+/// Segments of a topic or a filter. More: refused, `bad_topic`.
+pub const TOPIC_SEGMENTS_MAX: usize = 32;
+/// Filters of one connection, or of one subscriber that fetches. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Filters of all together. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTIONS_ALL_MAX: usize = 1_000_000;
+/// Segments of all filters together, each of which takes some 200 bytes. More: refused, `too_many_subscriptions`.
+pub const SUBSCRIPTION_SEGMENTS_MAX: usize = 4_000_000;
+/// Subscribers that fetch. More: refused, `too_many_subscriptions`.
+pub const FETCHERS_MAX: usize = 10_000;
+/// Events that wait for a subscriber that fetches. More: the oldest goes, and is counted.
+pub const FETCHER_EVENTS_MAX: usize = 10_000;
+/// Bytes of them. More: the oldest goes, and is counted.
+pub const FETCHER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of them for all such subscribers together. More: the oldest of the one that gets more goes, and is counted.
+pub const FETCHERS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of events that one call fetches, unless it is one event. More: the next call.
+pub const FETCH_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of the id of a subscriber that fetches. More, or none: refused, `bad_name`.
+pub const FETCHER_ID_BYTES_MAX: usize = 128;
+/// Bytes that wait to be written to a subscriber before events wait apart from them.
+pub const EVENT_ROOM_BYTES: usize = 256 * 1024;
+/// Bytes of events that wait for one connection, [`MESSAGE_OVERHEAD_BYTES`] each beside them. More: the oldest go,
+/// counted, or it is closed, `slow_reader`. As much may wait in a client for one of its subscriptions.
+pub const EVENTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Rows of an answer about topics or subscribers: for each, all filters are asked. More: the next call.
+pub const TOPIC_PAGE_MAX: u32 = 100;
+/// Topics whose events are counted. More: the one that was silent for longest is forgotten.
+pub const TOPICS_COUNTED_MAX: usize = 1_000;
+/// Receivers of such a topic that the engine remembers. More: they are looked up for each event.
+pub const TOPIC_RECEIVERS_KNOWN_MAX: usize = 100;
 /// Bytes of a worker's or client's name. Longer: cut. Of a job worker's id: `bad_message`.
 pub const PEER_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a frame (header included) before the greeting is done. Longer: closed, `frame_too_large`.
@@ -23,6 +56,8 @@ pub const TURN_WORK: u32 = 256;
 pub const TURN_WORK_HEAVY: u32 = 16;
 /// The work that a caller's CANCEL is.
 pub const TURN_WORK_CANCEL: u32 = 4;
+/// Copies of an event, one for each connection that it is for, that are the work of a plain frame.
+pub const TURN_WORK_COPIES: u32 = 64;
 /// Work of one router's connections that the engine does in one go, if routers have threads. More: the other routers have
 /// theirs first.
 pub const ROUTER_TURN_WORK: u32 = 4 * TURN_WORK;
@@ -324,6 +359,47 @@ pub const HAND_DIAL_MS: u64 = 5_000;
 pub const HAND_REDIAL_MS_MIN: u64 = 100;
 /// Its longest rest.
 pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
+
+/// Brokers on the way of a message over links, or of what one broker tells about another. Longer: it does not cross.
+pub const PATH_MAX: usize = 8;
+/// Brokers that may be known at a time. More: those that are told of last are not known.
+pub const BROKERS_MAX: usize = 64;
+/// Links of one broker, up or wanted. More: refused, `too_many_links`.
+pub const LINKS_MAX: usize = 32;
+/// Slots that one room may be said to have. More: taken as this many.
+pub const ROOM_SLOTS_MAX: u32 = 1_000;
+/// How long a link that is not there is left alone before it is dialled again; up to a quarter more, by chance.
+pub const REDIAL_MS: u64 = 1_000;
+/// The same where dialling can do no good before somebody changes something: the broker itself, a second link.
+pub const REDIAL_HOPELESS_MS: u64 = 30_000;
+/// What changed in offers is told at most this often, unless something came back for want of room.
+pub const OFFER_PAUSE_MS: u64 = 5;
+/// Messages in a row that come back from a link before it is left alone for that queue for a while.
+pub const RETURNS_MAX: u32 = 3;
+/// That while, at first; doubled with each more, up to a hundred times.
+pub const RETURN_PAUSE_MS: u64 = 10;
+/// A broadcast has this much less time behind each link, or a tenth less, so that its end there is told in time.
+pub const BROADCAST_CROSSING_MS: u64 = 100;
+/// How long the home of an exclusive queue may take to say who has it. Longer: QUEUE_FULL.
+pub const CLAIM_MS: u64 = 2_000;
+/// How long a queue that became free at one broker is left to those who wait there.
+pub const PROMOTION_MS: u64 = 1_000;
+/// PING over a link; silence for three times as long ends it.
+pub const LINK_HEARTBEAT_MS: u32 = 1_000;
+/// Offers in one OFFER. More: told in the next one; read in one: closed, `bad_body`.
+pub const OFFERS_MAX: usize = 64;
+/// Bytes of a frame over a link, should the broker's own limit be lower: offers and presence must fit. Longer: closed,
+/// `frame_too_large`.
+pub const LINK_FRAME_BYTES: usize = 1024 * 1024;
+/// By so many bytes a frame over a link may be longer than what clients may send: fields, path and targets.
+pub const LINK_FIELDS_BYTES: usize = 1024;
+/// Bytes of a link's secret. Fewer, or more than [`LINK_SECRET_BYTES_MAX`]: refused, `bad_config`. Whoever can connect gets a
+/// proof to try guesses against at leisure.
+pub const LINK_SECRET_BYTES_MIN: usize = 16;
+/// The most of them.
+pub const LINK_SECRET_BYTES_MAX: usize = 1024;
+/// Time for finding and reaching the other end of a link. Longer: `link_down`.
+pub const LINK_DIAL_MS: u64 = 5_000;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

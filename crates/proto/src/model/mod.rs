@@ -11,9 +11,12 @@ mod dedup;
 mod id;
 pub mod job;
 pub mod limits;
+pub mod link;
 mod mono;
 mod name;
 mod payload;
+mod reason;
+pub mod topic;
 pub mod units;
 pub mod view;
 
@@ -26,3 +29,4 @@ pub use limits::Limits;
 pub use mono::Mono;
 pub use name::{NameError, QueueName};
 pub use payload::Payload;
+pub use topic::{Filter, Topic, TopicError};

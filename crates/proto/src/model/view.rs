@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Slots;
 pub use super::counters::Counters;
+pub use super::reason::{Explanation, Reason};
 
 /// The broker as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,15 @@ pub struct BrokerView {
     pub bytes: u64,
     /// Bytes of messages the broker will hold before it refuses new ones.
     pub bytes_max: u64,
+    /// Links that are up, whoever dialled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_up: u64,
+    /// Links that are wanted: addresses that this broker dials.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_wanted: u64,
+    /// Those of the wanted links that are not up, though they could be.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub links_down: u64,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -138,7 +148,7 @@ pub struct HoldingView {
     pub token: u64,
 }
 
-const fn is_zero(count: &u64) -> bool {
+pub(super) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -314,8 +324,12 @@ pub struct MessageView {
     pub age_ms: u64,
     /// Milliseconds to its deadline.
     pub deadline_ms: Option<u64>,
-    /// The worker that has it.
+    /// The worker that has it; `None` also if it crossed to another broker.
     pub worker: Option<u64>,
+    /// Brokers that it came through before this one, the one that it was given to first: their names, or the ids of
+    /// those whose names are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub came_by: Vec<String>,
 }
 
 /// One dead letter.
@@ -325,132 +339,4 @@ pub struct DeadView {
     pub message: MessageView,
     /// What its last failure said; the beginning of it in listings.
     pub failure: String,
-}
-
-/// Why a message is where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
-    /// No worker consumes the queue.
-    NoWorker,
-    /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
-    WorkersDropped {
-        /// How many.
-        workers: u64,
-    },
-    /// The queue is one worker's alone, and that has no room.
-    ExclusiveBusy {
-        /// That worker.
-        worker: u64,
-        /// Its name.
-        name: String,
-        /// Its slots in use.
-        used: u64,
-        /// Messages of the queue that go first.
-        ahead: u64,
-    },
-    /// Nobody has the queue: whoever left it has not settled all yet, or what it had is on its way back. Others wait
-    /// for it, or it was one worker's alone.
-    NotFree {
-        /// Messages of the queue that are not settled.
-        in_flight: u64,
-        /// Workers that wait until it is free.
-        waiters: u64,
-    },
-    /// Nobody has the queue: it is kept for the first of those who wait for it.
-    KeptFor {
-        /// That worker.
-        worker: u64,
-        /// Its name.
-        name: String,
-        /// For how long.
-        left_ms: u64,
-    },
-    /// Workers consume it, but none has sent its first PING.
-    WorkersGreeting {
-        /// How many.
-        workers: u64,
-    },
-    /// Every consumer drains.
-    WorkersDraining {
-        /// How many.
-        workers: u64,
-    },
-    /// Every slot of every consumer is in use.
-    AllBusy {
-        /// Consumers.
-        workers: u64,
-        /// Their slots in use.
-        used: u64,
-        /// Messages of the queue that go first.
-        ahead: u64,
-        /// Those of the consumers that get one delivery at a time, because they were dropped before.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        probing: u64,
-        /// Workers that were dropped from the queue and have not asked for it again.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        dropped: u64,
-    },
-    /// Messages before it wait too.
-    Behind {
-        /// How many.
-        ahead: u64,
-    },
-    /// It costs more than any consumer has slots in all.
-    TooCostly {
-        /// What it costs.
-        cost: u16,
-        /// The most slots a consumer has.
-        largest: u32,
-    },
-    /// It waits until the worker it reserved has enough slots free.
-    Reserved {
-        /// That worker.
-        worker: u64,
-        /// What it costs.
-        cost: u16,
-        /// Slots free there now.
-        free: u32,
-    },
-    /// A worker has it.
-    AtWorker {
-        /// That worker.
-        worker: u64,
-        /// Its name.
-        name: String,
-        /// For how long.
-        since_ms: u64,
-    },
-    /// A broadcast that went to its consumers.
-    AtConsumers {
-        /// How many it went to.
-        consumers: u64,
-        /// Those that have not ended.
-        open: u64,
-    },
-    /// It is over for its caller, and its worker was told to stop.
-    Stopping {
-        /// That worker.
-        worker: u64,
-    },
-    /// It is being written to disk.
-    Storing,
-    /// It used up its attempts.
-    Dead {
-        /// What the last failure said.
-        failure: String,
-    },
-    /// The broker is on its way out.
-    Draining,
-    /// The broker is drained until it is told to go on.
-    Maintenance,
-}
-
-/// A message and why it is where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Explanation {
-    /// The message.
-    pub message: MessageView,
-    /// Why.
-    pub reason: Reason,
 }

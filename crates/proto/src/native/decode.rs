@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
-use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
+use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
+use super::link;
 use super::reader::Reader;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
-use crate::model::{Code, DedupId, Delivery, Durability, MessageId, limits};
+use crate::model::{Code, DedupId, Delivery, Durability, Filter, MessageId, limits};
 use crate::shape::check_map;
 
 /// What was wrong with a frame.
@@ -74,6 +75,7 @@ pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault
 ///
 /// Each kind makes its own result, in the place it is returned in: a frame that is put together in one place and moved to
 /// another costs half as much again.
+#[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
 #[inline(never)]
 pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     let Header { flags, seq, word, .. } = *header;
@@ -127,6 +129,26 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         Kind::Stored => stored(header, rest).map_err(fault),
         Kind::Answer => Ok(Frame::Answer(answer(header, rest).map_err(fault)?)),
         Kind::BroadcastEnd => Ok(Frame::BroadcastEnd { seq, end: map(kind, rest).map_err(fault)? }),
+        Kind::Subscribe => {
+            let or_close = flags & flags::OR_CLOSE != 0;
+            Ok(Frame::Subscribe { seq, filter: filter(flags, rest).map_err(fault)?, or_close })
+        }
+        Kind::Unsubscribe => Ok(Frame::Unsubscribe { seq, filter: filter(flags, rest).map_err(fault)? }),
+        Kind::Publish => {
+            let confirm = flags & flags::CONFIRM != 0;
+            Ok(Frame::Publish { seq, confirm, event: event(flags, rest).map_err(fault)? })
+        }
+        Kind::Event => Ok(Frame::Event(event(flags, rest).map_err(fault)?)),
+        Kind::EventsDropped => nothing().map(|()| Frame::EventsDropped { count: word }),
+        Kind::LinkHello
+        | Kind::LinkChallenge
+        | Kind::LinkProof
+        | Kind::Offer
+        | Kind::Presence
+        | Kind::Forward
+        | Kind::ForwardBroadcast
+        | Kind::ForwardEvent
+        | Kind::Relay => link::decode(kind, header, rest).map_err(fault),
         Kind::AdminCall => {
             check_map(rest, limits::MAP_VALUES_MAX).map_err(fault)?;
             Ok(Frame::AdminCall { seq, call: rmp_serde::from_slice(rest).map_err(|_| fault(Code::BadCall))? })
@@ -202,6 +224,19 @@ fn answer<'a>(header: &Header, rest: &'a [u8]) -> Result<Answer<'a>, Code> {
     })
 }
 
+fn filter(flags: u8, rest: &[u8]) -> Result<Filter, Code> {
+    let filter = if flags & flags::PREFIX != 0 { Filter::prefix(rest) } else { Filter::pattern(rest) };
+    filter.map_err(|_| Code::BadTopic)
+}
+
+/// The topic is looked at by whoever takes the event; a broker that passes one on has read it before.
+fn event(flags: u8, rest: &[u8]) -> Result<Event<'_>, Code> {
+    let mut reader = Reader::new(rest);
+    let length = reader.u8()?;
+    let topic = reader.bytes(usize::from(length))?;
+    Ok(Event { topic, raw: raw(flags, reader)? })
+}
+
 fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {
     let length = reader.u8()?;
     reader.bytes(usize::from(length))
@@ -255,7 +290,7 @@ fn cancel_reason(rest: &[u8]) -> Result<Option<Code>, Code> {
 }
 
 /// The payload at the end of a frame. The header block's length is checked, its inside is not looked at.
-fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
+pub(super) fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
     let bytes = reader.rest();
     let headers = flags & flags::HEADERS != 0;
     if headers {
@@ -269,7 +304,7 @@ fn raw<'a>(flags: u8, reader: Reader<'a>) -> Result<Raw<'a>, Code> {
 }
 
 /// A control map. What a broker sends is bounded by its bytes alone: listings are long.
-fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
+pub(super) fn map<'a, T: Deserialize<'a>>(kind: Kind, rest: &'a [u8]) -> Result<T, Code> {
     let values_max = if kind.direction() == Direction::ToPeer { usize::MAX } else { limits::MAP_VALUES_MAX };
     check_map(rest, values_max)?;
     rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::frame::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
-use super::{HEADER_LEN, Header, Kind, flags};
-use crate::model::Delivery;
+use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
+use super::{HEADER_LEN, Header, Kind, flags, link};
+use crate::model::{Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
+#[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
 pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let kind = || frame.kind();
     match frame {
@@ -62,6 +63,25 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Answer(answer) => encode_answer(out, answer),
         Frame::BroadcastEnd { seq, end } => map(out, kind(), *seq, end),
         Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
+        Frame::Subscribe { seq, filter, or_close } => {
+            let flags = if *or_close { flags::OR_CLOSE } else { 0 };
+            plain(out, kind(), flags | filter_flag(filter), *seq, 0, filter.as_bytes());
+        }
+        Frame::Unsubscribe { seq, filter } => plain(out, kind(), filter_flag(filter), *seq, 0, filter.as_bytes()),
+        Frame::Publish { seq, confirm, event } => {
+            encode_event(out, Kind::Publish, if *confirm { flags::CONFIRM } else { 0 }, *seq, event);
+        }
+        Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
+        Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
+        Frame::LinkHello { .. }
+        | Frame::LinkChallenge { .. }
+        | Frame::LinkProof { .. }
+        | Frame::Offer(_)
+        | Frame::Presence(_)
+        | Frame::Forward(_)
+        | Frame::ForwardBroadcast(_)
+        | Frame::ForwardEvent(_)
+        | Frame::Relay(_) => link::encode(frame, out),
         Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }
@@ -185,8 +205,24 @@ fn encode_answer(out: &mut Vec<u8>, answer: &Answer<'_>) {
     finish(out, start, Kind::Answer, flags, seq, 0);
 }
 
+const fn filter_flag(filter: &Filter) -> u8 {
+    match filter {
+        Filter::Pattern(_) => 0,
+        Filter::Prefix(_) => flags::PREFIX,
+    }
+}
+
+fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Event<'_>) {
+    let Event { topic, raw } = event;
+    let start = begin(out);
+    out.push(u8::try_from(topic.len()).expect("a topic has at most 255 bytes"));
+    out.extend_from_slice(topic);
+    out.extend_from_slice(raw.bytes);
+    finish(out, start, kind, if raw.headers { flags | flags::HEADERS } else { flags }, seq, 0);
+}
+
 /// A frame around a control map.
-fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
+pub(super) fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
     let start = begin(out);
     rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
     finish(out, start, kind, 0, seq, 0);
@@ -199,13 +235,13 @@ fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[
 }
 
 /// Leaves room for a header; [`finish`] fills it in once the length is known.
-fn begin(out: &mut Vec<u8>) -> usize {
+pub(super) fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
     start
 }
 
-fn finish(out: &mut [u8], start: usize, kind: Kind, flags: u8, seq: u32, word: u32) {
+pub(super) fn finish(out: &mut [u8], start: usize, kind: Kind, flags: u8, seq: u32, word: u32) {
     let length = length_of(out.len() - start - HEADER_LEN);
     let header = Header { kind: kind.number(), flags, seq, word, length }.to_bytes();
     if let Some(place) = out.get_mut(start..start + HEADER_LEN) {

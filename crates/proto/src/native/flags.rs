@@ -1,6 +1,6 @@
 //! The bits of the header's flag byte. One bit may mean two things in frames that never share it.
 
-/// REQUEST, SEND, BROADCAST, DELIVER: a deadline (u32 ms) is the next field.
+/// REQUEST, SEND, BROADCAST, DELIVER, FORWARD: a deadline (u32 ms) is the next field.
 pub const DEADLINE: u8 = 0x01;
 /// REQUEST, SEND: the number of retries (u8) is the next field.
 pub const RETRIES: u8 = 0x02;
@@ -10,7 +10,7 @@ pub const PRIORITY: u8 = 0x04;
 pub const COST: u8 = 0x08;
 /// Every frame with a payload: it begins with a header block.
 pub const HEADERS: u8 = 0x10;
-/// REQUEST, BROADCAST: no reply wanted; answered as soon as it is written, never retried.
+/// REQUEST, BROADCAST, FORWARD, FORWARD_BROADCAST: no reply wanted; answered as soon as it is written, never retried.
 pub const NO_REPLY: u8 = 0x20;
 /// REQUEST: fail at once if nobody consumes the queue.
 pub const FAIL_FAST: u8 = 0x40;
@@ -21,11 +21,18 @@ pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 
+/// SUBSCRIBE, UNSUBSCRIBE: the filter is a prefix of bytes, no pattern.
+pub const PREFIX: u8 = 0x01;
+/// SUBSCRIBE: whoever reads too slowly is disconnected; without it the oldest events are dropped.
+pub const OR_CLOSE: u8 = 0x02;
+/// PUBLISH: to be answered by OK.
+pub const CONFIRM: u8 = 0x01;
+
 /// CONSUME: nobody else may consume the queue meanwhile.
 pub const EXCLUSIVE: u8 = 0x01;
 /// OK, DELIVER and what settles one: the token of an exclusive queue (u64) is the first field.
 pub const TOKEN: u8 = 0x08;
-/// DELIVER: settled by REPLY, not by ACK.
+/// DELIVER, FORWARD: settled by REPLY, not by ACK.
 pub const WANTS_REPLY: u8 = 0x02;
 /// REPLY, ANSWER: more pieces follow.
 pub const MORE: u8 = 0x01;

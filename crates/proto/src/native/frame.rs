@@ -3,8 +3,10 @@
 use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
+use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences};
 use super::{Closing, Config, Connect, Kind, Register, Word};
-use crate::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Payload};
+use crate::model::link::Relay;
+use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,15 @@ pub struct Deliver<'a> {
     pub wants_reply: bool,
     /// The token under which the worker has the queue to itself.
     pub token: Option<u64>,
+    /// What it carries.
+    pub raw: Raw<'a>,
+}
+
+/// PUBLISH and EVENT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// What it is about, as it stands in the frame.
+    pub topic: &'a [u8],
     /// What it carries.
     pub raw: Raw<'a>,
 }
@@ -268,6 +279,44 @@ pub enum Frame<'a> {
         word: Word<'a>,
     },
 
+    /// `or_close`: disconnected when it reads too slowly, instead of missing events.
+    Subscribe {
+        seq: u32,
+        filter: Filter,
+        or_close: bool,
+    },
+    Unsubscribe {
+        seq: u32,
+        filter: Filter,
+    },
+    /// `confirm`: answered by OK.
+    Publish {
+        seq: u32,
+        confirm: bool,
+        event: Event<'a>,
+    },
+    /// The same bytes for everyone who gets it.
+    Event(Event<'a>),
+    EventsDropped {
+        count: u32,
+    },
+
+    LinkHello {
+        hello: Box<LinkHello>,
+    },
+    LinkChallenge {
+        challenge: Box<LinkChallenge>,
+    },
+    LinkProof {
+        proof: LinkProof,
+    },
+    Offer(Offers),
+    Presence(Presences),
+    Relay(Box<Relay>),
+    Forward(Forward<'a>),
+    ForwardBroadcast(ForwardBroadcast<'a>),
+    ForwardEvent(ForwardEvent<'a>),
+
     AdminCall {
         seq: u32,
         call: AdminCall,
@@ -314,6 +363,20 @@ impl Frame<'_> {
             Self::Stored { .. } => Kind::Stored,
             Self::Answer(_) => Kind::Answer,
             Self::BroadcastEnd { .. } => Kind::BroadcastEnd,
+            Self::Subscribe { .. } => Kind::Subscribe,
+            Self::Unsubscribe { .. } => Kind::Unsubscribe,
+            Self::Publish { .. } => Kind::Publish,
+            Self::Event(_) => Kind::Event,
+            Self::EventsDropped { .. } => Kind::EventsDropped,
+            Self::LinkHello { .. } => Kind::LinkHello,
+            Self::LinkChallenge { .. } => Kind::LinkChallenge,
+            Self::LinkProof { .. } => Kind::LinkProof,
+            Self::Offer(_) => Kind::Offer,
+            Self::Presence(_) => Kind::Presence,
+            Self::Relay(_) => Kind::Relay,
+            Self::Forward(_) => Kind::Forward,
+            Self::ForwardBroadcast(_) => Kind::ForwardBroadcast,
+            Self::ForwardEvent(_) => Kind::ForwardEvent,
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

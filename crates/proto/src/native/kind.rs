@@ -9,6 +9,8 @@ pub enum Direction {
     ToPeer,
     /// Either side.
     Both,
+    /// Brokers, to each other, over a link.
+    Link,
 }
 
 /// What a group of types is for.
@@ -18,6 +20,10 @@ pub enum Family {
     Session,
     /// Queues and messages.
     Message,
+    /// Events for whoever listens.
+    Topic,
+    /// What brokers say to each other.
+    Link,
     /// What command line and dashboard need.
     Admin,
 }
@@ -95,6 +101,22 @@ kinds! {
     Answer = 56, "ANSWER", ToPeer, "One consumer's reply to a broadcast, a piece of it, or its failure.";
     BroadcastEnd = 57, "BROADCAST_END", ToPeer, "A broadcast is over.";
 
+    Subscribe = 64, "SUBSCRIBE", ToBroker, "Events whose topics match a filter are wanted.";
+    Unsubscribe = 65, "UNSUBSCRIBE", ToBroker, "They are not any more.";
+    Publish = 66, "PUBLISH", ToBroker, "An event for whoever listens.";
+    Event = 67, "EVENT", ToPeer, "An event whose topic matches a filter of the connection.";
+    EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "So many events were left out here: the connection was read too slowly.";
+
+    LinkHello = 96, "LINK_HELLO", Link, "Begins a link: the broker that dials says who it is.";
+    LinkChallenge = 97, "LINK_CHALLENGE", Link, "Answers LINK_HELLO: who the other broker is, and its proof that it knows the secret.";
+    LinkProof = 98, "LINK_PROOF", Link, "Answers LINK_CHALLENGE: the proof of the broker that dialled. The link is up.";
+    Offer = 99, "OFFER", Link, "What the broker has for messages of some queues.";
+    Presence = 100, "PRESENCE", Link, "Everyone who can be reached.";
+    Forward = 101, "FORWARD", Link, "A message crosses.";
+    ForwardBroadcast = 102, "FORWARD_BROADCAST", Link, "A broadcast crosses.";
+    ForwardEvent = 103, "FORWARD_EVENT", Link, "An event crosses.";
+    Relay = 104, "RELAY", Link, "A word for a broker that may be further on: who may have a queue to itself.";
+
     AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
     AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";
 }
@@ -110,6 +132,8 @@ impl Kind {
         match self.number() {
             16..=31 => Family::Session,
             32..=63 => Family::Message,
+            64..=79 => Family::Topic,
+            96..=111 => Family::Link,
             _ => Family::Admin,
         }
     }

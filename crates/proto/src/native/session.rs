@@ -23,6 +23,9 @@ pub enum Step<'a> {
     Frame(Frame<'a>),
     /// One frame was refused; ERROR is already in the buffer.
     Refused(Code),
+    /// The peer is a broker that wants a link: nothing is used, and a [`LinkSession`](super::LinkSession) goes on with the
+    /// same bytes.
+    Link,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +98,13 @@ impl Session {
         let split = split(buffer, bytes_max).inspect_err(|fault| say(fault, out))?;
         let Some(Piece { header, rest, used }) = split else { return Ok((Step::NeedMore, 0)) };
         let kind = Kind::from_number(header.kind);
+        if self.greeting() && kind == Some(Kind::LinkHello) {
+            return Ok((Step::Link, 0));
+        }
         if self.greeting() && kind != Some(Kind::Connect) {
             return Err(fail(Fault::fatal(Code::ExpectedConnect, header.seq), out));
         }
-        if kind.is_some_and(|kind| kind.direction() == Direction::ToPeer) {
+        if kind.is_some_and(|kind| matches!(kind.direction(), Direction::ToPeer | Direction::Link)) {
             return Err(fail(Fault::fatal(Code::WrongDirection, header.seq), out));
         }
         match decode(&header, rest) {
@@ -153,12 +159,12 @@ impl Session {
     }
 }
 
-fn fail(fault: Fault, out: &mut Vec<u8>) -> Fault {
+pub(super) fn fail(fault: Fault, out: &mut Vec<u8>) -> Fault {
     say(&fault, out);
     fault
 }
 
-fn say(fault: &Fault, out: &mut Vec<u8>) {
+pub(super) fn say(fault: &Fault, out: &mut Vec<u8>) {
     let Fault { code, seq, fatal } = *fault;
     encode(&Frame::Error { seq, code, fatal, detail: code.text().what }, out);
 }

@@ -2,6 +2,8 @@
 
 mod archive;
 mod job;
+mod link;
+mod topic;
 
 use proptest::prelude::*;
 use turno_proto::headers;
@@ -95,6 +97,20 @@ impl Seed {
             Kind::Answer => Frame::Answer(self.one_answer()),
             Kind::BroadcastEnd => Frame::BroadcastEnd { seq, end: Box::new(self.broadcast_end()) },
             Kind::Open => Frame::Open { seq, handle: word, name: &self.bytes },
+            Kind::Subscribe => Frame::Subscribe { seq, filter: self.filter(), or_close: first },
+            Kind::Unsubscribe => Frame::Unsubscribe { seq, filter: self.filter() },
+            Kind::Publish => Frame::Publish { seq, confirm: first, event: self.event() },
+            Kind::Event => Frame::Event(self.event()),
+            Kind::EventsDropped => Frame::EventsDropped { count: word },
+            Kind::LinkHello => Frame::LinkHello { hello: Box::new(self.link_hello()) },
+            Kind::LinkChallenge => Frame::LinkChallenge { challenge: Box::new(self.link_challenge()) },
+            Kind::LinkProof => Frame::LinkProof { proof: self.link_proof() },
+            Kind::Offer => Frame::Offer(self.offers()),
+            Kind::Presence => Frame::Presence(self.presences()),
+            Kind::Relay => Frame::Relay(Box::new(self.relay())),
+            Kind::Forward => Frame::Forward(self.forward()),
+            Kind::ForwardBroadcast => Frame::ForwardBroadcast(self.forward_broadcast()),
+            Kind::ForwardEvent => Frame::ForwardEvent(self.forward_event()),
             Kind::AdminCall => Frame::AdminCall { seq, call: self.call() },
             Kind::AdminAnswer => Frame::AdminAnswer { seq, answer: self.answer() },
         }
@@ -209,7 +225,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 39 {
+        match self.choice % 43 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -231,14 +247,15 @@ impl Seed {
             18 => AdminCall::Resume,
             19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
             other @ 20..31 => self.job_call(other - 20),
-            other => self.archive_call(other - 31),
+            other @ 31..39 => self.archive_call(other - 31),
+            other => self.link_call(other - 39),
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
-        let rows = usize::from(self.small % 20);
-        match self.choice % 20 {
+        let rows = usize::from(self.small % 22);
+        match self.choice % 22 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -254,7 +271,8 @@ impl Seed {
             8 => AdminAnswer::Portion { done: self.long, left: self.number.into() },
             9 => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
             other @ 10..15 => self.job_answer(other - 10),
-            other => self.archive_answer(other - 15),
+            other @ 15..20 => self.archive_answer(other - 15),
+            other => self.link_answer(other - 20),
         }
     }
 
@@ -296,6 +314,9 @@ impl Seed {
             dead: 127,
             bytes: 128,
             bytes_max: u64::MAX,
+            links_up: self.small.into(),
+            links_wanted: self.choice.into(),
+            links_down: self.word.into(),
             counters: self.counters(),
         }
     }
@@ -387,12 +408,13 @@ impl Seed {
             age_ms: self.number.into(),
             deadline_ms: self.bits[4].then_some(self.long),
             worker: self.bits[5].then_some(self.long),
+            came_by: vec![self.text(); usize::from(self.choice % 9)],
         }
     }
 
     fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
-        let reason = match self.small % 16 {
+        let reason = match self.small % 22 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
@@ -402,6 +424,7 @@ impl Seed {
                 ahead,
                 probing: self.small.into(),
                 dropped: self.choice.into(),
+                brokers: self.small.into(),
             },
             4 => Reason::Behind { ahead },
             5 => Reason::TooCostly { cost: self.small, largest: self.number },
@@ -414,6 +437,12 @@ impl Seed {
             12 => Reason::NotFree { in_flight: self.long, waiters: workers },
             13 => Reason::KeptFor { worker, name: self.text(), left_ms: self.long },
             14 => Reason::Maintenance,
+            15 => Reason::LinksDown { down: self.long, wanted: workers },
+            16 => Reason::FarBusy { brokers: workers, used: self.long, ahead },
+            17 => Reason::AtLink { broker: self.text(), name: self.text(), since_ms: self.long },
+            18 => Reason::StoppingAtLink { broker: self.text(), name: self.text() },
+            19 => Reason::AtConsumers { consumers: workers, open: ahead, brokers: self.small.into() },
+            20 => Reason::TooLong { bytes: self.long, largest: workers },
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), reason }

@@ -100,6 +100,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     };
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
+        ("answer_status_links", AdminAnswer::Status { broker: Box::new(linked_broker()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
         ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
         ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
@@ -121,7 +122,13 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
     let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
     let name = || "w1".to_owned();
-    let dropped = Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4 };
+    let dropped = Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4, brokers: 0 };
+    let crossed = MessageView { worker: None, ..running() };
+    let stopping_far = MessageView { worker: None, ..stopping.clone() };
+    let came = MessageView { came_by: vec!["rb-1".to_owned(), "00000000002a".to_owned()], ..running() };
+    let spread = MessageView { kind: MessageKind::Broadcast, cost: 0, ..crossed.clone() };
+    let broker = || "5f3a9c0d21e4".to_owned();
+    let far = || "rb-2".to_owned();
     let table = vec![
         ("answer_message_no_worker", waiting(), Reason::NoWorker),
         ("answer_message_workers_dropped", waiting(), Reason::WorkersDropped { workers: 2 }),
@@ -137,13 +144,26 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         (
             "answer_message_all_busy",
             waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0 },
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, brokers: 0 },
         ),
         ("answer_message_all_busy_dropped", waiting(), dropped),
+        (
+            "answer_message_all_busy_far",
+            waiting(),
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, brokers: 2 },
+        ),
+        ("answer_message_links_down", waiting(), Reason::LinksDown { down: 1, wanted: 2 }),
+        ("answer_message_far_busy", waiting(), Reason::FarBusy { brokers: 2, used: 20, ahead: 3 }),
+        ("answer_message_too_long", waiting(), Reason::TooLong { bytes: 70_000, largest: 65_536 }),
         ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
         ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
         ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),
-        ("answer_message_at_worker", running(), at_worker),
+        ("answer_message_at_worker", running(), at_worker.clone()),
+        ("answer_message_came", came, at_worker),
+        ("answer_message_at_link", crossed, Reason::AtLink { broker: broker(), name: far(), since_ms: 1_500 }),
+        ("answer_message_at_consumers", spread.clone(), Reason::AtConsumers { consumers: 3, open: 2, brokers: 0 }),
+        ("answer_message_at_brokers", spread, Reason::AtConsumers { consumers: 3, open: 2, brokers: 1 }),
+        ("answer_message_stopping_at_link", stopping_far, Reason::StoppingAtLink { broker: broker(), name: far() }),
         ("answer_message_stopping", stopping, Reason::Stopping { worker: 42 }),
         ("answer_message_dead", dead(), Reason::Dead { failure: "disk full".to_owned() }),
         ("answer_message_draining", waiting(), Reason::Draining),
@@ -214,8 +234,15 @@ fn broker() -> BrokerView {
         dead: 0,
         bytes: 70_261,
         bytes_max: 1 << 32,
+        links_up: 0,
+        links_wanted: 0,
+        links_down: 0,
         counters: counters(),
     }
+}
+
+fn linked_broker() -> BrokerView {
+    BrokerView { links_up: 3, links_wanted: 2, links_down: 1, ..broker() }
 }
 
 fn queue() -> QueueView {
@@ -305,6 +332,7 @@ fn waiting() -> MessageView {
         age_ms: 1_200,
         deadline_ms: Some(28_800),
         worker: None,
+        came_by: Vec::new(),
     }
 }
 
@@ -322,6 +350,7 @@ fn running() -> MessageView {
         age_ms: 5_000_000_000,
         deadline_ms: None,
         worker: Some(42),
+        came_by: Vec::new(),
     }
 }
 

@@ -3,8 +3,10 @@
 mod admin;
 mod archive;
 mod job;
+mod link;
 mod message;
 mod session;
+mod topic;
 
 use turno_proto::native::Frame;
 
@@ -18,5 +20,11 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(job::answers());
     table.extend(archive::calls());
     table.extend(archive::answers());
+    table.extend(link::frames());
+    table.extend(link::calls());
+    table.extend(link::answers());
+    table.extend(topic::frames());
+    table.extend(topic::calls());
+    table.extend(topic::answers());
     table
 }

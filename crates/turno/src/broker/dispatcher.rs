@@ -2,6 +2,7 @@
 //! sends effects by batches. It knows no sockets and no bytes.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, warn};
-use turno_engine::{Deliver, Effect, Engine, Input, Sink};
-use turno_proto::model::{ConnId, limits};
+use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
+use turno_proto::model::{Code, ConnId, limits};
 
 use super::archive::Archivist;
 use super::keeper::{Keep as _, Keeper};
@@ -19,7 +20,7 @@ use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
 use super::tasks::Tasks;
 use super::timer::Timer;
-use super::turn::{Budget, Turn, work_of};
+use super::turn::{Budget, Turn, work_of, work_of_copies};
 
 /// How long routers may take to end after they were told to.
 const FINISH: Duration = Duration::from_secs(3);
@@ -47,12 +48,21 @@ struct State {
     running: usize,
 }
 
+/// The router that dials for a target: which one does not matter, as long as it is always the same.
+const fn dials_for(target: u32, routers: usize) -> usize {
+    target as usize % routers
+}
+
 /// Effects on their way to the routers.
 #[derive(Debug)]
 struct Outward {
     by_router: Vec<Bag>,
     mask: u32,
+    /// Copies of events since the last look.
+    copies: u32,
     drained: Option<Drained>,
+    /// Targets of links that a router was told to dial, and nobody has heard of what came of it.
+    dialling: BTreeSet<u32>,
 }
 
 /// Letters for one router.
@@ -66,7 +76,8 @@ impl Dispatcher {
     /// Starts so many routers.
     pub(super) fn start(desk: EngineDesk, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
-        let out = Outward { by_router: (0..routers).map(|_| Bag::default()).collect(), mask, drained: None };
+        let by_router = (0..routers).map(|_| Bag::default()).collect();
+        let out = Outward { by_router, mask, copies: 0, drained: None, dialling: BTreeSet::new() };
         let state = State { desk, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
@@ -143,6 +154,12 @@ impl Dispatcher {
             self.state.borrow().desk.engine.connections().filter(|conn| conn.index & mask == number).collect();
         error!(router = number, connections = lost.len(), "a router failed; its connections are closed");
         self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
+        let dialled: Vec<u32> = {
+            let State { out, routers, .. } = &*self.state.borrow();
+            let its = |target: &&u32| dials_for(**target, routers.len()) == number as usize;
+            out.dialling.iter().filter(its).copied().collect()
+        };
+        self.handle_all(dialled.into_iter().map(|target| Input::DialFailed { target, code: Code::LinkDown }));
         loop {
             match RouterThread::start(number, &self.workplace) {
                 Ok((router, ended)) => {
@@ -173,7 +190,11 @@ impl Dispatcher {
             && let Some(input) = inputs.next()
         {
             budget.spend(work_of(&input));
+            if let Input::Linked { target: Some(target), .. } | Input::DialFailed { target, .. } = &input {
+                out.dialling.remove(target);
+            }
             desk.put(now, input, out);
+            budget.spend(work_of_copies(std::mem::take(&mut out.copies)));
         }
         desk.keeper.post();
         for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
@@ -237,6 +258,22 @@ impl Dispatcher {
     }
 }
 
+impl Outward {
+    /// An event goes to each router once, with those of its connections that it is for.
+    fn spread(&mut self, event: &Arc<Event>, listeners: &[Listener]) {
+        for (router, bag) in (0..).zip(&mut self.by_router) {
+            let its = |listener: &&Listener| listener.conn.index & self.mask == router;
+            let listeners: Vec<Listener> = listeners.iter().filter(its).copied().collect();
+            if !listeners.is_empty() {
+                let copies = u32::try_from(listeners.len()).unwrap_or(u32::MAX);
+                self.copies = self.copies.saturating_add(copies);
+                bag.bytes += event.payload.len() + work_of_copies(copies) as usize * limits::MAIL_WORK_BYTES;
+                bag.letters.push(Letter::Effect(Effect::Event { event: Arc::clone(event), listeners }));
+            }
+        }
+    }
+}
+
 impl Sink for Outward {
     fn deliver(&mut self, deliver: Deliver<'_>) {
         self.effect(Effect::from(deliver));
@@ -245,6 +282,12 @@ impl Sink for Outward {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
+            Effect::Event { event, listeners } => self.spread(&event, &listeners),
+            Effect::Dial { target, .. } => {
+                self.dialling.insert(target);
+                let router = dials_for(target, self.by_router.len());
+                self.by_router[router].letters.push(Letter::Effect(effect));
+            }
             effect => {
                 let router = effect.conn().map(|conn| conn.index & self.mask);
                 if let Some(bag) = router.and_then(|router| self.by_router.get_mut(router as usize)) {
@@ -264,12 +307,14 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
     use turno_engine::Settings;
-    use turno_proto::model::Limits;
     use turno_proto::model::admin::AdminCall;
-    use turno_proto::native::{Config, Connect, Frame, Kind, VERSION, encode, split};
+    use turno_proto::model::link::BrokerId;
+    use turno_proto::model::{Limits, Payload};
+    use turno_proto::native::{Config, Connect, Credentials, Frame, Identity, Kind, VERSION, encode, split};
 
     use super::*;
     use crate::broker::clock::Clock;
+    use crate::broker::switchboard::{LinkSettings, Nonces};
 
     fn dispatcher(routers: usize) -> Rc<Dispatcher> {
         let config = Config {
@@ -284,10 +329,16 @@ mod tests {
         };
         let clock = Clock::start();
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
-        let workplace = Workplace { clock, limits, config, bits: 1, accepted };
+        let workplace = Workplace { clock, limits, config, links: links(), bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
         Dispatcher::start(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, workplace, routers)
             .unwrap()
+    }
+
+    fn links() -> LinkSettings {
+        let (broker, name) = (BrokerId::new(1), "b".to_owned());
+        let identity = Identity { broker, name, program: String::new(), frame_bytes_max: 1 << 20 };
+        LinkSettings { credentials: Credentials::new(identity, None), nonces: Nonces::System }
     }
 
     fn runtime() -> LocalRuntime {
@@ -343,6 +394,51 @@ mod tests {
             assert_eq!(left.len(), 5_000 - done as usize);
             let mut few = vec![Input::Ready { conn }; 3].into_iter();
             assert_eq!(dispatcher.handle_turn(&mut few), Turn::Done);
+            dispatcher.finish().await;
+        });
+    }
+
+    /// An event for many is more work than one for few.
+    #[test]
+    fn events_for_many_make_a_turn_shorter() {
+        runtime().block_on(async {
+            let dispatcher = dispatcher(2);
+            let conn = |index| ConnId { index, generation: 1 };
+            let many = 20 * limits::TURN_WORK_COPIES;
+            dispatcher.handle_all((0..many).flat_map(|index| {
+                let (conn, name, address) = (conn(index), String::new(), String::new());
+                let filter = ">".parse().unwrap();
+                [Input::Connected { conn, name, address }, Input::Subscribe { conn, seq: 1, filter, or_close: false }]
+            }));
+            let event = Event { topic: "t".parse().unwrap(), payload: Payload::default() };
+            let publish = Input::Publish { conn: conn(0), seq: 2, confirm: false, event };
+            let mut left = vec![publish; 5_000].into_iter();
+            assert_eq!(dispatcher.handle_turn(&mut left), Turn::Cut);
+            assert_eq!(left.len(), 5_000 - limits::ROUTER_TURN_WORK.div_ceil(1 + 20) as usize);
+            dispatcher.finish().await;
+        });
+    }
+
+    /// A router that fails while it dials takes the dial with it: the engine hears so, once, and not of those of others.
+    #[test]
+    fn a_router_that_fails_gives_its_dials_back() {
+        runtime().block_on(async {
+            let dispatcher = dispatcher(2);
+            let put = |effect| dispatcher.state.borrow_mut().out.effect(effect);
+            // Nobody greets there: the dials last until the test is over.
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            for target in 0..4 {
+                put(Effect::Dial { target, address: address.clone() });
+            }
+            let dialling = || dispatcher.state.borrow().out.dialling.iter().copied().collect::<Vec<u32>>();
+            assert_eq!(dialling(), [0, 1, 2, 3]);
+            let letters = Arc::clone(&dispatcher.state.borrow().routers[1].letters);
+            letters.post(&mut vec![Letter::Panic], 0);
+            while dialling().len() > 2 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(dialling(), [0, 2]);
             dispatcher.finish().await;
         });
     }

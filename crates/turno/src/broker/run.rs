@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use tracing::{info, warn};
 use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::limits;
-use turno_proto::native::{Config, VERSION};
+use turno_proto::model::link::BrokerId;
+use turno_proto::native::{Config, Credentials, Identity, VERSION};
 
 use super::archive::Archivist;
 use super::clock::Clock;
@@ -21,7 +22,7 @@ use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
 use super::settings::Settings;
 use super::shell::Shell;
-use super::switchboard::{Door, EngineDesk};
+use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces};
 use crate::process::raise_file_limit;
 
 /// Connections the system may hold for us before we accept them.
@@ -91,8 +92,9 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
     let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
     let foreman = bound.foreman.first().map(ToString::to_string);
-    let desk = desk_of(&settings, foreman, store.as_deref(), archive.as_deref(), clock)?;
-    let shell = shell_of(&settings, &bound, clock, desk)?;
+    let run = random();
+    let desk = desk_of(&settings, run, foreman, store.as_deref(), archive.as_deref(), clock)?;
+    let shell = shell_of(&settings, run, &bound, clock, desk)?;
     for (listeners, door) in [(tcp, Door::Native), (workers, Door::Foreman)] {
         for listener in listeners {
             shell.spawn(accept_tcp(shell.clone(), listener, door));
@@ -120,12 +122,13 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
 /// The engine with what it had when it last ended, and the way to the disk.
 fn desk_of(
     settings: &Settings,
+    run: u64,
     foreman: Option<String>,
     store: Option<&Path>,
     archive: Option<&Path>,
     clock: Clock,
 ) -> Result<EngineDesk, ServeError> {
-    let (engine, keeper) = engine_of(settings, foreman, store, clock)?;
+    let (engine, keeper) = engine_of(settings, run, foreman, store, clock)?;
     let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
         let path = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Data { doing: "read the archive in", path, source }
@@ -135,6 +138,7 @@ fn desk_of(
 
 fn engine_of(
     settings: &Settings,
+    run: u64,
     foreman: Option<String>,
     store: Option<&Path>,
     clock: Clock,
@@ -145,7 +149,7 @@ fn engine_of(
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         foreman,
-        run: random(),
+        run,
         // The clock starts at Unix time.
         term: clock.now().as_millis(),
         limits: settings.limits.clone(),
@@ -154,6 +158,8 @@ fn engine_of(
         drop_after: settings.queue_defaults.drop_after,
         output_per_task: settings.archive.output_per_task,
         keep_finished_ms: settings.keep_finished.map(millis),
+        links: settings.links.to.clone(),
+        link_order: settings.links.order.clone(),
         ..EngineSettings::default()
     };
     let Some(directory) = store else {
@@ -190,7 +196,7 @@ async fn until_stopped(shell: &Shell, stop: &mut Stop, timeout: Duration) -> End
     }
 }
 
-fn shell_of(settings: &Settings, bound: &Bound, clock: Clock, desk: EngineDesk) -> Result<Shell, ServeError> {
+fn shell_of(settings: &Settings, run: u64, bound: &Bound, clock: Clock, desk: EngineDesk) -> Result<Shell, ServeError> {
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
         brokers => brokers.to_vec(),
@@ -207,7 +213,15 @@ fn shell_of(settings: &Settings, bound: &Bound, clock: Clock, desk: EngineDesk) 
     };
     let routers = settings.routers.clamp(1, limits::ROUTERS_MAX);
     let limits = settings.limits.clone();
-    Shell::start(clock, desk, limits, config, routers)
+    let identity = Identity {
+        broker: BrokerId::new(run),
+        name: config.broker.clone(),
+        program: config.program.clone(),
+        frame_bytes_max: config.frame_bytes_max,
+    };
+    let credentials = Credentials::new(identity, settings.links.secret.clone());
+    let links = LinkSettings { credentials, nonces: Nonces::System };
+    Shell::start(clock, desk, limits, config, links, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 

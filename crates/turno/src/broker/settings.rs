@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use turno_engine::Policy;
 use turno_proto::model::{Limits, limits};
+use turno_proto::native::Secret;
 
 /// What holds for every queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,17 @@ impl Default for ArchiveSettings {
     }
 }
 
+/// Links to other brokers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// Brokers that links are wanted to.
+    pub to: Vec<String>,
+    /// What all brokers that have links know; without it they must be on one machine.
+    pub secret: Option<Secret>,
+    /// Names of brokers, the first that can be reached being home to exclusive queues.
+    pub order: Vec<String>,
+}
+
 /// A broker's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -75,6 +87,8 @@ pub struct Settings {
     pub archive: ArchiveSettings,
     /// How long a job that has ended is known; `None`: until somebody removes it.
     pub keep_finished: Option<Duration>,
+    /// Links to other brokers.
+    pub links: Links,
 }
 
 impl Default for Settings {
@@ -94,6 +108,7 @@ impl Default for Settings {
             queue_defaults: QueueDefaults::default(),
             archive: ArchiveSettings::default(),
             keep_finished: Some(Duration::from_millis(limits::KEEP_FINISHED_MS)),
+            links: Links::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::ledger::StoreError;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Door, Drained, EngineDesk, Switchboard};
+use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, Switchboard};
 
 /// A running broker.
 #[derive(Clone, Debug)]
@@ -32,15 +32,17 @@ impl Shell {
         desk: EngineDesk,
         limits: Limits,
         config: Config,
+        links: LinkSettings,
         routers: usize,
     ) -> io::Result<Self> {
         let shell = if routers <= 1 {
-            let switchboard = Switchboard::with_engine(desk, limits, config);
+            let mut switchboard = Switchboard::with_engine(desk, limits, config);
+            switchboard.set_links(links);
             Self::One(Router::start(clock, switchboard, Arc::new(AtomicUsize::new(0))))
         } else {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
-            let workplace = Workplace { clock, limits, config, bits, accepted };
+            let workplace = Workplace { clock, limits, config, links, bits, accepted };
             Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);

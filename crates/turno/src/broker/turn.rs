@@ -1,7 +1,7 @@
 //! A connection's turn: how much of what it sent is dealt with before others are heard.
 
-use turno_engine::Input;
-use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_HEAVY};
+use turno_engine::{Input, LinkWord};
+use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_COPIES, TURN_WORK_HEAVY};
 
 /// How a connection's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,20 @@ impl Budget {
 }
 
 /// What an input weighs beside a plain frame, which weighs 1. Guessed from its kind: nobody looks at a clock here.
-pub(super) const fn work_of(input: &Input) -> u32 {
+pub(super) fn work_of(input: &Input) -> u32 {
     match input {
+        // One that is not an event is about many queues, brokers or workers.
+        Input::Link { word, .. } if !matches!(**word, LinkWord::Event(_)) => TURN_WORK_HEAVY,
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,
         Input::Admin { .. } | Input::Broadcast { .. } => TURN_WORK_HEAVY,
-        Input::Cancel { .. } => TURN_WORK_CANCEL,
+        Input::Cancel { .. } | Input::FarCancel { .. } => TURN_WORK_CANCEL,
         _ => 1,
     }
+}
+
+/// What it weighs that events went to so many connections: that shows only when it is done.
+pub(super) const fn work_of_copies(copies: u32) -> u32 {
+    copies / TURN_WORK_COPIES
 }
 
 /// Bytes of a connection that are not dealt with: the beginning of a frame, or all that a turn which was cut left.
@@ -71,8 +78,8 @@ impl Leftover {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::ConnId;
     use turno_proto::model::admin::AdminCall;
+    use turno_proto::model::{Code, ConnId};
 
     use super::*;
 
@@ -97,6 +104,7 @@ mod tests {
         assert_eq!(admin(AdminCall::QueuePurge { queue: "q".to_owned(), limit: 1 }), TURN_WORK);
         assert_eq!(admin(AdminCall::MessageCancel { id: String::new() }), TURN_WORK_HEAVY);
         assert_eq!(work_of(&Input::Cancel { conn, seq: 1 }), TURN_WORK_CANCEL);
+        assert_eq!(work_of(&Input::FarCancel { conn, seq: 1, reason: Code::TimedOut }), TURN_WORK_CANCEL);
         assert_eq!(work_of(&Input::Deregister { conn, seq: 1 }), 1);
         let mut budget = Budget(TURN_WORK);
         budget.spend(TURN_WORK - 1);

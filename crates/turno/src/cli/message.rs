@@ -1,6 +1,7 @@
 //! `turno message`: one message, why it is where it is, and its end.
 
 mod cancel;
+mod trace;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::error::Failure;
 use super::help;
 use super::schema::message::{ExplanationDocument, MessageBody};
 use super::table;
+use super::words::one_line;
 
 /// Look at messages and cancel them
 #[derive(Args, Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct MessageArgs {
 #[derive(Subcommand, Debug)]
 enum MessageCommand {
     Explain(ExplainArgs),
+    Trace(trace::TraceArgs),
     Cancel(cancel::CancelArgs),
 }
 
@@ -43,6 +46,7 @@ struct ExplainArgs {
 pub(crate) fn run(args: &MessageArgs, invocation: &Invocation) -> Result<u8, Failure> {
     match &args.command {
         MessageCommand::Explain(args) => connect::block_on(explain(&args.id, invocation)),
+        MessageCommand::Trace(args) => connect::block_on(trace::run(args, invocation)),
         MessageCommand::Cancel(args) => connect::block_on(cancel::run(args, invocation)),
     }
 }
@@ -86,7 +90,7 @@ async fn ask(client: &Client, call: AdminCall, id: &str, timeout: Duration) -> R
 pub(crate) fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'static str, String)> {
     let clock = invocation.output.clock();
     let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
-    vec![
+    let mut facts = vec![
         ("message", message.id.clone()),
         ("queue", message.queue.clone()),
         ("kind", message.kind.clone()),
@@ -97,5 +101,10 @@ pub(crate) fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'st
         ("bytes", message.bytes.to_string()),
         ("received", moment(&message.received_at)),
         ("deadline", message.deadline_at.as_deref().map_or_else(|| "none".to_owned(), moment)),
-    ]
+    ];
+    if !message.came_by.is_empty() {
+        let names: Vec<String> = message.came_by.iter().map(|name| one_line(name)).collect();
+        facts.push(("came by", names.join(", ")));
+    }
+    facts
 }

@@ -11,16 +11,20 @@ mod connect;
 mod doctor;
 mod drain;
 mod error;
+mod event;
 mod explain;
 mod global;
 mod help;
 mod job;
+mod lines;
+mod link;
 mod logging;
 mod man;
 mod message;
 mod output;
 mod paint;
 mod progress;
+mod publish;
 mod queue;
 mod request;
 pub mod schema;
@@ -30,8 +34,10 @@ mod shell;
 mod signals;
 mod size;
 mod status;
+mod subscribe;
 mod table;
 mod time;
+mod topic;
 mod tree;
 mod usage;
 mod version;
@@ -98,6 +104,8 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Send(args) => send::run(args, invocation),
         Command::Broadcast(args) => broadcast::run(args, invocation),
         Command::Work(args) => work::run(args, invocation),
+        Command::Pub(args) => publish::run(args, invocation),
+        Command::Sub(args) => subscribe::run(args, invocation),
         Command::Submit(args) => job::submit::run(args, invocation),
         Command::Status(_) => status::run(invocation),
         Command::Drain(_) => drain::drain(invocation),
@@ -106,6 +114,8 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Worker(args) => worker::run(args, invocation),
         Command::Message(args) => message::run(args, invocation),
         Command::Job(args) => job::run(args, invocation),
+        Command::Topic(args) => topic::run(args, invocation),
+        Command::Link(args) => link::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),

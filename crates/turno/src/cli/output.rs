@@ -54,10 +54,7 @@ impl Output {
 
     /// Bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        out.write_all(bytes)?;
-        out.flush()?;
-        Ok(())
+        write(bytes)
     }
 
     /// Text as it is.
@@ -168,6 +165,14 @@ impl Output {
     pub(crate) fn stderr_bytes(&self, bytes: &[u8]) {
         let _ = io::stderr().lock().write_all(bytes);
     }
+}
+
+/// Bytes as they are, for whoever has no [`Output`].
+pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
 }
 
 fn chosen<R: Row>(row: &R, keys: &[&str]) -> String {

@@ -1,11 +1,9 @@
 //! `turno send`: one way, settled by the worker.
 
-use std::io::{self, BufRead as _, Read as _};
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use tokio::sync::mpsc;
 use turno_client::{Client, Message, Stored};
 use turno_proto::model::limits::DEDUP_ID_BYTES_MAX;
 use turno_proto::model::{Code, DedupId, DedupIdError, units};
@@ -16,6 +14,7 @@ use super::connect;
 use super::error::Failure;
 use super::global::Format;
 use super::help;
+use super::lines::read_lines;
 use super::schema::reply::{Line, StoredDocument, StoredListDocument};
 use super::window::Window;
 
@@ -169,34 +168,6 @@ async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resu
         tally.take(end, invocation)?;
     }
     tally.finish(invocation)
-}
-
-/// Reads lines on a thread of its own, without their ends; a line too long for a frame ends the reading.
-fn read_lines(bytes_max: u64) -> mpsc::Receiver<Result<Bytes, Failure>> {
-    let (tell, told) = mpsc::channel(IN_FLIGHT);
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            // One byte for the end of the line, one to see that it is too long.
-            let read = input.by_ref().take(bytes_max.saturating_add(2)).read_until(b'\n', &mut line);
-            let end = match read {
-                Ok(0) => return,
-                Ok(_) => {
-                    if line.ends_with(b"\n") {
-                        line.pop();
-                    }
-                    if line.len() as u64 > bytes_max { Err(compose::too_long(bytes_max)) } else { Ok(line.into()) }
-                }
-                Err(error) => Err(Failure::new(Code::Io, "cannot read standard input").why(error.to_string())),
-            };
-            let last = end.is_err();
-            if tell.blocking_send(end).is_err() || last {
-                return;
-            }
-        }
-    });
-    told
 }
 
 /// How many lines ended, and how.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tracing::{debug, warn};
 use turno_proto::model::{Code, units};
+use turno_proto::native::Secret;
 
 use super::Invocation;
 use super::error::Failure;
@@ -16,8 +17,8 @@ use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
 use super::version::VERSION;
-use crate::broker::{self, Bound, Ended, QueueDefaults, ServeError};
-use crate::config::{Flag, Origin, Raw, Settings};
+use crate::broker::{self, Bound, Ended, Links, QueueDefaults, ServeError};
+use crate::config::{Flag, Kind, Origin, Raw, Settings};
 
 /// Run a broker
 ///
@@ -31,6 +32,7 @@ use crate::config::{Flag, Origin, Raw, Settings};
         "turno serve --listen 127.0.0.1:0 --json",
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --memory",
+        "turno serve --listen 127.0.0.1:7461 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
         "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
     ],
     &[1, 78, 130, 143],
@@ -64,6 +66,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     broker: Vec<String>,
 
+    /// Broker to link with; repeat for more
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    link: Vec<String>,
+
+    /// File with the secret that brokers which link must both know
+    #[arg(long, value_name = "FILE")]
+    link_secret_file: Option<PathBuf>,
+
     /// Threads that read, parse and write; 1 shares the engine's own [default: 1]
     #[arg(long, value_name = "N")]
     routers: Option<u32>,
@@ -93,6 +103,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     if !args.insecure {
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
+    let secret = link_secret(&settings)?;
     let logging = Logging::for_broker(&settings, &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
@@ -100,7 +111,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
-    let ended = broker::run(broker_settings(&settings), |bound| {
+    let ended = broker::run(broker_settings(&settings, secret), |bound| {
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
@@ -124,6 +135,9 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
     put("--name", "name", args.name.clone().map(Raw::Text));
     put("--broker", "brokers", list(&args.broker));
+    put("--link", "link.to", list(&args.link));
+    let secret_file = args.link_secret_file.as_ref();
+    put("--link-secret-file", "link.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
     put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
     let style = args.log_format.map(|style| match style {
         LogStyle::Auto => "auto",
@@ -136,7 +150,7 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     flags
 }
 
-fn broker_settings(settings: &Settings) -> broker::Settings {
+fn broker_settings(settings: &Settings, secret: Option<Secret>) -> broker::Settings {
     broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
@@ -155,7 +169,25 @@ fn broker_settings(settings: &Settings) -> broker::Settings {
             drop_after: settings.drop_after,
         },
         keep_finished: settings.keep_finished,
+        links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
     }
+}
+
+/// The secret of links, from wherever it is.
+fn link_secret(settings: &Settings) -> Result<Option<Secret>, Failure> {
+    let Some(path) = &settings.link_secret_file else { return Ok(settings.link_secret.clone()) };
+    let wrong = |what: String| Failure::new(Code::BadConfig, what);
+    if settings.link_secret.is_some() {
+        return Err(wrong("both link.secret and link.secret-file are set".to_owned()).fix("set one of them"));
+    }
+    let text = std::fs::read(path).map_err(|error| {
+        wrong(format!("link.secret-file {} cannot be read: {error}", path.display()))
+            .fix("look at its path and its owner")
+    })?;
+    // Most programs end a file with a new line.
+    let secret = Secret::new(text.trim_ascii_end());
+    let expected = || format!("{} holds no secret: expected {}", path.display(), Kind::Secret.expected());
+    secret.map(Some).ok_or_else(|| wrong(expected()).fix("write a longer one"))
 }
 
 /// Nobody but this machine may reach a broker that asks no one who they are.
@@ -277,6 +309,45 @@ mod tests {
         assert!(text.contains(r"turno serve --listen 0.0.0.0:7460 --name 'it'\''s' --insecure"), "{text}");
     }
 
+    fn settings() -> Settings {
+        let world = crate::config::World {
+            data_dir: Some("/srv/u".into()),
+            host: "rb".to_owned(),
+            memory: 1 << 30,
+            ..Default::default()
+        };
+        crate::config::Config::load(&world, None, &[]).unwrap().typed()
+    }
+
+    #[test]
+    fn the_secret_of_links_comes_from_one_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &[u8]| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            Some(path)
+        };
+        let secret = Secret::new(b"correct horse battery staple");
+        let with = |link_secret, link_secret_file| Settings { link_secret, link_secret_file, ..settings() };
+        assert_eq!(link_secret(&with(None, None)).unwrap(), None);
+        assert_eq!(link_secret(&with(secret.clone(), None)).unwrap(), secret);
+        let good = file("good", b"correct horse battery staple\n");
+        assert_eq!(link_secret(&with(None, good.clone())).unwrap(), secret);
+        let missing = Some(directory.path().join("missing"));
+        let table = [
+            (secret, good, "both"),
+            (None, missing, "cannot be read"),
+            (None, file("short", b"short\n"), "16 to 1024 bytes"),
+            (None, file("empty", b""), "16 to 1024 bytes"),
+        ];
+        for (secret, path, expected) in table {
+            let failure = link_secret(&with(secret, path)).unwrap_err();
+            let text = failure.render(Paint::plain());
+            assert!(failure.exit() == 78 && text.contains(expected), "{text}");
+            assert!(!text.contains("horse"), "{text}");
+        }
+    }
+
     #[test]
     fn the_ready_line_has_every_address() {
         let bound = Bound {
@@ -297,17 +368,7 @@ mod tests {
 
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
-        let config = crate::config::Config::load(
-            &crate::config::World {
-                data_dir: Some("/srv/u".into()),
-                host: "rb".to_owned(),
-                memory: 1 << 30,
-                ..Default::default()
-            },
-            None,
-            &[],
-        );
-        let settings = config.unwrap().typed();
+        let settings = settings();
         let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {

@@ -36,6 +36,8 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
             invocation.output.hint("it takes no work until `turno resume`");
         } else if view.workers == 0 && view.ready > 0 {
             invocation.output.hint("messages wait and no worker is there: turno queue ls");
+        } else if view.links_down > 0 {
+            invocation.output.hint("why links are down: turno link ls");
         }
         Ok(0)
     })
@@ -47,6 +49,15 @@ fn state(broker: &BrokerBody) -> &'static str {
         (true, ..) => "draining for maintenance",
         (false, true, _) => "draining",
         (false, false, _) => "running",
+    }
+}
+
+/// Those that are up, and what is missing.
+fn links(broker: &BrokerBody) -> String {
+    match (broker.links_up, broker.links_wanted, broker.links_down) {
+        (0, 0, _) => "none".to_owned(),
+        (up, _, 0) => format!("{up} up"),
+        (up, wanted, down) => format!("{up} up, {down} of {wanted} wanted down"),
     }
 }
 
@@ -64,6 +75,7 @@ fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
         ("queues", broker.queues.to_string()),
         ("messages", format!("{} ready, {} in flight, {} dead", broker.ready, broker.in_flight, broker.dead)),
         ("memory", format!("{} of {} ({share}%)", size::short(broker.bytes), size::short(broker.bytes_max))),
+        ("links", links(broker)),
         ("so far", broker.counters.told()),
     ])
 }

@@ -109,6 +109,12 @@ pub(crate) fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
+/// Microseconds as seconds, for programs.
+#[expect(clippy::cast_precision_loss, reason = "a length of time, not an id")]
+pub(crate) fn micros(us: u64) -> f64 {
+    us as f64 / 1_000_000.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

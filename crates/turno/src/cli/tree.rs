@@ -14,13 +14,17 @@ use super::explain::ExplainArgs;
 use super::global::Global;
 use super::job::JobArgs;
 use super::job::submit::SubmitArgs;
+use super::link::LinkArgs;
 use super::man::ManArgs;
 use super::message::MessageArgs;
+use super::publish::PubArgs;
 use super::queue::QueueArgs;
 use super::request::RequestArgs;
 use super::send::SendArgs;
 use super::serve::ServeArgs;
 use super::status::StatusArgs;
+use super::subscribe::SubArgs;
+use super::topic::TopicArgs;
 use super::version::VersionArgs;
 use super::work::WorkArgs;
 use super::worker::WorkerArgs;
@@ -50,6 +54,8 @@ pub(crate) enum Command {
     Send(SendArgs),
     Broadcast(BroadcastArgs),
     Work(WorkArgs),
+    Pub(PubArgs),
+    Sub(SubArgs),
     Submit(Box<SubmitArgs>),
     Status(StatusArgs),
     Drain(DrainArgs),
@@ -58,6 +64,8 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     Message(MessageArgs),
     Job(JobArgs),
+    Topic(TopicArgs),
+    Link(LinkArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -114,6 +122,8 @@ mod tests {
             "send",
             "broadcast",
             "work",
+            "pub",
+            "sub",
             "submit",
             "status",
             "drain",
@@ -136,6 +146,7 @@ mod tests {
             "worker resume",
             "worker stop",
             "message explain",
+            "message trace",
             "message cancel",
             "job submit",
             "job ls",
@@ -152,6 +163,15 @@ mod tests {
             "job progress",
             "job report",
             "job rm",
+            "topic ls",
+            "topic subscribers",
+            "topic create",
+            "topic recv",
+            "topic destroy",
+            "link ls",
+            "link add",
+            "link rm",
+            "link graph",
             "config show",
             "config check",
             "doctor",

@@ -24,6 +24,8 @@ pub enum Preset {
     Text(&'static str),
     /// An empty list.
     Empty,
+    /// Nothing at all.
+    Nothing,
     /// The machine's name.
     HostName,
     /// `turno` inside the user's data directory.
@@ -91,6 +93,30 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Listen,
         default: Preset::Text("127.0.0.1:5429"),
         doc: "addresses of the listener for job workers; port 0 takes a free one, and so does the default if it is taken",
+    },
+    Key {
+        name: "link.to",
+        kind: Kind::Urls,
+        default: Preset::Empty,
+        doc: "brokers to link with; a link carries both ways, so that one end is enough",
+    },
+    Key {
+        name: "link.secret",
+        kind: Kind::Secret,
+        default: Preset::Nothing,
+        doc: "what brokers that link must both know; without one only brokers on the same machine may link",
+    },
+    Key {
+        name: "link.secret-file",
+        kind: Kind::Path,
+        default: Preset::Nothing,
+        doc: "a file with that secret, in place of link.secret",
+    },
+    Key {
+        name: "link.order",
+        kind: Kind::Names,
+        default: Preset::Empty,
+        doc: "names of brokers: the first that can be reached is home to exclusive queues; the same at all brokers",
     },
     Key {
         name: "routers",

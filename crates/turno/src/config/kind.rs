@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use turno_proto::model::units;
+use turno_proto::model::{limits, units};
+use turno_proto::native::Secret;
 
 use super::value::{Raw, Value};
 
@@ -20,6 +21,10 @@ pub enum Kind {
     Listen,
     /// Addresses of brokers, in order of preference.
     Urls,
+    /// Names, in order of preference.
+    Names,
+    /// What nobody is shown.
+    Secret,
     /// Bytes.
     Size {
         /// The least.
@@ -57,7 +62,7 @@ impl Kind {
 
     fn parse(self, raw: &Raw) -> Option<Value> {
         match (self, raw) {
-            (Self::Listen | Self::Urls, raw) => self.parse_list(&items(raw)?),
+            (Self::Listen | Self::Urls | Self::Names, raw) => self.parse_list(&items(raw)?),
             (Self::Size { .. }, Raw::Integer(number)) => self.size(u64::try_from(*number).ok()?),
             (Self::Count { .. }, Raw::Integer(number)) => self.count(u64::try_from(*number).ok()?),
             (_, Raw::Text(text)) => self.parse_text(text),
@@ -71,7 +76,8 @@ impl Kind {
             Self::Text => Some(Value::Text(text.to_owned())),
             Self::Path if text.is_empty() => None,
             Self::Path => Some(Value::Path(PathBuf::from(text))),
-            Self::Listen | Self::Urls => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
+            Self::Listen | Self::Urls | Self::Names => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
+            Self::Secret => Secret::new(text.as_bytes()).map(Value::Secret),
             Self::Size { .. } => self.size(units::parse_size(text).ok()?),
             Self::Count { .. } => self.count(units::parse_count(text).ok()?),
             Self::Duration { min_ms, max_ms } => {
@@ -93,6 +99,9 @@ impl Kind {
     }
 
     fn parse_list(self, items: &[String]) -> Option<Value> {
+        if self == Self::Names {
+            return Some(Value::List(items.to_vec()));
+        }
         if self == Self::Urls {
             return items.iter().all(|item| is_url(item)).then(|| Value::List(items.to_vec()));
         }
@@ -118,6 +127,11 @@ impl Kind {
             Self::Path => "a path".to_owned(),
             Self::Listen => "addresses like [\"127.0.0.1:7460\"]".to_owned(),
             Self::Urls => "addresses like [\"turno://127.0.0.1:7460\", \"unix:/path\"]".to_owned(),
+            Self::Names => "names like [\"rb-1\", \"rb-2\"]".to_owned(),
+            Self::Secret => {
+                let (min, max) = (limits::LINK_SECRET_BYTES_MIN, limits::LINK_SECRET_BYTES_MAX);
+                format!("{min} to {max} bytes that nobody can guess; `openssl rand -hex 32` makes such")
+            }
             Self::Size { min, max } => {
                 format!("a size like \"64KiB\", from {} to {}", units::format_size(min), units::format_size(max))
             }
@@ -196,6 +210,11 @@ mod tests {
             (Kind::LogFilter, text("info,turno::link=debug"), Some(Value::Text("info,turno::link=debug".to_owned()))),
             (Kind::LogFilter, text("turno=loud"), None),
             (Kind::Text, text(" "), None),
+            (Kind::Names, text("rb-1, rb-2"), Some(Value::List(vec!["rb-1".to_owned(), "rb-2".to_owned()]))),
+            (Kind::Names, text("rb-1,"), None),
+            (Kind::Secret, text("sixteen bytes ok"), Secret::new(b"sixteen bytes ok").map(Value::Secret)),
+            (Kind::Secret, text("too short"), None),
+            (Kind::Secret, Raw::Integer(1_234_567_890_123_456), None),
             (Kind::Text, Raw::Other("a table"), None),
         ];
         for (kind, raw, expected) in table {

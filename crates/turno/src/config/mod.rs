@@ -155,7 +155,11 @@ impl Config {
                 }
             }
             Err(expected) => {
-                let text = format!("{} = {raw}: expected {expected}", key.name);
+                // Not even a wrong secret is shown: it may be right but for its end.
+                let text = match key.kind {
+                    Kind::Secret => format!("{}: expected {expected}", key.name),
+                    _ => format!("{} = {raw}: expected {expected}", key.name),
+                };
                 problems.push(Problem::of(&origin, text));
             }
         }

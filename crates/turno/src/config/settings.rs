@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use turno_engine::Policy;
 use turno_proto::model::Limits;
+use turno_proto::native::Secret;
 
 use crate::broker::ArchiveSettings;
 
@@ -42,6 +43,14 @@ pub struct Settings {
     pub foreman: Vec<SocketAddr>,
     /// Nobody set it: another port will do.
     pub foreman_or_free: bool,
+    /// Brokers to link with.
+    pub link_to: Vec<String>,
+    /// What both ends of a link must know.
+    pub link_secret: Option<Secret>,
+    /// A file that has it.
+    pub link_secret_file: Option<PathBuf>,
+    /// Names of brokers, in order of preference.
+    pub link_order: Vec<String>,
     /// Threads for connections.
     pub routers: usize,
     /// Every limit.
@@ -87,6 +96,16 @@ impl Settings {
             listen: config.listen("listen.native"),
             foreman: config.listen("listen.foreman"),
             foreman_or_free: config.is_default("listen.foreman"),
+            link_to: config.list("link.to"),
+            link_secret: match config.value("link.secret") {
+                Value::Secret(secret) => Some(secret.clone()),
+                _ => None,
+            },
+            link_secret_file: match config.value("link.secret-file") {
+                Value::Path(path) => Some(path.clone()),
+                _ => None,
+            },
+            link_order: config.list("link.order"),
             routers: as_usize(config.number("routers")),
             limits,
             heartbeat_ms: as_ms(config.duration("heartbeat")),

@@ -99,6 +99,10 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("brokers", "turno://a:1,turno://b:2", "[\"turno://a:1\", \"turno://b:2\"]"),
         ("listen.native", "127.0.0.1:1,[::1]:2", "[\"127.0.0.1:1\", \"[::1]:2\"]"),
         ("listen.foreman", "127.0.0.1:3", "[\"127.0.0.1:3\"]"),
+        ("link.to", "a:1,turno://b", "[\"a:1\", \"turno://b\"]"),
+        ("link.secret", "correct horse battery staple", "\"correct horse battery staple\""),
+        ("link.secret-file", "/s", "\"/s\""),
+        ("link.order", "rb-1,rb-2", "[\"rb-1\", \"rb-2\"]"),
         ("routers", "2", "2"),
         ("limits.message", "1MiB", "\"1MiB\""),
         ("limits.connections", "7", "7"),
@@ -128,6 +132,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
     }
     let (by_file, by_variable) = (by_file.load(&[]), by_variable.load(&[]));
     for (name, text, _) in texts {
+        let text = if name == "link.secret" { "(hidden)" } else { text };
         assert_eq!(shown(&by_file, name).0, text, "{name}");
         assert_eq!(shown(&by_variable, name).0, text, "{name}");
     }
@@ -260,4 +265,28 @@ fn a_file_of_many_mistakes_is_read_through() {
     assert_eq!(problems.len(), count);
     assert!(problems[0].starts_with("etc/turno.toml:1: unknown key k00001"), "{}", problems[0]);
     assert!(problems[count - 1].starts_with("etc/turno.toml:80000: unknown key k80000"), "{}", problems[count - 1]);
+}
+
+/// Wherever it was set and however wrong it is.
+#[test]
+fn a_secret_is_never_shown() {
+    let home = Home::new().variable("TURNO_LINK__SECRET", "correct horse battery staple");
+    home.put("config/turno/turno.toml", "link.to = [\"rb-2:7460\", \"rb-3\"]\nlink.order = [\"rb-2\", \"rb-1\"]\n");
+    let config = home.load(&[]);
+    assert_eq!(shown(&config, "link.secret"), ("(hidden)".to_owned(), "environment TURNO_LINK__SECRET".to_owned()));
+    assert!(!format!("{config:?}").contains("horse"));
+    assert!(config.settings().iter().all(|setting| !setting.value.to_json().to_string().contains("horse")));
+    let typed = config.typed();
+    assert_eq!(typed.link_secret, turno_proto::native::Secret::new(b"correct horse battery staple"));
+    assert_eq!((typed.link_to, typed.link_order), (words(&["rb-2:7460", "rb-3"]), words(&["rb-2", "rb-1"])));
+
+    let home = Home::new();
+    home.put("config/turno/turno.toml", "[link]\nsecret = \"horse\"\n");
+    let problems = home.problems();
+    assert!(problems[0].contains("link.secret: expected 16 to 1024 bytes"), "{problems:?}");
+    assert!(!problems[0].contains("horse"), "{problems:?}");
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use turno_proto::model::units;
+use turno_proto::native::Secret;
 
 /// What stands in a file, a variable or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,12 @@ pub enum Value {
     Count(u64),
     /// A length of time.
     Duration(Duration),
+    /// What nobody is shown.
+    Secret(Secret),
 }
+
+/// What is shown in place of a secret.
+const HIDDEN: &str = "(hidden)";
 
 impl Value {
     /// As programs read it: durations in seconds, sizes in bytes.
@@ -63,11 +69,12 @@ impl Value {
             Self::Listen(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
             Self::Size(number) | Self::Count(number) => (*number).into(),
             Self::Duration(duration) => duration.as_secs_f64().into(),
+            Self::Secret(_) => HIDDEN.into(),
         }
     }
 }
 
-/// As people write it, and as it can be read back.
+/// As people write it, and, but for a secret, as it can be read back.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,6 +88,7 @@ impl fmt::Display for Value {
             Self::Size(bytes) => f.write_str(&units::format_size(*bytes)),
             Self::Count(number) => write!(f, "{number}"),
             Self::Duration(duration) => f.write_str(&units::format_duration(*duration)),
+            Self::Secret(_) => f.write_str(HIDDEN),
         }
     }
 }

@@ -58,6 +58,7 @@ impl World {
         match key.default {
             Preset::Text(text) => key.kind.read(&Raw::Text(text.to_owned())),
             Preset::Empty => Ok(Value::List(Vec::new())),
+            Preset::Nothing => Ok(Value::None),
             Preset::HostName => Ok(Value::Text(self.host.clone())),
             // Whole MiB: nobody wants to read more digits.
             Preset::HalfOfMemory => Ok(Value::Size(((self.memory / 2) >> 20).max(1) << 20)),

@@ -1,6 +1,7 @@
 //! One attempt of a task: a program in a group of its own, what it writes, its time, and its end in every case.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -21,6 +22,10 @@ use crate::process::{Ending, Group, at};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 16 * 1024;
+
+/// How often a program that is busy is tried again, and the pause in between.
+const BUSY_TRIES: u32 = 100;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// By which a process can be told to be one of a worker's.
 pub(super) const WORKER_ID: &str = "TURNO_WORKER_ID";
@@ -98,10 +103,22 @@ async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Re
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let child = command.spawn().map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
+    let child = spawn(&mut command).await.map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
     let group = Group::of(&child);
     let watched = kit.guard.watch(group.id());
     Ok((prepared, Running { child, group, recorder, watched }))
+}
+
+/// Starts the program. One that was written a moment ago may still be open for writing in the copy of this process that
+/// another task's start has just made, until that copy runs its own program: then it is busy, for a moment.
+async fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => tokio::time::sleep(BUSY_PAUSE).await,
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// Program and arguments. A foreman that knows no list of words names a program, which gets the number of its task.
@@ -192,7 +209,7 @@ async fn attend(
     }
 }
 
-fn by_itself(status: Option<std::io::Result<ExitStatus>>, last_line: String) -> Verdict {
+fn by_itself(status: Option<io::Result<ExitStatus>>, last_line: String) -> Verdict {
     match status {
         Some(Ok(status)) => Verdict::of(status, last_line),
         Some(Err(error)) => Verdict::Failed(format!("the program cannot be waited for: {error}")),

@@ -7,6 +7,7 @@
 
 mod codec;
 mod engine;
+mod topics;
 
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ type Run = fn(u32);
 const WARM_UP: u32 = 1_000;
 
 fn steps() -> impl Iterator<Item = (&'static str, Run)> {
-    codec::STEPS.iter().chain(engine::STEPS).copied()
+    codec::STEPS.iter().chain(engine::STEPS).chain(topics::STEPS).copied()
 }
 
 fn main() -> ExitCode {

@@ -267,3 +267,25 @@ fn a_dropped_holder_finds_the_queue_taken() {
     let sent = rig.sent();
     assert!(frames(&sent).iter().any(|frame| matches!(frame, Frame::Consume { exclusive: true, .. })));
 }
+
+/// Proves S2.27: a holder that another broker's worker outbids is told so. One that stands by does so at once and without a
+/// pause; one that does not ends.
+#[test]
+fn a_holder_is_told_of_a_higher_token() {
+    let told = Frame::CancelQueue { seq: 0, handle: 0, reason: Some(Code::QueueFull) };
+    let mut rig = begun(Claim::Standby);
+    rig.say(&[granted(5, 9)]);
+    rig.events();
+    rig.sent();
+    rig.say(std::slice::from_ref(&told));
+    let sent = rig.sent();
+    assert_eq!(frames(&sent), [Frame::Consume { seq: 6, handle: 0, exclusive: true }]);
+    rig.say(&[Frame::QueueFull { seq: 6, handle: 0 }]);
+    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }]);
+
+    let mut rig = begun(Claim::Exclusive);
+    rig.say(&[granted(5, 9)]);
+    rig.events();
+    rig.say(&[told]);
+    assert_eq!(rig.events().first(), Some(&Event::Replaced { queue: queue("q") }));
+}

@@ -8,6 +8,7 @@ mod dropping;
 mod failover;
 mod greeting;
 mod hostile;
+mod listening;
 mod rear;
 mod worker;
 

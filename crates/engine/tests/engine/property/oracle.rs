@@ -238,7 +238,6 @@ impl Oracle {
                     peer.standings.drop_from(*handle as usize);
                 }
                 Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
-                Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
                 Effect::Drained { .. } => self.drained += 1,
                 Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
                 // For the disk, which has an account of its own.
@@ -247,6 +246,7 @@ impl Oracle {
                 Effect::Consuming { .. } | Effect::QueueFull { .. } | Effect::QueueAvailable { .. } => {
                     panic!("{effect:?}: nobody wants a queue to itself")
                 }
+                other => panic!("{other:?}, though there are no jobs, topics or links here"),
             }
         }
         assert!(self.peers.values().all(|peer| peer.standings.due.is_empty()), "a worker is dropped in time");

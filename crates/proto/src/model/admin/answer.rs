@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use crate::model::job::{JobId, JobView, TaskReason, TaskView};
+use crate::model::link::view::{BrokerNode, LinkView};
+use crate::model::topic::view::{EventView, SubscriberView, TopicView};
 use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 
 /// What the broker answers.
@@ -172,5 +174,43 @@ pub enum AdminAnswer {
     Message {
         /// The message and its reason.
         explanation: Box<Explanation>,
+    },
+    /// To `topic.ls`.
+    #[serde(rename = "topic.ls")]
+    Topics {
+        /// The rows.
+        topics: Vec<TopicView>,
+        /// Where the next page begins, if there is one.
+        next: Option<String>,
+    },
+    /// To `topic.subscribers`; to `topic.create` and `topic.destroy`: the one.
+    #[serde(rename = "topic.subscribers")]
+    Subscribers {
+        /// The rows.
+        subscribers: Vec<SubscriberView>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
+    /// To `topic.recv`. None at all: there are no events now.
+    #[serde(rename = "topic.recv")]
+    Events {
+        /// The oldest first.
+        events: Vec<EventView>,
+        /// Events that were dropped since the call before, because too many waited.
+        missed: u64,
+        /// Events that still wait.
+        left: u64,
+    },
+    /// To `link.ls`; to `link.add` and `link.rm`: the one.
+    #[serde(rename = "link.ls")]
+    Links {
+        /// The rows.
+        links: Vec<LinkView>,
+    },
+    /// To `link.graph`.
+    #[serde(rename = "link.graph")]
+    LinkGraph {
+        /// The broker that was asked first, then the others by their names.
+        brokers: Vec<BrokerNode>,
     },
 }

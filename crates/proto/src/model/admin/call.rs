@@ -339,6 +339,49 @@ pub enum AdminCall {
         #[serde(default)]
         at: u64,
     },
+    /// Topics that something was published about lately, in order, those after `after`.
+    #[serde(rename = "topic.ls")]
+    TopicLs {
+        /// The last topic of the page before.
+        #[serde(default)]
+        after: Option<String>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// Who listens.
+    #[serde(rename = "topic.subscribers")]
+    TopicSubscribers {
+        /// To that topic; nil: to anything.
+        #[serde(default)]
+        topic: Option<String>,
+        /// The last number of the page before.
+        #[serde(default)]
+        after: Option<u32>,
+        /// Rows wanted.
+        limit: u32,
+    },
+    /// A subscriber that fetches, with these filters. One that is there gets them as well.
+    #[serde(rename = "topic.create")]
+    TopicCreate {
+        /// What it is known by.
+        id: String,
+        /// Which topics it wants.
+        filters: Vec<String>,
+    },
+    /// Fetches what waits for a subscriber. It is gone from the broker with the answer.
+    #[serde(rename = "topic.recv")]
+    TopicRecv {
+        /// What it is known by.
+        id: String,
+        /// Events wanted.
+        limit: u32,
+    },
+    /// A subscriber that fetches is gone, with all that waits for it.
+    #[serde(rename = "topic.destroy")]
+    TopicDestroy {
+        /// What it is known by.
+        id: String,
+    },
     /// Why a message is where it is.
     #[serde(rename = "message.explain")]
     MessageExplain {
@@ -351,6 +394,24 @@ pub enum AdminCall {
         /// Its id.
         id: String,
     },
+    /// Links, up or wanted.
+    #[serde(rename = "link.ls")]
+    LinkLs {},
+    /// A link to that address is wanted from now on, until the broker ends.
+    #[serde(rename = "link.add")]
+    LinkAdd {
+        /// HOST:PORT.
+        address: String,
+    },
+    /// A link is not wanted any more: by its address, or by the name or the id of the broker at its other end.
+    #[serde(rename = "link.rm")]
+    LinkRm {
+        /// One of these.
+        link: String,
+    },
+    /// Brokers that can be reached, and who has links with whom.
+    #[serde(rename = "link.graph")]
+    LinkGraph {},
 }
 
 impl AdminCall {
@@ -378,6 +439,8 @@ impl AdminCall {
                 | Self::JobRetry { .. }
                 | Self::JobExplain { .. }
                 | Self::MessageExplain { .. }
+                | Self::TopicLs { .. }
+                | Self::TopicSubscribers { .. }
         )
     }
 }

@@ -52,7 +52,7 @@ impl Stream {
         Ok(self)
     }
 
-    fn split(self) -> io::Result<(ReadEnd, WriteEnd)> {
+    pub(super) fn split(self) -> io::Result<(ReadEnd, WriteEnd)> {
         match self {
             Self::Tcp(stream) => split_tcp(stream),
             Self::Unix(stream) => Ok(split_unix(stream)),

@@ -4,6 +4,7 @@
 //! Tasks borrow the state for as long as they compute and never across a wait.
 
 mod accept;
+mod dial;
 mod flush;
 mod reader;
 mod socket;
@@ -43,6 +44,8 @@ pub(super) struct Router<U = EngineDesk> {
     state: RefCell<State<U>>,
     /// Something waits to be written, or to be handed over.
     dirty: Notify,
+    /// The engine wants links dialled.
+    dials: Notify,
     /// For the engine, if it is here.
     pub(super) timer: Timer,
     /// The engine, if it is here, said that the drain is over.
@@ -80,10 +83,12 @@ impl<U: Upstream> Router<U> {
     pub(super) fn start(clock: Clock, switchboard: Switchboard<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
         let read_buffer = vec![0; limits::READ_BYTES];
         let state = State { clock, switchboard, sockets: Vec::new(), read_buffer };
-        let (dirty, drained, timer, tasks) = (Notify::new(), Notify::new(), Timer::default(), Tasks::default());
-        let router = Rc::new(Self { state: RefCell::new(state), dirty, timer, drained, tasks, open });
+        let (dirty, dials, drained) = (Notify::new(), Notify::new(), Notify::new());
+        let (timer, tasks) = (Timer::default(), Tasks::default());
+        let router = Rc::new(Self { state: RefCell::new(state), dirty, dials, timer, drained, tasks, open });
         router.tasks.spawn(flush::flush_for_ever(Rc::clone(&router)));
         router.tasks.spawn(sweep::sweep_for_ever(Rc::clone(&router)));
+        router.tasks.spawn(dial::dial_for_ever(Rc::clone(&router)));
         router
     }
 
@@ -99,6 +104,9 @@ impl<U: Upstream> Router<U> {
         }
         if state.switchboard.has_dirty() || state.switchboard.desk().has_mail() {
             self.dirty.notify_one();
+        }
+        if state.switchboard.has_dials() {
+            self.dials.notify_one();
         }
         self.timer.look(state.switchboard.desk().next_deadline());
         if state.switchboard.drained().is_some() {

@@ -16,7 +16,7 @@ use super::accept::Parcel;
 use super::upstream::Mail;
 use crate::broker::clock::Clock;
 use crate::broker::mailbox::Mailbox;
-use crate::broker::switchboard::{Door, Seat, Switchboard};
+use crate::broker::switchboard::{Door, LinkSettings, Seat, Switchboard};
 
 /// What the dispatcher tells a router.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ pub(in crate::broker) struct Workplace {
     pub(in crate::broker) clock: Clock,
     pub(in crate::broker) limits: Limits,
     pub(in crate::broker) config: Config,
+    pub(in crate::broker) links: LinkSettings,
     /// Bits of a connection's index that name its router.
     pub(in crate::broker) bits: u32,
     /// Counts connections, through all routers and their successors.
@@ -59,7 +60,7 @@ impl RouterThread {
         let (letters, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, ended) = oneshot::channel();
-        let Workplace { clock, limits, config, bits, accepted } = workplace.clone();
+        let Workplace { clock, limits, config, links, bits, accepted } = workplace.clone();
         let seat = Seat { router: number, bits, accepted };
         let router = Self { letters, inputs, open };
         let (letters, inputs, open) =
@@ -71,7 +72,8 @@ impl RouterThread {
             // The dispatcher hears of the end, and tries again.
             let runtime = runtime.inspect_err(|error| warn!(%error, "cannot start a router's runtime"));
             let Ok(runtime) = runtime else { return };
-            let switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
+            let mut switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
+            switchboard.set_links(links);
             runtime.block_on(async {
                 let router = Router::start(clock, switchboard, open);
                 tokio::select! {

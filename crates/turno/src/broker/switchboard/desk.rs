@@ -1,7 +1,7 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
 use tracing::error;
-use turno_engine::{Deliver, Effect, Engine, Input, Put, Sink};
+use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Put, Sink};
 use turno_proto::model::Mono;
 
 use crate::broker::archive::Archivist;
@@ -49,6 +49,10 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
 
     fn put(&mut self, put: Put<'_>) {
         self.keeper.put(&put);
+    }
+
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.sink.event(event, listeners);
     }
 
     fn effect(&mut self, effect: Effect) {

@@ -14,7 +14,7 @@ use turno_proto::foreman::{
     Ticket,
 };
 use turno_proto::model::job::{JobId, Work, WorkFile};
-use turno_proto::model::{ConnId, Mono};
+use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::{fill, items, work};
 
 use super::lines::Phase;
@@ -247,7 +247,7 @@ impl<D: Desk> Switchboard<D> {
                     Means::Nothing => {}
                     Means::End => {
                         self.lines.flush_foreman(id);
-                        self.part(now, id);
+                        self.part(now, id, Code::Other);
                     }
                     Means::Input(event) => self.tell(now, id, event),
                     Means::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
@@ -256,7 +256,7 @@ impl<D: Desk> Switchboard<D> {
             self.lines.flush_foreman(id);
         }
         for id in self.lines.take_dismissed() {
-            self.part(now, id);
+            self.part(now, id, Code::Other);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::{Broadcast, Input, Outgoing};
+use turno_engine::{Broadcast, Event, Input, Outgoing};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::JobSpec;
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName, Topic};
 use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
 use turno_proto::{fill, items, work};
 
@@ -53,15 +53,29 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Extend { delivery, lease_ms } => Input::Extend { conn, delivery, lease_ms },
         Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
         Frame::Closing { .. } => Input::PeerClosing { conn },
+        Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
+        Frame::Unsubscribe { seq, filter } => Input::Unsubscribe { conn, seq, filter },
+        Frame::Publish { seq, confirm, event } => {
+            let topic = Topic::from_bytes(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
+            Input::Publish { conn, seq, confirm, event: Event { topic, payload: event.raw.to_payload() } }
+        }
         Frame::AdminCall { seq, call } => {
             check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
             Input::Admin { conn, seq, call }
         }
-        // The session answers these itself or refuses them for their direction.
-        Frame::Connect { seq, .. } | Frame::Ping { seq } | Frame::Config { seq, .. } | Frame::Pong { seq } => {
-            return Err(Fault::fatal(Code::WrongDirection, seq));
-        }
-        Frame::Error { seq, .. }
+        other => return Err(Fault::fatal(Code::WrongDirection, seq_of(&other))),
+    })
+}
+
+/// The number of a frame that is no peer's to send here: the session answers these itself, or refuses them for their
+/// direction.
+const fn seq_of(frame: &Frame<'_>) -> u32 {
+    match frame {
+        Frame::Connect { seq, .. }
+        | Frame::Ping { seq }
+        | Frame::Config { seq, .. }
+        | Frame::Pong { seq }
+        | Frame::Error { seq, .. }
         | Frame::QueueFull { seq, .. }
         | Frame::QueueAvailable { seq, .. }
         | Frame::Delivered { seq }
@@ -69,10 +83,11 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::Ok { seq }
         | Frame::Stored { seq, .. }
         | Frame::BroadcastEnd { seq, .. }
-        | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
-        Frame::Answer(answer) => return Err(Fault::fatal(Code::WrongDirection, answer.seq)),
-        Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
-    })
+        | Frame::AdminAnswer { seq, .. } => *seq,
+        Frame::Answer(answer) => answer.seq,
+        Frame::Deliver(deliver) => deliver.delivery.stamp,
+        _ => 0,
+    }
 }
 
 /// What the tasks of a job do is read where it is handed to workers: what cannot be read is not taken in.

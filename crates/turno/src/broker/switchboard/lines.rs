@@ -8,7 +8,9 @@ use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
+use super::events::{EventLimits, Waiting};
 use super::foreman::{ForemanTalk, LastWork};
+use super::links::{Dial, LinkTalk};
 use crate::broker::turn::Leftover;
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
@@ -41,6 +43,7 @@ pub enum Door {
 pub(super) enum Talk {
     Native(Session),
     Foreman(Box<ForemanTalk>),
+    Link(Box<LinkTalk>),
 }
 
 /// One connection.
@@ -52,7 +55,7 @@ pub(super) struct Line {
     pub(super) phase: Phase,
     pub(super) leftover: Leftover,
     /// What waits to be written; the first `written` bytes of it are.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     written: usize,
     /// Something was written since the last sweep.
     busy: bool,
@@ -61,8 +64,10 @@ pub(super) struct Line {
     /// backlog it found.
     owed: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
-    longest: usize,
+    pub(super) longest: usize,
     dirty: bool,
+    /// Events that wait until there is room among what waits to be written.
+    pub(super) events: Option<Box<Waiting>>,
     /// Nothing is read from the peer.
     paused: bool,
     /// Since when the peer has taken nothing while something waited.
@@ -72,15 +77,31 @@ pub(super) struct Line {
 impl Line {
     /// Something came from the peer, or could not come.
     pub(super) fn heard(&mut self, now: Mono) {
-        if let Talk::Native(session) = &mut self.talk {
-            session.heard(now);
+        match &mut self.talk {
+            Talk::Native(session) => session.heard(now),
+            Talk::Link(talk) => talk.session.heard(now),
+            Talk::Foreman(_) => {}
         }
+    }
+
+    /// The engine's target that the connection was dialled for, if any.
+    pub(super) fn dialled_for(&self) -> Option<u32> {
+        match &self.talk {
+            Talk::Link(talk) => talk.target(),
+            Talk::Native(_) | Talk::Foreman(_) => None,
+        }
+    }
+
+    /// Given up.
+    pub(super) const fn is_doomed(&self) -> bool {
+        matches!(self.phase, Phase::Doomed { .. })
     }
 
     /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life.
     pub(super) fn handle_timeout(&self, now: Mono) -> Option<Code> {
         match &self.talk {
             Talk::Native(session) => session.handle_timeout(now),
+            Talk::Link(talk) => talk.session.handle_timeout(now),
             Talk::Foreman(_) => None,
         }
     }
@@ -94,9 +115,12 @@ impl Line {
     }
 
     /// Whether to read from the peer: not once more than `most` bytes wait for it, until it has taken half of
-    /// them. Two marks instead of one, or a busy peer would be stopped and started with every write.
+    /// them. Two marks instead of one, or a busy peer would be stopped and started with every write. Another broker does
+    /// the same, so that of a link both ends must read whatever waits.
     pub(super) fn wants_reading(&mut self, most: usize) -> bool {
-        if self.waiting() > most {
+        if matches!(self.talk, Talk::Link(_)) {
+            self.paused = false;
+        } else if self.waiting() > most {
             self.paused = true;
         } else if self.waiting() <= most / 2 {
             self.paused = false;
@@ -120,6 +144,16 @@ impl Line {
             self.out.drain(..self.written);
             self.written = 0;
         }
+    }
+
+    /// A frame was added behind so many bytes.
+    pub(super) fn stretch(&mut self, before: usize) {
+        self.longest = self.longest.max(self.out.len() - before);
+    }
+
+    /// The same of one that slots limit.
+    pub(super) const fn owe(&mut self, before: usize) {
+        self.owed += self.out.len() - before;
     }
 
     /// Gives the out-buffer back if it was not used since the last call: a quiet connection owns nothing.
@@ -162,15 +196,30 @@ pub(super) struct Lines {
     /// Connections with something to write since the last flush.
     dirty: Vec<ConnId>,
     /// Connections that let too much pile up.
-    overrun: Vec<ConnId>,
+    pub(super) overrun: Vec<ConnId>,
     /// Connections of job workers that may have something to tell.
     stirred: Vec<ConnId>,
     /// What a foreman's end says passes through here; empty in between.
     said: Vec<u8>,
+    pub(super) event_limits: EventLimits,
+    /// An event passes through here as a frame; empty in between.
+    pub(super) event: Vec<u8>,
+    /// Connections that missed events since the last sweep.
+    pub(super) missed: Vec<ConnId>,
+    /// Copies of events since somebody last looked.
+    pub(super) copies: u32,
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
     dismissed: Vec<ConnId>,
+    /// Links that the engine wants dialled.
+    pub(super) dials: Vec<Dial>,
+    /// Links to which the engine has proven itself.
+    pub(super) proven: Vec<ConnId>,
+    /// Links that the engine wants to be rid of, and why.
+    pub(super) unlinked: Vec<(ConnId, Code)>,
+    /// What was too long to cross a link, by the number of the crossing.
+    pub(super) bounced: Vec<(ConnId, u32)>,
     pub(super) drained: Option<Drained>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
@@ -191,8 +240,16 @@ impl Lines {
             overrun: Vec::new(),
             stirred: Vec::new(),
             said: Vec::new(),
+            event_limits: EventLimits::default(),
+            event: Vec::new(),
+            missed: Vec::new(),
+            copies: 0,
             last_work: LastWork::default(),
             dismissed: Vec::new(),
+            dials: Vec::new(),
+            proven: Vec::new(),
+            unlinked: Vec::new(),
+            bounced: Vec::new(),
             drained: None,
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
@@ -202,6 +259,14 @@ impl Lines {
     }
 
     pub(super) fn insert(&mut self, now: Mono, address: String, door: Door) -> ConnId {
+        let talk = match door {
+            Door::Native => Talk::Native(Session::new(now, self.frame_bytes_max)),
+            Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman))),
+        };
+        self.insert_talk(address, talk)
+    }
+
+    pub(super) fn insert_talk(&mut self, address: String, talk: Talk) -> ConnId {
         let place = self.vacant.pop().unwrap_or_else(|| {
             self.by_place.push(None);
             u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
@@ -211,10 +276,7 @@ impl Lines {
         self.by_place[place as usize] = Some(Line {
             id,
             address,
-            talk: match door {
-                Door::Native => Talk::Native(Session::new(now, self.frame_bytes_max)),
-                Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman))),
-            },
+            talk,
             phase: Phase::Greeting,
             leftover: Leftover::default(),
             out: Vec::new(),
@@ -223,6 +285,7 @@ impl Lines {
             owed: 0,
             longest: 0,
             dirty: false,
+            events: None,
             paused: false,
             stalled: None,
         });
@@ -269,7 +332,7 @@ impl Lines {
         if let Some(line) = self.with_room(id) {
             let before = line.out.len();
             frame(&mut line.out);
-            line.longest = line.longest.max(line.out.len() - before);
+            line.stretch(before);
         }
     }
 
@@ -278,19 +341,19 @@ impl Lines {
         if let Some(line) = self.with_room(id) {
             let before = line.out.len();
             frame(&mut line.out);
-            line.owed += line.out.len() - before;
+            line.owe(before);
         }
     }
 
     /// A line that what the engine says can be written to: of a job worker's only the foreman's end writes.
-    fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
-        self.room_of(id).filter(|line| matches!(line.talk, Talk::Native(_)))
+    pub(super) fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
+        self.room_of(id).filter(|line| !matches!(line.talk, Talk::Foreman(_)))
     }
 
     fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
         let place = self.place(id);
         let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
-        if matches!(line.phase, Phase::Doomed { .. }) {
+        if line.is_doomed() {
             return None;
         }
         // A peer that reads, if slower than others write for a moment, is given more room than one that does not.
@@ -340,10 +403,10 @@ impl Lines {
 
     /// The foreman's end of a job worker's connection, unless that is over.
     pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
-        let line = self.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. }))?;
+        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
         match &mut line.talk {
             Talk::Foreman(talk) => Some(talk),
-            Talk::Native(_) => None,
+            Talk::Native(_) | Talk::Link(_) => None,
         }
     }
 
@@ -395,8 +458,7 @@ impl Lines {
     /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
         // A job worker would not understand.
-        let hears =
-            |line: &&mut Line| matches!((&line.talk, line.phase), (Talk::Native(_), Phase::Greeting | Phase::Open));
+        let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_));
         if let Some(line) = self.get_mut(id).filter(hears) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
         }
@@ -404,38 +466,4 @@ impl Lines {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(lines: &mut Lines, id: ConnId, bytes: usize) -> &mut Line {
-        lines.write(id, |out| out.resize(bytes, 0));
-        let line = lines.get_mut(id).unwrap();
-        line.wrote(bytes);
-        line
-    }
-
-    #[test]
-    fn a_busy_connection_keeps_its_out_buffer_and_a_quiet_one_owns_nothing() {
-        let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
-        let line = written(&mut lines, id, 64 * 1024);
-        assert!(line.out.capacity() >= 64 * 1024);
-        line.rest();
-        assert!(line.out.capacity() >= 64 * 1024, "it was used since the last sweep");
-        line.rest();
-        assert_eq!(line.out.capacity(), 0);
-        let line = written(&mut lines, id, OUTBOX_KEPT_BYTES + 1);
-        assert_eq!(line.out.capacity(), 0, "nobody keeps very large ones");
-    }
-
-    #[test]
-    fn what_waits_is_never_given_back() {
-        let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
-        lines.write(id, |out| out.extend_from_slice(b"waits"));
-        let line = lines.get_mut(id).unwrap();
-        line.rest();
-        line.rest();
-        assert_eq!(line.unwritten(), b"waits");
-    }
-}
+mod tests;

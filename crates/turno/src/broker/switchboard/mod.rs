@@ -6,9 +6,11 @@
 //! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
 mod desk;
+mod events;
 mod foreman;
 mod inward;
 mod lines;
+mod links;
 mod outward;
 
 use std::collections::VecDeque;
@@ -21,13 +23,16 @@ use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
 use super::archive::Archivist;
 use super::keeper::Keep;
-use super::turn::{Budget, Leftover, Turn, work_of};
+use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 
 pub use self::desk::{Desk, EngineDesk};
+pub use self::events::EventLimits;
 use self::inward::input_of;
 pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
+use self::links::Heard;
+pub use self::links::{Dial, LinkSettings, Nonces};
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
@@ -47,6 +52,8 @@ pub struct Switchboard<D = EngineDesk> {
     gone: Vec<ConnId>,
     /// In one turn of a connection.
     turn_work: u32,
+    /// How links are greeted; `None`: there are none.
+    links: Option<Box<LinkSettings>>,
 }
 
 impl Switchboard {
@@ -98,7 +105,7 @@ impl<D: Desk> Switchboard<D> {
         let greetings_max = limits::GREETINGS_MAX >> seat.bits;
         let lines = Lines::new(&limits, seat);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
-        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work }
+        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links: None }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -129,6 +136,11 @@ impl<D: Desk> Switchboard<D> {
     /// How much work a connection's turn may be: whoever lowers it sees more turns that are cut.
     pub const fn set_turn_work(&mut self, work: u32) {
         self.turn_work = work;
+    }
+
+    /// How many events may wait for a connection: whoever lowers it sees more of them go.
+    pub const fn set_event_limits(&mut self, limits: EventLimits) {
+        self.lines.event_limits = limits;
     }
 
     /// A new connection; `None` if there are too many.
@@ -195,17 +207,25 @@ impl<D: Desk> Switchboard<D> {
     pub fn hang_up(&mut self, now: Mono, id: ConnId) {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
-        if line.phase == Phase::Open {
-            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
-            self.settle(now);
+        match line.phase {
+            Phase::Open => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
+            Phase::Greeting if let Some(target) = line.dialled_for() => {
+                self.desk.put(now, Input::DialFailed { target, code: Code::LinkDown }, &mut self.lines);
+            }
+            _ => return,
         }
+        self.settle(now);
     }
 
     /// Looks at every connection: who is silent, who reads nothing, who has had its farewell, who needs no buffer. Due
     /// a few times a second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
+        let mut links = Vec::new();
         for line in self.lines.iter_mut() {
+            if matches!(line.talk, Talk::Link(_)) {
+                links.push(line.id);
+            }
             line.rest();
             if !line.wants_reading(out_bytes_pause) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
@@ -229,6 +249,11 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         self.sweep_workers(now);
+        self.lines.now = now;
+        self.beat(now, &links);
+        for (conn, count) in self.lines.take_dropped() {
+            self.desk.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
+        }
     }
 
     /// Whether anything waits to be written that was not there at the last flush.
@@ -253,19 +278,29 @@ impl<D: Desk> Switchboard<D> {
 
     /// That many bytes were written; the peer may be unable to take more.
     pub fn wrote(&mut self, now: Mono, id: ConnId, count: usize) {
+        let event_limits = self.lines.event_limits;
         let Some(line) = self.lines.get_mut(id) else { return };
         line.wrote(count);
         if count > 0 {
             line.stalled = None;
         }
+        let more = line.refill(event_limits);
         if line.waiting() > 0 {
             line.stalled.get_or_insert(now);
+        }
+        if more {
+            self.lines.mark_dirty(id);
         }
     }
 
     /// Whether to read from a connection: not while too much waits to be written to it.
     pub fn wants_reading(&mut self, id: ConnId) -> bool {
         self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause))
+    }
+
+    /// Whether what comes from a connection is taken in: not once it is given up.
+    pub fn is_heard(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| !matches!(line.phase, Phase::Doomed { .. }))
     }
 
     /// Everything is said to a connection that was given up: its writing side is to be closed.
@@ -293,11 +328,23 @@ impl<D: Desk> Switchboard<D> {
         let mut used = 0;
         let mut budget = Budget(self.turn_work);
         while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
-            // A job worker waits for the answer to each of its requests: it can never say much at once.
-            let Talk::Native(session) = talk else { return (self.take_from_worker(now, id, buffer), Turn::Done) };
             if budget.is_spent() && used < buffer.len() {
                 return (used, Turn::Cut);
             }
+            let session = match talk {
+                Talk::Native(session) => session,
+                // A job worker waits for the answer to each of its requests: it can never say much at once.
+                Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
+                Talk::Link(_) => match self.take_from_link(now, id, &buffer[used..]) {
+                    Heard::NeedMore => return (used, Turn::Done),
+                    Heard::Took(taken, work) => {
+                        used += taken;
+                        budget.spend(work);
+                        continue;
+                    }
+                    Heard::Over => break,
+                },
+            };
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
@@ -306,13 +353,18 @@ impl<D: Desk> Switchboard<D> {
             }
             match step {
                 Ok((Step::NeedMore, _)) => return (used, Turn::Done),
+                Ok((Step::Link, _)) => {
+                    if !self.become_link(now, id) {
+                        break;
+                    }
+                }
                 Ok((step, taken)) => {
                     used += taken;
                     budget.spend(self.take_step(now, id, step));
                 }
                 Err(fault) => {
                     debug!(conn = id.index, code = %fault.code, "closing a connection for what it sent");
-                    self.part(now, id);
+                    self.part(now, id, fault.code);
                     break;
                 }
             }
@@ -323,7 +375,7 @@ impl<D: Desk> Switchboard<D> {
     /// Returns what it weighs.
     fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) -> u32 {
         let input = match step {
-            Step::NeedMore | Step::Done | Step::Refused(_) => return 1,
+            Step::NeedMore | Step::Done | Step::Refused(_) | Step::Link => return 1,
             Step::Opened(connect) => {
                 let Some(line) = self.lines.get_mut(id) else { return 1 };
                 line.phase = Phase::Open;
@@ -341,8 +393,9 @@ impl<D: Desk> Switchboard<D> {
             },
         };
         let work = work_of(&input);
+        self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
-        work
+        work + work_of_copies(self.lines.copies)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -350,7 +403,7 @@ impl<D: Desk> Switchboard<D> {
         let detail = code.text().what;
         self.lines.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
         if fatal {
-            self.part(now, id);
+            self.part(now, id, code);
         }
     }
 
@@ -358,17 +411,25 @@ impl<D: Desk> Switchboard<D> {
     fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
         debug!(conn = id.index, %code, "giving a connection up");
         self.lines.say_last(id, code);
-        self.part(now, id);
+        self.part(now, id, code);
     }
 
-    /// Nothing more is taken from the connection; what waits for it may still be read for a moment.
-    fn part(&mut self, now: Mono, id: ConnId) {
+    /// Nothing more is taken from the connection; what waits for it may still be read for a moment. Whoever wanted a link
+    /// hears of the code.
+    fn part(&mut self, now: Mono, id: ConnId, code: Code) {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
+        let target = line.dialled_for();
+        // They would come behind the last word.
+        line.events = None;
         self.lines.mark_dirty(id);
-        if before == Phase::Open {
-            self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines);
+        match (before, target) {
+            (Phase::Open, _) => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
+            (Phase::Greeting, Some(target)) => {
+                self.desk.put(now, Input::DialFailed { target, code }, &mut self.lines);
+            }
+            _ => {}
         }
     }
 
@@ -377,6 +438,9 @@ impl<D: Desk> Switchboard<D> {
     fn settle(&mut self, now: Mono) {
         loop {
             self.hear_workers(now);
+            if self.settle_links(now) {
+                continue;
+            }
             let Some(id) = self.lines.take_overrun() else { return };
             self.give_up(now, id, Code::SlowReader);
         }

@@ -1,11 +1,12 @@
 //! Effects to frames, written straight into the out-buffer of the connection they are for.
 
-use turno_engine::{Deliver, Effect, ForemanOrder, Sink};
+use turno_engine::{Deliver, Effect, Event, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
 
-use super::lines::{Drained, Lines};
+use super::lines::{Drained, Lines, Talk};
+use super::links::{Dial, is_settling, write_over_link};
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
@@ -20,21 +21,53 @@ impl Sink for Lines {
         }
     }
 
+    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+        self.spread(event, listeners);
+    }
+
     fn effect(&mut self, effect: Effect) {
-        if let Effect::Drained { returned, cut, lost } = effect {
-            self.drained = Some(Drained { returned, cut, lost });
-        }
-        let Some(conn) = effect.conn() else { return };
+        let Some(conn) = effect.conn() else { return self.for_no_one_peer(effect) };
         match effect {
             Effect::Foreman { order, .. } => self.order(conn, *order),
             // Only from another thread: an engine right here lends its deliveries.
             Effect::Deliver { cost, .. } if !beside_slots(cost) => self.write_delivery(conn, |out| write(&effect, out)),
-            _ => self.write(conn, |out| write(&effect, out)),
+            Effect::Forward { forward, .. } => self.forward(conn, &forward),
+            Effect::Link { word, .. } => self.tell(conn, *word),
+            Effect::Prove { .. } => self.prove(conn),
+            Effect::Unlink { code, .. } => self.unlinked.push((conn, code)),
+            Effect::LinkOpen { handle, queue, .. } => self.open_over_link(conn, handle, &queue),
+            _ => self.write_effect(conn, &effect),
         }
     }
 }
 
 impl Lines {
+    fn for_no_one_peer(&mut self, effect: Effect) {
+        match effect {
+            Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
+            Effect::Event { event, listeners } => self.spread(&event, &listeners),
+            Effect::Dial { target, address } => self.dials.push(Dial { target, address }),
+            _ => {}
+        }
+    }
+
+    fn write_effect(&mut self, conn: ConnId, effect: &Effect) {
+        let Some(line) = self.with_room(conn) else { return };
+        let before = line.out.len();
+        if let Talk::Link(talk) = &line.talk {
+            if !write_over_link(effect, talk.session.peer_bytes_max(), &mut line.out) {
+                write(effect, &mut line.out);
+            }
+            if is_settling(effect) {
+                line.owe(before);
+                return;
+            }
+        } else {
+            write(effect, &mut line.out);
+        }
+        line.stretch(before);
+    }
+
     /// Tells a job worker something.
     fn order(&mut self, conn: ConnId, order: ForemanOrder) {
         let now = self.now;
@@ -104,8 +137,17 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
             encode_deliver(&frame, out);
         }
-        // For a job worker, or for the broker itself.
-        Effect::Foreman { .. }
+        // For several, for a job worker, for a link, or for the broker itself.
+        Effect::Dial { .. }
+        | Effect::Prove { .. }
+        | Effect::Unlink { .. }
+        | Effect::LinkOpen { .. }
+        | Effect::Forward { .. }
+        | Effect::Link { .. }
+        | Effect::FarAck { .. }
+        | Effect::FarFail { .. }
+        | Effect::Event { .. }
+        | Effect::Foreman { .. }
         | Effect::Persist { .. }
         | Effect::Load { .. }
         | Effect::Archive { .. }

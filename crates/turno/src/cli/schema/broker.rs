@@ -149,6 +149,12 @@ pub(crate) struct BrokerBody {
     pub(crate) bytes: u64,
     /// Bytes of messages the broker holds before it refuses new ones.
     pub(crate) bytes_max: u64,
+    /// Links that are up, whoever dialled.
+    pub(crate) links_up: u64,
+    /// Addresses that links are wanted to.
+    pub(crate) links_wanted: u64,
+    /// Those of the wanted that are down, or on their way.
+    pub(crate) links_down: u64,
     /// What happened so far.
     pub(crate) counters: CountersBody,
 }
@@ -173,6 +179,9 @@ impl BrokerBody {
             dead: view.dead,
             bytes: view.bytes,
             bytes_max: view.bytes_max,
+            links_up: view.links_up,
+            links_wanted: view.links_wanted,
+            links_down: view.links_down,
             counters: CountersBody::from(&view.counters),
         }
     }

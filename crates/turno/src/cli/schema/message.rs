@@ -36,8 +36,11 @@ pub(crate) struct MessageBody {
     pub(crate) age_seconds: f64,
     /// When it expires; null if never.
     pub(crate) deadline_at: Option<String>,
-    /// The id of the worker that has it.
+    /// The id of the worker that has it; null also if it crossed to another broker.
     pub(crate) worker: Option<String>,
+    /// Brokers that it came through before this one, the first one first: their names, or their ids where those are not
+    /// known; none if it was given to this broker.
+    pub(crate) came_by: Vec<String>,
 }
 
 impl MessageBody {
@@ -56,6 +59,7 @@ impl MessageBody {
             age_seconds: seconds(view.age_ms),
             deadline_at: view.deadline_ms.map(|ms| rfc3339(clock.ahead(ms))),
             worker: view.worker.map(|worker| worker.to_string()),
+            came_by: view.came_by.clone(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod job_explain;
 pub(crate) mod job_retry;
+pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod output;
@@ -21,6 +22,8 @@ pub(crate) mod report;
 pub(crate) mod spec;
 pub(crate) mod submission;
 pub(crate) mod task;
+pub(crate) mod topic;
+pub(crate) mod trace;
 pub(crate) mod worker;
 
 use schemars::JsonSchema;
@@ -53,7 +56,8 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
 
 /// Every schema: its name and the JSON Schema of its documents.
 pub fn all() -> Vec<(&'static str, Value)> {
-    vec![
+    let mut all = vec![
+        of::<worker::DeployedDocument>(),
         of::<bench::BenchDocument>(),
         of::<broadcast::BroadcastAnswer>(),
         of::<broadcast::BroadcastDocument>(),
@@ -70,11 +74,11 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<dead::RetriedDocument>(),
         of::<doctor::DoctorDocument>(),
         of::<error::ErrorDocument>(),
-        of::<job::JobDocument>(),
-        of::<job_explain::JobExplainDocument>(),
-        of::<job::JobListDocument<'_>>(),
-        of::<job::JobRow>(),
-        of::<job_retry::JobRetryDocument>(),
+        of::<link::BrokerRow>(),
+        of::<link::LinkDocument>(),
+        of::<link::LinkGraphDocument<'_>>(),
+        of::<link::LinkListDocument<'_>>(),
+        of::<link::LinkRow>(),
         of::<message::ExplanationDocument>(),
         of::<message::CancelledDocument>(),
         of::<message::CancelledListDocument>(),
@@ -85,10 +89,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<meta::PagesDocument>(),
         of::<meta::TextDocument>(),
         of::<meta::VersionDocument>(),
-        of::<output::OutputDocument<'_>>(),
-        of::<output::OutputRow>(),
-        of::<output::ResultListDocument<'_>>(),
-        of::<output::ResultRow>(),
         of::<queue::ConsumerListDocument<'_>>(),
         of::<queue::ConsumerRow>(),
         of::<queue::QueueDocument>(),
@@ -102,15 +102,40 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
-        of::<report::ReportDocument>(),
-        of::<submission::SubmissionDocument>(),
-        of::<task::TaskListDocument<'_>>(),
-        of::<task::TaskRow>(),
-        of::<worker::DeployedDocument>(),
+        of::<topic::EventDocument>(),
+        of::<topic::EventListDocument>(),
+        of::<topic::PublishedDocument>(),
+        of::<topic::SubscriberDocument>(),
+        of::<topic::SubscriberListDocument<'_>>(),
+        of::<topic::SubscriberRow>(),
+        of::<topic::TopicListDocument<'_>>(),
+        of::<topic::TopicRow>(),
+        of::<trace::TraceDocument>(),
         of::<worker::RegisteredDocument>(),
         of::<worker::WorkerDocument>(),
         of::<worker::WorkerListDocument<'_>>(),
         of::<worker::WorkerRow>(),
+    ];
+    all.extend(of_jobs());
+    all
+}
+
+/// Those about jobs.
+fn of_jobs() -> [(&'static str, Value); 13] {
+    [
+        of::<job::JobDocument>(),
+        of::<job_explain::JobExplainDocument>(),
+        of::<job::JobListDocument<'_>>(),
+        of::<job::JobRow>(),
+        of::<job_retry::JobRetryDocument>(),
+        of::<output::OutputDocument<'_>>(),
+        of::<output::OutputRow>(),
+        of::<output::ResultListDocument<'_>>(),
+        of::<output::ResultRow>(),
+        of::<report::ReportDocument>(),
+        of::<submission::SubmissionDocument>(),
+        of::<task::TaskListDocument<'_>>(),
+        of::<task::TaskRow>(),
     ]
 }
 

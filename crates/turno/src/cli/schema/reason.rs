@@ -7,7 +7,7 @@ use turno_proto::model::limits::AHEAD_MAX;
 use turno_proto::model::view::Reason;
 
 use crate::cli::time::seconds;
-use crate::cli::words::count;
+use crate::cli::words::{count, one_line};
 
 /// Why a message is where it is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,10 +39,14 @@ fn word_and_details(reason: &Reason) -> (String, Map<String, Value>) {
             _ => (key, value),
         })
         .collect();
-    if let Reason::AllBusy { probing, dropped, .. } = reason {
-        // Left out on the wire when they are 0.
-        details.insert("probing".to_owned(), json!(probing));
-        details.insert("dropped".to_owned(), json!(dropped));
+    // Left out on the wire when they are 0.
+    let zeros: &[&str] = match reason {
+        Reason::AllBusy { .. } => &["probing", "dropped", "brokers"],
+        Reason::AtConsumers { .. } => &["brokers"],
+        _ => &[],
+    };
+    for key in zeros {
+        details.entry(*key).or_insert(json!(0));
     }
     (word, details)
 }
@@ -57,8 +61,14 @@ fn told(reason: &Reason) -> String {
         Reason::WorkersGreeting { workers } => format!("none of the {workers} consumers has finished its greeting"),
         Reason::WorkersDraining { workers: 1 } => "the only consumer is draining and takes no new work".to_owned(),
         Reason::WorkersDraining { workers } => format!("all {workers} consumers are draining and take no new work"),
-        Reason::AllBusy { workers, used, ahead, probing, dropped } => {
-            all_busy(*workers, *used, *ahead, *probing, *dropped)
+        Reason::LinksDown { down, wanted } => links_down(*down, *wanted),
+        Reason::TooLong { bytes, largest } => {
+            format!("no worker here takes it; brokers that have some take {largest} bytes at most, and it has {bytes}")
+        }
+        Reason::FarBusy { brokers, used, ahead } => far_busy(*brokers, *used, *ahead),
+        Reason::AllBusy { workers, used, ahead, probing, dropped, brokers } => {
+            let text = all_busy(*workers, *used, *probing, *dropped, *brokers);
+            format!("{text}, {}", go_first(*ahead))
         }
         Reason::ExclusiveBusy { worker, name, used, ahead } => {
             let (used, first) = (count(*used, "slot in use", "slots in use"), go_first(*ahead));
@@ -80,8 +90,12 @@ fn told(reason: &Reason) -> String {
             format!("it waits for {cost} free slots at worker {worker}, which has {free} free now")
         }
         Reason::AtWorker { worker, name, .. } => format!("worker {worker} ({name}) works on it"),
-        Reason::AtConsumers { consumers, open } => {
-            format!("it went to {}, and {open} of them did not answer yet", count(*consumers, "consumer", "consumers"))
+        Reason::AtLink { name, .. } => {
+            format!("it crossed to broker {}, for a worker there or further on", one_line(name))
+        }
+        Reason::AtConsumers { consumers, open, brokers } => at_consumers(*consumers, *open, *brokers),
+        Reason::StoppingAtLink { name, .. } => {
+            format!("it is over for its caller, and broker {}, which it crossed to, was told to stop", one_line(name))
         }
         Reason::Stopping { worker } => format!("it is over for its caller, and worker {worker} was told to stop"),
         Reason::Storing => "it is being written to disk".to_owned(),
@@ -92,7 +106,7 @@ fn told(reason: &Reason) -> String {
 }
 
 /// All that could take it have no room.
-fn all_busy(workers: u64, used: u64, ahead: u64, probing: u64, dropped: u64) -> String {
+fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, brokers: u64) -> String {
     let mut text = format!("all slots are busy ({used} in use at {})", count(workers, "consumer", "consumers"));
     if probing > 0 {
         text += &format!(", {probing} of them on probation with one delivery at a time");
@@ -100,7 +114,35 @@ fn all_busy(workers: u64, used: u64, ahead: u64, probing: u64, dropped: u64) -> 
     if dropped > 0 {
         text += &format!(", {} from the queue", were_dropped(dropped));
     }
-    format!("{text}, {}", go_first(ahead))
+    if brokers > 0 {
+        text += &format!(", those at {} too", count(brokers, "other broker", "other brokers"));
+    }
+    text
+}
+
+fn links_down(down: u64, wanted: u64) -> String {
+    let are = if down == 1 { "is" } else { "are" };
+    let links = count(wanted, "link", "links");
+    format!("no worker that can be reached consumes the queue, and {down} of {links} {are} down")
+}
+
+/// Nobody here takes it, and those elsewhere have no room.
+fn far_busy(brokers: u64, used: u64, ahead: u64) -> String {
+    let far = count(brokers, "other broker has", "other brokers have");
+    let used = count(used, "slot in use", "slots in use");
+    let first = go_first(ahead);
+    format!("no worker here takes it; {far} workers and no room for it ({used} by messages from here), {first}")
+}
+
+/// A broadcast that has not ended.
+fn at_consumers(consumers: u64, open: u64, brokers: u64) -> String {
+    let consumers = count(consumers, "consumer", "consumers");
+    let text = format!("it went to {consumers}, and {open} of them did not answer yet");
+    match brokers {
+        0 => text,
+        1 => format!("{text}; 1 other broker did not tell how it ended there"),
+        more => format!("{text}; {more} other brokers did not tell how it ended there"),
+    }
 }
 
 fn were_dropped(workers: u64) -> String {
@@ -126,15 +168,15 @@ mod tests {
         let name = || "w".to_owned();
         let table = [
             (
-                Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0 },
+                Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0, brokers: 0 },
                 "all slots are busy (2 in use at 1 consumer), 3 messages go first",
-                json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0 }),
+                json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0, "brokers": 0 }),
             ),
             (
-                Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4 },
+                Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4, brokers: 2 },
                 "all slots are busy (2 in use at 2 consumers), 1 of them on probation with one delivery at a time, \
-                 4 workers were dropped from the queue, 1 message goes first",
-                json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4 }),
+                 4 workers were dropped from the queue, those at 2 other brokers too, 1 message goes first",
+                json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4, "brokers": 2 }),
             ),
             (
                 Reason::Behind { ahead: AHEAD_MAX },
@@ -163,6 +205,54 @@ mod tests {
             ),
             (Reason::NoWorker, "no worker consumes the queue", json!({ "reason": "no_worker" })),
         ];
+        check(table);
+    }
+
+    /// The same of the reasons that tell of other brokers.
+    #[test]
+    fn reasons_of_other_brokers() {
+        let table = [
+            (
+                Reason::LinksDown { down: 1, wanted: 2 },
+                "no worker that can be reached consumes the queue, and 1 of 2 links is down",
+                json!({ "reason": "links_down", "down": 1, "wanted": 2 }),
+            ),
+            (
+                Reason::FarBusy { brokers: 1, used: 3, ahead: 0 },
+                "no worker here takes it; 1 other broker has workers and no room for it (3 slots in use by messages from \
+                 here), 0 messages go first",
+                json!({ "reason": "far_busy", "brokers": 1, "used": 3, "ahead": 0 }),
+            ),
+            (
+                Reason::AtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-\u{1b}2".to_owned(), since_ms: 1_500 },
+                "it crossed to broker rb-\u{fffd}2, for a worker there or further on",
+                json!({ "reason": "at_link", "broker": "5f3a9c0d21e4", "name": "rb-\u{1b}2", "since_seconds": 1.5 }),
+            ),
+            (
+                Reason::StoppingAtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-2".to_owned() },
+                "it is over for its caller, and broker rb-2, which it crossed to, was told to stop",
+                json!({ "reason": "stopping_at_link", "broker": "5f3a9c0d21e4", "name": "rb-2" }),
+            ),
+            (
+                Reason::TooLong { bytes: 70_000, largest: 65_536 },
+                "no worker here takes it; brokers that have some take 65536 bytes at most, and it has 70000",
+                json!({ "reason": "too_long", "bytes": 70_000, "largest": 65_536 }),
+            ),
+            (
+                Reason::AtConsumers { consumers: 2, open: 1, brokers: 0 },
+                "it went to 2 consumers, and 1 of them did not answer yet",
+                json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 0 }),
+            ),
+            (
+                Reason::AtConsumers { consumers: 2, open: 1, brokers: 1 },
+                "it went to 2 consumers, and 1 of them did not answer yet; 1 other broker did not tell how it ended there",
+                json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 1 }),
+            ),
+        ];
+        check(table);
+    }
+
+    fn check<const N: usize>(table: [(Reason, &str, Value); N]) {
         for (reason, text, expected) in table {
             let body = ReasonBody::from(&reason);
             assert_eq!(body.text, text);

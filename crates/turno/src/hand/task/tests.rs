@@ -248,3 +248,21 @@ async fn a_task_that_is_dropped_is_killed() {
     }
     wait::until_gone(bench.read("pid").trim()).await;
 }
+
+/// A program that somebody has open for writing is started as soon as it is not any more.
+#[tokio::test]
+async fn a_program_that_is_busy_for_a_moment_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    fs::write(&path, "#!/bin/sh\nexit 7\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = fs::File::options().append(true).open(&path).unwrap();
+    let mut command = Command::new(&path);
+    let busy = command.spawn().unwrap_err();
+    assert_eq!(busy.kind(), io::ErrorKind::ExecutableFileBusy);
+    let (child, ()) = tokio::join!(spawn(&mut command), async move {
+        tokio::task::yield_now().await;
+        drop(open);
+    });
+    assert_eq!(child.unwrap().wait().await.unwrap().code(), Some(7));
+}

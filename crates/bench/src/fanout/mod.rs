@@ -1,0 +1,155 @@
+//! W5: one publisher, many subscribers of one topic. What is counted is deliveries, where they arrive.
+//!
+//! Both systems get the same: batches that were encoded once, no answer to a publication, and as many of them in flight.
+
+mod wire;
+
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use self::wire::{Wire, open};
+use crate::process;
+use crate::report::Figures;
+use crate::system::System;
+use crate::tasks::{Failure, block_on};
+
+/// Subscribers, in one load after the other.
+pub(crate) const SUBSCRIBERS: [usize; 3] = [1, 10, 100];
+
+/// Publications in one write.
+const BATCH: usize = 32;
+/// Batches that are not with all subscribers yet.
+const IN_FLIGHT: usize = 16;
+const READ_BYTES: usize = 64 * 1024;
+const WARM_UP: Duration = Duration::from_millis(300);
+const COUNTED: Duration = Duration::from_millis(1_500);
+
+/// What arrived, and what is on its way.
+struct Tally {
+    received: Cell<u64>,
+    /// How many subscribers have each batch that is on its way; its place is its number, taken round.
+    arrived: RefCell<[usize; IN_FLIGHT]>,
+    /// Batches that all of them have.
+    done: Cell<usize>,
+    subscribers: usize,
+    room: Notify,
+    failure: Failure,
+}
+
+impl Tally {
+    fn new(subscribers: usize) -> Self {
+        let (received, done) = (Cell::new(0), Cell::new(0));
+        let (arrived, room, failure) = (RefCell::new([0; IN_FLIGHT]), Notify::new(), Failure::default());
+        Self { received, arrived, done, subscribers, room, failure }
+    }
+
+    /// A subscriber has all of a batch.
+    fn has(&self, batch: usize) {
+        let mut arrived = self.arrived.borrow_mut();
+        let count = &mut arrived[batch % IN_FLIGHT];
+        *count += 1;
+        if *count == self.subscribers {
+            *count = 0;
+            self.done.set(self.done.get() + 1);
+            self.room.notify_one();
+        }
+    }
+}
+
+/// Runs the load; `pids` are the server's, for its CPU time.
+pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], subscribers: usize) -> Result<Figures> {
+    block_on(async {
+        let wire = Rc::new(Wire::of(system)?);
+        let tally = Rc::new(Tally::new(subscribers));
+        let scratch = Rc::new(RefCell::new(vec![0; READ_BYTES]));
+        for _ in 0..subscribers {
+            let stream = open(address, &wire.subscriber).await?;
+            let (wire, tally, scratch) = (Rc::clone(&wire), Rc::clone(&tally), Rc::clone(&scratch));
+            tokio::task::spawn_local(async move {
+                tally.failure.keep(subscribe(&stream, &wire, &scratch, &tally).await);
+            });
+        }
+        let stream = open(address, &wire.publisher).await?;
+        let publisher = Rc::clone(&tally);
+        tokio::task::spawn_local(async move {
+            publisher.failure.keep(publish(&stream, &wire.publication.repeat(BATCH), &publisher).await);
+        });
+        tokio::time::sleep(WARM_UP).await;
+        let (cpu, begun, before) = (process::cpu_seconds(pids), Instant::now(), tally.received.get());
+        tokio::time::sleep(COUNTED).await;
+        let (received, seconds) = ((tally.received.get() - before) as f64, begun.elapsed().as_secs_f64());
+        let cpu = process::cpu_seconds(pids) - cpu;
+        tally.failure.check().context("the load broke off")?;
+        if received == 0.0 {
+            bail!("nothing was delivered");
+        }
+        Ok(Figures { rate_per_s: Some(received / seconds), cpu_us: Some(cpu * 1e6 / received), ..Figures::default() })
+    })
+}
+
+/// Every byte is compared with what must come.
+async fn subscribe(stream: &TcpStream, wire: &Wire, scratch: &RefCell<Vec<u8>>, tally: &Tally) -> Result<()> {
+    let length = wire.event.len();
+    let expected = wire.event.repeat(READ_BYTES / length + 2);
+    // Bytes of the event that is not all there, and events.
+    let (mut at, mut events) = (0, 0);
+    loop {
+        stream.readable().await?;
+        let mut scratch = scratch.borrow_mut();
+        let count = match stream.try_read(&mut scratch) {
+            Ok(0) => bail!("the server closed the connection"),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if scratch[..count] != expected[at..at + count] {
+            bail!("a subscriber got something else than the next event");
+        }
+        let came = (at + count) / length;
+        at = (at + count) % length;
+        tally.received.set(tally.received.get() + came as u64);
+        for batch in events / BATCH..(events + came) / BATCH {
+            tally.has(batch);
+        }
+        events += came;
+    }
+}
+
+async fn publish(stream: &TcpStream, batch: &[u8], tally: &Tally) -> Result<()> {
+    let mut sent = 0;
+    loop {
+        while sent == tally.done.get() + IN_FLIGHT {
+            tally.room.notified().await;
+        }
+        let mut written = 0;
+        while written < batch.len() {
+            match stream.try_write(&batch[written..]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => stream.writable().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        sent += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_done_when_all_have_it() {
+        let tally = Tally::new(2);
+        for (batch, done) in [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2, 3)] {
+            tally.has(batch);
+            assert_eq!(tally.done.get(), done, "after {batch}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What brokers say to each other over a link, as values.
+
+use std::sync::Arc;
+
+use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
+use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
+
+use crate::topics::Event;
+
+/// A message that crosses a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The number of this crossing.
+    pub seq: u32,
+    /// The queue, by the handle that OPEN gave it on this link.
+    pub handle: u32,
+    /// What the message is known by, at every broker.
+    pub id: MessageId,
+    /// What it wants.
+    pub wants: ForwardWants,
+    /// 1 for the first.
+    pub attempt: u16,
+    /// Slots it takes.
+    pub cost: u16,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    /// Milliseconds left.
+    pub deadline_ms: Option<u32>,
+    /// Brokers that it came through, the one that says this included.
+    pub path: Path,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+/// A broadcast that crosses a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardBroadcast {
+    /// The number of this crossing.
+    pub seq: u32,
+    /// The queue, by the handle that OPEN gave it on this link.
+    pub handle: u32,
+    /// Milliseconds left.
+    pub deadline_ms: u32,
+    /// Over when written to all.
+    pub no_reply: bool,
+    /// The brokers whose consumers are meant, each of them once.
+    pub targets: Vec<BrokerId>,
+    /// Brokers that it came through, the one that says this included.
+    pub path: Path,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+/// An event that crosses a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardEvent {
+    /// Rises with each event of the broker it was published at, the first of the path.
+    pub number: u64,
+    /// The brokers whose subscribers are meant, each of them once.
+    pub targets: Vec<BrokerId>,
+    /// Brokers that it came through, the one that says this included.
+    pub path: Path,
+    /// The event.
+    pub event: Arc<Event>,
+}
+
+/// A word that is not about one crossing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkWord {
+    /// OFFER: what changed.
+    Offers(Vec<Offer>),
+    /// PRESENCE: everyone who can be reached, in place of what was told before.
+    Presence(Vec<Presence>),
+    /// FORWARD_BROADCAST.
+    Broadcast(ForwardBroadcast),
+    /// FORWARD_EVENT.
+    Event(ForwardEvent),
+    /// RELAY.
+    Relay(Relay),
+}
+
+/// What the other end says about something that crossed to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum FarWord {
+    Reply { more: bool, payload: Payload },
+    Progress { payload: Payload },
+    Delivered,
+    Ack,
+    Fail { permanent: bool, payload: Payload },
+    Undelivered { code: Code, payload: Payload },
+    BroadcastAnswer { worker: u64, name: Box<str>, more: bool, failed: bool, payload: Payload },
+    BroadcastEnd { end: Box<BroadcastEnd> },
+}

@@ -1,0 +1,358 @@
+//! Topics: events for whoever listens, now. Nobody waits for anybody: who reads too slowly misses some, and is told.
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | `trie`, `prefixes`, `receivers` | whose filters match a topic |
+//! | `seeded` | tables whose keys peers choose |
+//! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
+//! | `counted` | topics that were heard of lately: how often, and who listens to them |
+//! | `view` | telling what is going on |
+
+mod counted;
+mod fetch;
+mod prefixes;
+mod receivers;
+mod seeded;
+mod trie;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use turno_proto::model::limits::{SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
+use turno_proto::model::{Code, ConnId, Filter, Mono, Payload, Topic};
+
+use self::counted::Counted;
+use self::fetch::Fetcher;
+use self::prefixes::Prefixes;
+use self::seeded::Seeded;
+use self::trie::Trie;
+use crate::effect::{Effect, Sink};
+use crate::engine::{Engine, answer};
+
+/// Filters whose segments the check counts anew. More: it would take too long after every step.
+const FILTERS_CHECKED_MAX: usize = 100;
+
+/// Something that was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is about.
+    pub topic: Topic,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+/// A connection that an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Which one.
+    pub conn: ConnId,
+    /// It is closed if it reads too slowly, instead of missing events.
+    pub or_close: bool,
+}
+
+/// Everyone who listens.
+#[derive(Debug)]
+pub(crate) struct Topics {
+    trie: Trie,
+    prefixes: Prefixes,
+    receivers: Vec<Option<Receiver>>,
+    vacant: Vec<u32>,
+    by_conn: BTreeMap<ConnId, u32>,
+    by_id: BTreeMap<Arc<str>, u32>,
+    /// Filters of all of them.
+    filters: usize,
+    /// Segments of these.
+    segments: usize,
+    /// Bytes of what waits to be fetched.
+    fetch_bytes: usize,
+    /// Counts how often it was looked who listens to a topic.
+    looks: u64,
+    /// Rises with every filter that comes or goes: who was found before may be wrong then.
+    version: u64,
+    counted: Counted,
+    /// Who an event is for; kept for their room only.
+    found: Vec<u32>,
+    listeners: Vec<Listener>,
+}
+
+/// Somebody with filters.
+#[derive(Debug)]
+struct Receiver {
+    who: Who,
+    filters: BTreeSet<Filter>,
+    or_close: bool,
+    /// When it was found last: of several filters that match, one is enough.
+    found: u64,
+    /// Events that were for it, and those of them that it missed.
+    events: u64,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+enum Who {
+    Conn(ConnId),
+    Fetcher(Fetcher),
+}
+
+impl Receiver {
+    const fn new(who: Who) -> Self {
+        Self { who, filters: BTreeSet::new(), or_close: false, found: 0, events: 0, dropped: 0 }
+    }
+}
+
+impl Topics {
+    /// Whether there is any filter.
+    pub(crate) const fn anyone_listens(&self) -> bool {
+        self.filters > 0
+    }
+
+    pub(crate) fn new(seed: u64) -> Self {
+        let seed = Seeded(seed);
+        Self {
+            trie: Trie::new(seed),
+            prefixes: Prefixes::new(seed),
+            receivers: Vec::new(),
+            vacant: Vec::new(),
+            by_conn: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            filters: 0,
+            segments: 0,
+            fetch_bytes: 0,
+            looks: 0,
+            version: 0,
+            counted: Counted::new(seed),
+            found: Vec::new(),
+            listeners: Vec::new(),
+        }
+    }
+
+    fn at(&mut self, number: u32) -> &mut Receiver {
+        self.receivers[number as usize].as_mut().expect("numbers are of receivers that are there")
+    }
+
+    fn add(&mut self, receiver: Receiver) -> u32 {
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.receivers.push(None);
+            u32::try_from(self.receivers.len() - 1).expect("connections and filters are limited")
+        });
+        self.receivers[number as usize] = Some(receiver);
+        number
+    }
+
+    fn remove(&mut self, number: u32) -> Receiver {
+        let receiver = self.receivers[number as usize].take().expect("numbers are of receivers that are there");
+        for filter in &receiver.filters {
+            self.unindex(filter, number);
+        }
+        self.vacant.push(number);
+        receiver
+    }
+
+    /// Adds a filter. The same again changes nothing; true unless it was the same.
+    fn listen(&mut self, number: u32, filter: &Filter) -> Result<bool, Code> {
+        let room =
+            self.filters < SUBSCRIPTIONS_ALL_MAX && self.segments + filter.segments() <= SUBSCRIPTION_SEGMENTS_MAX;
+        let receiver = self.at(number);
+        if receiver.filters.contains(filter) {
+            return Ok(false);
+        }
+        if receiver.filters.len() >= SUBSCRIPTIONS_MAX || !room {
+            return Err(Code::TooManySubscriptions);
+        }
+        receiver.filters.insert(filter.clone());
+        self.filters += 1;
+        self.segments += filter.segments();
+        self.version += 1;
+        match filter {
+            Filter::Pattern(pattern) => self.trie.insert(pattern, number),
+            Filter::Prefix(prefix) => self.prefixes.insert(prefix, number),
+        };
+        Ok(true)
+    }
+
+    /// Takes a filter back. False if it was not there.
+    fn unlisten(&mut self, number: u32, filter: &Filter) -> bool {
+        let had = self.at(number).filters.remove(filter);
+        if had {
+            self.unindex(filter, number);
+        }
+        had
+    }
+
+    /// A filter that is there matches nothing any more.
+    fn unindex(&mut self, filter: &Filter, number: u32) {
+        self.filters -= 1;
+        self.segments -= filter.segments();
+        self.version += 1;
+        match filter {
+            Filter::Pattern(pattern) => self.trie.remove(pattern, number),
+            Filter::Prefix(prefix) => self.prefixes.remove(prefix, number),
+        };
+    }
+
+    /// Everyone with a filter that matches, once each.
+    fn matching(&mut self, topic: &Topic) -> Vec<u32> {
+        let mut found = Vec::new();
+        self.look(topic, &mut found);
+        found
+    }
+
+    fn look(&mut self, topic: &Topic, found: &mut Vec<u32>) {
+        self.looks += 1;
+        let Self { trie, prefixes, receivers, looks, .. } = self;
+        let mut tell = |number: u32| {
+            let receiver = receivers[number as usize].as_mut().expect("filters are of receivers that are there");
+            if std::mem::replace(&mut receiver.found, *looks) != *looks {
+                found.push(number);
+            }
+        };
+        trie.matching(topic.as_str(), &mut tell);
+        prefixes.matching(topic.as_str().as_bytes(), &mut tell);
+    }
+
+    /// Counts an event, and finds everyone it is for, once each.
+    fn find(&mut self, event: &Event, now: Mono, found: &mut Vec<u32>) {
+        if !self.counted.count(event, now, self.version, found) {
+            self.look(&event.topic, found);
+            self.counted.learn(&event.topic, found, self.version);
+        }
+    }
+
+    /// All of it agrees.
+    pub(crate) fn check(&self) {
+        let there = self.receivers.iter().flatten();
+        assert_eq!(self.filters, there.clone().map(|receiver| receiver.filters.len()).sum::<usize>(), "filters");
+        if self.filters <= FILTERS_CHECKED_MAX {
+            let segments = there.clone().flat_map(|receiver| &receiver.filters).map(Filter::segments);
+            assert_eq!(self.segments, segments.sum::<usize>(), "segments of filters");
+        }
+        assert_eq!(self.by_conn.len() + self.by_id.len(), there.clone().count(), "everyone is known by a name");
+        assert_eq!(self.receivers.len(), there.clone().count() + self.vacant.len(), "places");
+        let waits: usize = there.filter_map(|receiver| receiver.who.fetcher()).map(Fetcher::check).sum();
+        assert_eq!(self.fetch_bytes, waits, "bytes that wait to be fetched");
+        if self.filters == 0 {
+            assert!(self.trie.is_empty() && self.prefixes.is_empty(), "nothing is kept of filters that are gone");
+        }
+        self.counted.check();
+    }
+}
+
+impl Who {
+    const fn fetcher(&self) -> Option<&Fetcher> {
+        match self {
+            Self::Conn(_) => None,
+            Self::Fetcher(fetcher) => Some(fetcher),
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn subscribe(&mut self, conn: ConnId, seq: u32, filter: Filter, or_close: bool, out: &mut impl Sink) {
+        if self.peers.get(conn).is_none() {
+            return;
+        }
+        let topics = &mut self.topics;
+        let number = match topics.by_conn.get(&conn) {
+            Some(number) => *number,
+            None => {
+                let number = topics.add(Receiver::new(Who::Conn(conn)));
+                topics.by_conn.insert(conn, number);
+                number
+            }
+        };
+        let result = topics.listen(number, &filter).map(drop);
+        if result.is_ok() {
+            // The latest word about it counts for all of the connection's filters: events wait in one line.
+            topics.at(number).or_close = or_close;
+        }
+        self.forget_deaf(conn);
+        answer(conn, seq, result, out);
+    }
+
+    pub(crate) fn unsubscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, out: &mut impl Sink) {
+        let number = self.topics.by_conn.get(&conn).copied();
+        let had = number.is_some_and(|number| self.topics.unlisten(number, filter));
+        if had {
+            self.forget_deaf(conn);
+        }
+        answer(conn, seq, if had { Ok(()) } else { Err(Code::NotFound) }, out);
+    }
+
+    /// A connection without filters is nobody here.
+    fn forget_deaf(&mut self, conn: ConnId) {
+        if let Some(number) = self.topics.by_conn.get(&conn).copied()
+            && self.topics.at(number).filters.is_empty()
+        {
+            self.stop_listening(conn);
+        }
+    }
+
+    /// The connection is gone, and its filters with it.
+    pub(crate) fn stop_listening(&mut self, conn: ConnId) {
+        if let Some(number) = self.topics.by_conn.remove(&conn) {
+            self.topics.remove(number);
+        }
+    }
+
+    /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
+    pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
+        self.spread_here(&event, out);
+        self.spread_event(event, out);
+        if confirm {
+            out.effect(Effect::Ok { conn, seq });
+        }
+    }
+
+    /// To everyone at this broker.
+    pub(crate) fn spread_here(&mut self, event: &Event, out: &mut impl Sink) {
+        let topics = &mut self.topics;
+        let (mut found, mut listeners) = (std::mem::take(&mut topics.found), std::mem::take(&mut topics.listeners));
+        topics.find(event, self.now, &mut found);
+        let mut shared = None;
+        for number in found.drain(..) {
+            let receiver = topics.at(number);
+            receiver.events += 1;
+            match receiver.who {
+                Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
+                Who::Fetcher(_) => {
+                    topics.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.clone())));
+                }
+            }
+        }
+        if !listeners.is_empty() {
+            out.event(event, &listeners);
+        }
+        listeners.clear();
+        (topics.found, topics.listeners) = (found, listeners);
+    }
+
+    /// A connection was read from too slowly, and missed that many.
+    pub(crate) fn events_dropped(&mut self, conn: ConnId, count: u64) {
+        if let Some(number) = self.topics.by_conn.get(&conn).copied() {
+            self.topics.at(number).dropped += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Segments are limited too: each takes memory, and a filter may have many.
+    #[test]
+    fn segments_of_all_filters_are_limited() {
+        let mut topics = Topics::new(7);
+        let number = topics.add(Receiver::new(Who::Conn(ConnId { index: 1, generation: 1 })));
+        topics.segments = SUBSCRIPTION_SEGMENTS_MAX - 4;
+        let mut listen = |text: &str| topics.listen(number, &text.parse().unwrap());
+        assert_eq!(listen("a.b.c.d.e"), Err(Code::TooManySubscriptions));
+        assert_eq!(listen("a.b.c"), Ok(true));
+        assert_eq!(listen("a.b.c"), Ok(false));
+        assert_eq!(listen("a.b"), Err(Code::TooManySubscriptions));
+        assert_eq!(listen(">"), Ok(true));
+        assert!(topics.unlisten(number, &"a.b.c".parse().unwrap()));
+        assert_eq!(topics.segments, SUBSCRIPTION_SEGMENTS_MAX - 3);
+        assert_eq!(topics.listen(number, &Filter::prefix(b"a.b.c.d.e").unwrap()), Ok(true), "a prefix is one");
+    }
+}

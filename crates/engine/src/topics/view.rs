@@ -1,0 +1,123 @@
+//! What an admin may ask about topics, and do with subscribers that fetch.
+
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::limits::{TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
+use turno_proto::model::{Code, ConnId, Filter, Topic};
+
+use super::fetch::Fetched;
+use super::{Receiver, Who};
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+
+impl Engine {
+    /// A call about topics.
+    pub(crate) fn topic_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+        out.effect(match self.topic_answer(call) {
+            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
+            Err(code) => Effect::Error { conn, seq, code },
+        });
+    }
+
+    fn topic_answer(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
+        match call {
+            AdminCall::TopicLs { after, limit } => {
+                let after = after.map(|after| after.parse()).transpose().map_err(|_| Code::BadTopic)?;
+                Ok(self.topic_page(after.as_ref(), limit))
+            }
+            AdminCall::TopicSubscribers { topic, after, limit } => {
+                let topic = topic.map(|topic| topic.parse()).transpose().map_err(|_| Code::BadTopic)?;
+                Ok(self.subscriber_page(topic.as_ref(), after, limit))
+            }
+            AdminCall::TopicCreate { id, filters } => {
+                let filters: Result<Vec<Filter>, _> = filters.iter().map(|filter| filter.parse()).collect();
+                let number = self.topics.create(&id, &filters.map_err(|_| Code::BadTopic)?)?;
+                Ok(AdminAnswer::Subscribers { subscribers: vec![self.subscriber_view(number)], next: None })
+            }
+            AdminCall::TopicRecv { id, limit } => {
+                let Fetched { events, missed, left } = self.topics.fetch(&id, limit)?;
+                let events = events.iter().map(|event| EventView {
+                    topic: event.topic.to_string(),
+                    headers: event.payload.headers,
+                    payload: event.payload.bytes.clone(),
+                });
+                Ok(AdminAnswer::Events { events: events.collect(), missed, left: left as u64 })
+            }
+            AdminCall::TopicDestroy { id } => {
+                let number = *self.topics.by_id.get(id.as_str()).ok_or(Code::NotFound)?;
+                let subscriber = self.subscriber_view(number);
+                self.topics.destroy(&id)?;
+                Ok(AdminAnswer::Subscribers { subscribers: vec![subscriber], next: None })
+            }
+            _ => Err(Code::BadCall),
+        }
+    }
+
+    fn topic_page(&mut self, after: Option<&Topic>, limit: u32) -> AdminAnswer {
+        let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
+        let (page, more) = self.topics.counted.after(after, limit);
+        let now = self.now;
+        let topics = page.into_iter().map(|(topic, count)| TopicView {
+            subscribers: self.topics.matching(&topic).len() as u64,
+            topic: topic.to_string(),
+            events: count.events,
+            bytes: count.bytes,
+            latest_ms: now.millis_since(count.latest),
+        });
+        let topics: Vec<TopicView> = topics.collect();
+        let next = topics.last().filter(|_| more).map(|topic| topic.topic.clone());
+        AdminAnswer::Topics { topics, next }
+    }
+
+    fn subscriber_page(&mut self, topic: Option<&Topic>, after: Option<u32>, limit: u32) -> AdminAnswer {
+        let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
+        let mut numbers = match topic {
+            Some(topic) => self.topics.matching(topic),
+            None => {
+                (0..).zip(&self.topics.receivers).filter_map(|(number, there)| there.as_ref().map(|_| number)).collect()
+            }
+        };
+        numbers.sort_unstable();
+        let mut page = numbers.into_iter().filter(|number| after.is_none_or(|after| *number > after));
+        let shown: Vec<u32> = page.by_ref().take(limit).collect();
+        let next = page.next().and_then(|_| shown.last().copied());
+        let subscribers = shown.into_iter().map(|number| self.subscriber_view(number)).collect();
+        AdminAnswer::Subscribers { subscribers, next }
+    }
+
+    fn subscriber_view(&self, number: u32) -> SubscriberView {
+        let receiver = self.topics.receivers[number as usize].as_ref();
+        let Receiver { who, filters, or_close, events, dropped, .. } = receiver.expect("it was just found");
+        let (name, address, waiting) = match who {
+            Who::Fetcher(fetcher) => (fetcher.id.to_string(), None, Some(fetcher.waiting() as u64)),
+            Who::Conn(conn) => {
+                let peer = self.peers.get(*conn);
+                let name = peer.map_or_else(String::new, |peer| peer.name.clone());
+                (name, Some(peer.map_or_else(String::new, |peer| peer.address.clone())), None)
+            }
+        };
+        SubscriberView {
+            number,
+            name,
+            address,
+            filters: filters.iter().take(VIEW_MESSAGES_MAX).map(ToString::to_string).collect(),
+            filters_all: filters.len() as u64,
+            or_close: *or_close,
+            events: *events,
+            dropped: *dropped,
+            waiting,
+        }
+    }
+
+    /// Whether that is for [`Self::topic_call`].
+    pub(crate) const fn is_about_topics(call: &AdminCall) -> bool {
+        matches!(
+            call,
+            AdminCall::TopicLs { .. }
+                | AdminCall::TopicSubscribers { .. }
+                | AdminCall::TopicCreate { .. }
+                | AdminCall::TopicRecv { .. }
+                | AdminCall::TopicDestroy { .. }
+        )
+    }
+}

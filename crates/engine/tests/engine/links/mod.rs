@@ -1,0 +1,11 @@
+//! Several brokers: what crosses links, and what does not.
+
+mod crossing;
+mod exclusive;
+mod explained;
+mod greeting;
+mod many;
+mod net;
+mod no_reply;
+mod random;
+mod stopping;

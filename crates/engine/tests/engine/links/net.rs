@@ -1,0 +1,362 @@
+//! Several engines and the links between them: what one says over a link is what the other hears, in order, when it is
+//! let through.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use turno_engine::{Effect, Engine, Event, FarWord, Input, LinkWord, Outgoing, Settings};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, Slots};
+
+use crate::seen::body;
+
+/// Somebody at one of the brokers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) broker: usize,
+    pub(crate) conn: ConnId,
+}
+
+/// A delivery at a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) worker: Place,
+    pub(crate) delivery: Delivery,
+    pub(crate) attempt: u16,
+    pub(crate) text: String,
+}
+
+/// One end of a link says this, and the other has not heard it.
+#[derive(Debug)]
+struct Wire {
+    from: Place,
+    to: Place,
+    on_its_way: VecDeque<Effect>,
+}
+
+pub(crate) struct Net {
+    pub(crate) now: Mono,
+    pub(crate) engines: Vec<Engine>,
+    wires: Vec<Wire>,
+    /// Brokers that dialled: the connection, until both ends are linked.
+    greeting: BTreeMap<Place, (u32, usize)>,
+    conns: u32,
+    seqs: u32,
+    /// What workers have and did not settle, in the order they got it.
+    pub(crate) given: Vec<Given>,
+    /// What everyone else heard.
+    pub(crate) heard: Vec<(Place, Effect)>,
+    /// Events that somebody at a broker got.
+    pub(crate) events: Vec<(usize, Arc<Event>, Vec<ConnId>)>,
+    /// Events that crossed a link.
+    pub(crate) event_crossings: usize,
+    /// Messages that crossed a link: from, to, text, brokers on the way.
+    pub(crate) crossed: Vec<(usize, usize, String, usize)>,
+}
+
+pub(crate) fn text_of(payload: &Payload) -> String {
+    String::from_utf8_lossy(&payload.bytes).into_owned()
+}
+
+impl Net {
+    /// Brokers without links.
+    pub(crate) fn new(count: usize) -> Self {
+        let now = Mono::ZERO;
+        let settings = |at: usize| Settings { name: format!("b{at}"), run: 100 + at as u64, ..Settings::default() };
+        Self {
+            now,
+            engines: (0..count).map(|at| Engine::new(settings(at), now)).collect(),
+            wires: Vec::new(),
+            greeting: BTreeMap::new(),
+            conns: 0,
+            seqs: 0,
+            given: Vec::new(),
+            heard: Vec::new(),
+            events: Vec::new(),
+            event_crossings: 0,
+            crossed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(at: usize) -> BrokerId {
+        BrokerId::new(100 + at as u64)
+    }
+
+    /// Two brokers that have greeted each other; the first dialled.
+    pub(crate) fn link(&mut self, from: usize, to: usize) {
+        let (one, other) = (self.place(from), self.place(to));
+        self.wires.push(Wire { from: one, to: other, on_its_way: VecDeque::new() });
+        self.wires.push(Wire { from: other, to: one, on_its_way: VecDeque::new() });
+        self.hear_linked(one, to, None);
+        self.hear_linked(other, from, None);
+    }
+
+    fn hear_linked(&mut self, place: Place, far: usize, target: Option<u32>) {
+        let (name, address) = (format!("b{far}"), "127.0.0.1:1".to_owned());
+        let broker = Self::id(far);
+        self.put(place.broker, Input::Linked { conn: place.conn, target, broker, name, address, payload_max: 1_000 });
+    }
+
+    pub(crate) fn place(&mut self, broker: usize) -> Place {
+        self.conns += 1;
+        Place { broker, conn: ConnId { index: self.conns, generation: 0 } }
+    }
+
+    pub(crate) fn seq(&mut self) -> u32 {
+        self.seqs += 1;
+        self.seqs
+    }
+
+    /// Somebody connects and opens a queue under handle 0.
+    pub(crate) fn client(&mut self, broker: usize, queue: &str) -> Place {
+        let place = self.place(broker);
+        let conn = place.conn;
+        self.put(broker, Input::Connected { conn, name: "peer".into(), address: "127.0.0.1:2".into() });
+        self.put(broker, Input::Ready { conn });
+        let seq = self.seq();
+        self.put(broker, Input::Open { conn, seq, handle: 0, queue: queue.parse().expect("a name") });
+        place
+    }
+
+    pub(crate) fn worker(&mut self, broker: usize, queue: &str, slots: u32) -> Place {
+        let place = self.client(broker, queue);
+        let (conn, seq) = (place.conn, self.seq());
+        self.put(broker, Input::Register { conn, seq, slots: Slots::Limited(slots), name: format!("w{broker}") });
+        self.put(broker, Input::Consume { conn, seq, handle: 0, exclusive: false });
+        place
+    }
+
+    /// One input, and what follows from it is on its way.
+    pub(crate) fn put(&mut self, broker: usize, input: Input) {
+        let mut said = Vec::new();
+        self.engines[broker].handle(self.now, input, &mut said);
+        self.engines[broker].sanity_check();
+        for effect in said {
+            self.note(broker, effect);
+        }
+    }
+
+    fn note(&mut self, broker: usize, effect: Effect) {
+        if let Effect::Dial { target, address } = effect {
+            return self.dial(broker, target, &address);
+        }
+        if let Effect::Event { event, listeners } = effect {
+            let conns = listeners.into_iter().map(|listener| listener.conn).collect();
+            return self.events.push((broker, event, conns));
+        }
+        let Some(conn) = effect.conn() else { return };
+        let place = Place { broker, conn };
+        if let Some(&(target, to)) = self.greeting.get(&place) {
+            match effect {
+                Effect::Prove { .. } => {
+                    self.greeting.remove(&place);
+                    let other = self.place(to);
+                    self.wires.push(Wire { from: place, to: other, on_its_way: VecDeque::new() });
+                    self.wires.push(Wire { from: other, to: place, on_its_way: VecDeque::new() });
+                    self.hear_linked(place, to, Some(target));
+                    self.hear_linked(other, broker, None);
+                }
+                Effect::Unlink { .. } => drop(self.greeting.remove(&place)),
+                other => panic!("{other:?} in a greeting"),
+            }
+            return;
+        }
+        if let Effect::Unlink { .. } = effect {
+            return self.cut(place);
+        }
+        if let Some(wire) = self.wires.iter_mut().find(|wire| wire.from == place) {
+            return wire.on_its_way.push_back(effect);
+        }
+        match effect {
+            Effect::Deliver { delivery, attempt, payload, .. } => {
+                self.given.push(Given { worker: place, delivery, attempt, text: text_of(&payload) });
+            }
+            other => self.heard.push((place, other)),
+        }
+    }
+
+    fn dial(&mut self, broker: usize, target: u32, address: &str) {
+        let to = address.strip_prefix('b').and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+        match to.filter(|to| *to < self.engines.len()) {
+            Some(to) => {
+                let place = self.place(broker);
+                self.greeting.insert(place, (target, to));
+                self.put(broker, Input::Greeted { conn: place.conn, target, broker: Self::id(to) });
+            }
+            None => self.put(broker, Input::DialFailed { target, code: Code::LinkDown }),
+        }
+    }
+
+    /// The link whose end that is breaks; what was on its way is lost. Each end is told.
+    fn cut(&mut self, place: Place) {
+        let ends: Vec<Place> =
+            self.wires.iter().filter(|wire| wire.from == place || wire.to == place).map(|wire| wire.from).collect();
+        self.wires.retain(|wire| !ends.contains(&wire.from));
+        for end in ends {
+            self.put(end.broker, Input::Disconnected { conn: end.conn });
+        }
+    }
+
+    /// The link between two brokers breaks.
+    pub(crate) fn unlink(&mut self, one: usize, other: usize) {
+        let wire = self.wires.iter().find(|wire| wire.from.broker == one && wire.to.broker == other);
+        let place = wire.expect("they have a link").from;
+        self.cut(place);
+    }
+
+    /// The link between two brokers breaks, if there is one.
+    pub(crate) fn unlink_any(&mut self, number: usize) -> Option<(usize, usize)> {
+        let wire = self.wires.get(number % self.wires.len().max(1))?;
+        let ends = (wire.from.broker, wire.to.broker);
+        let place = wire.from;
+        self.cut(place);
+        Some(ends)
+    }
+
+    pub(crate) fn are_linked(&self, one: usize, other: usize) -> bool {
+        self.wires.iter().any(|wire| wire.from.broker == one && wire.to.broker == other)
+    }
+
+    /// How many links there are.
+    pub(crate) fn links(&self) -> usize {
+        self.wires.len() / 2
+    }
+
+    /// The next word on one of the wires arrives.
+    pub(crate) fn step(&mut self, number: usize) -> bool {
+        let busy: Vec<usize> = (0..self.wires.len()).filter(|at| !self.wires[*at].on_its_way.is_empty()).collect();
+        let Some(at) = busy.get(number % busy.len().max(1)) else { return false };
+        let wire = &mut self.wires[*at];
+        let (from, to) = (wire.from, wire.to);
+        let effect = wire.on_its_way.pop_front().expect("it is busy");
+        if let Effect::Forward { forward, .. } = &effect {
+            self.crossed.push((from.broker, to.broker, text_of(&forward.payload), forward.path.len()));
+        }
+        if let Effect::Link { word, .. } = &effect {
+            self.event_crossings += usize::from(matches!(**word, LinkWord::Event(_)));
+        }
+        if let Some(input) = heard_as(to.conn, effect) {
+            self.put(to.broker, input);
+        }
+        true
+    }
+
+    /// Everything that is said arrives, and whatever is due within that time happens.
+    pub(crate) fn settle_for(&mut self, millis: u64) {
+        let until = self.now.plus_millis(millis);
+        for _ in 0..1_000_000 {
+            if self.step(0) {
+                continue;
+            }
+            let due = self.engines.iter().filter_map(Engine::next_deadline).min();
+            let Some(due) = due.filter(|due| *due <= until) else {
+                self.now = until;
+                return;
+            };
+            self.now = self.now.max(due);
+            for at in 0..self.engines.len() {
+                if self.engines[at].next_deadline().is_some_and(|at| at <= self.now) {
+                    self.put(at, Input::Tick);
+                }
+            }
+        }
+        panic!("brokers that talk to each other for ever");
+    }
+
+    /// Time passes by itself; nothing arrives.
+    pub(crate) fn tick(&mut self, millis: u64) {
+        self.now = self.now.plus_millis(millis);
+        for at in 0..self.engines.len() {
+            self.put(at, Input::Tick);
+        }
+    }
+
+    /// A moment: offers are told.
+    pub(crate) fn settle(&mut self) {
+        self.settle_for(50);
+    }
+
+    pub(crate) fn request(&mut self, caller: Place, text: &str) -> u32 {
+        self.ask(caller, text, |_| {})
+    }
+
+    pub(crate) fn ask(&mut self, caller: Place, text: &str, change: impl FnOnce(&mut Outgoing)) -> u32 {
+        let seq = self.seq();
+        let mut message = Outgoing::new(seq, 0, body(text));
+        change(&mut message);
+        let conn = caller.conn;
+        self.put(caller.broker, Input::Request { conn, message, no_reply: false, fail_fast: false });
+        seq
+    }
+
+    pub(crate) fn send(&mut self, sender: Place, text: &str, change: impl FnOnce(&mut Outgoing)) -> u32 {
+        let seq = self.seq();
+        let mut message = Outgoing::new(seq, 0, body(text));
+        change(&mut message);
+        self.put(sender.broker, Input::Send { conn: sender.conn, message });
+        seq
+    }
+
+    /// Takes the delivery of that text from whoever has it.
+    pub(crate) fn take(&mut self, text: &str) -> Given {
+        let at = self.given.iter().position(|given| given.text == text);
+        self.given.remove(at.unwrap_or_else(|| panic!("nobody has {text}: {:?}", self.given)))
+    }
+
+    pub(crate) fn reply(&mut self, given: &Given, text: &str, more: bool) {
+        let (conn, delivery) = (given.worker.conn, given.delivery);
+        self.put(given.worker.broker, Input::Reply { conn, delivery, more, payload: body(text) });
+    }
+
+    pub(crate) fn ack(&mut self, given: &Given) {
+        let (conn, delivery) = (given.worker.conn, given.delivery);
+        self.put(given.worker.broker, Input::Ack { conn, delivery });
+    }
+
+    /// What somebody heard since the last time.
+    pub(crate) fn heard_by(&mut self, place: Place) -> Vec<Effect> {
+        let heard = std::mem::take(&mut self.heard);
+        let (its, others) = heard.into_iter().partition(|(at, _)| *at == place);
+        self.heard = others;
+        let its: Vec<(Place, Effect)> = its;
+        its.into_iter().map(|(_, effect)| effect).filter(|effect| !matches!(effect, Effect::Ok { .. })).collect()
+    }
+
+    pub(crate) fn call(&mut self, broker: usize, call: AdminCall) -> Result<AdminAnswer, Code> {
+        let asker = self.client(broker, "admin");
+        let seq = self.seq();
+        self.put(broker, Input::Admin { conn: asker.conn, seq, call });
+        let heard = self.heard_by(asker);
+        self.put(broker, Input::Disconnected { conn: asker.conn });
+        match heard.into_iter().next() {
+            Some(Effect::Answer { answer, .. }) => Ok(*answer),
+            Some(Effect::Error { code, .. }) => Err(code),
+            other => panic!("{other:?} is no answer"),
+        }
+    }
+}
+
+/// What the other end of a link hears of an effect.
+fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
+    let far = |seq, word| Some(Input::Far { conn, seq, word });
+    match effect {
+        Effect::Forward { forward, .. } => Some(Input::Forwarded { conn, forward }),
+        Effect::LinkOpen { handle, queue, .. } => Some(Input::Open { conn, seq: 0, handle, queue }),
+        Effect::Link { word, .. } => Some(Input::Link { conn, word }),
+        Effect::CancelDelivery { delivery, reason, .. } => Some(Input::FarCancel { conn, seq: delivery.stamp, reason }),
+        Effect::Closing { .. } => Some(Input::PeerClosing { conn }),
+        Effect::FarAck { seq, .. } => far(seq, FarWord::Ack),
+        Effect::FarFail { seq, permanent, payload, .. } => far(seq, FarWord::Fail { permanent, payload }),
+        Effect::Reply { seq, more, payload, .. } => far(seq, FarWord::Reply { more, payload }),
+        Effect::Progress { seq, payload, .. } => far(seq, FarWord::Progress { payload }),
+        Effect::Delivered { seq, .. } => far(seq, FarWord::Delivered),
+        Effect::Undelivered { seq, code, payload, .. } => far(seq, FarWord::Undelivered { code, payload }),
+        Effect::BroadcastAnswer { seq, worker, name, more, failed, payload, .. } => {
+            far(seq, FarWord::BroadcastAnswer { worker, name, more, failed, payload })
+        }
+        Effect::BroadcastEnd { seq, end, .. } => far(seq, FarWord::BroadcastEnd { end }),
+        Effect::Ok { .. } | Effect::Error { .. } => None,
+        other => panic!("{other:?} over a link"),
+    }
+}

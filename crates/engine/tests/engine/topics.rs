@@ -1,0 +1,296 @@
+//! Events for whoever listens: who gets what, once each, and what becomes of those who do not keep up.
+
+use std::sync::Arc;
+
+use turno_engine::{Effect, Event, Input, Listener};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::topic::view::{SubscriberView, TopicView};
+use turno_proto::model::{Code, ConnId, Filter, limits};
+
+use crate::desk::Desk;
+use crate::seen::{Seen, body};
+
+fn filter(text: &str) -> Filter {
+    text.parse().expect("tests use good filters")
+}
+
+fn subscribe(desk: &mut Desk, conn: ConnId, text: &str) {
+    listen(desk, conn, filter(text), false).expect("there is room");
+}
+
+fn listen(desk: &mut Desk, conn: ConnId, filter: Filter, or_close: bool) -> Result<Vec<Seen>, Code> {
+    desk.control(|seq| Input::Subscribe { conn, seq, filter, or_close })
+}
+
+fn unsubscribe(desk: &mut Desk, conn: ConnId, text: &str) -> Result<Vec<Seen>, Code> {
+    desk.control(|seq| Input::Unsubscribe { conn, seq, filter: filter(text) })
+}
+
+fn event(topic: &str, text: &str) -> Event {
+    Event { topic: topic.parse().expect("tests use good topics"), payload: body(text) }
+}
+
+fn publish(desk: &mut Desk, conn: ConnId, topic: &str, text: &str) -> Vec<Effect> {
+    desk.step(Input::Publish { conn, seq: 7, confirm: false, event: event(topic, text) })
+}
+
+/// Who an event went to.
+fn got(said: &[Effect]) -> Vec<ConnId> {
+    let listeners = said.iter().flat_map(|effect| match effect {
+        Effect::Event { listeners, .. } => listeners.clone(),
+        other => panic!("{other:?}"),
+    });
+    let mut conns: Vec<ConnId> = listeners.map(|listener| listener.conn).collect();
+    conns.sort_unstable();
+    conns
+}
+
+fn call(desk: &mut Desk, call: AdminCall) -> Result<AdminAnswer, Code> {
+    desk.look(call)
+}
+
+fn create(desk: &mut Desk, id: &str, filters: &[&str]) -> Result<AdminAnswer, Code> {
+    let filters = filters.iter().map(|filter| (*filter).to_owned()).collect();
+    call(desk, AdminCall::TopicCreate { id: id.to_owned(), filters })
+}
+
+/// What waits for a subscriber: bodies, how many it missed, how many are left.
+fn recv(desk: &mut Desk, id: &str, limit: u32) -> Result<(Vec<String>, u64, u64), Code> {
+    match call(desk, AdminCall::TopicRecv { id: id.to_owned(), limit })? {
+        AdminAnswer::Events { events, missed, left } => {
+            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).expect("tests send text");
+            Ok((events.iter().map(|event| text(&event.payload)).collect(), missed, left))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn subscribers(desk: &mut Desk, topic: Option<&str>) -> Vec<SubscriberView> {
+    let topic = topic.map(ToOwned::to_owned);
+    match call(desk, AdminCall::TopicSubscribers { topic, after: None, limit: 100 }) {
+        Ok(AdminAnswer::Subscribers { subscribers, next: None }) => subscribers,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Proves S3.33 and S3.36 for one broker: everyone who listens gets an event once, the publisher too; one effect for all.
+#[test]
+fn everyone_whose_filter_matches_gets_an_event_once() {
+    let mut desk = Desk::new();
+    let (a, b, c) = (desk.client(), desk.client(), desk.client());
+    for text in ["news.*", "news.>", "news.sport"] {
+        subscribe(&mut desk, a, text);
+    }
+    subscribe(&mut desk, b, "*.sport");
+    listen(&mut desk, c, Filter::prefix(b"news.sp").unwrap(), false).unwrap();
+    let said = publish(&mut desk, a, "news.sport", "1:0");
+    let listener = |conn| Listener { conn, or_close: false };
+    let [Effect::Event { event: told, listeners }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(**told, event("news.sport", "1:0"));
+    assert_eq!(listeners.len(), 3);
+    assert!([a, b, c].into_iter().all(|conn| listeners.contains(&listener(conn))));
+    assert_eq!(got(&publish(&mut desk, b, "news.art", "x")), [a]);
+    assert_eq!(publish(&mut desk, b, "else", "x"), [], "nobody listens");
+}
+
+/// An event is answered only if that is asked for, and after it went out.
+#[test]
+fn a_publisher_may_ask_for_a_confirmation() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    subscribe(&mut desk, a, ">");
+    let said = desk.step(Input::Publish { conn: b, seq: 9, confirm: true, event: event("t", "x") });
+    let listeners = vec![Listener { conn: a, or_close: false }];
+    assert_eq!(said, [Effect::Event { event: Arc::new(event("t", "x")), listeners }, Effect::Ok { conn: b, seq: 9 }]);
+    desk.leave(a);
+    let said = desk.step(Input::Publish { conn: b, seq: 10, confirm: true, event: event("t", "x") });
+    assert_eq!(said, [Effect::Ok { conn: b, seq: 10 }]);
+}
+
+/// A filter that is taken back, and one whose connection is gone, matches nothing any more.
+#[test]
+fn who_stops_listening_gets_nothing() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    subscribe(&mut desk, a, "t.*");
+    subscribe(&mut desk, a, "t.*");
+    subscribe(&mut desk, a, "t.x");
+    subscribe(&mut desk, b, ">");
+    unsubscribe(&mut desk, a, "t.x").unwrap();
+    assert_eq!(got(&publish(&mut desk, b, "t.x", "1")), [a, b], "the other filter is still there");
+    unsubscribe(&mut desk, a, "t.*").unwrap();
+    assert_eq!(got(&publish(&mut desk, b, "t.x", "2")), [b], "the same filter twice is one");
+    assert_eq!(unsubscribe(&mut desk, a, "t.*"), Err(Code::NotFound));
+    desk.leave(b);
+    let c = desk.client();
+    assert_eq!(publish(&mut desk, c, "t.x", "3"), []);
+    assert_eq!(subscribers(&mut desk, None), []);
+}
+
+/// The latest word about being closed counts for the whole connection.
+#[test]
+fn a_connection_may_rather_be_closed_than_miss_something() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    subscribe(&mut desk, a, "x");
+    listen(&mut desk, a, filter("y"), true).unwrap();
+    let said = publish(&mut desk, b, "x", "1");
+    let [Effect::Event { listeners, .. }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(listeners[..], [Listener { conn: a, or_close: true }]);
+}
+
+/// Filters are limited, for one connection and for all.
+#[test]
+fn filters_are_limited() {
+    let mut desk = Desk::new();
+    let a = desk.client();
+    for number in 0..limits::SUBSCRIPTIONS_MAX {
+        desk.step(Input::Subscribe { conn: a, seq: 1, filter: filter(&format!("t.{number}")), or_close: false });
+    }
+    assert_eq!(listen(&mut desk, a, filter("more"), false), Err(Code::TooManySubscriptions));
+    assert!(listen(&mut desk, a, filter("t.7"), false).is_ok(), "one that is there is no other");
+    let b = desk.client();
+    assert_eq!(got(&publish(&mut desk, b, "t.7", "x")), [a]);
+}
+
+/// Who is not there, or no more, leaves nothing behind.
+#[test]
+fn a_connection_that_is_gone_does_not_listen() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    desk.leave(a);
+    assert_eq!(desk.step(Input::Subscribe { conn: a, seq: 1, filter: filter(">"), or_close: false }), []);
+    assert_eq!(publish(&mut desk, b, "t", "x"), []);
+}
+
+/// Filters of a subscriber that fetches are added all or not at all.
+#[test]
+fn a_refused_filter_leaves_a_subscriber_as_it_was() {
+    let mut desk = Desk::new();
+    create(&mut desk, "mine", &["t.0"]).unwrap();
+    for first in (1..limits::SUBSCRIPTIONS_MAX - 1).step_by(100) {
+        let some: Vec<String> =
+            (first..(first + 100).min(limits::SUBSCRIPTIONS_MAX - 1)).map(|number| format!("t.{number}")).collect();
+        create(&mut desk, "mine", &some.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    }
+    assert_eq!(create(&mut desk, "mine", &["t.1", "one", "two"]), Err(Code::TooManySubscriptions));
+    let all = &subscribers(&mut desk, None)[0];
+    assert_eq!(all.filters_all, limits::SUBSCRIPTIONS_MAX as u64 - 1);
+    assert_eq!(subscribers(&mut desk, Some("one")), [], "the one that had room is taken back");
+    create(&mut desk, "mine", &["t.1", "one"]).unwrap();
+}
+
+/// Proves S3.31, S3.32, S3.34 and S3.35: a subscriber without a connection gets what is published after it was created,
+/// first in first out, an explicit answer when there is nothing, and nothing after its end.
+#[test]
+fn a_subscriber_fetches_what_waits_for_it() {
+    let mut desk = Desk::new();
+    let a = desk.client();
+    publish(&mut desk, a, "t.0", "before");
+    create(&mut desk, "mine", &["t.*"]).unwrap();
+    assert_eq!(recv(&mut desk, "mine", 10), Ok((vec![], 0, 0)), "no events");
+    for text in ["1", "2", "3"] {
+        publish(&mut desk, a, "t.x", text);
+    }
+    assert_eq!(recv(&mut desk, "mine", 2), Ok((vec!["1".to_owned(), "2".to_owned()], 0, 1)));
+    assert_eq!(recv(&mut desk, "mine", 2), Ok((vec!["3".to_owned()], 0, 0)));
+    create(&mut desk, "mine", &["u"]).unwrap();
+    publish(&mut desk, a, "u", "4");
+    publish(&mut desk, a, "t.y", "5");
+    assert_eq!(recv(&mut desk, "mine", 9).unwrap().0, ["4", "5"], "another filter was added");
+    publish(&mut desk, a, "u", "6");
+    call(&mut desk, AdminCall::TopicDestroy { id: "mine".to_owned() }).unwrap();
+    assert_eq!(recv(&mut desk, "mine", 1), Err(Code::NotFound));
+    assert_eq!(call(&mut desk, AdminCall::TopicDestroy { id: "mine".to_owned() }), Err(Code::NotFound));
+    create(&mut desk, "mine", &["u"]).unwrap();
+    assert_eq!(recv(&mut desk, "mine", 9), Ok((vec![], 0, 0)), "a new one has nothing of the old one");
+}
+
+/// What waits to be fetched is limited: the oldest goes, and whoever fetches hears how many did.
+#[test]
+fn who_fetches_too_rarely_misses_the_oldest() {
+    let mut desk = Desk::new();
+    let a = desk.client();
+    create(&mut desk, "mine", &[">"]).unwrap();
+    let large = "x".repeat(limits::FETCHER_BYTES_MAX / 4);
+    for number in 0..6 {
+        publish(&mut desk, a, "t", &format!("{number}{large}"));
+    }
+    let (first, missed, left) = recv(&mut desk, "mine", 1).unwrap();
+    assert_eq!((first[0].as_bytes()[0], missed, left), (b'3', 3, 2));
+    assert_eq!(recv(&mut desk, "mine", 1).unwrap().1, 0, "that is told once");
+    publish(&mut desk, a, "t", &"y".repeat(limits::FETCHER_BYTES_MAX));
+    assert_eq!(recv(&mut desk, "mine", 1), Ok((vec![], 2, 0)), "what is too large for all of it goes itself");
+    assert_eq!(subscribers(&mut desk, None)[0].dropped, 5);
+}
+
+#[test]
+fn what_is_no_subscriber_is_refused() {
+    let mut desk = Desk::new();
+    for id in ["", "a b", "a\n", &"x".repeat(limits::FETCHER_ID_BYTES_MAX + 1)] {
+        assert_eq!(create(&mut desk, id, &["t"]), Err(Code::BadName), "{id:?}");
+    }
+    assert_eq!(create(&mut desk, "a", &["t", "t..x"]), Err(Code::BadTopic));
+    assert_eq!(recv(&mut desk, "a", 1), Err(Code::NotFound), "and nothing is left of it");
+}
+
+/// Who listens to a topic, and what was published lately, can be seen.
+#[test]
+fn topics_and_subscribers_are_shown() {
+    let mut desk = Desk::new();
+    let (a, b) = (desk.client(), desk.client());
+    subscribe(&mut desk, a, "news.>");
+    subscribe(&mut desk, a, "x");
+    create(&mut desk, "mine", &["news.sport"]).unwrap();
+    publish(&mut desk, b, "news.sport", "12345");
+    publish(&mut desk, b, "news.art", "1");
+    desk.step(Input::EventsDropped { conn: a, count: 4 });
+    let all = subscribers(&mut desk, None);
+    assert_eq!(
+        all.iter().map(|one| (one.events, one.dropped, one.waiting)).collect::<Vec<_>>(),
+        [(2, 4, None), (1, 0, Some(1))]
+    );
+    assert_eq!((&all[0].filters[..], all[0].filters_all), (&["news.>".to_owned(), "x".to_owned()][..], 2));
+    assert_eq!(all[1].name, "mine");
+    assert_eq!(subscribers(&mut desk, Some("news.art")).len(), 1);
+    let view = |topic: &str, events, bytes, subscribers| TopicView {
+        topic: topic.to_owned(),
+        events,
+        bytes,
+        latest_ms: 0,
+        subscribers,
+    };
+    let expected =
+        AdminAnswer::Topics { topics: vec![view("news.art", 1, 1, 1), view("news.sport", 1, 5, 2)], next: None };
+    assert_eq!(call(&mut desk, AdminCall::TopicLs { after: None, limit: 9 }), Ok(expected));
+    let page = AdminAnswer::Topics { topics: vec![view("news.art", 1, 1, 1)], next: Some("news.art".to_owned()) };
+    assert_eq!(call(&mut desk, AdminCall::TopicLs { after: None, limit: 1 }), Ok(page));
+}
+
+/// Topics that are heard of once each do not fill the memory, and do not push out one that is heard of often.
+#[test]
+fn counted_topics_are_limited() {
+    let mut desk = Desk::new();
+    let a = desk.client();
+    for number in 0..3 * limits::TOPICS_COUNTED_MAX {
+        desk.step(Input::Publish { conn: a, seq: 1, confirm: false, event: event(&format!("t.{number}"), "x") });
+        desk.step(Input::Publish { conn: a, seq: 1, confirm: false, event: event("often", "x") });
+    }
+    desk.step(Input::Tick);
+    let (mut topics, mut after) = (Vec::new(), None);
+    loop {
+        let Ok(AdminAnswer::Topics { topics: page, next }) =
+            call(&mut desk, AdminCall::TopicLs { after, limit: 1_000 })
+        else {
+            panic!("topics")
+        };
+        assert!(page.len() <= limits::TOPIC_PAGE_MAX as usize);
+        topics.extend(page);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(topics.len(), limits::TOPICS_COUNTED_MAX);
+    assert_eq!(topics[0].events, 3 * limits::TOPICS_COUNTED_MAX as u64);
+}

@@ -1,0 +1,210 @@
+//! Links: what brokers tell each other. See docs/protocol.md, "Links".
+
+pub mod view;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits;
+
+/// One start of a broker: 48 random bits, the same that its message ids begin with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct BrokerId(u64);
+
+/// Why numbers from a peer are no broker's id, or no way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an id has 48 bits, and a way at most 8 of them, none twice")]
+pub struct PathError;
+
+impl BrokerId {
+    /// The id in these bits; those above the 48th are cut off.
+    pub const fn new(run: u64) -> Self {
+        Self(run & ((1 << 48) - 1))
+    }
+
+    /// The bits.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<u64> for BrokerId {
+    type Error = PathError;
+
+    fn try_from(bits: u64) -> Result<Self, PathError> {
+        if bits >> 48 == 0 { Ok(Self(bits)) } else { Err(PathError) }
+    }
+}
+
+impl From<BrokerId> for u64 {
+    fn from(id: BrokerId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for BrokerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:012x}", self.0)
+    }
+}
+
+impl fmt::Debug for BrokerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BrokerId({self})")
+    }
+}
+
+/// Brokers in the order of a way: of a message those that it came through, its first one first; of an offer those from
+/// the one that tells of it to the one that has the slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<BrokerId>", into = "Vec<BrokerId>")]
+pub struct Path(Vec<BrokerId>);
+
+impl TryFrom<Vec<BrokerId>> for Path {
+    type Error = PathError;
+
+    fn try_from(brokers: Vec<BrokerId>) -> Result<Self, PathError> {
+        Self::new(brokers).ok_or(PathError)
+    }
+}
+
+impl From<Path> for Vec<BrokerId> {
+    fn from(path: Path) -> Self {
+        path.0
+    }
+}
+
+impl Path {
+    /// A way through these; `None` if they are too many, or one of them comes twice.
+    pub fn new(brokers: Vec<BrokerId>) -> Option<Self> {
+        let twice =
+            brokers.iter().enumerate().any(|(at, broker)| brokers.iter().take(at).any(|before| before == broker));
+        (brokers.len() <= limits::PATH_MAX && !twice).then_some(Self(brokers))
+    }
+
+    /// Whether the way leads through that broker.
+    pub fn has(&self, broker: BrokerId) -> bool {
+        self.0.contains(&broker)
+    }
+
+    /// Whether both ways lead through some broker.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.0.iter().any(|broker| other.has(*broker))
+    }
+
+    /// The way with one more broker before it; `None` if it would be too long, or leads through it already.
+    pub fn after(&self, broker: BrokerId) -> Option<Self> {
+        let mut brokers = Vec::with_capacity(self.0.len() + 1);
+        brokers.push(broker);
+        brokers.extend_from_slice(&self.0);
+        Self::new(brokers)
+    }
+
+    /// The way with one more broker at its end; `None` if it would be too long, or leads through it already.
+    pub fn then(&self, broker: BrokerId) -> Option<Self> {
+        let mut brokers = Vec::with_capacity(self.0.len() + 1);
+        brokers.extend_from_slice(&self.0);
+        brokers.push(broker);
+        Self::new(brokers)
+    }
+
+    /// The brokers, in order.
+    pub fn brokers(&self) -> &[BrokerId] {
+        &self.0
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// None at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Slots for a queue's messages somewhere behind a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// From the broker that tells of it to the one whose workers they are; never empty.
+    pub path: Path,
+    /// How many are free; 0: there are workers, and all of them are busy.
+    pub free: u32,
+    /// The token of the one worker there that has the queue to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
+}
+
+/// What a broker has for a queue's messages. It takes the place of what it said of that queue before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// The queue's name.
+    pub queue: String,
+    /// Slots that messages from the other end of the link take here and further on.
+    pub held: u32,
+    /// Where there are workers; none: nowhere.
+    pub rooms: Vec<Room>,
+}
+
+/// A broker that can be reached, and what all others should know of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// From the broker that tells of it to itself; never empty.
+    pub path: Path,
+    /// Its name, for people.
+    pub name: String,
+    /// Those that it has links with.
+    pub neighbours: Vec<BrokerId>,
+    /// Somebody there listens to topics.
+    pub listens: bool,
+}
+
+/// A word from one broker to another, however many are between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// Whom it is for.
+    pub to: BrokerId,
+    /// Brokers that it came through, the one that says this included; never empty.
+    pub path: Path,
+    /// What it says.
+    pub claim: Claim,
+}
+
+/// Who may have a queue to itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Claim {
+    /// To the queue's home: a worker here wants it.
+    Ask {
+        /// The queue's name.
+        queue: String,
+        /// What the answer is known by.
+        number: u64,
+    },
+    /// From there: it has it.
+    Granted {
+        /// That of the question.
+        number: u64,
+        /// The token it has it under.
+        token: u64,
+    },
+    /// From there: it is another's.
+    Refused {
+        /// That of the question.
+        number: u64,
+    },
+}
+
+/// What a message on its way over a link wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardWants {
+    /// A reply: REPLY, or how it failed.
+    Reply,
+    /// To be written to a worker: DELIVERED.
+    Nothing,
+    /// To be settled: ACK, or how it failed.
+    Settling,
+}

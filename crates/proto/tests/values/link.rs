@@ -1,0 +1,200 @@
+//! Frames between brokers, calls about links and their answers.
+
+use bytes::Bytes;
+use turno_proto::model::MessageId;
+use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
+use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{
+    Brokers, Event, Forward, ForwardBroadcast, ForwardEvent, Frame, LinkChallenge, LinkHello, LinkProof, Offers,
+    Presences, Raw,
+};
+
+use crate::golden::hex;
+
+const A: BrokerId = BrokerId::new(0x0a0b_0c0d_0e0f);
+const B: BrokerId = BrokerId::new(0x1122_3344_5566);
+const C: BrokerId = BrokerId::new(7);
+
+const ONE: &[BrokerId] = &[A];
+const TWO: &[BrokerId] = &[A, B];
+const TARGETS: &[BrokerId] = &[B, C];
+
+fn path(brokers: &[BrokerId]) -> Path {
+    Path::new(brokers.to_vec()).expect("few, and none twice")
+}
+
+pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = greeting();
+    table.extend(told());
+    table.extend(crossings());
+    table
+}
+
+/// A dials, B is dialled; both know the secret that the page names.
+fn greeting() -> Vec<(&'static str, Frame<'static>)> {
+    let hello = LinkHello {
+        version: 1,
+        broker: A,
+        name: "a".to_owned(),
+        program: "turno 0.1.0".to_owned(),
+        frame_bytes_max: 16_777_216,
+        nonce: Bytes::from_static(&[0x41; 32]),
+    };
+    let challenge = LinkChallenge {
+        version: 1,
+        broker: B,
+        name: "b".to_owned(),
+        program: "turno 0.1.0".to_owned(),
+        frame_bytes_max: 16_777_216,
+        nonce: Bytes::from_static(&[0x42; 32]),
+        proof: Bytes::copy_from_slice(&hex(PROOF_OF_B)),
+    };
+    let proof = LinkProof { proof: Bytes::copy_from_slice(&hex(PROOF_OF_A)) };
+    let open = LinkChallenge { proof: Bytes::new(), ..challenge.clone() };
+    vec![
+        ("link_hello", Frame::LinkHello { hello: Box::new(hello) }),
+        ("link_challenge", Frame::LinkChallenge { challenge: Box::new(challenge) }),
+        ("link_proof", Frame::LinkProof { proof }),
+        ("link_challenge_without_secret", Frame::LinkChallenge { challenge: Box::new(open) }),
+        ("link_proof_without_secret", Frame::LinkProof { proof: LinkProof { proof: Bytes::new() } }),
+    ]
+}
+
+const PROOF_OF_B: &str = "ffa90641705269b6f07cc54b55d063e34f6c38b9365d098e1975c82b2d3681bc";
+const PROOF_OF_A: &str = "8b1d43ae580ce0b0501fb17bed81cf4b806e8a746a153d5adbd611965a168c81";
+
+fn told() -> Vec<(&'static str, Frame<'static>)> {
+    let offers = vec![
+        Offer {
+            queue: "echo".to_owned(),
+            held: 2,
+            rooms: vec![
+                Room { path: path(ONE), free: 10, token: None },
+                Room { path: path(TWO), free: 0, token: None },
+            ],
+        },
+        Offer { queue: "q".to_owned(), held: 0, rooms: Vec::new() },
+    ];
+    let brokers = vec![
+        Presence { path: path(ONE), name: "a".to_owned(), neighbours: vec![B, C], listens: true },
+        Presence { path: path(TWO), name: "b".to_owned(), neighbours: vec![A], listens: false },
+    ];
+    let alone = Offer {
+        queue: "q".to_owned(),
+        held: 0,
+        rooms: vec![Room { path: path(ONE), free: 1, token: Some(0x0123_4567_89ab_cd00) }],
+    };
+    let relay = |claim| Frame::Relay(Box::new(Relay { to: C, path: path(TWO), claim }));
+    vec![
+        ("offer", Frame::Offer(Offers { offers })),
+        ("offer_exclusive", Frame::Offer(Offers { offers: vec![alone] })),
+        ("relay_ask", relay(Claim::Ask { queue: "q".to_owned(), number: 7 })),
+        ("relay_granted", relay(Claim::Granted { number: 7, token: 0x0123_4567_89ab_cd00 })),
+        ("relay_refused", relay(Claim::Refused { number: 7 })),
+        ("presence", Frame::Presence(Presences { brokers })),
+        ("presence_of_nobody", Frame::Presence(Presences { brokers: Vec::new() })),
+    ]
+}
+
+fn crossings() -> Vec<(&'static str, Frame<'static>)> {
+    let forward = Forward {
+        seq: 9,
+        handle: 3,
+        id: MessageId::new(A.get(), 1, 0),
+        wants: ForwardWants::Reply,
+        attempt: 1,
+        cost: 1,
+        priority: 4,
+        deadline_ms: Some(1_500),
+        path: Brokers::from(ONE),
+        raw: Raw { headers: false, bytes: b"hello" },
+    };
+    let headed = Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" };
+    let broadcast = ForwardBroadcast {
+        seq: 10,
+        handle: 3,
+        deadline_ms: 30_000,
+        no_reply: false,
+        targets: Brokers::from(TARGETS),
+        path: Brokers::from(ONE),
+        raw: Raw { headers: false, bytes: b"hello" },
+    };
+    let event = ForwardEvent {
+        number: 5_000_000_000,
+        targets: Brokers::from(TARGETS),
+        path: Brokers::from(ONE),
+        event: Event { topic: b"news.art", raw: Raw { headers: false, bytes: b"hi" } },
+    };
+    vec![
+        ("forward", Frame::Forward(forward)),
+        ("forward_no_reply", Frame::Forward(Forward { wants: ForwardWants::Nothing, raw: headed, ..forward })),
+        (
+            "forward_send",
+            Frame::Forward(Forward {
+                wants: ForwardWants::Settling,
+                attempt: 300,
+                cost: 500,
+                priority: 9,
+                deadline_ms: None,
+                path: Brokers::from(TWO),
+                ..forward
+            }),
+        ),
+        ("forward_broadcast", Frame::ForwardBroadcast(broadcast)),
+        (
+            "forward_broadcast_no_reply",
+            Frame::ForwardBroadcast(ForwardBroadcast { no_reply: true, raw: headed, ..broadcast }),
+        ),
+        ("forward_event", Frame::ForwardEvent(event)),
+        (
+            "forward_event_headers",
+            Frame::ForwardEvent(ForwardEvent { event: Event { topic: b"t", raw: headed }, ..event }),
+        ),
+    ]
+}
+
+pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
+    let calls = vec![
+        ("call_link_ls", AdminCall::LinkLs {}),
+        ("call_link_add", AdminCall::LinkAdd { address: "10.0.0.7:7460".to_owned() }),
+        ("call_link_rm", AdminCall::LinkRm { link: "b".to_owned() }),
+        ("call_link_graph", AdminCall::LinkGraph {}),
+    ];
+    calls.into_iter().map(|(name, call)| (name, Frame::AdminCall { seq: 11, call })).collect()
+}
+
+pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
+    let up = LinkView {
+        target: Some("10.0.0.7:7460".to_owned()),
+        name: Some("b".to_owned()),
+        broker: Some(B.to_string()),
+        address: Some("10.0.0.7:7460".to_owned()),
+        state: LinkState::Up,
+        since_ms: 12_000,
+        round_trip_us: Some(180),
+        offered: 10,
+        backlog: 2,
+        forwarded: 70_000,
+        received: 5,
+        returned: 1,
+        code: None,
+    };
+    let states = [LinkState::Closing, LinkState::Dialling, LinkState::Down, LinkState::Itself, LinkState::Doubled]
+        .map(|state| LinkView { state, name: None, broker: None, address: None, round_trip_us: None, ..up.clone() });
+    let accepted = LinkView { target: None, code: Some("link_down".to_owned()), ..up.clone() };
+    let links = [up, accepted].into_iter().chain(states).collect();
+    let first =
+        BrokerNode { broker: A.to_string(), name: "a".to_owned(), path: Vec::new(), neighbours: vec![B.to_string()] };
+    let second = BrokerNode {
+        broker: B.to_string(),
+        name: "b".to_owned(),
+        path: vec![B.to_string()],
+        neighbours: vec![A.to_string()],
+    };
+    let answers = vec![
+        ("answer_links", AdminAnswer::Links { links }),
+        ("answer_link_graph", AdminAnswer::LinkGraph { brokers: vec![first, second] }),
+    ];
+    answers.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
+}

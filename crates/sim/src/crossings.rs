@@ -1,0 +1,206 @@
+//! What crosses links, judged by the frames that brokers say and read (I14, S2.8).
+//!
+//! A message that crosses stays its owner's, so it is in one place at a time: whoever has handed it on says nothing more of it
+//! until it hears what became of it, or has lost whom it gave it to. Its way says where it was, begins at its owner, and
+//! leads through nobody twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::{Delivery, MessageId, Mono, limits};
+use turno_proto::native::{Forward, ForwardBroadcast, Frame, decode, split};
+
+use crate::fences::frames;
+use crate::links::life_of;
+use crate::net::Way;
+
+/// The way of something that came over a link.
+type Road = Vec<BrokerId>;
+
+/// Where a delivery to a worker comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// The life of the broker whose message it is.
+    pub(crate) life: u64,
+    /// That broker is the worker's own.
+    pub(crate) local: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Crossings {
+    /// There are links in this world.
+    pub(crate) on: bool,
+    /// Who is at the ends of a link: the one that dialled, the other.
+    links: BTreeMap<usize, (BrokerId, BrokerId)>,
+    /// Links over which something of a link was said, by both ends.
+    up: BTreeMap<usize, BTreeSet<Way>>,
+    /// Bytes that wait for the other end and were heard before.
+    heard: BTreeMap<(usize, Way), usize>,
+    /// The beginning of a frame that has not been read as a whole.
+    partial: BTreeMap<(usize, Way), Vec<u8>>,
+    /// What came to a broker: by message and attempt.
+    arrived: BTreeMap<(usize, MessageId, u16), Road>,
+    /// What a broker gave to another and has heard nothing of since.
+    given: BTreeMap<(usize, MessageId), (usize, u32)>,
+    /// What was handed to workers.
+    handed: BTreeMap<(MessageId, u16, Delivery), Source>,
+    /// When a link was lost last.
+    pub(crate) lost: Option<Mono>,
+    /// Messages that crossed.
+    pub(crate) count: u64,
+}
+
+impl Crossings {
+    /// A wire between two brokers.
+    pub(crate) fn link(&mut self, wire: usize, dialler: BrokerId, other: BrokerId) {
+        self.links.insert(wire, (dialler, other));
+    }
+
+    /// Both ends have said something over it that is said over links only.
+    pub(crate) fn is_up(&self, wire: usize) -> bool {
+        self.up.get(&wire).is_some_and(|ways| ways.len() == 2)
+    }
+
+    /// Where a delivery comes from, as its broker knew when it said it.
+    pub(crate) fn source_of(&self, id: MessageId, attempt: u16, delivery: Delivery) -> Option<Source> {
+        self.handed.get(&(id, attempt, delivery)).copied()
+    }
+
+    /// A broker has done with a link: whatever it gave to it, it may give to others.
+    pub(crate) fn gone(&mut self, now: Mono, broker: usize, wire: usize) {
+        self.lost = Some(now);
+        self.given.retain(|(of, _), (over, _)| (*of, *over) != (broker, wire));
+    }
+
+    /// A broker begins a life: it has given nothing to anybody.
+    pub(crate) fn broker_starts(&mut self, now: Mono, broker: usize) {
+        self.lost = Some(now);
+        self.given.retain(|(of, _), _| *of != broker);
+        self.arrived.retain(|(at, _, _), _| *at != broker);
+    }
+
+    /// A broker is about to read these bytes.
+    pub(crate) fn broker_reads(&mut self, now: Mono, (broker, wire): (usize, usize), way: Way, bytes: &[u8]) {
+        let mut partial = self.partial.remove(&(wire, way)).unwrap_or_default();
+        partial.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
+            used += piece.used;
+            if let Ok(frame) = decode(&piece.header, piece.rest) {
+                self.reads(now, broker, wire, &frame);
+            }
+        }
+        partial.drain(..used);
+        self.partial.insert((wire, way), partial);
+    }
+
+    fn reads(&mut self, now: Mono, broker: usize, wire: usize, frame: &Frame<'_>) {
+        let settled = match frame {
+            Frame::Forward(Forward { id, attempt, path, .. }) => {
+                self.arrived.insert((broker, *id, *attempt), path.iter().collect());
+                return;
+            }
+            Frame::Reply { seq, more: false, .. } | Frame::Delivered { seq } | Frame::Undelivered { seq, .. } => *seq,
+            Frame::Ack { delivery } | Frame::Fail { delivery, .. } => delivery.stamp,
+            Frame::Error { fatal: true, .. } => return self.gone(now, broker, wire),
+            _ => return,
+        };
+        self.given.retain(|(of, _), given| (*of, *given) != (broker, (wire, settled)));
+    }
+
+    /// All that a broker says in one go. Links that it ends are noted first: of several connections nobody knows the order.
+    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Way, &[u8])]) {
+        let mut new = Vec::new();
+        for (wire, way, unwritten) in said {
+            let heard = self.heard.entry((*wire, *way)).or_default();
+            let from = (*heard).min(unwritten.len());
+            *heard = unwritten.len();
+            new.push((*wire, *way, &unwritten[from..]));
+        }
+        for (wire, _, bytes) in &new {
+            if self.links.contains_key(wire)
+                && frames(bytes).any(|frame| matches!(frame, Frame::Error { fatal: true, .. }))
+            {
+                self.gone(now, at.0, *wire);
+            }
+        }
+        for (wire, way, bytes) in new {
+            for frame in frames(bytes) {
+                match self.links.get(&wire).copied() {
+                    Some(ends) => self.says_over_link(at.0, (wire, way), ends, &frame),
+                    None => self.says_to_peer(at, &frame),
+                }
+            }
+        }
+    }
+
+    /// So many of the bytes are on their way.
+    pub(crate) fn wrote(&mut self, wire: usize, way: Way, count: usize) {
+        if let Some(heard) = self.heard.get_mut(&(wire, way)) {
+            *heard = heard.saturating_sub(count);
+        }
+    }
+
+    fn says_over_link(
+        &mut self,
+        broker: usize,
+        (wire, way): (usize, Way),
+        ends: (BrokerId, BrokerId),
+        frame: &Frame<'_>,
+    ) {
+        let (me, other) = if way == Way::ToBroker { ends } else { (ends.1, ends.0) };
+        match frame {
+            Frame::Forward(forward) => {
+                let Forward { seq, id, attempt, path, .. } = forward;
+                let road: Road = path.iter().collect();
+                judge_road(*id, &road, me, other);
+                let (owner, _) = life_of(id.run());
+                let (first, _) = life_of(road[0].get());
+                assert_eq!(first, owner, "I14: {id} says that it comes from {first}, and is {owner}'s");
+                if let Some((_, before @ [_, ..])) = road.split_last() {
+                    let came = self.arrived.get(&(broker, *id, *attempt));
+                    assert_eq!(came.map(Vec::as_slice), Some(before), "I14: {id} did not come this way");
+                }
+                let before = self.given.insert((broker, *id), (wire, *seq));
+                assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
+                self.count += 1;
+            }
+            Frame::ForwardBroadcast(ForwardBroadcast { targets, path, .. }) => {
+                let road: Road = path.iter().collect();
+                let met = targets.iter().find(|target| road.contains(target));
+                assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");
+                assert!(road.last() == Some(&me) && !road.contains(&other), "S2.9: a broadcast goes round");
+            }
+            Frame::Cancel { seq, .. } => self.given.retain(|(of, _), given| (*of, *given) != (broker, (wire, *seq))),
+            Frame::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
+            _ => {}
+        }
+    }
+
+    fn says_to_peer(&mut self, (broker, life): (usize, u64), frame: &Frame<'_>) {
+        let Frame::Deliver(deliver) = frame else { return };
+        if deliver.cost == 0 {
+            return;
+        }
+        let (id, attempt, delivery) = (deliver.id, deliver.attempt, deliver.delivery);
+        let given = self.given.get(&(broker, id));
+        assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
+        let local = life_of(id.run()).0 == broker;
+        let life = if local {
+            life
+        } else {
+            let road =
+                self.arrived.get(&(broker, id, attempt)).expect("I14: a message of another broker came over a link");
+            life_of(road[0].get()).1
+        };
+        self.handed.insert((id, attempt, delivery), Source { life, local });
+    }
+}
+
+/// A way is that of the one that says it, leads through nobody twice and not to whom it came from.
+fn judge_road(id: MessageId, road: &Road, me: BrokerId, other: BrokerId) {
+    let once: BTreeSet<&BrokerId> = road.iter().collect();
+    assert!(road.last() == Some(&me) && once.len() == road.len(), "I14: {id} came by {road:?} to {me}");
+    assert!(road.len() <= limits::PATH_MAX, "I14: {id} comes from too far: {road:?}");
+    assert!(!road.contains(&other), "I14: {id} goes back to {other}: {road:?}");
+}

@@ -1,0 +1,95 @@
+//! What comes out of a peer's core: the wish for a connection, work, and word about the peer itself.
+
+use turno_client::core::Event;
+use turno_proto::model::Code;
+
+use crate::body;
+use crate::drops::{Post, drop_after};
+use crate::net::{Way, Wire};
+use crate::world::{Actor, Happening, World, broker_of};
+
+impl World {
+    /// What a peer's core says, to whoever it is for.
+    pub(crate) fn peer_event(&mut self, index: usize, event: &Event) {
+        let (now, life) = (self.now, self.peers[index].life);
+        self.single_hears(index, event);
+        match event {
+            Event::Connect { address } => self.dial(index, life, broker_of(address)),
+            Event::Disconnect { .. } => {
+                if let Some(wire) = self.peers[index].wire.take() {
+                    self.peers[index].out.clear();
+                    self.close(wire, Way::ToBroker);
+                }
+            }
+            Event::Deliver(handed) => {
+                self.trace.note(now, "handed", index as u64, handed.id.serial());
+                let peer = &mut self.peers[index];
+                let wire = peer.wire.expect("I4: work comes over a connection");
+                let number = body::number(&handed.payload.bytes);
+                if handed.cost == 0 {
+                    self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
+                } else if let Some(number) = number {
+                    let (post, times) = (self.post(wire), self.oracle.work_of(number));
+                    self.oracle.drops.handed(now, post, number, handed, times);
+                }
+                let peer = &mut self.peers[index];
+                if let Actor::Worker(worker) = &mut peer.actor {
+                    let (queues, broker_life) = (&self.queues, self.wires[wire].life);
+                    let done = worker.take(now, handed, broker_life, queues, &mut self.oracle, &mut self.rng);
+                    let held = handed.held;
+                    if let Some(at) = done {
+                        self.at(at, Happening::Finish { peer: index, life, held });
+                    }
+                }
+            }
+            event if matches!(self.peers[index].actor, Actor::Boss(_)) => self.boss_hears(index, event),
+            event if self.is_listener(index) => self.listener_hears(index, event),
+            event if matches!(self.peers[index].actor, Actor::Client(_)) => {
+                self.client_event(index, self.peers[index].wire, event);
+            }
+            event => {
+                if let Some(wire) = self.peers[index].wire {
+                    self.worker_event(index, wire, event);
+                }
+                let peer = &mut self.peers[index];
+                if let (Actor::Worker(worker), Some(core)) = (&mut peer.actor, &mut peer.core) {
+                    match event {
+                        Event::Registered => worker.set_registered(true),
+                        Event::Lost { .. } => worker.set_registered(false),
+                        _ => worker.stop(core, event),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a worker's connection says of the worker itself.
+    fn worker_event(&mut self, index: usize, wire: usize, event: &Event) {
+        let (now, post) = (self.now, self.post(wire));
+        match event {
+            Event::CancelDelivery { held, reason } => {
+                if let Actor::Worker(worker) = &self.peers[index].actor
+                    && let Some(number) = worker.number_of(*held)
+                {
+                    self.oracle.stopped(number, *reason);
+                }
+                self.oracle.drops.stopped(now, post, *held, *reason == Code::TimedOut);
+            }
+            // It may have lost its own queue to one at another broker instead.
+            Event::Dropped { queue, reason: Code::Dropped, .. } => self.oracle.drops.dropped(now, post, queue),
+            Event::Returned { queue } if self.oracle.drops.is_away(wire, queue) => {
+                self.oracle.drops.returned(wire, queue)
+            }
+            // One that wants a queue to itself is told that it has it.
+            Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
+                self.oracle.drops.returned(wire, queue);
+            }
+            _ => {}
+        }
+    }
+
+    fn post(&self, wire: usize) -> Post {
+        let Wire { broker, life, .. } = &self.wires[wire];
+        Post { wire, after: drop_after(*broker, *life), flawless: self.wires[wire].was_never_held_up() }
+    }
+}

@@ -1,0 +1,294 @@
+//! Events, judged by the frames between brokers and those who listen.
+//!
+//! A broker reads one frame after the other: with each PUBLISH it is known who must get it, after what. So it is known of
+//! every EVENT whether it is the next, and of every EVENTS_DROPPED how many it stands for (S3.33, S3.36). Subscribers that
+//! fetch must get what waits, in order (S3.34).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::topic::view::EventView;
+use turno_proto::model::{Code, Filter, Topic};
+use turno_proto::native::{Frame, decode, split};
+
+use crate::body;
+
+/// What a broker said to one who listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Event(u64),
+    Dropped(u64),
+}
+
+/// One connection, as far as it is listened to.
+#[derive(Debug, Default)]
+struct Ear {
+    broker: usize,
+    /// The beginning of a frame that the broker has not read as a whole.
+    read: Vec<u8>,
+    /// The beginning of a frame that the broker has not written as a whole.
+    written: Vec<u8>,
+    filters: BTreeSet<Filter>,
+    /// Events that are for it and were not said yet.
+    owed: VecDeque<u64>,
+    said: Vec<Said>,
+    /// How much of that its peer has read, and the beginning of a frame that it has not read as a whole.
+    arrived: usize,
+    arriving: Vec<u8>,
+    /// What calls that wait for their answer must get.
+    calls: BTreeMap<u32, Fetched>,
+    /// The broker said its last word.
+    over: bool,
+}
+
+/// What a call of a subscriber that fetches must be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fetched {
+    Events { numbers: Vec<u64>, left: u64 },
+    Done,
+    NotFound,
+}
+
+/// A subscriber that fetches.
+#[derive(Debug, Default)]
+struct Fetcher {
+    filters: Vec<Filter>,
+    waiting: VecDeque<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Topics {
+    /// What peers published, about what.
+    published: BTreeMap<u64, Topic>,
+    /// What some broker has read, and which.
+    read: BTreeMap<u64, usize>,
+    ears: BTreeMap<usize, Ear>,
+    /// By broker and id.
+    fetchers: BTreeMap<(usize, String), Fetcher>,
+    /// What brokers said so far of it.
+    pub(crate) events: u64,
+    pub(crate) dropped: u64,
+}
+
+impl Topics {
+    pub(crate) fn publishes(&mut self, number: u64, topic: Topic) {
+        self.published.insert(number, topic);
+    }
+
+    pub(crate) fn topic_of(&self, number: u64) -> &Topic {
+        self.published.get(&number).expect("S3.33: an event that nobody published")
+    }
+
+    /// A publisher was told that its event is on its way.
+    pub(crate) fn confirmed(&self, number: u64) {
+        assert!(self.read.contains_key(&number), "S3.33: {number} was confirmed, and no broker has it");
+    }
+
+    /// The broker that has read it.
+    pub(crate) fn read_by(&self, number: u64) -> Option<usize> {
+        self.read.get(&number).copied()
+    }
+
+    /// A connection of one who listens.
+    pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
+        self.ears.insert(wire, Ear { broker, ..Ear::default() });
+    }
+
+    pub(crate) fn is_listening(&self, wire: usize) -> bool {
+        self.ears.contains_key(&wire)
+    }
+
+    /// A broker begins a life: nobody listens.
+    pub(crate) fn broker_starts(&mut self, broker: usize) {
+        self.fetchers.retain(|(of, _), _| *of != broker);
+        for ear in self.ears.values_mut().filter(|ear| ear.broker == broker) {
+            ear.hang_up();
+        }
+    }
+
+    /// The broker has done with a connection. What it said may still be heard.
+    pub(crate) fn wire_gone(&mut self, wire: usize) {
+        if let Some(ear) = self.ears.get_mut(&wire) {
+            ear.hang_up();
+        }
+    }
+
+    /// A broker is about to take in these bytes.
+    pub(crate) fn broker_reads(&mut self, wire: usize, bytes: &[u8]) {
+        let Some(ear) = self.ears.get_mut(&wire).filter(|ear| !ear.over) else { return };
+        ear.read.extend_from_slice(bytes);
+        let mut partial = std::mem::take(&mut ear.read);
+        frames(&mut partial, |frame| self.peer_says(wire, frame));
+        if let Some(ear) = self.ears.get_mut(&wire) {
+            ear.read = partial;
+        }
+    }
+
+    fn peer_says(&mut self, wire: usize, frame: Frame<'_>) {
+        let Some(ear) = self.ears.get_mut(&wire) else { return };
+        let broker = ear.broker;
+        match frame {
+            Frame::Subscribe { filter, .. } => drop(ear.filters.insert(filter)),
+            Frame::Unsubscribe { filter, .. } => drop(ear.filters.remove(&filter)),
+            Frame::Publish { event, .. } => {
+                let number = body::number(event.raw.bytes).expect("S3.33: a client published what it was given");
+                self.spread(broker, number, event.topic);
+            }
+            Frame::AdminCall { seq, call } => {
+                if let Some(expected) = self.fetch(broker, call)
+                    && let Some(ear) = self.ears.get_mut(&wire)
+                {
+                    ear.calls.insert(seq, expected);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Everyone at that broker whose filters match is owed the event, once.
+    fn spread(&mut self, broker: usize, number: u64, topic: &[u8]) {
+        assert_eq!(self.topic_of(number).as_str().as_bytes(), topic, "S3.33: {number} is about another topic");
+        let topic = self.topic_of(number).clone();
+        let before = self.read.insert(number, broker);
+        assert_eq!(before, None, "S3.36: a client wrote {number} twice");
+        for ear in self.ears.values_mut().filter(|ear| ear.broker == broker && ear.wants(&topic)) {
+            ear.owed.push_back(number);
+        }
+        for ((of, _), fetcher) in &mut self.fetchers {
+            if *of == broker && fetcher.filters.iter().any(|filter| filter.matches(&topic)) {
+                fetcher.waiting.push_back(number);
+            }
+        }
+    }
+
+    /// What that call does, if it is about subscribers that fetch.
+    fn fetch(&mut self, broker: usize, call: AdminCall) -> Option<Fetched> {
+        match call {
+            AdminCall::TopicCreate { id, filters } => {
+                let fetcher = self.fetchers.entry((broker, id)).or_default();
+                fetcher.filters.extend(filters.iter().filter_map(|filter| filter.parse::<Filter>().ok()));
+                Some(Fetched::Done)
+            }
+            AdminCall::TopicRecv { id, limit } => {
+                let Some(fetcher) = self.fetchers.get_mut(&(broker, id)) else { return Some(Fetched::NotFound) };
+                let count = fetcher.waiting.len().min(limit as usize);
+                let numbers = fetcher.waiting.drain(..count).collect();
+                Some(Fetched::Events { numbers, left: fetcher.waiting.len() as u64 })
+            }
+            AdminCall::TopicDestroy { id } => {
+                let there = self.fetchers.remove(&(broker, id)).is_some();
+                Some(if there { Fetched::Done } else { Fetched::NotFound })
+            }
+            _ => None,
+        }
+    }
+
+    /// A broker wrote these bytes.
+    pub(crate) fn broker_writes(&mut self, wire: usize, bytes: &[u8]) {
+        let Self { ears, published, events, dropped, .. } = self;
+        let Some(ear) = ears.get_mut(&wire) else { return };
+        ear.written.extend_from_slice(bytes);
+        let mut partial = std::mem::take(&mut ear.written);
+        frames(&mut partial, |frame| match frame {
+            Frame::Event(event) => {
+                let number = body::number(event.raw.bytes).expect("S3.33: an event was changed on its way");
+                let topic = published.get(&number).map(|topic| topic.as_str().as_bytes());
+                assert_eq!(topic, Some(event.topic), "S3.33: {number} is about another topic than was published");
+                ear.gets(wire, number);
+                *events += 1;
+            }
+            Frame::EventsDropped { count } => {
+                ear.misses(wire, u64::from(count));
+                *dropped += u64::from(count);
+            }
+            Frame::Error { fatal: true, .. } => ear.over = true,
+            Frame::Error { seq, code, .. } => ear.answered(seq, |expected| {
+                assert!(
+                    *expected == Fetched::NotFound && code == Code::NotFound,
+                    "S3.34: {code}, not {expected:?}, answers a call of one who fetches"
+                );
+            }),
+            Frame::AdminAnswer { seq, answer } => ear.answered(seq, |expected| judge(&answer, expected)),
+            _ => {}
+        });
+        ear.written = partial;
+    }
+
+    /// A peer is about to take in these bytes.
+    pub(crate) fn peer_reads(&mut self, wire: usize, bytes: &[u8]) {
+        let Some(ear) = self.ears.get_mut(&wire) else { return };
+        ear.arriving.extend_from_slice(bytes);
+        let arrived = &mut ear.arrived;
+        frames(&mut ear.arriving, |frame| {
+            *arrived += usize::from(matches!(frame, Frame::Event(_) | Frame::EventsDropped { .. }));
+        });
+    }
+
+    /// What a broker said on that connection and its peer has read, from there on.
+    pub(crate) fn said(&self, wire: usize, from: usize) -> &[Said] {
+        self.ears.get(&wire).map_or(&[], |ear| &ear.said[from..ear.arrived])
+    }
+
+    /// Events that one who listens there is owed.
+    pub(crate) fn owed(&self, wire: usize) -> usize {
+        self.ears.get(&wire).map_or(0, |ear| ear.owed.len())
+    }
+}
+
+impl Ear {
+    fn wants(&self, topic: &Topic) -> bool {
+        self.filters.iter().any(|filter| filter.matches(topic))
+    }
+
+    fn hang_up(&mut self) {
+        self.over = true;
+        self.filters.clear();
+        self.owed.clear();
+    }
+
+    /// An event comes to it: the next that it is owed.
+    fn gets(&mut self, wire: usize, number: u64) {
+        assert!(!self.over, "S3.36: {number} comes to wire {wire} after the broker's last word");
+        let next = self.owed.pop_front();
+        assert_eq!(next, Some(number), "S3.36: wire {wire} got {number}, and this was its next event");
+        self.said.push(Said::Event(number));
+    }
+
+    /// Events are left out, here.
+    fn misses(&mut self, wire: usize, count: u64) {
+        let missing = usize::try_from(count).expect("small");
+        assert!((1..=self.owed.len()).contains(&missing), "S3.36: wire {wire} misses {count} of {}", self.owed.len());
+        self.owed.drain(..missing);
+        self.said.push(Said::Dropped(count));
+    }
+
+    fn answered(&mut self, seq: u32, judge: impl FnOnce(&Fetched)) {
+        if let Some(expected) = self.calls.remove(&seq) {
+            judge(&expected);
+        }
+    }
+}
+
+fn judge(answer: &AdminAnswer, expected: &Fetched) {
+    match (answer, expected) {
+        (AdminAnswer::Events { events, missed: 0, left }, Fetched::Events { numbers, left: more }) => {
+            let number = |event: &EventView| body::number(&event.payload).expect("S3.34: an event was changed");
+            let got: Vec<u64> = events.iter().map(number).collect();
+            assert_eq!((&got, left), (numbers, more), "S3.34: what was fetched, and what is left");
+        }
+        (AdminAnswer::Subscribers { .. }, Fetched::Done) => {}
+        other => panic!("S3.34: another answer to one who fetches: {other:?}"),
+    }
+}
+
+/// Each whole frame; what is left is the beginning of the next.
+fn frames(bytes: &mut Vec<u8>, mut each: impl FnMut(Frame<'_>)) {
+    let mut used = 0;
+    while let Ok(Some(piece)) = split(&bytes[used..], usize::MAX) {
+        used += piece.used;
+        if let Ok(frame) = decode(&piece.header, piece.rest) {
+            each(frame);
+        }
+    }
+    bytes.drain(..used);
+}

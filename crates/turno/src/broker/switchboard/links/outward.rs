@@ -1,0 +1,160 @@
+//! Effects to frames of a link.
+
+use turno_engine::{Effect, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Listener};
+use turno_proto::model::link::{Offer, Presence};
+use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
+use turno_proto::native::{
+    Answer, Brokers, Event as EventFrame, Forward as ForwardFrame, ForwardBroadcast as BroadcastFrame,
+    ForwardEvent as ForwardEventFrame, Frame, HEADER_LEN, Offers, Presences, Raw, encode, encode_forward,
+    encode_forward_event,
+};
+
+use super::super::events::EventBytes;
+use super::super::lines::{Lines, Talk};
+use super::LinkTalk;
+
+/// Nothing, where something was too long.
+const NOTHING: Raw<'static> = Raw { headers: false, bytes: &[] };
+
+impl Lines {
+    /// The link of a connection that goes on.
+    pub(in super::super) fn link_mut(&mut self, id: ConnId) -> Option<&mut LinkTalk> {
+        match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
+            Talk::Link(talk) => Some(talk),
+            Talk::Native(_) | Talk::Foreman(_) => None,
+        }
+    }
+
+    /// LINK_PROOF; the engine hears that the link is up once it has said all it has to say now.
+    pub(in super::super) fn prove(&mut self, id: ConnId) {
+        let now = self.now;
+        let mut said = Vec::new();
+        if self.link_mut(id).is_some_and(|talk| talk.session.prove(now, &mut said)) {
+            self.write(id, |out| out.extend_from_slice(&said));
+            self.proven.push(id);
+        }
+    }
+
+    /// The number that OPEN is answered by is the handle: nothing else is answered so.
+    pub(in super::super) fn open_over_link(&mut self, id: ConnId, handle: u32, queue: &QueueName) {
+        let name = queue.as_str().as_bytes();
+        self.write(id, |out| encode(&Frame::Open { seq: handle, handle, name }, out));
+    }
+
+    /// A message crosses. Slots of the other end limit how many do, as those of a worker limit its deliveries.
+    pub(in super::super) fn forward(&mut self, id: ConnId, forward: &Forward) {
+        let Forward { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, ref path, ref payload } =
+            *forward;
+        if self.bounces(id, seq, payload) {
+            return;
+        }
+        let (path, raw) = (Brokers::from(path), Raw::from(payload));
+        let frame = ForwardFrame { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, path, raw };
+        self.write_delivery(id, |out| encode_forward(&frame, out));
+    }
+
+    /// Anything else that the other end is told.
+    pub(in super::super) fn tell(&mut self, id: ConnId, word: LinkWord) {
+        match word {
+            LinkWord::Offers(offers) => self.offer(id, &offers),
+            LinkWord::Presence(brokers) => self.present(id, brokers),
+            LinkWord::Broadcast(broadcast) => self.forward_broadcast(id, &broadcast),
+            LinkWord::Event(event) => self.forward_event(id, &event),
+            LinkWord::Relay(relay) => self.write(id, |out| encode(&Frame::Relay(Box::new(relay)), out)),
+        }
+    }
+
+    fn offer(&mut self, id: ConnId, offers: &[Offer]) {
+        for offers in offers.chunks(limits::OFFERS_MAX) {
+            self.write(id, |out| encode(&Frame::Offer(Offers { offers: offers.to_vec() }), out));
+        }
+    }
+
+    fn present(&mut self, id: ConnId, mut brokers: Vec<Presence>) {
+        brokers.truncate(limits::BROKERS_MAX);
+        self.write(id, |out| encode(&Frame::Presence(Presences { brokers }), out));
+    }
+
+    fn forward_broadcast(&mut self, id: ConnId, broadcast: &ForwardBroadcast) {
+        let ForwardBroadcast { seq, handle, deadline_ms, no_reply, ref targets, ref path, ref payload } = *broadcast;
+        if self.bounces(id, seq, payload) {
+            return;
+        }
+        let (targets, path, raw) = (Brokers::from(&targets[..]), Brokers::from(path), Raw::from(payload));
+        let frame = BroadcastFrame { seq, handle, deadline_ms, no_reply, targets, path, raw };
+        self.write(id, |out| encode(&Frame::ForwardBroadcast(frame), out));
+    }
+
+    /// Events wait apart from all else, and the oldest go if the link takes them too slowly.
+    fn forward_event(&mut self, id: ConnId, event: &ForwardEvent) {
+        let ForwardEvent { number, targets, path, event } = event;
+        if !self.link_mut(id).is_some_and(|talk| talk.fits(&event.payload)) {
+            return;
+        }
+        let (targets, path) = (Brokers::from(&targets[..]), Brokers::from(path));
+        let topic = event.topic.as_str().as_bytes();
+        let event = EventFrame { topic, raw: Raw::from(&event.payload) };
+        let mut frame = Vec::new();
+        encode_forward_event(&ForwardEventFrame { number: *number, targets, path, event }, &mut frame);
+        self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
+    }
+
+    /// Whether a payload is too long for the other end: the engine hears that it did not cross.
+    fn bounces(&mut self, id: ConnId, seq: u32, payload: &Payload) -> bool {
+        let bounces = self.link_mut(id).is_some_and(|talk| !talk.fits(payload));
+        if bounces {
+            self.bounced.push((id, seq));
+        }
+        bounces
+    }
+}
+
+/// Whether a frame with that payload is one that a client may send where so many bytes are the limit.
+pub(super) fn fits(payload: &Payload, bytes_max: u64) -> bool {
+    (HEADER_LEN + payload.len()) as u64 <= bytes_max
+}
+
+/// Whether it ends a crossing: there are no more of these than slots that were offered, so that the out-buffer need not
+/// limit them.
+pub(in super::super) const fn is_settling(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Reply { more: false, .. }
+            | Effect::FarAck { .. }
+            | Effect::FarFail { .. }
+            | Effect::Delivered { .. }
+            | Effect::Undelivered { .. }
+    )
+}
+
+/// Writes what is another frame over a link, or has none over other connections. False: it is the same.
+pub(in super::super) fn write_over_link(effect: &Effect, bytes_max: u64, out: &mut Vec<u8>) -> bool {
+    match effect {
+        Effect::Reply { payload, seq, .. } | Effect::FarFail { payload, seq, .. } if !fits(payload, bytes_max) => {
+            encode(&Frame::Undelivered { seq: *seq, code: Code::FrameTooLarge, raw: NOTHING }, out);
+        }
+        Effect::Undelivered { payload, seq, code, .. } if !fits(payload, bytes_max) => {
+            encode(&Frame::Undelivered { seq: *seq, code: *code, raw: NOTHING }, out);
+        }
+        Effect::BroadcastAnswer { payload, seq, worker, name, .. } if !fits(payload, bytes_max) => {
+            let (seq, worker, more, failed, raw) = (*seq, *worker, false, true, NOTHING);
+            encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
+        }
+        // Word that it goes on: the other end does without.
+        Effect::Progress { payload, .. } if !fits(payload, bytes_max) => {}
+        Effect::CancelDelivery { delivery, reason, .. } => {
+            encode(&Frame::Cancel { seq: delivery.stamp, word: 0, reason: Some(*reason) }, out);
+        }
+        Effect::FarAck { seq, .. } => encode(&Frame::Ack { delivery: crossing(*seq) }, out),
+        Effect::FarFail { seq, permanent, payload, .. } => {
+            let (delivery, permanent, raw) = (crossing(*seq), *permanent, Raw::from(payload));
+            encode(&Frame::Fail { delivery, permanent, raw }, out);
+        }
+        _ => return false,
+    }
+    true
+}
+
+const fn crossing(seq: u32) -> Delivery {
+    Delivery { index: 0, stamp: seq }
+}

@@ -1,0 +1,87 @@
+//! The graph of brokers for graphviz.
+//!
+//! A broker's name may hold anything: inside quotes only the quote and the backslash mean something to graphviz, and what
+//! would steer a terminal is a mark, as everywhere.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::cli::schema::link::BrokerRow;
+use crate::cli::words::one_line;
+
+/// The graph, each link once.
+pub(super) fn dot(brokers: &[BrokerRow]) -> String {
+    let mut text = String::from("graph links {\n    node [shape=box];\n");
+    let mut ids: BTreeSet<&str> = BTreeSet::new();
+    let mut links: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for broker in brokers {
+        let style = if broker.hops == 0 { ", style=bold" } else { "" };
+        let _ = writeln!(text, "    {} [label={}{style}];", quoted(&broker.broker), quoted(&broker.name));
+        ids.insert(&broker.broker);
+        for other in &broker.neighbour_ids {
+            let (one, other) = (broker.broker.as_str(), other.as_str());
+            links.insert((one.min(other), one.max(other)));
+        }
+    }
+    let unknown: BTreeSet<&str> = links.iter().flat_map(|(one, other)| [*one, *other]).collect();
+    for id in unknown.difference(&ids) {
+        let _ = writeln!(text, "    {} [style=dashed];", quoted(id));
+    }
+    for (one, other) in links {
+        let _ = writeln!(text, "    {} -- {};", quoted(one), quoted(other));
+    }
+    text + "}\n"
+}
+
+/// A quoted string of the DOT language that shows exactly this text in one line.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", one_line(text).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_proto::model::link::view::BrokerNode;
+
+    use super::*;
+
+    fn node(broker: &str, name: &str, path: &[&str], neighbours: &[&str]) -> BrokerNode {
+        let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        let (broker, name) = (broker.to_owned(), name.to_owned());
+        BrokerNode { broker, name, path: texts(path), neighbours: texts(neighbours) }
+    }
+
+    /// A chain of three, of which the last has a link to somebody who is out of reach.
+    #[test]
+    fn each_broker_and_each_link_once() {
+        let nodes = [
+            node("b1", "one", &[], &["b2"]),
+            node("b3", "three", &["b2", "b3"], &["b2", "b9"]),
+            node("b2", "two", &["b2"], &["b1", "b3"]),
+        ];
+        let rows = BrokerRow::all(&nodes);
+        assert_eq!((rows[1].hops, rows[1].way.join(">").as_str()), (2, "two>three"));
+        assert_eq!(rows[1].neighbours, ["b9", "two"]);
+        assert_eq!(rows[1].neighbour_ids, ["b9", "b2"], "in the same order");
+        let expected = "graph links {\n    node [shape=box];\n    \"b1\" [label=\"one\", style=bold];\n    \
+                        \"b3\" [label=\"three\"];\n    \"b2\" [label=\"two\"];\n    \"b9\" [style=dashed];\n    \
+                        \"b1\" -- \"b2\";\n    \"b2\" -- \"b3\";\n    \"b3\" -- \"b9\";\n}\n";
+        assert_eq!(dot(&rows), expected);
+    }
+
+    /// A stranger's name ends neither its quotes nor its line, and is no escape of graphviz (`\N`, `\l`).
+    #[test]
+    fn names_are_only_names() {
+        let table = [
+            ("plain name", r#""plain name""#),
+            (r#"a"]; "x" -- "y"#, r#""a\"]; \"x\" -- \"y""#),
+            (r"\N\l", r#""\\N\\l""#),
+            (r"ends with \", r#""ends with \\""#),
+            (r#"\""#, r#""\\\"""#),
+            ("two\nlines\x1b[2J", "\"two lines\u{fffd}[2J\""),
+            ("", r#""""#),
+        ];
+        for (name, expected) in table {
+            assert_eq!(quoted(name), expected);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `turno pub`: say something to whoever listens.
+
+use bytes::Bytes;
+use clap::Args;
+use turno_client::{Client, Message};
+use turno_proto::model::Code;
+
+use super::Invocation;
+use super::compose::{self, parse_header};
+use super::connect;
+use super::error::Failure;
+use super::event::check_topic;
+use super::help;
+use super::lines::read_lines;
+use super::schema::topic::PublishedDocument;
+use super::words::count;
+
+/// Publish an event: everyone who listens to its topic gets it, now
+///
+/// Nobody keeps it, and whether anybody listens nobody tells: for what must not be lost there is `turno send`. A topic has
+/// segments parted by dots, as in news.sport.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &[
+        "turno pub news.sport 2:1",
+        "turno pub weather - < report.txt",
+        "tail -f app.log | turno pub logs.app --lines",
+        "turno pub news.sport 2:1 -H lang=en --confirm",
+    ],
+    &[1, 3, 5, 78, 124],
+))]
+pub(crate) struct PubArgs {
+    /// What it is about
+    topic: String,
+
+    /// The body; - or nothing reads what is piped in
+    #[arg(conflicts_with = "lines")]
+    body: Option<String>,
+
+    /// Each line of standard input is an event of its own, published as it comes
+    #[arg(long)]
+    lines: bool,
+
+    /// Wait until the broker has passed it on
+    #[arg(long)]
+    confirm: bool,
+
+    /// Add a header; repeat for more
+    #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
+    header: Vec<(String, String)>,
+}
+
+pub(crate) fn run(args: &PubArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    check_topic(&args.topic)?;
+    connect::block_on(async {
+        let client = connect::caller(invocation).await?;
+        let events = if args.lines {
+            many(&client, args, invocation).await?
+        } else {
+            let body = compose::body(args.body.as_deref(), &client.config()).await?;
+            publish(&client, args, body, invocation).await?;
+            1
+        };
+        // Without a confirmation the last of them may still be on their way to the broker.
+        client.close().await;
+        let PubArgs { topic, confirm, .. } = args;
+        let document = PublishedDocument { topic: topic.clone(), events, confirmed: *confirm };
+        if invocation.output.format().is_json() {
+            invocation.output.document(&document)?;
+        }
+        if args.lines {
+            invocation.output.note(&format!("{} published", count(events, "event", "events")));
+        }
+        Ok(0)
+    })
+}
+
+async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invocation) -> Result<(), Failure> {
+    let message = args.header.iter().fold(Message::new(body), |message, (key, value)| message.header(key, value));
+    let published = async {
+        if args.confirm {
+            client.publish_confirmed(&args.topic, message).await
+        } else {
+            client.publish(&args.topic, message).await
+        }
+    };
+    match tokio::time::timeout(invocation.global.timeout(), published).await {
+        Ok(end) => Ok(end?),
+        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")
+            .why("it is busy or unreachable; whether it passed the event on is unknown")
+            .fix("try again with a longer --timeout")),
+    }
+}
+
+/// One by one: the next line is read when the one before is on its way.
+async fn many(client: &Client, args: &PubArgs, invocation: &Invocation) -> Result<u64, Failure> {
+    let mut lines = read_lines(compose::body_bytes_max(&client.config()));
+    let mut events = 0;
+    while let Some(line) = lines.recv().await {
+        let end = match line {
+            Ok(body) => publish(client, args, body, invocation).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = end {
+            invocation.output.note(&format!(
+                "{} published; line {} was not",
+                count(events, "event", "events"),
+                events + 1
+            ));
+            return Err(if events > 0 { failure.exit_with(3) } else { failure });
+        }
+        events += 1;
+    }
+    Ok(events)
+}

@@ -1,0 +1,316 @@
+//! `turno topic`: what is published, who listens, and subscribers that fetch.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use turno_client::{AdminAnswer, AdminCall, Client, Event};
+use turno_proto::model::topic::view::{EventView, SubscriberView};
+use turno_proto::model::{Code, Payload, limits};
+
+use super::Invocation;
+use super::compose::parse_count;
+use super::connect;
+use super::error::Failure;
+use super::event::{check_topic, filters, printed};
+use super::global::Format;
+use super::help;
+use super::schema::topic::{
+    EventDocument, EventListDocument, SubscriberDocument, SubscriberListDocument, SubscriberRow, TopicListDocument,
+    TopicRow,
+};
+use super::words::count;
+
+/// How often the broker is asked for events that somebody waits for.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Filters that fit into one call, whose values are limited.
+const FILTERS_A_CALL: usize = limits::MAP_VALUES_MAX / 2;
+
+/// Look at topics and who listens; subscribers that fetch
+#[derive(Args, Debug)]
+pub(crate) struct TopicArgs {
+    #[command(subcommand)]
+    command: TopicCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TopicCommand {
+    #[command(visible_alias = "list")]
+    Ls(LsArgs),
+    Subscribers(SubscribersArgs),
+    Create(CreateArgs),
+    Recv(RecvArgs),
+    Destroy(DestroyArgs),
+}
+
+/// List topics that something was published about lately
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(&["turno topic ls", "turno topic ls --json"], &[1, 5, 78, 124]))]
+struct LsArgs {
+    /// At most N; --after takes the last topic for the next page
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    limit: Option<u64>,
+
+    /// Only topics that come after this one
+    #[arg(long, value_name = "TOPIC")]
+    after: Option<String>,
+}
+
+/// List who listens, to one topic or to anything
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno topic subscribers", "turno topic subscribers news.sport -o wide"],
+    &[1, 5, 78, 124],
+))]
+struct SubscribersArgs {
+    /// Only those to whom an event about it would go
+    topic: Option<String>,
+}
+
+/// Make a subscriber that fetches its events, or give it more filters
+///
+/// It needs no connection: what is published for it waits in the broker until `turno topic recv`, up to 10,000 events or 8
+/// MiB; then the oldest go. It lives until `turno topic destroy`, or until the broker ends.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(&["turno topic create desk-7 'news.*' weather"], &[1, 5, 78, 124]))]
+struct CreateArgs {
+    /// What it is known by
+    id: String,
+
+    /// Which topics it wants
+    #[arg(required = true, value_name = "FILTER")]
+    filters: Vec<String>,
+}
+
+/// Fetch what waits for a subscriber, the oldest first
+///
+/// What was printed is gone from the broker. If there is nothing, that is said, and the exit status is 4.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno topic recv desk-7", "turno topic recv desk-7 -n 1 --wait --timeout 1m", "turno topic recv desk-7 --json"],
+    &[1, 3, 4, 5, 78, 124],
+))]
+struct RecvArgs {
+    /// What it is known by
+    id: String,
+
+    /// At most N events; without it, all that wait
+    #[arg(short = 'n', long = "count", value_name = "N", value_parser = parse_count)]
+    count: Option<u64>,
+
+    /// If there is nothing, wait for it until --timeout
+    #[arg(long)]
+    wait: bool,
+}
+
+/// End a subscriber that fetches, with all that waits for it
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(&["turno topic destroy desk-7"], &[1, 4, 5, 78, 124]))]
+struct DestroyArgs {
+    /// What it is known by
+    id: String,
+}
+
+pub(crate) fn run(args: &TopicArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    connect::block_on(async {
+        match &args.command {
+            TopicCommand::Ls(args) => list(args, invocation).await,
+            TopicCommand::Subscribers(args) => subscribers(args, invocation).await,
+            TopicCommand::Create(args) => create(args, invocation).await,
+            TopicCommand::Recv(args) => recv(args, invocation).await,
+            TopicCommand::Destroy(args) => destroy(args, invocation).await,
+        }
+    })
+}
+
+async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Result<AdminAnswer, Failure> {
+    connect::admin(client, call, invocation.global.timeout()).await
+}
+
+async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    if let Some(after) = &args.after {
+        check_topic(after)?;
+    }
+    let client = connect::client(invocation).await?;
+    let mut rows: Vec<TopicRow> = Vec::new();
+    let mut after = args.after.clone();
+    let next = loop {
+        let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
+        let limit = u32::try_from(left).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+        let (topics, next) = match ask(&client, AdminCall::TopicLs { after, limit }, invocation).await? {
+            AdminAnswer::Topics { topics, next } => (topics, next),
+            other => return Err(connect::unexpected(&other)),
+        };
+        rows.extend(topics.iter().map(|view| TopicRow::new(view, invocation.output.clock())));
+        let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
+        if next.is_none() || full || topics.is_empty() {
+            break next;
+        }
+        after = next;
+    };
+    invocation.output.rows(&TopicListDocument { topics: &rows, next }, &rows)?;
+    if rows.is_empty() {
+        invocation.output.hint("nothing was published yet; try: turno pub news hello");
+    }
+    Ok(0)
+}
+
+async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    if let Some(topic) = &args.topic {
+        check_topic(topic)?;
+    }
+    let client = connect::client(invocation).await?;
+    let mut rows: Vec<SubscriberRow> = Vec::new();
+    let mut after = None;
+    loop {
+        let call = AdminCall::TopicSubscribers { topic: args.topic.clone(), after, limit: limits::PAGE_MAX };
+        let (subscribers, next) = match ask(&client, call, invocation).await? {
+            AdminAnswer::Subscribers { subscribers, next } => (subscribers, next),
+            other => return Err(connect::unexpected(&other)),
+        };
+        rows.extend(subscribers.iter().map(SubscriberRow::from));
+        if next.is_none() || subscribers.is_empty() {
+            break;
+        }
+        after = next;
+    }
+    invocation.output.rows(&SubscriberListDocument { subscribers: &rows, next: None }, &rows)?;
+    if rows.is_empty() {
+        invocation.output.hint("nobody listens; try: turno sub '>'");
+    }
+    Ok(0)
+}
+
+async fn create(args: &CreateArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    filters(&args.filters, false)?;
+    let client = connect::client(invocation).await?;
+    let mut latest = None;
+    for some in args.filters.chunks(FILTERS_A_CALL) {
+        let call = AdminCall::TopicCreate { id: args.id.clone(), filters: some.to_vec() };
+        latest = Some(one(ask(&client, call, invocation).await.map_err(|failure| bad_id(failure, &args.id))?)?);
+    }
+    let subscriber = latest.ok_or_else(|| Failure::of(Code::BadUsage))?;
+    tell(&subscriber, "listens to", invocation)?;
+    invocation.output.hint(&format!("turno topic recv {}", args.id));
+    Ok(0)
+}
+
+async fn destroy(args: &DestroyArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let call = AdminCall::TopicDestroy { id: args.id.clone() };
+    let subscriber = one(ask(&client, call, invocation).await.map_err(|failure| nobody(failure, &args.id))?)?;
+    tell(&subscriber, "is gone; it listened to", invocation)?;
+    Ok(0)
+}
+
+fn one(answer: AdminAnswer) -> Result<SubscriberView, Failure> {
+    match answer {
+        AdminAnswer::Subscribers { mut subscribers, .. } if subscribers.len() == 1 => Ok(subscribers.remove(0)),
+        other => Err(connect::unexpected(&other)),
+    }
+}
+
+fn tell(subscriber: &SubscriberView, what: &str, invocation: &Invocation) -> Result<(), Failure> {
+    let row = SubscriberRow::from(subscriber);
+    let text = format!("{} {what} {}\n", row.name, row.filters());
+    let document = SubscriberDocument { subscriber: row };
+    invocation.output.one(&document, &document.subscriber.name, || text)
+}
+
+fn bad_id(failure: Failure, id: &str) -> Failure {
+    match failure.code() {
+        Code::BadName => Failure::new(Code::BadName, format!("{id:?} is no id of a subscriber"))
+            .why(format!("it has 1 to {} bytes, without white space", limits::FETCHER_ID_BYTES_MAX))
+            .fix("choose one like desk-7"),
+        _ => failure,
+    }
+}
+
+fn nobody(failure: Failure, id: &str) -> Failure {
+    match failure.code() {
+        Code::NotFound => Failure::new(Code::NotFound, format!("there is no subscriber {id:?}"))
+            .why("it was not created, or the broker was started since")
+            .fix(format!("turno topic create {id} FILTER")),
+        _ => failure,
+    }
+}
+
+/// What was fetched so far.
+#[derive(Default)]
+struct Fetched {
+    printed: u64,
+    missed: u64,
+    left: u64,
+    /// Kept only where all of them go into one document.
+    kept: Vec<EventDocument>,
+}
+
+async fn recv(args: &RecvArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let mut fetched = Fetched::default();
+    let end = fetch(&client, args, invocation, &mut fetched).await;
+    let Fetched { printed, missed, left, kept } = fetched;
+    let end = match end {
+        Err(failure) if printed == 0 => return Err(failure),
+        Ok(()) if printed == 0 && args.wait => {
+            return Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id))
+                .why("nothing was published that one of its filters matches")
+                .fix("wait longer with --timeout; `turno topic subscribers` shows the filters"));
+        }
+        // What was fetched is gone from the broker, and so it is shown, whatever came then.
+        end => end.map_err(|failure| failure.exit_with(3)),
+    };
+    if invocation.output.format() == Format::Json {
+        invocation.output.document(&EventListDocument { events: kept, dropped: missed, left: Some(left) })?;
+    }
+    if printed == 0 {
+        invocation.output.note("no events");
+        return Ok(Code::NotFound.exit());
+    }
+    end.map(|()| 0)
+}
+
+/// Fetches and prints, until there are enough, or no more.
+async fn fetch(
+    client: &Client,
+    args: &RecvArgs,
+    invocation: &Invocation,
+    fetched: &mut Fetched,
+) -> Result<(), Failure> {
+    let wanted = args.count.unwrap_or(u64::MAX);
+    let until = tokio::time::Instant::now() + invocation.global.timeout();
+    let format = invocation.output.format();
+    while fetched.printed < wanted {
+        let limit = u32::try_from(wanted - fetched.printed).unwrap_or(u32::MAX).min(limits::PAGE_MAX);
+        let call = AdminCall::TopicRecv { id: args.id.clone(), limit };
+        let answer = ask(client, call, invocation).await.map_err(|failure| nobody(failure, &args.id))?;
+        let AdminAnswer::Events { events, missed, left } = answer else { return Err(connect::unexpected(&answer)) };
+        if missed > 0 {
+            let are = count(missed, "event is", "events are");
+            invocation.output.warn(&format!("{are} missing: too many waited"));
+        }
+        fetched.missed += missed;
+        fetched.left = left;
+        for view in &events {
+            let event = event(view)?;
+            invocation.output.bytes(&printed(&event, format, false))?;
+            fetched.printed += 1;
+            if format == Format::Json {
+                fetched.kept.push(EventDocument::from(&event));
+            }
+        }
+        if events.is_empty() {
+            if fetched.printed > 0 || !args.wait || tokio::time::Instant::now() >= until {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+    Ok(())
+}
+
+fn event(view: &EventView) -> Result<Event, Failure> {
+    let EventView { topic, headers, payload } = view;
+    let topic = topic.parse().map_err(turno_client::Error::from)?;
+    Ok(Event::from_publisher(topic, &Payload { headers: *headers, bytes: payload.clone() }))
+}
