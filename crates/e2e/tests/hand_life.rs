@@ -65,7 +65,7 @@ fn without_a_foreman_a_worker_does_not_start() {
 /// afterwards, and nothing is started twice.
 #[test]
 fn tasks_outlive_a_killed_broker() {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
     let hand = broker.hand(&["--slots", "3"]);
     let script = format!("{PATIENT}; [ ! -e go.$TURNO_TASK_ID ] || exit 7");
     let job = broker.submit(&["--array", "1-6"], &["sh", "-c", &script]);

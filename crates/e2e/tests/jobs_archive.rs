@@ -183,7 +183,7 @@ fn archive(broker: &Broker) -> Vec<std::path::PathBuf> {
 /// What was answered is there after the broker was killed.
 #[test]
 fn what_was_answered_outlives_a_kill() {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
     let mut hand = Hand::start(&broker, 2);
     let id = submit(&broker, "1-2");
     hand.take(2);

@@ -69,7 +69,7 @@ fn an_array_is_worked_off_by_several_workers() {
 /// that happened while it was away is counted once.
 #[test]
 fn a_killed_broker_goes_on_where_it_was() {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
     let foreman = broker.foreman();
     let mut worker = JobWorker::start(foreman, "w", 3);
     let id = submit(&broker, &["--array", "1-6"]);

@@ -90,7 +90,7 @@ fn a_follower_sees_what_would_be_left_out() {
 /// The broker is killed while tasks print: they go on, and all of it is there in the end.
 #[test]
 fn a_broker_that_is_killed_has_all_output_in_the_end() {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
     let (address, foreman) = (broker.address().to_string(), broker.foreman().to_string());
     let hand = broker.hand(&["--slots", "2"]);
     let script = "seq 1 20000; : > first.$TURNO_TASK_ID; until [ -e go ]; do sleep 0.02; done; seq 20001 40000";
