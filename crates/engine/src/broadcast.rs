@@ -318,7 +318,7 @@ impl Engine {
         tally.parts.remove(&mut self.messages, Lane::Owned, index);
         let said = far.answered.saturating_add(far.failed).saturating_add(far.expired).saturating_add(far.left);
         // A liar's numbers need not add up; those here do.
-        if said <= far.consumers {
+        if said <= far.consumers && far.consumers <= limits::FAR_CONSUMERS_MAX {
             tally.far_told.remove(&index);
             let end = &mut tally.end;
             end.answered += far.answered;

@@ -384,6 +384,8 @@ pub const BROADCAST_CROSSING_MS: u64 = 100;
 pub const CLAIM_MS: u64 = 2_000;
 /// How long a queue that became free at one broker is left to those who wait there.
 pub const PROMOTION_MS: u64 = 1_000;
+/// Consumers that a broadcast may be said to have had behind one link. More: that end is not believed.
+pub const FAR_CONSUMERS_MAX: u32 = 1_000_000;
 /// PING over a link; silence for three times as long ends it.
 pub const LINK_HEARTBEAT_MS: u32 = 1_000;
 /// Offers in one OFFER. More: told in the next one; read in one: closed, `bad_body`.

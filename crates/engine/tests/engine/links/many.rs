@@ -203,3 +203,21 @@ fn events_do_not_cross_to_where_nobody_listens() {
     net.settle();
     assert_eq!(publish(&mut net), 0);
 }
+
+/// Numbers that no broker can have are not believed, and end the broadcast all the same.
+#[test]
+fn a_liar_about_its_consumers_is_not_believed() {
+    let mut net = Net::new(2);
+    net.link(0, 1);
+    net.worker(1, "q", 1);
+    let caller = net.client(0, "q");
+    net.settle();
+    let (seq, payload) = (net.seq(), body("all"));
+    let broadcast = Broadcast { seq, handle: 0, deadline_ms: None, no_reply: false, skip_self: false, payload };
+    net.put(0, Input::Broadcast { conn: caller.conn, broadcast });
+    net.lie_about_consumers(u32::MAX);
+    net.settle();
+    let heard = net.heard_by(caller);
+    let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{heard:?}") };
+    assert_eq!((end.consumers, end.left), (1, 1));
+}

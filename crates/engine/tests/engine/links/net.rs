@@ -7,7 +7,7 @@ use std::sync::Arc;
 use turno_engine::{Effect, Engine, Event, FarWord, Input, LinkWord, Outgoing, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
-use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, Slots};
+use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, Mono, Payload, Slots};
 
 use crate::seen::body;
 
@@ -196,6 +196,19 @@ impl Net {
         for end in ends {
             self.put(end.broker, Input::Disconnected { conn: end.conn });
         }
+    }
+
+    /// The broadcast that is on its way to the second broker ends with that many consumers, by its word.
+    pub(crate) fn lie_about_consumers(&mut self, consumers: u32) {
+        let wire = self.wires.iter_mut().find(|wire| wire.to.broker == 1).expect("there is a link");
+        let is_broadcast =
+            |effect: &Effect| matches!(effect, Effect::Link { word, .. } if matches!(**word, LinkWord::Broadcast(_)));
+        let at = wire.on_its_way.iter().position(is_broadcast).expect("it is on its way");
+        let (Some(Effect::Link { word, .. }), from) = (wire.on_its_way.remove(at), wire.from) else { return };
+        let LinkWord::Broadcast(broadcast) = *word else { return };
+        let end = Box::new(BroadcastEnd { consumers, answered: consumers, ..BroadcastEnd::default() });
+        let word = FarWord::BroadcastEnd { end };
+        self.put(from.broker, Input::Far { conn: from.conn, seq: broadcast.seq, word });
     }
 
     /// The link between two brokers breaks.
