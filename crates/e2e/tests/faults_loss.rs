@@ -61,6 +61,8 @@ fn a_lost_workers_deliveries_move_on_in_order() {
     }
     client.sync();
     drop(lost);
+    // The router of the lost one may be busy while the heir's is not.
+    wait::until("the loss is seen", || client.status().counters.lost == 5);
     let mut heir = Peer::worker(broker.address(), "q", Slots::Limited(1), "heir");
     for (number, seq) in (0..10_u8).zip(seqs) {
         let (delivery, body, attempt) = heir.delivery();

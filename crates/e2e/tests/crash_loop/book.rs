@@ -139,6 +139,21 @@ impl Book {
         })
     }
 
+    /// How many may be dead letters though nobody knows their ids: the broker ended before it confirmed them, and every
+    /// worker that had them was gone before it read them.
+    fn dead_unheard(&self) -> u64 {
+        self.with(|pages| {
+            let poison = (0..).zip(&pages.fates).filter(|(number, _)| is_poison(*number));
+            poison.filter(|(_, fate)| fate.id.is_none() && !fate.is_refused).count() as u64
+        })
+    }
+
+    /// Whether so many dead letters are all that must be and none that cannot be.
+    pub(crate) fn can_be_dead(&self, count: u64) -> bool {
+        let known = self.dead().len() as u64;
+        (known..=known + self.dead_unheard()).contains(&count)
+    }
+
     /// Confirmed messages of which nobody said that they are done. At the end there must be none.
     pub(crate) fn open(&self) -> Vec<u64> {
         self.with(|pages| {

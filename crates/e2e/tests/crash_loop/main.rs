@@ -102,7 +102,7 @@ fn drain(place: Place, number: u32, book: &Book) -> Place {
         scope.spawn(|| life.work(worker, Manner::Steady));
         let done = wait::find(Duration::from_secs(30), || {
             let QueueView { ready, in_flight, dead, .. } = asker.queue(QUEUE);
-            (ready + in_flight == 0 && dead == book.dead().len() as u64 && book.open().is_empty()).then_some(())
+            (ready + in_flight == 0 && book.can_be_dead(dead) && book.open().is_empty()).then_some(())
         });
         // Read before the broker ends, asserted after it: the worker waits for that end.
         let left = asker.queue(QUEUE);
@@ -133,7 +133,8 @@ fn what_was_stored_outlives_every_crash() {
     let mut asker = Peer::greeted(broker.address(), 0);
     let dead = book.dead();
     let left = asker.queue(QUEUE);
-    assert_eq!((left.ready, left.in_flight, left.dead), (0, 0, dead.len() as u64), "after an end in order");
+    assert_eq!((left.ready, left.in_flight), (0, 0), "after an end in order");
+    assert!(book.can_be_dead(left.dead), "{} must be dead, {} are", dead.len(), left.dead);
     for (number, id) in dead {
         let Explanation { message, reason } = asker.explain(id);
         let Reason::Dead { failure } = reason else { panic!("{id} is no dead letter: {reason:?}") };
