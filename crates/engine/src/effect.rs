@@ -4,6 +4,7 @@ use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
 use crate::links::{Forward, LinkWord};
 use crate::persist::{Persist, Put};
+use crate::ring::RingEffect;
 use crate::topics::{Event, Listener};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -194,6 +195,10 @@ pub enum Effect {
         permanent: bool,
         payload: Payload,
     },
+    /// What the broker's node of the ring wants done; never [`RingEffect::Deliver`].
+    Ring {
+        effect: Box<RingEffect>,
+    },
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …
     Persist {
@@ -254,6 +259,7 @@ impl Effect {
             | Self::Answer { conn, .. } => Some(*conn),
             Self::Event { .. }
             | Self::Dial { .. }
+            | Self::Ring { .. }
             | Self::Persist { .. }
             | Self::Load { .. }
             | Self::Archive { .. }

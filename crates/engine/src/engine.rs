@@ -193,6 +193,7 @@ impl Engine {
             Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
             Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
+            Input::Ring { .. } => {}
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),

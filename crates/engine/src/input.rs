@@ -3,6 +3,7 @@
 use crate::jobs::ForemanEvent;
 use crate::links::{FarWord, Forward, LinkWord};
 use crate::persist::Record;
+use crate::ring::RingInput;
 use crate::topics::Event;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -261,6 +262,10 @@ pub enum Input {
     Link {
         conn: ConnId,
         word: Box<LinkWord>,
+    },
+    /// Something happened to the ring, or on one of its connections.
+    Ring {
+        input: Box<RingInput>,
     },
     /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
     Foreman {

@@ -29,6 +29,7 @@
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
 //! | `links` | messages that cross to other brokers, and what these tell of themselves |
 //! | `topics` | events for whoever listens |
+//! | `ring` | brokers in a circle that carries topics and heals |
 //! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
 //! | `explain`, `admin`, `stats` | telling what is going on |
@@ -69,6 +70,7 @@ mod persist;
 mod policy;
 mod queue;
 mod retry;
+pub mod ring;
 mod rota;
 mod round;
 mod service;

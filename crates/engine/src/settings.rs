@@ -6,6 +6,7 @@ use turno_proto::model::{Limits, MessageId, Mono, limits};
 
 use crate::chain::NIL;
 use crate::policy::Policy;
+use crate::ring::RingSettings;
 
 /// Where telling every rota begins to cost more than looking at another one.
 const OWN_ROTAS_MAX: usize = 8;
@@ -57,6 +58,8 @@ pub struct Settings {
     pub links: Vec<String>,
     /// Names of brokers: the first of them that can be reached is home to the queues that are one worker's alone.
     pub link_order: Vec<String>,
+    /// The broker's place in a ring; `None`: it stands by itself.
+    pub ring: Option<RingSettings>,
     /// Requests that end in one go when their caller is gone or the broker drains.
     pub portion: NonZeroUsize,
 }
@@ -104,6 +107,7 @@ impl Default for Settings {
             output_per_task: limits::OUTPUT_PER_TASK_BYTES,
             links: Vec::new(),
             link_order: Vec::new(),
+            ring: None,
             portion: limits::CHORES_MAX,
         }
     }

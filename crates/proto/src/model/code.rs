@@ -364,6 +364,52 @@ codes! {
         "nobody answers at the other end of the link",
         "the other broker does not run, or cannot be reached from here",
         "start it, or look at the address; the link is dialled again each second";
+
+    // The ring.
+    RingRefused = 98, "ring_refused", exit 1,
+        "the other broker does not know the secret of this ring",
+        "both ends must prove that they know the same secret; without one only brokers on the same machine may form a ring",
+        "give all brokers of the ring the same ring.secret";
+    DuplicateSid = 99, "duplicate_sid", exit 1,
+        "another broker of the ring has the same sid",
+        "each broker of a ring has a number of its own; the one that is there stays",
+        "start this one with another --sid, or with --sid auto";
+    Fenced = 100, "fenced", exit 1,
+        "a later life of this broker is known in the ring",
+        "a broker with the same sid was started after this one, so that this one may say nothing in its name any more",
+        "end this one; look why two were started with one sid";
+    NotInRing = 101, "not_in_ring", exit 1,
+        "the broker is not in a ring",
+        "it was started without --sid, has left, or is about to leave",
+        "join with `turno ring join`, or start it with --sid";
+    RingBusy = 102, "ring_busy", exit 1,
+        "the ring is being changed at this place",
+        "the broker is joining, leaving or mending the circle itself",
+        "nothing: it is tried again in a moment";
+    RingWhole = 103, "ring_whole", exit 1,
+        "the circle is whole without the broker that wants this place",
+        "it was given up while it could not be reached, and the others closed the circle",
+        "nothing: it joins again by itself";
+    Replaced = 104, "replaced", exit 1,
+        "another broker has this place in the ring now",
+        "it was given up while it could not be reached, or its ring became part of another",
+        "nothing: it joins again by itself";
+    Elsewhere = 105, "elsewhere", exit 1,
+        "the place in the ring is elsewhere",
+        "the ring keeps its members in order of their sids (ring.sorted)",
+        "nothing: the broker that joins is sent on";
+    BadSequence = 106, "bad_sequence", exit 1,
+        "publications of a member did not come in order",
+        "each member accepts only the next publication of an origin",
+        "nothing: the neighbours connect again, and what is missing is sent again; if it happens often, it is a bug";
+    RingFull = 107, "ring_full", exit 1,
+        "the ring has as many members as it may have, or no free number",
+        "a ring has at most 128 members",
+        "use a second ring, or links";
+    RingDown = 108, "ring_down", exit 1,
+        "nobody answers at that place of the ring",
+        "the other broker does not run, or cannot be reached from here",
+        "start it, or look at the address; --ring-wait tries again each second";
 }
 
 impl Code {

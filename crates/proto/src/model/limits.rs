@@ -403,6 +403,24 @@ pub const LINK_SECRET_BYTES_MAX: usize = 1024;
 /// Time for finding and reaching the other end of a link. Longer: `link_down`.
 pub const LINK_DIAL_MS: u64 = 5_000;
 
+/// Members of a ring. More: refused, `ring_full`.
+pub const RING_MEMBERS_MAX: usize = 128;
+/// Members that a publication, or a word about the ring, may go through. More: it is dropped and counted.
+pub const RING_HOPS_MAX: u8 = 128;
+/// Bytes of a member's own publications that have not come round. More: publishers are slowed down until some have.
+pub const RING_WINDOW_BYTES: usize = 8 * 1024 * 1024;
+/// How many of them there may be. More: the same.
+pub const RING_WINDOW: usize = 65_536;
+/// Origins whose last publication a member remembers, and tells a new predecessor. More: the lives that ended longest ago
+/// are forgotten.
+pub const RING_ORIGINS_MAX: usize = 1_024;
+/// Brokers that ask to join at one member at a time. More: refused, `ring_busy`.
+pub const RING_JOINERS_MAX: usize = 128;
+/// Lost members that are looked for at a time.
+pub const RING_PROBES_MAX: usize = 8;
+/// Bytes of HOST:PORT of a member. Longer: closed, `bad_body`.
+pub const RING_ADDRESS_BYTES_MAX: usize = 261;
+
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

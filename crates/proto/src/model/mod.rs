@@ -16,6 +16,7 @@ mod mono;
 mod name;
 mod payload;
 mod reason;
+pub mod ring;
 pub mod topic;
 pub mod units;
 pub mod view;

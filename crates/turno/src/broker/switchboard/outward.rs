@@ -140,6 +140,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         // For several, for a job worker, for a link, or for the broker itself.
         Effect::Dial { .. }
         | Effect::Prove { .. }
+        | Effect::Ring { .. }
         | Effect::Unlink { .. }
         | Effect::LinkOpen { .. }
         | Effect::Forward { .. }

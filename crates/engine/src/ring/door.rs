@@ -1,0 +1,255 @@
+//! What goes into a node of the ring and what comes out of it, and how it is set up.
+
+use std::sync::Arc;
+
+use turno_proto::model::ring::{Member, RingState, Sid};
+use turno_proto::model::{Code, ConnId, limits};
+
+use super::word::RingWord;
+use crate::topics::Event;
+
+/// How a node is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingSettings {
+    /// Who it is.
+    pub me: Member,
+    /// HOST:PORT of the member to join at; `None`: it is the first of its ring.
+    pub next: Option<String>,
+    /// Who that is, if it was said: another one there is refused.
+    pub next_sid: Option<Sid>,
+    /// If nobody can be joined at the start it goes on trying; otherwise [`RingEffect::Failed`].
+    pub wait: bool,
+    /// Members stand in order of their sids.
+    pub sorted: bool,
+    /// How long things take.
+    pub timers: RingTimers,
+    /// Bytes of its own publications that may be under way.
+    pub window_bytes: usize,
+    /// How many of them.
+    pub window: usize,
+}
+
+impl RingSettings {
+    /// The usual.
+    pub fn new(me: Member, next: Option<String>) -> Self {
+        let (window_bytes, window) = (limits::RING_WINDOW_BYTES, limits::RING_WINDOW);
+        let (next_sid, wait, sorted, timers) = (None, false, false, RingTimers::default());
+        Self { me, next, next_sid, wait, sorted, timers, window_bytes, window }
+    }
+}
+
+/// How long things take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingTimers {
+    /// Between two attempts to reach a member (S3.18).
+    pub retry_ms: u64,
+    /// How long a lost predecessor may take to come back (S3.18).
+    pub wait_ms: u64,
+    /// How long the one who sent to the fallen may take after it was called; then everyone with nobody to send to is.
+    pub gap_ms: u64,
+    /// Without a predecessor for so long: it joins again (S3.20).
+    pub rejoin_ms: u64,
+    /// How long an attempt to join may take.
+    pub join_ms: u64,
+    /// How long a connection may take to be made and greeted.
+    pub dial_ms: u64,
+    /// How long leaving may take (S3.30).
+    pub leave_ms: u64,
+    /// How long the last words before a shutdown may take to be written (S3.42).
+    pub flush_ms: u64,
+    /// Between two roll calls.
+    pub roll_ms: u64,
+    /// A publication that has not come round for so long is warned of (S3.49).
+    pub warn_ms: u64,
+}
+
+impl Default for RingTimers {
+    fn default() -> Self {
+        Self {
+            retry_ms: 1_000,
+            wait_ms: 5_000,
+            gap_ms: 1_000,
+            rejoin_ms: 10_000,
+            join_ms: 2_000,
+            dial_ms: 1_500,
+            leave_ms: 2_000,
+            flush_ms: 1_000,
+            roll_ms: 1_000,
+            warn_ms: 5_000,
+        }
+    }
+}
+
+impl RingTimers {
+    /// For neighbours on a network that is quick and does not fail for moments (`--ring-fast`).
+    pub const fn fast() -> Self {
+        Self {
+            retry_ms: 100,
+            wait_ms: 400,
+            gap_ms: 100,
+            rejoin_ms: 1_000,
+            join_ms: 500,
+            dial_ms: 300,
+            leave_ms: 2_000,
+            flush_ms: 1_000,
+            roll_ms: 100,
+            warn_ms: 5_000,
+        }
+    }
+}
+
+/// What can happen to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingInput {
+    /// A connection that it wanted is made, and the other end showed who it is.
+    Dialled {
+        /// The number that it was wanted under.
+        target: u32,
+        /// The connection.
+        conn: ConnId,
+        /// The other end.
+        peer: Member,
+    },
+    /// It could not be made.
+    DialFailed {
+        /// The number that it was wanted under.
+        target: u32,
+        /// Why.
+        code: Code,
+    },
+    /// Somebody dialled, and showed who it is. `None`: a broker without a number, which asks for one.
+    Accepted {
+        /// The connection.
+        conn: ConnId,
+        /// The other end.
+        peer: Option<Member>,
+    },
+    /// A word came.
+    Word {
+        /// From there.
+        conn: ConnId,
+        /// What was said.
+        word: RingWord,
+    },
+    /// A connection is gone, for whatever reason.
+    Closed {
+        /// Which.
+        conn: ConnId,
+    },
+    /// Something is published here.
+    Publish {
+        /// What.
+        event: Arc<Event>,
+    },
+    /// An admin here wants it to join, at that address.
+    Join {
+        /// HOST:PORT of a member.
+        next: String,
+    },
+    /// An admin here wants it to leave, or the broker ends.
+    Leave,
+    /// An admin here wants all members to end.
+    Shutdown,
+    /// Time passed.
+    Tick,
+}
+
+/// What a node wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingEffect {
+    /// A connection is wanted; [`RingInput::Dialled`] or [`RingInput::DialFailed`] says what came of it.
+    Dial {
+        /// Its number for it.
+        target: u32,
+        /// HOST:PORT.
+        address: String,
+    },
+    /// It is not wanted any more: if it is made, it is closed.
+    Forget {
+        /// Its number for it.
+        target: u32,
+    },
+    /// A word.
+    Say {
+        /// To whom.
+        conn: ConnId,
+        /// What.
+        word: RingWord,
+    },
+    /// The connection ends once all that was said is written. [`RingInput::Closed`] does not follow.
+    Close {
+        /// Which.
+        conn: ConnId,
+        /// Why; `None`: it has done what it was for.
+        code: Option<Code>,
+    },
+    /// Another member's publication, for whoever listens here.
+    Deliver {
+        /// What.
+        event: Arc<Event>,
+    },
+    /// Whether publishers are to be slowed down.
+    Slow(bool),
+    /// For whoever watches the broker.
+    Tell(RingNews),
+    /// It could not join at the start, or must not be in the ring.
+    Failed(Code),
+    /// It is out of the ring, as it was asked to.
+    Left,
+    /// The whole ring ends: so shall the broker.
+    Stop,
+}
+
+/// Something that happened to the ring, as one member sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingNews {
+    /// The node is in another state.
+    State {
+        /// Before.
+        from: RingState,
+        /// Now.
+        to: RingState,
+        /// What happened.
+        why: &'static str,
+    },
+    /// The circle is whole, and these are its members; some came or went since the last time.
+    Whole {
+        /// In order.
+        members: Vec<Sid>,
+        /// Those that were not there the last time.
+        came: Vec<Sid>,
+        /// Those that are not there any more.
+        went: Vec<Sid>,
+    },
+    /// The circle closed around a member that had fallen.
+    Healed {
+        /// The neighbour in its place.
+        next: Sid,
+    },
+    /// Somebody was refused.
+    Refused {
+        /// Who, if it showed that.
+        peer: Option<Sid>,
+        /// Why.
+        code: Code,
+    },
+    /// Two rings become one.
+    Merge {
+        /// A member of the ring that stays.
+        contact: Sid,
+    },
+    /// Publications went round while this one was not in the ring.
+    Missed {
+        /// Whose.
+        origin: Sid,
+        /// How many.
+        count: u64,
+    },
+    /// A publication has not come round for long.
+    Overdue {
+        /// Its number.
+        seq: u64,
+        /// For so many milliseconds.
+        millis: u64,
+    },
+}

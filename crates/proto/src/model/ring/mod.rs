@@ -1,0 +1,139 @@
+//! The ring: who its members are. See docs/ring.md.
+
+pub mod view;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A broker's number in the ring.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sid(u16);
+
+impl Sid {
+    /// That number.
+    pub const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl FromStr for Sid {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sid({})", self.0)
+    }
+}
+
+/// One life of a broker in the ring. The later of two lives has the higher incarnation, and fences the earlier off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Origin {
+    /// The broker's number.
+    pub sid: Sid,
+    /// Which of its lives.
+    pub incarnation: u64,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.sid, self.incarnation)
+    }
+}
+
+/// A broker of the ring, and where others reach it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Member {
+    /// Who it is.
+    pub origin: Origin,
+    /// HOST:PORT of its ring listener.
+    pub address: String,
+}
+
+/// The last publication of an origin that a member has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Had {
+    /// Whose.
+    pub origin: Origin,
+    /// Up to which.
+    pub seq: u64,
+}
+
+/// Whose place is empty: the content of RETCONN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fallen {
+    /// That one's.
+    Sid(Sid),
+    /// Unknown, or several in a row: whoever has nobody to send to is meant.
+    Gap,
+}
+
+/// Why a member becomes another's predecessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Errand {
+    /// It was its predecessor before the connection was lost.
+    Return,
+    /// The other asked to join, and this is the place.
+    Join,
+    /// Whoever was between them has fallen.
+    Heal,
+    /// Whoever was between them leaves.
+    Left,
+}
+
+/// Where a node of the ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RingState {
+    /// A ring of one. Others may join it.
+    Alone,
+    /// On its way in: it has asked, and waits for its place.
+    Joining,
+    /// Between two neighbours.
+    Member,
+    /// Between two neighbours, and about to send to another than before.
+    Rewiring,
+    /// A neighbour is lost.
+    LinkDown,
+    /// On its way out.
+    Leaving,
+    /// Out of the ring.
+    Off,
+}
+
+impl RingState {
+    /// All of them.
+    pub const ALL: &[Self] =
+        &[Self::Alone, Self::Joining, Self::Member, Self::Rewiring, Self::LinkDown, Self::Leaving, Self::Off];
+
+    /// Its name in the documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "ALONE",
+            Self::Joining => "JOINING",
+            Self::Member => "MEMBER",
+            Self::Rewiring => "REWIRING",
+            Self::LinkDown => "LINK_DOWN",
+            Self::Leaving => "LEAVING",
+            Self::Off => "OFF",
+        }
+    }
+}
