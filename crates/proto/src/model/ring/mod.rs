@@ -79,6 +79,7 @@ pub struct Had {
 
 /// Whose place is empty: the content of RETCONN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<Sid>", into = "Option<Sid>")]
 pub enum Fallen {
     /// That one's.
     Sid(Sid),
@@ -86,8 +87,24 @@ pub enum Fallen {
     Gap,
 }
 
+impl From<Option<Sid>> for Fallen {
+    fn from(sid: Option<Sid>) -> Self {
+        sid.map_or(Self::Gap, Self::Sid)
+    }
+}
+
+impl From<Fallen> for Option<Sid> {
+    fn from(fallen: Fallen) -> Self {
+        match fallen {
+            Fallen::Sid(sid) => Some(sid),
+            Fallen::Gap => None,
+        }
+    }
+}
+
 /// Why a member becomes another's predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Errand {
     /// It was its predecessor before the connection was lost.
     Return,
