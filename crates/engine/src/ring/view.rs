@@ -12,6 +12,7 @@ impl Node {
             sid: member.origin.sid,
             incarnation: member.origin.incarnation,
             address: member.address.clone(),
+            native: member.native.clone(),
         };
         let (buffered, buffer_bytes) = self.publications.kept();
         let me = &self.settings.me;

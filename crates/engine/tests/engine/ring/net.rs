@@ -100,7 +100,7 @@ impl Net {
     /// A broker with a number that need not be its place's.
     pub(crate) fn start_at(&mut self, place: Number, sid: u16, next: Option<Number>) {
         let origin = Origin { sid: Sid::new(sid), incarnation: self.now.as_millis() };
-        let me = Member { origin, address: address(place) };
+        let me = Member { origin, address: address(place), native: String::new() };
         let mut settings = RingSettings::new(me, next.map(address));
         settings.timers = RingTimers::default();
         (self.settings)(&mut settings);
