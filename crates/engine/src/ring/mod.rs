@@ -1,5 +1,6 @@
 //! The ring: brokers in a circle that carries topics and heals (document 003). See docs/ring.md.
 
+mod admin;
 mod door;
 mod word;
 
