@@ -15,12 +15,14 @@
 //! | `publish` | publications: each once, in order, and again after a loss |
 //! | `roll` | the roll call: who is in the circle |
 //! | `merge` | members that are lost are looked for, and two rings become one |
-//! | `host` | the node inside the engine |
+//! | `host`, `admin` | the node inside the engine, and what an admin may ask of it |
 //! | `view`, `check` | telling what is going on, and that all of it agrees |
 
+mod admin;
 mod check;
 mod door;
 mod heal;
+mod host;
 mod join;
 mod leave;
 mod merge;
@@ -40,6 +42,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 pub use self::door::{RingEffect, RingInput, RingNews, RingSettings, RingTimers};
 use self::heal::{LostNext, LostPrevious};
+pub(crate) use self::host::Host;
 use self::join::{Joiner, Joining};
 use self::leave::Leaving;
 use self::merge::Search;

@@ -167,6 +167,11 @@ impl Node {
         (self.is_alone && self.attempt.is_none()) || (is_linked && self.roll.returned.is_some_and(is_fresh))
     }
 
+    /// Whether that life of a broker is in the circle, as far as this node knows.
+    pub(super) fn is_in_circle(&self, origin: Origin) -> bool {
+        !self.is_off && !self.is_alone && self.roll.circle.iter().any(|member| member.origin == origin)
+    }
+
     /// The ring as this node knows it.
     pub(super) fn circle(&self) -> Circle {
         let members = if self.is_alone { vec![self.settings.me.clone()] } else { self.roll.members() };

@@ -5,6 +5,7 @@ mod archive;
 mod job;
 mod link;
 mod message;
+mod ring_admin;
 mod session;
 mod topic;
 
@@ -26,5 +27,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(topic::frames());
     table.extend(topic::calls());
     table.extend(topic::answers());
+    table.extend(ring_admin::calls());
+    table.extend(ring_admin::answers());
     table
 }

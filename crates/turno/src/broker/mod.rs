@@ -33,6 +33,6 @@ pub use error::ServeError;
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
-pub use settings::{ArchiveSettings, Links, QueueDefaults, Settings};
+pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
 pub use switchboard::{Desk, Dial, Door, Drained, EngineDesk, EventLimits, LinkSettings, Nonces, Switchboard};
 pub use turn::Turn;

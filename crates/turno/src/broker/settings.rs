@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use turno_engine::Policy;
+use turno_proto::model::ring::Sid;
 use turno_proto::model::{Limits, limits};
 use turno_proto::native::Secret;
 
@@ -57,6 +58,29 @@ pub struct Links {
     pub order: Vec<String>,
 }
 
+/// A broker's place in a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingConfig {
+    /// Its number there.
+    pub sid: Sid,
+    /// Where it listens for other members; port 0: the system chooses one.
+    pub listen: SocketAddr,
+    /// The host that others are told to reach it at; `None`: the address that it listens on, or loopback if that is any.
+    pub advertise: Option<String>,
+    /// Whom to join at, HOST:PORT, and who that must be, if it was said; `None`: it is the first of its ring.
+    pub next: Option<(Option<Sid>, String)>,
+    /// If nobody can be joined at the start, it goes on trying.
+    pub wait: bool,
+    /// Members stand in order of their sids.
+    pub sorted: bool,
+    /// For neighbours on a network that is quick and does not fail for moments.
+    pub fast: bool,
+    /// What all members know; without it they must be on one machine.
+    pub secret: Option<Secret>,
+    /// Neighbours are linked as well, so that messages cross between them.
+    pub links: bool,
+}
+
 /// A broker's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -89,6 +113,8 @@ pub struct Settings {
     pub keep_finished: Option<Duration>,
     /// Links to other brokers.
     pub links: Links,
+    /// Its place in a ring; `None`: it stands by itself.
+    pub ring: Option<RingConfig>,
 }
 
 impl Default for Settings {
@@ -109,6 +135,7 @@ impl Default for Settings {
             archive: ArchiveSettings::default(),
             keep_finished: Some(Duration::from_millis(limits::KEEP_FINISHED_MS)),
             links: Links::default(),
+            ring: None,
         }
     }
 }

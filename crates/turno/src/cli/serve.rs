@@ -170,6 +170,7 @@ fn broker_settings(settings: &Settings, secret: Option<Secret>) -> broker::Setti
         },
         keep_finished: settings.keep_finished,
         links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
+        ring: None,
     }
 }
 
