@@ -29,6 +29,9 @@ impl Engine {
         if Self::is_about_links(&call) {
             return self.link_call(conn, seq, call, out);
         }
+        if Self::is_about_the_ring(&call) {
+            return self.ring_call(conn, seq, call, out);
+        }
         if is_for_archive(&call) {
             return self.archive_call(conn, seq, call, out);
         }
@@ -199,6 +202,7 @@ impl Engine {
             links_up: links.up,
             links_wanted: links.wanted,
             links_down: links.down,
+            ring: self.ring_view().map(Box::new),
             counters: self.stats.counters,
         }
     }

@@ -97,12 +97,13 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Events { .. } => 22,
                     AdminAnswer::Links { .. } => 23,
                     AdminAnswer::LinkGraph { .. } => 24,
+                    AdminAnswer::Ring { .. } => 25,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 48, 25));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 52, 26));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -155,6 +156,10 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::LinkAdd { .. } => 45,
         AdminCall::LinkRm { .. } => 46,
         AdminCall::LinkGraph {} => 47,
+        AdminCall::Ring {} => 48,
+        AdminCall::RingJoin { .. } => 49,
+        AdminCall::RingLeave {} => 50,
+        AdminCall::RingShutdown {} => 51,
     }
 }
 

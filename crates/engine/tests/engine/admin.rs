@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::Settings;
+use turno_engine::{Effect, Input, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{BrokerView, Counters, QueueView, WorkerState, WorkerView};
 use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Slots, limits};
@@ -56,6 +56,7 @@ fn the_broker_as_it_is_shown() {
             links_up: 0,
             links_wanted: 0,
             links_down: 0,
+            ring: None,
             bytes_max: Limits::default().memory_bytes_max,
             counters,
         }
@@ -283,4 +284,21 @@ fn a_request_given_back_keeps_its_deadline() {
     assert_eq!(change(&mut desk, stop("w0", true)).1.len(), 1);
     assert_eq!(desk.pass(9_999), []);
     assert_eq!(desk.pass(1), [undelivered(client, 1, Code::TimedOut)]);
+}
+
+/// Proves S3.46: a broker without a sid is in no ring, and says so; a shutdown is not even looked at from elsewhere.
+#[test]
+fn a_broker_without_a_sid_is_in_no_ring() {
+    let mut desk = Desk::new();
+    let next = || "127.0.0.1:8005".to_owned();
+    for call in [AdminCall::Ring {}, AdminCall::RingJoin { next: next() }, AdminCall::RingLeave {}] {
+        assert_eq!(desk.look(call), Err(Code::NotInRing));
+    }
+    assert_eq!(desk.look(AdminCall::RingShutdown {}), Err(Code::NotLocal));
+    assert_eq!(desk.status().ring, None);
+    let conn = ConnId { index: 7, generation: 1 };
+    let connected = Input::Connected { conn, name: String::new(), address: "unix:4711".to_owned() };
+    assert_eq!(desk.step(connected), []);
+    let shutdown = Input::Admin { conn, seq: 5, call: AdminCall::RingShutdown {} };
+    assert_eq!(desk.step(shutdown), [Effect::Error { conn, seq: 5, code: Code::NotInRing }]);
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Slots;
 pub use super::counters::Counters;
 pub use super::reason::{Explanation, Reason};
+use super::ring::view::RingView;
 
 /// The broker as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct BrokerView {
     /// Those of the wanted links that are not up, though they could be.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub links_down: u64,
+    /// Its ring; `None`: it is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Box<RingView>>,
     /// What happened so far.
     pub counters: Counters,
 }

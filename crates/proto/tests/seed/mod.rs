@@ -4,6 +4,7 @@ mod archive;
 mod job;
 mod link;
 mod ring;
+mod ring_admin;
 mod topic;
 
 use proptest::prelude::*;
@@ -242,7 +243,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 43 {
+        match self.choice % 47 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -265,14 +266,15 @@ impl Seed {
             19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
             other @ 20..31 => self.job_call(other - 20),
             other @ 31..39 => self.archive_call(other - 31),
-            other => self.link_call(other - 39),
+            other @ 39..43 => self.link_call(other - 39),
+            other => self.ring_call(other - 43),
         }
     }
 
     fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 22);
-        match self.choice % 22 {
+        match self.choice % 23 {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
@@ -289,7 +291,8 @@ impl Seed {
             9 => AdminAnswer::Message { explanation: Box::new(self.explanation()) },
             other @ 10..15 => self.job_answer(other - 10),
             other @ 15..20 => self.archive_answer(other - 15),
-            other => self.link_answer(other - 20),
+            other @ 20..22 => self.link_answer(other - 20),
+            _ => AdminAnswer::Ring { ring: Box::new(self.ring()) },
         }
     }
 
@@ -334,6 +337,7 @@ impl Seed {
             links_up: self.small.into(),
             links_wanted: self.choice.into(),
             links_down: self.word.into(),
+            ring: self.bits[0].then(|| Box::new(self.ring())),
             counters: self.counters(),
         }
     }

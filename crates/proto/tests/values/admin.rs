@@ -101,6 +101,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     vec![
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_status_links", AdminAnswer::Status { broker: Box::new(linked_broker()) }),
+        ("answer_status_ring", AdminAnswer::Status { broker: Box::new(broker_in_a_ring()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
         ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
         ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
@@ -237,12 +238,17 @@ fn broker() -> BrokerView {
         links_up: 0,
         links_wanted: 0,
         links_down: 0,
+        ring: None,
         counters: counters(),
     }
 }
 
 fn linked_broker() -> BrokerView {
     BrokerView { links_up: 3, links_wanted: 2, links_down: 1, ..broker() }
+}
+
+fn broker_in_a_ring() -> BrokerView {
+    BrokerView { ring: Some(Box::new(super::ring_admin::ring())), ..broker() }
 }
 
 fn queue() -> QueueView {

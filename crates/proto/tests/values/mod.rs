@@ -6,6 +6,7 @@ mod job;
 mod link;
 mod message;
 mod ring;
+mod ring_admin;
 mod session;
 mod topic;
 
@@ -28,5 +29,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(topic::frames());
     table.extend(topic::calls());
     table.extend(topic::answers());
+    table.extend(ring_admin::calls());
+    table.extend(ring_admin::answers());
     table
 }

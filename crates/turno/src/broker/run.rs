@@ -196,16 +196,9 @@ async fn until_stopped(shell: &Shell, stop: &mut Stop, settings: &Settings) -> R
     };
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
     shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
-    let drained = async {
-        let drained = shell.drained().await;
-        if let (Why::Asked, Some(ring)) = (why, &settings.ring) {
-            ring::leave(shell, ring).await;
-        }
-        shell.finish().await;
-        drained
-    };
     let ended = tokio::select! {
-        drained = drained => {
+        drained = shell.drained() => {
+            shell.finish().await;
             Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, cut_by: None }
         }
         signal = stop.wait() => {

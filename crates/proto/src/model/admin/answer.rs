@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use crate::model::job::{JobId, JobView, TaskReason, TaskView};
 use crate::model::link::view::{BrokerNode, LinkView};
+use crate::model::ring::view::RingView;
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
 use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 
@@ -212,5 +213,11 @@ pub enum AdminAnswer {
     LinkGraph {
         /// The broker that was asked first, then the others by their names.
         brokers: Vec<BrokerNode>,
+    },
+    /// To `ring.show`; to `ring.join`, `ring.leave` and `ring.shutdown`: the ring as it is when the broker begins with that.
+    #[serde(rename = "ring.show")]
+    Ring {
+        /// As this broker sees it.
+        ring: Box<RingView>,
     },
 }

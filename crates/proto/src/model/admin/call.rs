@@ -412,6 +412,21 @@ pub enum AdminCall {
     /// Brokers that can be reached, and who has links with whom.
     #[serde(rename = "link.graph")]
     LinkGraph {},
+    /// The ring as this broker sees it.
+    #[serde(rename = "ring.show")]
+    Ring {},
+    /// The broker joins a ring, at that member.
+    #[serde(rename = "ring.join")]
+    RingJoin {
+        /// HOST:PORT where that member listens for others.
+        next: String,
+    },
+    /// The broker leaves its ring, and goes on alone.
+    #[serde(rename = "ring.leave")]
+    RingLeave {},
+    /// All brokers of the ring end. Only from the machine that the broker runs on.
+    #[serde(rename = "ring.shutdown")]
+    RingShutdown {},
 }
 
 impl AdminCall {

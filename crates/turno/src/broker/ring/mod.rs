@@ -3,12 +3,11 @@
 mod ask;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tracing::{info, warn};
-use turno_engine::ring::{RingInput, RingSettings, RingTimers};
-use turno_engine::{Input, Settings as EngineSettings};
+use turno_engine::Settings as EngineSettings;
+use turno_engine::ring::{RingSettings, RingTimers};
 use turno_proto::model::ring::{Member, Origin};
 use turno_proto::model::{Code, limits};
 
@@ -20,16 +19,11 @@ use super::switchboard::{Nonces, RingReport, RingWireSettings};
 
 pub use self::ask::ask_for_sid;
 
-/// By how much leaving may take longer than the node gives it: nothing of the broker's end may hang on it.
-const LEAVE_SLACK_MS: u64 = 1_000;
-
 /// Why the broker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Somebody asked for it, here.
+    /// Somebody asked for it, here or of the whole ring.
     Asked,
-    /// The whole ring ends.
-    RingStops,
     /// It could not join its ring, or must not be in it.
     RingFailed(Code),
 }
@@ -42,20 +36,19 @@ pub(super) fn listen(ring: &RingConfig) -> Result<TcpListener, ServeError> {
 
 /// Gives the engine its place in the ring. Its term is the incarnation: both rise with each start.
 pub(super) fn enter(settings: &Settings, bound: &Bound, engine: &mut EngineSettings) -> Option<RingWireSettings> {
-    let (ring, bound) = (settings.ring.as_ref()?, bound.ring?);
+    let (ring, natives, bound) = (settings.ring.as_ref()?, &bound.native, bound.ring?);
     let origin = Origin { sid: ring.sid, incarnation: engine.term };
-    let me = Member { origin, address: address_of(ring.advertise.as_deref(), bound) };
+    let address = |listener| address_of(ring.advertise.as_deref(), listener);
+    let native = natives.first().copied().map(address).unwrap_or_default();
+    let me = Member { origin, address: address(bound), native };
     let (next_sid, next) = ring.next.clone().map_or((None, None), |(sid, next)| (sid, Some(next)));
-    let timers = timers(ring);
+    let timers = if ring.fast { RingTimers::fast() } else { RingTimers::default() };
     let usual = RingSettings::new(me.clone(), next);
-    engine.ring = Some(RingSettings { next_sid, wait: ring.wait, sorted: ring.sorted, timers, ..usual });
+    engine.ring =
+        Some(RingSettings { next_sid, wait: ring.wait, sorted: ring.sorted, links: ring.links, timers, ..usual });
     let beat_ms = if ring.fast { limits::RING_BEAT_FAST_MS } else { limits::RING_BEAT_MS };
     let (secret, nonces, dial_ms) = (ring.secret.clone(), Nonces::System, timers.dial_ms);
     Some(RingWireSettings { me, secret, nonces, beat_ms, dial_ms })
-}
-
-fn timers(ring: &RingConfig) -> RingTimers {
-    if ring.fast { RingTimers::fast() } else { RingTimers::default() }
 }
 
 /// HOST:PORT that others are told. Whoever listens everywhere and says nothing else is reached on its own machine.
@@ -76,7 +69,7 @@ pub(super) async fn ends(shell: &Shell) -> Why {
             match report {
                 RingReport::Stop => {
                     info!("the whole ring ends");
-                    return Why::RingStops;
+                    return Why::Asked;
                 }
                 RingReport::Failed(code) => {
                     warn!(%code, "this broker cannot be in the ring");
@@ -85,16 +78,6 @@ pub(super) async fn ends(shell: &Shell) -> Why {
                 RingReport::Left => info!("out of the ring"),
             }
         }
-    }
-}
-
-/// Leaves the ring, so that the others need not miss this broker first.
-pub(super) async fn leave(shell: &Shell, ring: &RingConfig) {
-    shell.handle(Input::Ring { input: Box::new(RingInput::Leave) });
-    let out = async { while !shell.ring_reports().await.iter().any(|report| *report != RingReport::Stop) {} };
-    let limit = Duration::from_millis(timers(ring).leave_ms + LEAVE_SLACK_MS);
-    if tokio::time::timeout(limit, out).await.is_err() {
-        warn!("leaving the ring took too long");
     }
 }
 
