@@ -25,6 +25,9 @@ impl Engine {
         self.topics.check();
         self.check_archive();
         self.check_links();
+        if let Some(host) = &self.ring {
+            host.check();
+        }
         for (number, _) in self.queues.after(None) {
             self.check_queue(number);
         }

@@ -8,6 +8,7 @@ use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{Origin, State, Wants};
+use crate::ring::RingInput;
 
 /// The broker takes and hands out nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ impl Engine {
         }
         let until = self.now.plus_millis(within_ms);
         self.drain = Some(Drain::Running { until, returned: 0 });
+        self.ring(RingInput::Leave, out);
         self.turn_away(out);
     }
 
@@ -136,6 +138,7 @@ impl Engine {
             && self.stats.in_flight == 0
             && self.chores.is_empty()
             && self.durable.is_idle()
+            && self.ring.as_ref().is_none_or(|host| host.is_off())
         {
             self.end_drain(returned, 0, out);
         }

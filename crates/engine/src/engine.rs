@@ -23,6 +23,7 @@ use crate::links::Links;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
+use crate::ring::Host;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::timers::Timers;
@@ -60,6 +61,8 @@ pub struct Engine {
     pub(crate) failures: BTreeMap<u32, Payload>,
     /// How far each broadcast is, by its message.
     pub(crate) broadcasts: BTreeMap<u32, Tally>,
+    /// The broker's place in a ring; `None`: it has none.
+    pub(crate) ring: Option<Box<Host>>,
     pub(crate) drain: Option<Drain>,
     pub(crate) chores: Chores,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
@@ -77,6 +80,7 @@ impl Engine {
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             links: Links::new(BrokerId::new(settings.run), &settings.links, now),
+            ring: settings.ring.clone().map(|ring| Box::new(Host::new(ring, now))),
             settings,
             now,
             started: now,
@@ -193,7 +197,7 @@ impl Engine {
             Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
             Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
-            Input::Ring { .. } => {}
+            Input::Ring { input } => self.ring(*input, out),
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
@@ -227,6 +231,9 @@ impl Engine {
             or_at(until);
         }
         if let Some(at) = self.links.next_deadline() {
+            or_at(at);
+        }
+        if let Some(at) = self.ring.as_ref().and_then(|host| host.next_deadline()) {
             or_at(at);
         }
         next

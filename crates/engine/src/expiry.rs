@@ -19,6 +19,7 @@ impl Engine {
         self.sweep_dedup();
         self.end_offers();
         self.dial_links(out);
+        self.tick_ring(out);
         self.tick_claims(out);
         self.go_on_with_chores(out);
         self.end_drain_if_late(out);

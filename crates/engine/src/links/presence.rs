@@ -10,6 +10,11 @@ use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
 impl Links {
+    /// What this broker tells of itself is not what it was.
+    pub(crate) const fn presence_changes(&mut self) {
+        self.presence_changed = true;
+    }
+
     /// Everyone else who can be reached: the link that leads there by the shortest way, and what is known of it.
     pub(super) fn reachable(&self) -> BTreeMap<BrokerId, (ConnId, &Presence)> {
         let mut found: BTreeMap<BrokerId, (ConnId, &Presence)> = BTreeMap::new();
@@ -44,7 +49,9 @@ impl Engine {
         let to = self.links.link(conn).broker;
         let path = Path::default().then(self.links.me).expect("one is not too many");
         let neighbours = self.links.by_conn.values().map(|link| link.broker).collect();
-        let own = Presence { path, name: self.settings.name.clone(), neighbours, listens: self.links.listens };
+        let (name, listens) = (self.settings.name.clone(), self.links.listens);
+        let ring = self.ring.as_ref().and_then(|host| host.origin());
+        let own = Presence { path, name, neighbours, listens, ring };
         // The shortest way that does not lead through the one that is told.
         let mut best: BTreeMap<BrokerId, Presence> = BTreeMap::new();
         for (other, link) in &self.links.by_conn {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, Path};
+use turno_proto::model::link::{BrokerId, Path, Presence};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::{FarWord, ForwardBroadcast, ForwardEvent, LinkWord, Links};
@@ -21,12 +21,12 @@ pub(crate) type Shares = BTreeMap<ConnId, Vec<BrokerId>>;
 
 impl Links {
     /// Everyone who can be reached without going back, by the link that leads there.
-    fn shares(&self, path: &Path, is_meant: impl Fn(BrokerId, bool) -> bool) -> Shares {
+    fn shares(&self, path: &Path, is_meant: impl Fn(BrokerId, &Presence) -> bool) -> Shares {
         let mut shares = Shares::new();
         for (broker, (conn, presence)) in self.reachable() {
             let link = self.link(conn);
             let back = path.has(link.broker) || presence.path.meets(path);
-            if !back && !link.closing && is_meant(broker, presence.listens) {
+            if !back && !link.closing && is_meant(broker, presence) {
                 shares.entry(conn).or_default().push(broker);
             }
         }
@@ -159,15 +159,17 @@ impl Engine {
 
 /// Events.
 impl Engine {
-    /// An event that was published here goes to wherever somebody listens.
-    pub(crate) fn spread_event(&mut self, event: Event, out: &mut impl Sink) {
+    /// An event that was published here goes to wherever somebody listens, and no ring carries it already.
+    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
         if self.links.is_empty() {
             return;
         }
         self.links.events += 1;
-        let shares = self.links.shares(&Path::default(), |_, listens| listens);
+        let ring = self.ring.as_deref();
+        let is_carried = |there: &Presence| ring.zip(there.ring).is_some_and(|(ring, there)| ring.carries_to(there));
+        let shares = self.links.shares(&Path::default(), |_, there| there.listens && !is_carried(there));
         if !shares.is_empty() {
-            self.cross_event(shares, self.links.events, &Path::default(), &Arc::new(event), out);
+            self.cross_event(shares, self.links.events, &Path::default(), event, out);
         }
     }
 

@@ -136,6 +136,25 @@ impl Engine {
         Ok(AdminAnswer::Links { links: vec![self.target_view(number, target)] })
     }
 
+    /// A link is wanted for the ring's sake. One that is there already, or one too many, changes nothing.
+    pub(crate) fn link_to(&mut self, address: String, out: &mut impl Sink) {
+        if self.links.targets.len() < limits::LINKS_MAX {
+            self.links.targets.add(address, self.now);
+            self.dial_links(out);
+        }
+    }
+
+    /// The ring does not want that link any more.
+    pub(crate) fn unlink_from(&mut self, address: &str, out: &mut impl Sink) {
+        if self.settings.links.iter().any(|wanted| wanted == address) {
+            return;
+        }
+        if self.links.targets.iter().any(|(_, target)| target.address == address) {
+            let removed = self.remove_link(address, out);
+            debug_assert!(removed.is_ok(), "it was there a moment ago");
+        }
+    }
+
     /// Not wanted any more: by its address, or by the name or the id of the broker at its other end.
     fn remove_link(&mut self, wanted: &str, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
         let named = |link: &Link| link.name == wanted || link.broker.to_string() == wanted;

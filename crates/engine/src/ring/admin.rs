@@ -6,6 +6,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::{Code, ConnId};
 
+use super::{Host, RingInput};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
@@ -32,21 +33,24 @@ impl Engine {
 
     /// The ring as this broker sees it; `None`: it has no place in any.
     pub(crate) fn ring_view(&self) -> Option<RingView> {
-        None
+        self.ring.as_deref().map(Host::view)
     }
 
     /// Joins at that member. Answered at once: the view tells how far it is.
-    pub(crate) fn ring_join(&mut self, conn: ConnId, seq: u32, _next: String, out: &mut impl Sink) {
+    pub(crate) fn ring_join(&mut self, conn: ConnId, seq: u32, next: String, out: &mut impl Sink) {
+        self.ring(RingInput::Join { next }, out);
         self.show_ring(conn, seq, out);
     }
 
     /// Leaves, and goes on alone. Answered at once: the view tells how far it is.
     pub(crate) fn ring_leave(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
+        self.ring(RingInput::Leave, out);
         self.show_ring(conn, seq, out);
     }
 
     /// Ends every broker of the ring. Answered at once, before the last words are written.
     pub(crate) fn ring_shutdown(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
+        self.ring(RingInput::Shutdown, out);
         self.show_ring(conn, seq, out);
     }
 

@@ -21,6 +21,8 @@ pub struct RingSettings {
     pub wait: bool,
     /// Members stand in order of their sids.
     pub sorted: bool,
+    /// The broker links with its next one too, so that requests cross (`--ring-links`).
+    pub links: bool,
     /// How long things take.
     pub timers: RingTimers,
     /// Bytes of its own publications that may be under way.
@@ -33,8 +35,8 @@ impl RingSettings {
     /// The usual.
     pub fn new(me: Member, next: Option<String>) -> Self {
         let (window_bytes, window) = (limits::RING_WINDOW_BYTES, limits::RING_WINDOW);
-        let (next_sid, wait, sorted, timers) = (None, false, false, RingTimers::default());
-        Self { me, next, next_sid, wait, sorted, timers, window_bytes, window }
+        let (next_sid, wait, sorted, links, timers) = (None, false, false, false, RingTimers::default());
+        Self { me, next, next_sid, wait, sorted, links, timers, window_bytes, window }
     }
 }
 

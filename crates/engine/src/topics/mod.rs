@@ -298,7 +298,11 @@ impl Engine {
     /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
     pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
         self.spread_here(&event, out);
-        self.spread_event(event, out);
+        if self.ring.is_some() || !self.links.is_empty() {
+            let event = Arc::new(event);
+            self.send_round(&event, out);
+            self.spread_event(&event, out);
+        }
         if confirm {
             out.effect(Effect::Ok { conn, seq });
         }

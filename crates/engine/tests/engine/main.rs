@@ -33,6 +33,7 @@ mod reasons;
 mod register;
 mod requests;
 mod retry;
+mod ring;
 mod roles;
 mod sends;
 mod settle;

@@ -114,6 +114,7 @@ fn lists_have_an_end() {
         name: "n".repeat(limits::PEER_NAME_BYTES_MAX),
         neighbours: vec![BrokerId::new(u64::MAX); limits::LINKS_MAX],
         listens: true,
+        ring: None,
     };
     let told = |brokers| inside(&Frame::Presence(Presences { brokers }));
     let longest = told(vec![presence.clone(); limits::BROKERS_MAX]);

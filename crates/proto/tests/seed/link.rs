@@ -72,7 +72,7 @@ impl Seed {
     pub(super) fn presences(&self) -> Presences {
         let neighbours = self.ids().to_vec();
         let name = self.text.chars().take(20).collect();
-        let presence = Presence { path: self.path(), name, neighbours, listens: self.bits[0] };
+        let presence = Presence { path: self.path(), name, neighbours, listens: self.bits[0], ring: None };
         Presences { brokers: vec![presence; usize::from(self.choice % 65)] }
     }
 

@@ -77,8 +77,8 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         Offer { queue: "q".to_owned(), held: 0, rooms: Vec::new() },
     ];
     let brokers = vec![
-        Presence { path: path(ONE), name: "a".to_owned(), neighbours: vec![B, C], listens: true },
-        Presence { path: path(TWO), name: "b".to_owned(), neighbours: vec![A], listens: false },
+        Presence { path: path(ONE), name: "a".to_owned(), neighbours: vec![B, C], listens: true, ring: None },
+        Presence { path: path(TWO), name: "b".to_owned(), neighbours: vec![A], listens: false, ring: None },
     ];
     let alone = Offer {
         queue: "q".to_owned(),

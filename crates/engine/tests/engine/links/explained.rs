@@ -70,7 +70,7 @@ fn brokers_without_a_name_are_told_by_their_ids() {
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
     net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address, payload_max: 1_000 });
     let path = Path::new(vec![Net::id(9)]).unwrap();
-    let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false };
+    let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false, ring: None };
     net.put(0, Input::Link { conn, word: Box::new(LinkWord::Presence(vec![presence])) });
     net.put(0, Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() });
     let id: MessageId = "00000000006b00000000002a00000007".parse().unwrap();

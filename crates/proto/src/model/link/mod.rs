@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::limits;
+use super::ring::Origin;
 
 /// One start of a broker: 48 random bits, the same that its message ids begin with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,6 +161,9 @@ pub struct Presence {
     pub neighbours: Vec<BrokerId>,
     /// Somebody there listens to topics.
     pub listens: bool,
+    /// Its place in a ring, if it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Origin>,
 }
 
 /// A word from one broker to another, however many are between them.

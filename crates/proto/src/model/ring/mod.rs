@@ -66,6 +66,8 @@ pub struct Member {
     pub origin: Origin,
     /// HOST:PORT of its ring listener.
     pub address: String,
+    /// HOST:PORT where it takes clients and links; empty if it does not say.
+    pub native: String,
 }
 
 /// The last publication of an origin that a member has.

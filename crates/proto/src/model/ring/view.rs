@@ -54,6 +54,8 @@ pub struct MemberView {
     pub incarnation: u64,
     /// Where others reach it.
     pub address: String,
+    /// Where it takes clients and links; empty if it does not say.
+    pub native: String,
 }
 
 /// What a node of the ring counts.

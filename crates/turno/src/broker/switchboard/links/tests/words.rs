@@ -44,8 +44,13 @@ fn what_one_engine_says_the_other_hears() {
     let (conn, to) = (a.conn, b.conn);
     let offers =
         vec![Offer { queue: "q".into(), held: 1, rooms: vec![Room { path: path(&[1]), free: 3, token: Some(9) }] }];
-    let brokers =
-        vec![Presence { path: path(&[1]), name: "a".into(), neighbours: vec![BrokerId::new(2)], listens: true }];
+    let brokers = vec![Presence {
+        path: path(&[1]),
+        name: "a".into(),
+        neighbours: vec![BrokerId::new(2)],
+        listens: true,
+        ring: None,
+    }];
     let broadcast = ForwardBroadcast {
         seq: 6,
         handle: 3,

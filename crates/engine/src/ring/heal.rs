@@ -1,0 +1,239 @@
+//! Neighbours that are lost (S3.18 to S3.25).
+//!
+//! Whoever lost its next one dials it again each second. Whoever lost its predecessor waits for it, then calls for whoever
+//! sent to it, then for anyone that has nobody to send to, and in the end joins again.
+
+use turno_proto::model::ring::{Fallen, Member, Sid};
+use turno_proto::model::{Code, Mono};
+
+use super::sending::Purpose;
+use super::word::{RetConn, RingWord};
+use super::{Conn, Node, RingEffect};
+
+/// The next one is lost.
+#[derive(Clone, Debug)]
+pub(super) struct LostNext {
+    pub(super) member: Member,
+    at: Mono,
+    not_before: Mono,
+    /// It will not come back to this place: those after it are tried at once.
+    is_gone: bool,
+    /// Attempts so far at those after it.
+    tries: usize,
+}
+
+/// The predecessor is lost.
+#[derive(Clone, Debug)]
+pub(super) struct LostPrevious {
+    pub(super) sid: Sid,
+    at: Mono,
+    /// When it was last called for another.
+    called: Option<Mono>,
+    calls: u32,
+}
+
+impl Node {
+    /// The connection to the next one is gone.
+    pub(super) fn next_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
+        self.next = None;
+        self.roll.changed();
+        if self.leaving.is_some() {
+            return self.gone(out);
+        }
+        if let Some(member) = conn.peer
+            && self.joining.is_none()
+        {
+            let is_gone = self.roll.has_left(member.origin.sid);
+            self.lost_next = Some(LostNext { member, at: self.now, not_before: self.now, is_gone, tries: 0 });
+        }
+    }
+
+    /// The next one said that it takes nothing from here any more.
+    pub(super) fn dismissed(&mut self, conn: Conn, code: Code, out: &mut Vec<RingEffect>) {
+        let address = conn.peer.as_ref().map(|peer| peer.address.clone());
+        match code {
+            Code::Fenced => {
+                out.push(RingEffect::Failed(code));
+                self.be_off(Some(code), out);
+            }
+            // It found another one: it is to be asked for a place.
+            Code::Replaced | Code::RingWhole if self.leaving.is_none() && self.joining.is_none() => {
+                self.rejoin(address, out);
+            }
+            _ => {
+                self.next_lost(conn, out);
+                if let Some(lost) = &mut self.lost_next {
+                    lost.is_gone = true;
+                }
+            }
+        }
+    }
+
+    /// The connection from the predecessor is gone.
+    pub(super) fn previous_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
+        self.previous = None;
+        self.roll.changed();
+        let Some(sid) = conn.sid() else { return };
+        if self.leaving.is_some() {
+            // In a ring of two the other one closes, and that is its answer.
+            if self.next_peer().is_none_or(|next| next.origin.sid == sid) {
+                self.gone(out);
+            }
+        } else if self.is_alone {
+            // The one that wanted to join is gone again.
+            self.be_alone(out);
+        } else if self.joining.is_none() {
+            self.miss_previous(sid);
+        }
+    }
+
+    pub(super) const fn miss_previous(&mut self, sid: Sid) {
+        self.lost_previous = Some(LostPrevious { sid, at: self.now, called: None, calls: 0 });
+    }
+
+    /// The next one, or whoever was tried in its place, cannot be reached or does not want.
+    pub(super) fn not_healed(&mut self, code: Code, out: &mut Vec<RingEffect>) {
+        let (now, retry_ms) = (self.now, self.settings.timers.retry_ms);
+        let Some(lost) = &mut self.lost_next else { return };
+        lost.not_before = now.plus_millis(retry_ms);
+        match code {
+            Code::NotInRing if !lost.is_gone => (lost.is_gone, lost.not_before) = (true, now),
+            Code::RingWhole | Code::Replaced => {
+                let address = lost.member.address.clone();
+                self.rejoin(Some(address), out);
+            }
+            _ if lost.tries > 0 && !code_is_busy(code) => {
+                // The one after it, at once, until all were tried.
+                if lost.tries < self.roll.count() {
+                    lost.not_before = now;
+                } else {
+                    lost.tries = 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The way to a leaver's successor failed, and the leaver is gone.
+    pub(super) fn retry_soon(&mut self) {
+        if let Some(lost) = &mut self.lost_next {
+            lost.not_before = self.now;
+        }
+    }
+
+    pub(super) fn tick_healing(&mut self, out: &mut Vec<RingEffect>) {
+        if self.leaving.is_some() || self.joining.is_some() || self.is_alone || self.is_off {
+            return;
+        }
+        self.look_for_previous(out);
+        if self.joining.is_none() && !self.is_alone {
+            self.look_for_next(out);
+        }
+    }
+
+    fn look_for_previous(&mut self, out: &mut Vec<RingEffect>) {
+        let timers = self.settings.timers;
+        let Some(lost) = &self.lost_previous else { return };
+        let (sid, waited) = (lost.sid, self.now.millis_since(lost.at));
+        if waited < timers.wait_ms {
+            return;
+        }
+        if self.next.is_none() && self.lost_next.as_ref().is_none_or(|next| next.member.origin.sid == sid) {
+            // There were two, and the other has fallen.
+            return self.be_alone(out);
+        }
+        if waited >= timers.rejoin_ms {
+            return self.rejoin(None, out);
+        }
+        let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };
+        if lost.called.is_some_and(|called| self.now.millis_since(called) < pause) {
+            return;
+        }
+        let content = if lost.calls == 0 { Fallen::Sid(sid) } else { Fallen::Gap };
+        if let Some(lost) = &mut self.lost_previous {
+            (lost.called, lost.calls) = (Some(self.now), lost.calls + 1);
+        }
+        let caller = self.settings.me.clone();
+        self.pass_on(RingWord::RetConn(RetConn::Call { caller, content, hops: 0 }), out);
+    }
+
+    fn look_for_next(&mut self, out: &mut Vec<RingEffect>) {
+        let timers = self.settings.timers;
+        if self.attempt.is_some() || self.next.is_some() {
+            return;
+        }
+        let Some(lost) = &mut self.lost_next else { return };
+        if self.now < lost.not_before {
+            return;
+        }
+        let waited = self.now.millis_since(lost.at);
+        if waited >= timers.rejoin_ms {
+            return self.rejoin(None, out);
+        }
+        if !lost.is_gone && waited < timers.wait_ms + timers.retry_ms {
+            let address = lost.member.address.clone();
+            return self.try_for(address, Purpose::Return, out);
+        }
+        // Nobody called from behind: those that come after it are tried in their order, and it once more.
+        let after = self.roll.after(lost.member.origin.sid);
+        let (member, tries) = (lost.member.clone(), lost.tries);
+        lost.tries += 1;
+        match after.get(tries) {
+            Some(next) => self.try_for(next.address.clone(), Purpose::Heal, out),
+            None => {
+                lost.tries = 0;
+                lost.not_before = self.now.plus_millis(timers.retry_ms);
+                self.try_for(member.address, Purpose::Return, out);
+            }
+        }
+    }
+
+    pub(super) fn heal_deadline(&self) -> Option<Mono> {
+        if self.leaving.is_some() || self.joining.is_some() || self.is_alone {
+            return None;
+        }
+        let timers = self.settings.timers;
+        let previous = self.lost_previous.as_ref().map(|lost| {
+            let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };
+            let rejoin = lost.at.plus_millis(timers.rejoin_ms);
+            lost.called.map_or(lost.at.plus_millis(timers.wait_ms), |called| called.plus_millis(pause).min(rejoin))
+        });
+        let is_free = self.attempt.is_none() && self.next.is_none();
+        let next = self.lost_next.as_ref().filter(|_| is_free).map(|lost| lost.not_before);
+        [previous, next].into_iter().flatten().min()
+    }
+
+    /// RETCONN with content, on its way round.
+    pub(super) fn somebody_calls(&mut self, caller: Member, content: Fallen, hops: u8, out: &mut Vec<RingEffect>) {
+        if caller.origin.sid == self.sid() {
+            return;
+        }
+        let is_busy = self.leaving.is_some()
+            || self.joining.is_some()
+            || self.attempt.as_ref().is_some_and(|attempt| !matches!(attempt.purpose, Purpose::Return | Purpose::Heal));
+        let is_meant = match content {
+            // Reported dead and alive: the caller has lost this one, and hears from it again (S3.23).
+            Fallen::Sid(sid) if sid == self.sid() => true,
+            Fallen::Sid(sid) => {
+                let next = self.next_peer().or(self.lost_next.as_ref().map(|lost| &lost.member));
+                next.is_some_and(|next| next.origin.sid == sid)
+            }
+            Fallen::Gap => self.next.is_none(),
+        };
+        if !is_meant {
+            self.hop(hops, |hops| RingWord::RetConn(RetConn::Call { caller, content, hops }), out);
+        } else if !is_busy {
+            let is_return = content == Fallen::Sid(self.sid());
+            self.drop_attempt(out);
+            if self.lost_next.is_none() && self.next.is_none() {
+                let (at, not_before) = (self.now, self.now);
+                self.lost_next = Some(LostNext { member: caller.clone(), at, not_before, is_gone: false, tries: 0 });
+            }
+            self.try_for(caller.address, if is_return { Purpose::Return } else { Purpose::Heal }, out);
+        }
+    }
+}
+
+const fn code_is_busy(code: Code) -> bool {
+    matches!(code, Code::RingBusy)
+}

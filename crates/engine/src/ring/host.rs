@@ -1,0 +1,110 @@
+//! The node inside the engine: topics go round, neighbours link.
+
+use std::sync::Arc;
+
+use turno_proto::model::Mono;
+use turno_proto::model::ring::view::RingView;
+use turno_proto::model::ring::{Origin, RingState};
+
+use super::{Node, RingEffect, RingInput, RingSettings};
+use crate::effect::{Effect, Sink};
+use crate::engine::Engine;
+use crate::topics::Event;
+
+/// The broker's place in a ring.
+#[derive(Debug)]
+pub(crate) struct Host {
+    node: Node,
+    /// What the node says; kept for its room only.
+    effects: Vec<RingEffect>,
+    /// The address of the next one, if the broker links with it for the ring's sake.
+    linked: Option<String>,
+}
+
+impl Host {
+    pub(crate) fn new(settings: RingSettings, now: Mono) -> Self {
+        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        self.node.next_deadline()
+    }
+
+    pub(super) fn view(&self) -> RingView {
+        self.node.view()
+    }
+
+    /// Whether it has nothing to do with the ring any more.
+    pub(crate) fn is_off(&self) -> bool {
+        self.node.state() == RingState::Off
+    }
+
+    /// Who this broker is in the ring; `None` while it is out of it.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        (!self.is_off()).then_some(self.node.me().origin)
+    }
+
+    /// Whether events reach that one by the ring.
+    pub(crate) fn carries_to(&self, origin: Origin) -> bool {
+        self.node.is_in_circle(origin)
+    }
+
+    pub(crate) fn check(&self) {
+        self.node.sanity_check();
+    }
+}
+
+impl Engine {
+    /// Something happened to the ring.
+    pub(crate) fn ring(&mut self, input: RingInput, out: &mut impl Sink) {
+        let Some(host) = &mut self.ring else { return };
+        let mut effects = std::mem::take(&mut host.effects);
+        let before = host.origin();
+        host.node.handle(self.now, input, &mut effects);
+        if host.origin() != before {
+            self.links.presence_changes();
+        }
+        for effect in effects.drain(..) {
+            match effect {
+                RingEffect::Deliver { event } => self.spread_here(&event, out),
+                effect => out.effect(Effect::Ring { effect: Box::new(effect) }),
+            }
+        }
+        if let Some(host) = &mut self.ring {
+            host.effects = effects;
+        }
+        self.link_with_next(out);
+    }
+
+    pub(crate) fn tick_ring(&mut self, out: &mut impl Sink) {
+        let due = self.ring.as_ref().and_then(|host| host.next_deadline());
+        if due.is_some_and(|at| at <= self.now) {
+            self.ring(RingInput::Tick, out);
+        }
+    }
+
+    /// An event that was published here goes round.
+    pub(crate) fn send_round(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
+        if self.ring.is_some() {
+            self.ring(RingInput::Publish { event: Arc::clone(event) }, out);
+        }
+    }
+
+    /// With `--ring-links`: a link leads wherever the ring does.
+    fn link_with_next(&mut self, out: &mut impl Sink) {
+        let Some(host) = self.ring.as_mut().filter(|host| host.node.settings.links) else { return };
+        let next = host.node.next_peer().map(|next| next.native.clone()).filter(|native| !native.is_empty());
+        // A neighbour that is lost for a moment stays linked: the link has a life of its own.
+        let is_out = host.node.next.is_none() && !matches!(host.node.state(), RingState::Off | RingState::Alone);
+        if host.linked == next || is_out {
+            return;
+        }
+        let old: Option<String> = std::mem::replace(&mut host.linked, next.clone());
+        if let Some(old) = old {
+            self.unlink_from(&old, out);
+        }
+        if let Some(next) = next {
+            self.link_to(next, out);
+        }
+    }
+}

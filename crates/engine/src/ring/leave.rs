@@ -1,0 +1,136 @@
+//! Leaving (S3.26 to S3.30), and the end of all (S3.42).
+
+use turno_proto::model::ring::{Member, Origin};
+use turno_proto::model::{Code, ConnId, Mono};
+
+use super::sending::Purpose;
+use super::word::RingWord;
+use super::{Node, RingEffect, Role};
+
+/// This node is on its way out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    until: Mono,
+}
+
+impl Node {
+    /// An admin wants it to leave, or the broker ends.
+    pub(super) fn leave(&mut self, out: &mut Vec<RingEffect>) {
+        if self.leaving.is_some() {
+            return;
+        }
+        if self.is_off || self.is_alone || self.next.is_none() {
+            self.be_off(self.code, out);
+            return out.push(RingEffect::Left);
+        }
+        self.drop_attempt(out);
+        self.joining = None;
+        (self.lost_next, self.lost_previous) = (None, None);
+        for joiner in std::mem::take(&mut self.joiners) {
+            self.turn_away(joiner.conn, Code::NotInRing, None, out);
+        }
+        self.send_all_waiting(out);
+        self.leaving = Some(Leaving { until: self.now.plus_millis(self.settings.timers.leave_ms) });
+        let leaver = self.settings.me.clone();
+        self.pass_on(RingWord::ServOff { leaver, content: None, hops: 0 }, out);
+    }
+
+    /// It is out: all that was said is written, then the connections end.
+    pub(super) fn gone(&mut self, out: &mut Vec<RingEffect>) {
+        self.be_off(None, out);
+        out.push(RingEffect::Left);
+    }
+
+    pub(super) fn tick_leaving(&mut self, out: &mut Vec<RingEffect>) {
+        if self.leaving.is_some_and(|leaving| leaving.until <= self.now) {
+            self.gone(out);
+        }
+    }
+
+    pub(super) fn leave_deadline(&self) -> Option<Mono> {
+        self.leaving.map(|leaving| leaving.until)
+    }
+
+    /// SERVOFF, on its way round.
+    pub(super) fn somebody_leaves(
+        &mut self,
+        id: ConnId,
+        leaver: Member,
+        content: Option<Member>,
+        hops: u8,
+        out: &mut Vec<RingEffect>,
+    ) {
+        if leaver.origin == self.settings.me.origin {
+            // All that this one had to pass on went before.
+            if self.leaving.is_some() {
+                self.gone(out);
+            }
+            return;
+        }
+        self.roll.left(leaver.origin);
+        let is_next = self.next_peer().is_some_and(|next| next.origin == leaver.origin);
+        let Some(successor) = content else { return self.predecessor_leaves(id, leaver, is_next, hops, out) };
+        let word = RingWord::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
+        let is_free = self.leaving.is_none()
+            && self.joining.is_none()
+            && self.attempt.as_ref().is_none_or(|attempt| matches!(attempt.purpose, Purpose::Return | Purpose::Heal));
+        if is_next && is_free && successor.origin.sid != self.sid() {
+            self.drop_attempt(out);
+            self.try_for(successor.address, Purpose::Left(Box::new(word)), out);
+        } else {
+            self.hop(hops, |_| word, out);
+        }
+    }
+
+    /// The one that sends here leaves. What it still has to pass on is heard until it closes (S3.29).
+    fn predecessor_leaves(&mut self, id: ConnId, leaver: Member, is_next: bool, hops: u8, out: &mut Vec<RingEffect>) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        conn.leaving = true;
+        if is_next && self.leaving.is_none() {
+            // There were two: this one stays alone and says nothing (S3.27).
+            conn.role = Role::Draining;
+            self.previous = None;
+            self.be_alone_after(id, out);
+        } else {
+            let content = Some(self.settings.me.clone());
+            self.hop(hops, |hops| RingWord::ServOff { leaver, content, hops }, out);
+        }
+    }
+
+    /// Alone, but for what a leaver still says.
+    fn be_alone_after(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        let kept = self.conns.remove(&id);
+        self.be_alone(out);
+        if let Some(kept) = kept {
+            self.conns.insert(id, kept);
+        }
+    }
+
+    /// An admin wants all members to end.
+    pub(super) fn shutdown(&mut self, out: &mut Vec<RingEffect>) {
+        let origin = self.settings.me.origin;
+        self.pass_on(RingWord::Shutdown { origin, hops: 0 }, out);
+        self.stop(out);
+    }
+
+    /// SHUTDWN, on its way round. The predecessor of its origin does not pass it on.
+    pub(super) fn shut_down_by(&mut self, origin: Origin, hops: u8, out: &mut Vec<RingEffect>) {
+        if origin.sid == self.sid() {
+            if origin != self.settings.me.origin {
+                self.counters.forged += 1;
+            }
+            return;
+        }
+        if self.next_peer().is_some_and(|next| next.origin.sid != origin.sid) {
+            self.hop(hops, |hops| RingWord::Shutdown { origin, hops }, out);
+        }
+        self.stop(out);
+    }
+
+    fn stop(&mut self, out: &mut Vec<RingEffect>) {
+        if !self.is_off {
+            self.be_off(None, out);
+        }
+        out.push(RingEffect::Stop);
+    }
+}

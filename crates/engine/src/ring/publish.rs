@@ -1,0 +1,333 @@
+//! Publications: each member gets each once, in the order of its origin, whatever happens to others.
+//!
+//! A member accepts only what comes after the last it has of an origin, keeps it until the origin says that it has come
+//! round, and sends it again to a new next one that lacks it. So whatever was on its way through a member that fell is sent
+//! again by the one before it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use turno_proto::model::ring::{Had, Origin};
+use turno_proto::model::{Code, ConnId, Mono, limits};
+
+use super::word::{Publication, RingWord};
+use super::{Node, RingEffect, RingNews};
+use crate::topics::Event;
+
+/// What a publication takes beside its topic and its payload.
+const OVERHEAD_BYTES: usize = 64;
+/// Roll calls that come round without an origin before what is left of it is thrown away.
+const ABSENT_MAX: u8 = 3;
+
+/// What a node knows of publications.
+#[derive(Debug, Default)]
+pub(super) struct Publications {
+    /// The last of its own.
+    seq: u64,
+    /// All of its own up to this one have come round.
+    round: u64,
+    /// Its own that have not, oldest first: since when, and how many bytes.
+    under_way: VecDeque<(u64, Mono, usize)>,
+    under_way_bytes: usize,
+    /// Its own that wait for these.
+    waiting: VecDeque<Arc<Event>>,
+    is_slowed: bool,
+    /// The last of each other origin that it has.
+    seen: BTreeMap<Origin, u64>,
+    /// By origin, itself included: what has not come round.
+    kept: BTreeMap<Origin, Kept>,
+    kept_count: usize,
+    kept_bytes: usize,
+    /// When the oldest was last warned of.
+    warned: Option<Mono>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    publications: VecDeque<Publication>,
+    /// Roll calls that came round without that origin.
+    absent: u8,
+}
+
+fn bytes_of(event: &Event) -> usize {
+    event.topic.as_str().len() + event.payload.len() + OVERHEAD_BYTES
+}
+
+impl Publications {
+    fn keep(&mut self, publication: Publication) {
+        self.kept_count += 1;
+        self.kept_bytes += bytes_of(&publication.event);
+        self.kept.entry(publication.origin).or_default().publications.push_back(publication);
+    }
+
+    /// All of that origin's up to that one have come round.
+    fn trim(&mut self, origin: Origin, round: u64) {
+        let Some(kept) = self.kept.get_mut(&origin) else { return };
+        kept.absent = 0;
+        while let Some(publication) = kept.publications.pop_front_if(|publication| publication.seq <= round) {
+            self.kept_count -= 1;
+            self.kept_bytes -= bytes_of(&publication.event);
+        }
+        if kept.publications.is_empty() {
+            self.kept.remove(&origin);
+        }
+    }
+
+    pub(super) const fn round(&self) -> u64 {
+        self.round
+    }
+
+    pub(super) fn under_way(&self) -> u64 {
+        (self.under_way.len() + self.waiting.len()) as u64
+    }
+
+    pub(super) fn oldest(&self) -> Option<Mono> {
+        self.under_way.front().map(|(_, at, _)| *at)
+    }
+
+    pub(super) const fn kept(&self) -> (u64, u64) {
+        (self.kept_count as u64, self.kept_bytes as u64)
+    }
+
+    pub(super) const fn is_slowed(&self) -> bool {
+        self.is_slowed
+    }
+
+    /// What is counted is what is there.
+    pub(super) fn check(&self, me: Origin) {
+        let all = || self.kept.values().flat_map(|kept| &kept.publications);
+        assert_eq!(self.kept_count, all().count(), "ring: publications that are kept");
+        assert_eq!(self.kept_bytes, all().map(|one| bytes_of(&one.event)).sum::<usize>(), "ring: bytes that are kept");
+        let own: usize = self.under_way.iter().map(|(_, _, bytes)| bytes).sum();
+        assert_eq!(self.under_way_bytes, own, "ring: bytes under way");
+        assert!(self.round <= self.seq, "ring: nothing comes round before it is sent");
+        assert!(self.waiting.is_empty() || self.is_slowed, "ring: what waits slows publishers down");
+        for (origin, kept) in &self.kept {
+            let seqs: Vec<u64> = kept.publications.iter().map(|one| one.seq).collect();
+            assert!(seqs.is_sorted_by(|a, b| a < b), "ring: {origin} is kept in order");
+            let last = if *origin == me { Some(self.seq) } else { self.seen.get(origin).copied() };
+            assert!(seqs.last().copied() <= last, "ring: what is kept of {origin} was seen");
+        }
+    }
+}
+
+/// This node's own.
+impl Node {
+    pub(super) fn publish(&mut self, event: Arc<Event>, out: &mut Vec<RingEffect>) {
+        if self.is_off || (self.is_alone && self.attempt.is_none()) {
+            return;
+        }
+        self.counters.published += 1;
+        if self.has_room() && self.publications.waiting.is_empty() {
+            self.send(event, out);
+        } else {
+            self.publications.waiting.push_back(event);
+            self.slow(true, out);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let own = &self.publications;
+        own.under_way_bytes < self.settings.window_bytes && own.under_way.len() < self.settings.window
+    }
+
+    fn slow(&mut self, is_slowed: bool, out: &mut Vec<RingEffect>) {
+        if self.publications.is_slowed != is_slowed {
+            self.publications.is_slowed = is_slowed;
+            out.push(RingEffect::Slow(is_slowed));
+        }
+    }
+
+    fn send(&mut self, event: Arc<Event>, out: &mut Vec<RingEffect>) {
+        let (origin, now) = (self.settings.me.origin, self.now);
+        let own = &mut self.publications;
+        own.seq += 1;
+        let bytes = bytes_of(&event);
+        own.under_way.push_back((own.seq, now, bytes));
+        own.under_way_bytes += bytes;
+        let publication = Publication { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
+        own.keep(publication.clone());
+        self.pass_on(RingWord::Publish(publication), out);
+    }
+
+    /// Before it leaves: whoever stays is to have them.
+    pub(super) fn send_all_waiting(&mut self, out: &mut Vec<RingEffect>) {
+        while let Some(event) = self.publications.waiting.pop_front() {
+            self.send(event, out);
+        }
+        self.slow(false, out);
+    }
+
+    /// One of its own came back.
+    fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
+        let own = &mut self.publications;
+        if seq <= own.round {
+            return;
+        }
+        own.round = seq;
+        while let Some((_, _, bytes)) = own.under_way.pop_front_if(|(number, _, _)| *number <= seq) {
+            own.under_way_bytes -= bytes;
+            self.counters.came_round += 1;
+        }
+        if own.under_way.is_empty() {
+            own.warned = None;
+        }
+        own.trim(self.settings.me.origin, seq);
+        while self.has_room() {
+            let Some(event) = self.publications.waiting.pop_front() else { break };
+            self.send(event, out);
+        }
+        if self.publications.waiting.is_empty() {
+            self.slow(false, out);
+        }
+    }
+
+    /// There is nobody else: nothing is under way.
+    pub(super) fn nobody_else(&mut self, out: &mut Vec<RingEffect>) {
+        let own = &mut self.publications;
+        own.round = own.seq;
+        own.under_way.clear();
+        own.waiting.clear();
+        own.kept.clear();
+        (own.under_way_bytes, own.kept_count, own.kept_bytes) = (0, 0, 0);
+        self.slow(false, out);
+    }
+
+    pub(super) fn tick_overdue(&mut self, out: &mut Vec<RingEffect>) {
+        let now = self.now;
+        if self.overdue_deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        let Some((seq, at, _)) = self.publications.under_way.front().copied() else { return };
+        self.publications.warned = Some(now);
+        out.push(RingEffect::Tell(RingNews::Overdue { seq, millis: now.millis_since(at) }));
+    }
+
+    pub(super) fn overdue_deadline(&self) -> Option<Mono> {
+        let (_, at, _) = self.publications.under_way.front()?;
+        Some(self.publications.warned.unwrap_or(*at).plus_millis(self.settings.timers.warn_ms))
+    }
+}
+
+/// Those of others.
+impl Node {
+    /// What this node has, for a new predecessor. Of its own: what came round, for it is to see the others come round too.
+    pub(super) fn had(&self) -> Vec<Had> {
+        let own = Had { origin: self.settings.me.origin, seq: self.publications.round };
+        let others = self.publications.seen.iter().map(|(origin, seq)| Had { origin: *origin, seq: *seq });
+        std::iter::once(own).chain(others).take(limits::RING_ORIGINS_MAX).collect()
+    }
+
+    /// Sends what a new next one lacks.
+    pub(super) fn replay(&self, id: ConnId, had: &[Had], out: &mut Vec<RingEffect>) {
+        let had: BTreeMap<Origin, u64> = had.iter().map(|had| (had.origin, had.seq)).collect();
+        for (origin, kept) in &self.publications.kept {
+            let last = had.get(origin).copied().unwrap_or(0);
+            for publication in kept.publications.iter().filter(|publication| publication.seq > last) {
+                if publication.hops < limits::RING_HOPS_MAX {
+                    self.say(id, RingWord::Publish(publication.clone()), out);
+                }
+            }
+        }
+    }
+
+    /// PUBLISH, on its way round.
+    pub(super) fn received(&mut self, id: ConnId, publication: Publication, out: &mut Vec<RingEffect>) {
+        let Publication { origin, seq, after, round, hops, .. } = publication;
+        let me = self.settings.me.origin;
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        // On one connection nothing may be missing; what it begins with is what the other end has to give.
+        let last = conn.heard.insert(origin, seq);
+        if last.is_some_and(|last| seq <= last || after > last) {
+            return self.out_of_order(id, out);
+        }
+        if origin == me {
+            if seq > self.publications.seq {
+                self.counters.forged += 1;
+            } else {
+                self.came_round(seq, out);
+            }
+            return;
+        }
+        if origin.sid == me.sid && origin.incarnation > me.incarnation {
+            self.counters.forged += 1;
+            return;
+        }
+        self.publications.trim(origin, round);
+        let seen = self.publications.seen.get(&origin).copied();
+        if seen.is_some_and(|seen| seq <= seen) {
+            self.counters.duplicates += 1;
+            return;
+        }
+        if hops >= limits::RING_HOPS_MAX {
+            self.counters.hop_limit += 1;
+            return;
+        }
+        self.see(origin, seq, out);
+        // What is missing here is missing for those behind as well, unless they have it already.
+        let after = seen.map_or(after, |seen| after.min(seen));
+        let publication = Publication { after, hops: hops + 1, ..publication };
+        if origin.sid != me.sid {
+            out.push(RingEffect::Deliver { event: Arc::clone(&publication.event) });
+        }
+        self.publications.keep(publication.clone());
+        self.pass_on(RingWord::Publish(publication), out);
+    }
+
+    fn see(&mut self, origin: Origin, seq: u64, out: &mut Vec<RingEffect>) {
+        let last = self.publications.seen.insert(origin, seq);
+        self.counters.received += 1;
+        if let Some(count) = last.map(|last| seq - last - 1).filter(|count| *count > 0) {
+            self.counters.missed += count;
+            out.push(RingEffect::Tell(RingNews::Missed { origin: origin.sid, count }));
+        }
+        if self.publications.seen.len() >= limits::RING_ORIGINS_MAX {
+            self.forget_a_life(origin);
+        }
+    }
+
+    /// The oldest life of whoever had several; otherwise anyone's that is not in the circle.
+    fn forget_a_life(&mut self, but: Origin) {
+        let is_over =
+            |origin: &&Origin| **origin != but && self.roll.member(origin.sid).is_none_or(|one| one.origin != **origin);
+        if let Some(origin) =
+            self.publications.seen.keys().filter(is_over).min_by_key(|origin| origin.incarnation).copied()
+        {
+            self.publications.seen.remove(&origin);
+        }
+    }
+
+    /// The neighbour made a mistake, or a bad one: both begin anew, and what is missing is sent again.
+    fn out_of_order(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        let Some(conn) = self.conns.remove(&id) else { return };
+        self.joiners.retain(|joiner| joiner.conn != id);
+        out.push(RingEffect::Close { conn: id, code: Some(Code::BadSequence) });
+        out.push(RingEffect::Tell(RingNews::Refused { peer: conn.sid(), code: Code::BadSequence }));
+        if self.previous == Some(id) {
+            self.previous_lost(conn, out);
+        }
+    }
+
+    /// A roll call came round: whoever is not in the circle says nothing more, so what it said has been everywhere.
+    pub(super) fn forget_the_absent(&mut self) {
+        let absent: Vec<Origin> = {
+            let roll = &self.roll;
+            let kept = self.publications.kept.iter_mut();
+            let absent =
+                kept.filter(|(origin, _)| roll.member(origin.sid).is_none_or(|member| member.origin != **origin));
+            absent
+                .filter_map(|(origin, kept)| {
+                    kept.absent += 1;
+                    (kept.absent >= ABSENT_MAX).then_some(*origin)
+                })
+                .collect()
+        };
+        for origin in absent {
+            self.publications.trim(origin, u64::MAX);
+        }
+    }
+
+    pub(super) fn came_round_up_to(&mut self, origin: Origin, round: u64) {
+        self.publications.trim(origin, round);
+    }
+}

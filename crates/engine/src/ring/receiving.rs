@@ -1,0 +1,142 @@
+//! Who sends to this node: openings are taken or refused.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::ring::{Errand, Member, RingState, Sid};
+use turno_proto::model::{Code, ConnId, Mono, limits};
+
+use super::word::RingWord;
+use super::{Conn, FRESH_MAX, Node, RingEffect, Role};
+
+impl Conn {
+    pub(super) const fn new(peer: Option<Member>, role: Role, since: Mono) -> Self {
+        Self { peer, role, since, caught_up: false, leaving: false, heard: BTreeMap::new() }
+    }
+}
+
+impl Node {
+    /// Somebody dialled, and showed who it is.
+    pub(super) fn accepted(&mut self, id: ConnId, peer: Option<Member>, out: &mut Vec<RingEffect>) {
+        let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).count();
+        let verdict = match &peer {
+            _ if self.is_off => Err(Code::NotInRing),
+            _ if fresh >= FRESH_MAX => Err(Code::RingBusy),
+            Some(peer) => self.may_speak(peer),
+            None => Ok(()),
+        };
+        if let (Some(peer), Ok(())) = (&peer, verdict) {
+            self.roll.meet(peer);
+        }
+        self.conns.insert(id, Conn::new(peer, Role::Fresh, self.now));
+        if let Err(code) = verdict {
+            self.turn_away(id, code, None, out);
+        }
+    }
+
+    /// A second broker with this number, or an earlier life of one, has no voice.
+    fn may_speak(&self, peer: &Member) -> Result<(), Code> {
+        if peer.origin.sid == self.sid() {
+            return Err(Code::DuplicateSid);
+        }
+        if self.roll.incarnation(peer.origin.sid).is_some_and(|known| known > peer.origin.incarnation) {
+            return Err(Code::Fenced);
+        }
+        Ok(())
+    }
+
+    /// RETCONN without content: the other end wants to send here from now on.
+    pub(super) fn opened(&mut self, id: ConnId, errand: Errand, out: &mut Vec<RingEffect>) {
+        let Some(sid) = self.conns.get(&id).and_then(Conn::sid) else {
+            return self.turn_away(id, Code::RingRefused, None, out);
+        };
+        match self.may_precede(sid) {
+            Ok(()) => {
+                if errand == Errand::Join
+                    && let Some(joining) = &mut self.joining
+                {
+                    joining.claimed_by = Some(id);
+                }
+                self.take_as_previous(id, out);
+            }
+            Err(code) => self.turn_away(id, code, None, out),
+        }
+    }
+
+    /// Whether that one may be the predecessor.
+    fn may_precede(&self, sid: Sid) -> Result<(), Code> {
+        match self.state {
+            RingState::Off | RingState::Leaving | RingState::Alone => return Err(Code::NotInRing),
+            RingState::Joining => return Ok(()),
+            RingState::Member | RingState::Rewiring | RingState::LinkDown => {}
+        }
+        if self.is_alone {
+            return Err(Code::NotInRing);
+        }
+        let Some(previous) = self.previous.and_then(|id| self.conns.get(&id)) else { return Ok(()) };
+        if previous.sid() == Some(sid) || previous.leaving {
+            return Ok(());
+        }
+        if self.is_whole() {
+            return Err(Code::RingWhole);
+        }
+        // Somebody else sends here, and yet the circle has been open for long: the other may know better.
+        let broken_ms = self.now.millis_since(self.roll.whole_at());
+        if broken_ms >= self.settings.timers.wait_ms { Ok(()) } else { Err(Code::RingBusy) }
+    }
+
+    /// That connection is the predecessor's from now on, and hears what this node has.
+    pub(super) fn take_as_previous(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        self.promote(id, out);
+        let had = self.had();
+        self.say(id, RingWord::Have { had }, out);
+    }
+
+    /// That connection is the predecessor's from now on.
+    pub(super) fn promote(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        let sid = self.conns.get(&id).and_then(Conn::sid);
+        let old = self.previous.replace(id);
+        if let Some(old) = old.filter(|old| *old != id)
+            && let Some(conn) = self.conns.get_mut(&old)
+        {
+            if conn.leaving {
+                conn.role = Role::Draining;
+            } else {
+                // The same member on another connection hears nothing of it: its old one is broken.
+                if conn.sid() != sid {
+                    self.say(old, RingWord::Refused { code: Code::Replaced, instead: None }, out);
+                }
+                self.close(old, None, out);
+            }
+        }
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.role = Role::Previous;
+        }
+        self.lost_previous = None;
+        self.roll.changed();
+    }
+
+    /// The sender has replayed what was missing.
+    pub(super) fn caught_up(&mut self, id: ConnId, members: Vec<Member>) {
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.caught_up = true;
+        }
+        for member in members.iter().take(limits::RING_MEMBERS_MAX) {
+            self.roll.know(member);
+        }
+    }
+
+    /// `--sid auto`: the number after the highest that is known (S3.6).
+    pub(super) fn asked_for_sid(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        match self.roll.free_sid() {
+            Some(sid) => {
+                self.say(id, RingWord::FreeSid { sid }, out);
+                self.close(id, None, out);
+            }
+            None => self.turn_away(id, Code::RingFull, None, out),
+        }
+    }
+
+    pub(super) fn previous_peer(&self) -> Option<&Member> {
+        self.conns.get(&self.previous?)?.peer.as_ref()
+    }
+}

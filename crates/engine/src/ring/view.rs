@@ -1,0 +1,40 @@
+//! What can be seen of the ring.
+
+use turno_proto::model::ring::Member;
+use turno_proto::model::ring::view::{MemberView, RingView};
+
+use super::Node;
+
+impl Node {
+    /// The ring as this node sees it.
+    pub fn view(&self) -> RingView {
+        let view = |member: &Member| MemberView {
+            sid: member.origin.sid,
+            incarnation: member.origin.incarnation,
+            address: member.address.clone(),
+            native: member.native.clone(),
+        };
+        let (buffered, buffer_bytes) = self.publications.kept();
+        let me = &self.settings.me;
+        RingView {
+            sid: me.origin.sid,
+            incarnation: me.origin.incarnation,
+            address: me.address.clone(),
+            state: self.state,
+            since_ms: self.now.millis_since(self.since),
+            whole: self.is_whole(),
+            previous: self.previous_peer().map(|peer| peer.origin.sid),
+            next: self.next_peer().map(|peer| peer.origin.sid),
+            members: self.circle().members.iter().map(view).collect(),
+            lost: self.roll.lost().map(view).collect(),
+            round_trip_us: self.roll.round_trip_us(),
+            not_round: self.publications.under_way(),
+            oldest_ms: self.publications.oldest().map(|at| self.now.millis_since(at)),
+            buffered,
+            buffer_bytes,
+            slowed: self.publications.is_slowed(),
+            counters: self.counters,
+            code: self.code.map(|code| code.name().to_owned()),
+        }
+    }
+}

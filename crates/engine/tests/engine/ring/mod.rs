@@ -1,0 +1,4 @@
+//! The ring, node by node.
+
+mod joining;
+mod net;
