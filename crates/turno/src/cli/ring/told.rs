@@ -20,7 +20,7 @@ pub(crate) fn is_broken(view: &RingView) -> bool {
     }
 }
 
-/// One line: `whole, 5 members`, `broken since 3s: no word from 4`.
+/// One line: `whole, 5 members`, `broken since 3.0s: no word from 4`.
 pub(crate) fn line(view: &RingView) -> String {
     match (why_not_whole(view), view.state) {
         (None, RingState::Alone) => format!("alone, sid {}", view.sid),
@@ -140,24 +140,24 @@ mod tests {
             (RingView { lost: lost(&[4]), ..member() }, false, "whole, 3 members; lost: 4"),
             (RingView { whole: false, ..member() }, true, "not whole: the last roll call has not come round"),
             (ring(RingState::Rewiring, &[3, 5]), false, "whole, 2 members"),
-            (RingView { whole: false, ..ring(RingState::Rewiring, &[3, 5]) }, true, "being rewired since 3s"),
-            (RingView { previous: None, ..down() }, true, "broken since 3s: no word from 9"),
-            (RingView { next: None, ..down() }, true, "broken since 3s: no word from 5"),
-            (RingView { previous: None, next: None, ..down() }, true, "broken since 3s: no word from 5, 9"),
-            (RingView { next: None, lost: lost(&[5, 7]), ..down() }, true, "broken since 3s: no word from 5, 7"),
-            (down(), true, "broken since 3s"),
+            (RingView { whole: false, ..ring(RingState::Rewiring, &[3, 5]) }, true, "being rewired since 3.0s"),
+            (RingView { previous: None, ..down() }, true, "broken since 3.0s: no word from 9"),
+            (RingView { next: None, ..down() }, true, "broken since 3.0s: no word from 5"),
+            (RingView { previous: None, next: None, ..down() }, true, "broken since 3.0s: no word from 5, 9"),
+            (RingView { next: None, lost: lost(&[5, 7]), ..down() }, true, "broken since 3.0s: no word from 5, 7"),
+            (down(), true, "broken since 3.0s"),
             (ring(RingState::Alone, &[3]), false, "alone, sid 3"),
-            (RingView { lost: lost(&[5, 4]), ..ring(RingState::Alone, &[3]) }, true, "alone since 3s; lost: 4, 5"),
-            (ring(RingState::Joining, &[]), false, "joining since 3s"),
+            (RingView { lost: lost(&[5, 4]), ..ring(RingState::Alone, &[3]) }, true, "alone since 3.0s; lost: 4, 5"),
+            (ring(RingState::Joining, &[]), false, "joining since 3.0s"),
             (
                 RingView { code: Some("ring_down".to_owned()), ..ring(RingState::Joining, &[]) },
                 false,
-                "joining since 3s: nobody answers at that place of the ring",
+                "joining since 3.0s: nobody answers at that place of the ring",
             ),
-            (ring(RingState::Leaving, &[3, 5]), false, "leaving since 3s"),
-            (off(None), false, "left 3s ago"),
-            (off(Some("fenced")), true, "not in the ring since 3s: a later life of this broker is known in the ring"),
-            (off(Some("of a\nlater version")), true, "not in the ring since 3s: of a later version"),
+            (ring(RingState::Leaving, &[3, 5]), false, "leaving since 3.0s"),
+            (off(None), false, "left 3.0s ago"),
+            (off(Some("fenced")), true, "not in the ring since 3.0s: a later life of this broker is known in the ring"),
+            (off(Some("of a\nlater version")), true, "not in the ring since 3.0s: of a later version"),
         ];
         for (view, broken, expected) in table {
             assert_eq!((line(&view).as_str(), is_broken(&view)), (expected, broken), "{view:?}");
