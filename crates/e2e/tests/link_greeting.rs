@@ -8,8 +8,7 @@ use turno_e2e::{Broker, Peer, Place};
 use turno_proto::model::Code;
 use turno_proto::model::link::BrokerId;
 use turno_proto::native::{
-    Acceptor, Connect, Credentials, Dialler, Frame, Greeted, Identity, LinkChallenge, LinkHello, LinkProof, Secret,
-    VERSION,
+    Acceptor, Connect, Credentials, Dialler, Frame, Greeted, Identity, LinkChallenge, LinkHello, Proof, Secret, VERSION,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -43,11 +42,11 @@ fn hear_challenge(peer: &mut Peer) -> LinkChallenge {
 }
 
 fn say_proof(peer: &mut Peer, proof: &[u8]) {
-    peer.say(&Frame::LinkProof { proof: LinkProof { proof: Bytes::copy_from_slice(proof) } });
+    peer.say(&Frame::LinkProof { proof: Proof { proof: Bytes::copy_from_slice(proof) } });
 }
 
 /// A link that came up: what was said on the way.
-fn link(broker: &Broker, secret: Option<&[u8]>, nonce: u8) -> (Peer, LinkHello, LinkProof) {
+fn link(broker: &Broker, secret: Option<&[u8]>, nonce: u8) -> (Peer, LinkHello, Proof) {
     let mut peer = Peer::silent(broker.address());
     let dialler = Dialler::new(credentials(secret), [nonce; 32], true);
     let hello = dialler.hello();

@@ -21,6 +21,7 @@ fn every_frame_type_is_in_its_table() {
                 Direction::ToPeer => "broker → peer",
                 Direction::Both => "both",
                 Direction::Link => "broker ↔ broker",
+                Direction::Ring => "member ↔ member",
             };
             format!("| {} | {} | {direction} |", kind.number(), kind.name())
         })
@@ -54,6 +55,8 @@ fn every_flag_is_in_its_table() {
         (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
         (flags::OR_CLOSE, "OR_CLOSE | SUBSCRIBE"),
         (flags::CONFIRM, "CONFIRM | PUBLISH"),
+        (flags::CALL, "CALL | RETCONN"),
+        (flags::FREE, "FREE | RING_SID"),
         (flags::EXCLUSIVE, "EXCLUSIVE | CONSUME"),
         (flags::TOKEN, "TOKEN | OK, DELIVER, REPLY, ACK, FAIL, PROGRESS, EXTEND"),
         (flags::DUPLICATE, "DUPLICATE | STORED"),
@@ -113,6 +116,20 @@ fn limits_of_links() -> Vec<(&'static str, String, &'static str)> {
         ("bytes that a frame over a link may be longer than that", number(limits::LINK_FIELDS_BYTES), " bytes"),
         ("heartbeat of a link", number(limits::LINK_HEARTBEAT_MS), " ms"),
         ("shortest secret of links", number(limits::LINK_SECRET_BYTES_MIN), " bytes"),
+    ]
+}
+
+fn limits_of_the_ring() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("members of a ring", number(limits::RING_MEMBERS_MAX), ""),
+        ("members that a frame of the ring goes through", number(limits::RING_HOPS_MAX), ""),
+        ("bytes of a member's own publications under way", number(limits::RING_WINDOW_BYTES), " bytes"),
+        ("the same, how many", number(limits::RING_WINDOW), ""),
+        ("origins in one RING_HAVE", number(limits::RING_ORIGINS_MAX), ""),
+        ("address of a member", number(limits::RING_ADDRESS_BYTES_MAX), " bytes"),
+        ("frame of the ring", number(limits::RING_FRAME_BYTES_MAX), " bytes"),
+        ("frame of the ring before the opening word, or back", number(limits::RING_BACK_BYTES_MAX), " bytes"),
+        ("heartbeat of the ring *", number(limits::RING_BEAT_MS), " ms"),
     ]
 }
 
@@ -184,6 +201,7 @@ fn every_limit_is_in_its_table() {
         ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
     let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
+    let rows = rows.chain(limits_of_the_ring());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);
 }

@@ -122,7 +122,9 @@ fn after_the_greeting_the_direction_decides() {
             let fatal = |code| Err(Fault::fatal(code, seq));
             let (expected, answer) = match (kind, kind.direction()) {
                 (Kind::Connect, _) => (fatal(Code::ExpectedConnect), Some(Code::ExpectedConnect)),
-                (_, Direction::ToPeer | Direction::Link) => (fatal(Code::WrongDirection), Some(Code::WrongDirection)),
+                (_, Direction::ToPeer | Direction::Link | Direction::Ring) => {
+                    (fatal(Code::WrongDirection), Some(Code::WrongDirection))
+                }
                 (Kind::Ping, _) if pinged => (Ok((Step::Done, HEADER_LEN)), None),
                 (Kind::Ping, _) => (Ok((Step::Ready, HEADER_LEN)), None),
                 _ => (Ok((Step::Frame(values[vector.name].clone()), vector.bytes.len())), None),

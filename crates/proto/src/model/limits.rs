@@ -420,6 +420,17 @@ pub const RING_JOINERS_MAX: usize = 128;
 pub const RING_PROBES_MAX: usize = 8;
 /// Bytes of HOST:PORT of a member. Longer: closed, `bad_body`.
 pub const RING_ADDRESS_BYTES_MAX: usize = 261;
+/// Bytes of a frame between members of a ring: whatever one of them takes from its clients goes through all, so that this is
+/// the most that can be configured, and some more for fields. Longer: closed, `frame_too_large`.
+pub const RING_FRAME_BYTES_MAX: usize = 1024 * 1024 * 1024 + LINK_FIELDS_BYTES;
+/// Bytes of a frame that goes back to the sender, or comes from one without a number. Longer: closed, `frame_too_large`.
+pub const RING_BACK_BYTES_MAX: usize = 1024 * 1024;
+/// Between two signs of life on a connection of the ring; silence for three times as long ends it.
+pub const RING_BEAT_MS: u32 = 1_000;
+/// The same on a network that is quick (`--ring-fast`).
+pub const RING_BEAT_FAST_MS: u32 = 100;
+/// Time for asking a member for a free number. Longer: `ring_down`.
+pub const RING_ASK_MS: u64 = 5_000;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

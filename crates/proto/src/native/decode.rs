@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
-use super::link;
 use super::reader::Reader;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
+use super::{link, ring};
 use crate::model::{Code, DedupId, Delivery, Durability, Filter, MessageId, limits};
 use crate::shape::check_map;
 
@@ -140,6 +140,22 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         }
         Kind::Event => Ok(Frame::Event(event(flags, rest).map_err(fault)?)),
         Kind::EventsDropped => nothing().map(|()| Frame::EventsDropped { count: word }),
+        Kind::RingHello
+        | Kind::RingChallenge
+        | Kind::RingProof
+        | Kind::NewConn
+        | Kind::RetConn
+        | Kind::RingPublish
+        | Kind::ServOff
+        | Kind::ShutDwn
+        | Kind::RollCall
+        | Kind::RingHave
+        | Kind::CaughtUp
+        | Kind::RingRefused
+        | Kind::RingProbe
+        | Kind::RingCircle
+        | Kind::RingMerge
+        | Kind::RingSid => ring::decode(kind, header, rest).map_err(fault),
         Kind::LinkHello
         | Kind::LinkChallenge
         | Kind::LinkProof

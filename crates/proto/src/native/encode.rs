@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
-use super::{HEADER_LEN, Header, Kind, flags, link};
+use super::{HEADER_LEN, Header, Kind, flags, link, ring};
 use crate::model::{Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
@@ -73,6 +73,22 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
         Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
+        Frame::RingPublish(publish) => ring::encode_ring_publish(publish, out),
+        Frame::RingHello { .. }
+        | Frame::RingChallenge { .. }
+        | Frame::RingProof { .. }
+        | Frame::NewConn(_)
+        | Frame::RetConn(_)
+        | Frame::ServOff(_)
+        | Frame::ShutDwn(_)
+        | Frame::RollCall(_)
+        | Frame::RingHave(_)
+        | Frame::CaughtUp(_)
+        | Frame::RingRefused(_)
+        | Frame::RingProbe(_)
+        | Frame::RingCircle(_)
+        | Frame::RingMerge(_)
+        | Frame::RingSid { .. } => ring::encode(frame, out),
         Frame::LinkHello { .. }
         | Frame::LinkChallenge { .. }
         | Frame::LinkProof { .. }
@@ -223,12 +239,17 @@ fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Even
 
 /// A frame around a control map.
 pub(super) fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
-    let start = begin(out);
-    rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
-    finish(out, start, kind, 0, seq, 0);
+    flagged_map(out, kind, 0, seq, body);
 }
 
-fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[u8]) {
+/// The same with flags.
+pub(super) fn flagged_map(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, body: &impl Serialize) {
+    let start = begin(out);
+    rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
+    finish(out, start, kind, flags, seq, 0);
+}
+
+pub(super) fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[u8]) {
     let length = length_of(rest.len());
     out.extend_from_slice(&Header { kind: kind.number(), flags, seq, word, length }.to_bytes());
     out.extend_from_slice(rest);

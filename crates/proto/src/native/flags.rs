@@ -28,6 +28,11 @@ pub const OR_CLOSE: u8 = 0x02;
 /// PUBLISH: to be answered by OK.
 pub const CONFIRM: u8 = 0x01;
 
+/// RETCONN: on its way round, looking for a sender; without it, the first word of one.
+pub const CALL: u8 = 0x01;
+/// RING_SID: it tells a number; without it, it asks for one.
+pub const FREE: u8 = 0x01;
+
 /// CONSUME: nobody else may consume the queue meanwhile.
 pub const EXCLUSIVE: u8 = 0x01;
 /// OK, DELIVER and what settles one: the token of an exclusive queue (u64) is the first field.

@@ -3,9 +3,15 @@
 use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
-use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences};
+use super::greeting::Proof;
+use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences};
+use super::ring::{
+    CaughtUp, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingMerge, RingPublish, RingRefused,
+    RollCall, ServOff, ShutDwn,
+};
 use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model::link::Relay;
+use crate::model::ring::Sid;
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -301,6 +307,32 @@ pub enum Frame<'a> {
         count: u32,
     },
 
+    RingHello {
+        hello: Box<RingHello>,
+    },
+    RingChallenge {
+        challenge: Box<RingChallenge>,
+    },
+    RingProof {
+        proof: Proof,
+    },
+    NewConn(Box<NewConn>),
+    RetConn(Box<RetConn>),
+    RingPublish(RingPublish<'a>),
+    ServOff(Box<ServOff>),
+    ShutDwn(ShutDwn),
+    RollCall(Box<RollCall>),
+    RingHave(RingHave),
+    CaughtUp(CaughtUp),
+    RingRefused(Box<RingRefused>),
+    RingProbe(RingCircle),
+    RingCircle(RingCircle),
+    RingMerge(Box<RingMerge>),
+    /// `free`: the number that it tells; `None`: it asks for one.
+    RingSid {
+        free: Option<Sid>,
+    },
+
     LinkHello {
         hello: Box<LinkHello>,
     },
@@ -308,7 +340,7 @@ pub enum Frame<'a> {
         challenge: Box<LinkChallenge>,
     },
     LinkProof {
-        proof: LinkProof,
+        proof: Proof,
     },
     Offer(Offers),
     Presence(Presences),
@@ -368,6 +400,22 @@ impl Frame<'_> {
             Self::Publish { .. } => Kind::Publish,
             Self::Event(_) => Kind::Event,
             Self::EventsDropped { .. } => Kind::EventsDropped,
+            Self::RingHello { .. } => Kind::RingHello,
+            Self::RingChallenge { .. } => Kind::RingChallenge,
+            Self::RingProof { .. } => Kind::RingProof,
+            Self::NewConn(_) => Kind::NewConn,
+            Self::RetConn(_) => Kind::RetConn,
+            Self::RingPublish(_) => Kind::RingPublish,
+            Self::ServOff(_) => Kind::ServOff,
+            Self::ShutDwn(_) => Kind::ShutDwn,
+            Self::RollCall(_) => Kind::RollCall,
+            Self::RingHave(_) => Kind::RingHave,
+            Self::CaughtUp(_) => Kind::CaughtUp,
+            Self::RingRefused(_) => Kind::RingRefused,
+            Self::RingProbe(_) => Kind::RingProbe,
+            Self::RingCircle(_) => Kind::RingCircle,
+            Self::RingMerge(_) => Kind::RingMerge,
+            Self::RingSid { .. } => Kind::RingSid,
             Self::LinkHello { .. } => Kind::LinkHello,
             Self::LinkChallenge { .. } => Kind::LinkChallenge,
             Self::LinkProof { .. } => Kind::LinkProof,

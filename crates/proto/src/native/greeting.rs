@@ -1,16 +1,19 @@
-//! How two brokers show each other who they are, without sockets, clock or chance: values in, values out.
+//! How two brokers show each other who they are, without sockets, clock or chance: values in, values out. Links and the ring
+//! greet in the same way; what differs is what a broker says of itself ([`Greets`]).
 //!
 //! The dialler says who it is and a nonce; the acceptor the same, with a proof over both that it knows the secret; then the
-//! dialler proves the same. A proof is worth nothing in another greeting (the nonces differ), in the other direction, and
-//! for other names and ids. States are named for what they wait for, and each takes one frame.
+//! dialler proves the same. A proof is worth nothing in another greeting (the nonces differ), in the other direction, for
+//! another kind of greeting (the labels differ), and for others than those who greeted. States are named for what they wait
+//! for, and each takes one frame.
 
 use std::fmt;
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::link::{LinkChallenge, LinkHello, LinkProof};
+use super::link::{LinkChallenge, LinkHello};
 use super::{VERSION, cut};
 use crate::model::link::BrokerId;
 use crate::model::{Code, limits};
@@ -20,12 +23,10 @@ pub const NONCE_BYTES: usize = 32;
 /// Bytes that were never used before. Whoever starts a greeting brings them.
 pub type Nonce = [u8; NONCE_BYTES];
 
-/// The first bytes under every proof: what is proven, and the version of it.
-const LABEL: &[u8] = b"turno link 1";
 const BY_ACCEPTOR: u8 = 1;
 const BY_DIALLER: u8 = 2;
 
-/// What both ends of a link know and nobody else. It is never shown.
+/// What both ends of a greeting know and nobody else. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<[u8]>);
 
@@ -43,7 +44,37 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a broker says of itself.
+/// LINK_PROOF and RING_PROOF: the one that dialled knows the secret too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// 32 bytes; none if it has no secret.
+    pub proof: Bytes,
+}
+
+/// What a broker says of itself in one kind of greeting.
+pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
+    /// What the dialler says.
+    type Hello;
+    /// What the acceptor answers.
+    type Challenge;
+    /// The first bytes under every proof: what is proven, and the version of it.
+    const LABEL: &'static [u8];
+    /// Why a peer is not greeted.
+    const REFUSED: Code;
+
+    /// The dialler's first frame.
+    fn hello(&self, nonce: Bytes) -> Self::Hello;
+    /// The acceptor's only frame.
+    fn challenge(&self, nonce: Bytes, proof: Bytes) -> Self::Challenge;
+    /// Who says it, and the nonce.
+    fn from_hello(hello: Self::Hello) -> Result<(Self, Bytes), Code>;
+    /// Who says it, the nonce, and the proof.
+    fn from_challenge(challenge: Self::Challenge) -> Result<(Self, Bytes, Bytes), Code>;
+    /// All that is proven of both ends, in order. All that differs in length has its length before it.
+    fn tell(ends: [&Self; 2], mac: &mut impl FnMut(&[u8]));
+}
+
+/// What a broker says of itself over a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Who it is.
@@ -58,9 +89,9 @@ pub struct Identity {
 
 /// What one end of a greeting needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
+pub struct Credentials<I = Identity> {
     /// Who this end is.
-    pub identity: Identity,
+    pub identity: I,
     /// Without one, only a peer on the same machine is greeted, and only if it has none either.
     pub secret: Option<Secret>,
 }
@@ -72,105 +103,94 @@ impl Credentials {
         cut(&mut identity.program, limits::PEER_NAME_BYTES_MAX);
         Self { identity, secret }
     }
+}
 
+impl<I: Greets> Credentials<I> {
     /// Whether a peer may be greeted at all.
     const fn may_greet(&self, local: bool) -> Result<(), Code> {
-        if self.secret.is_some() || local { Ok(()) } else { Err(Code::LinkRefused) }
+        if self.secret.is_some() || local { Ok(()) } else { Err(I::REFUSED) }
     }
 }
 
-/// The end that dials; it waits for LINK_CHALLENGE.
+/// The end that dials; it waits for LINK_CHALLENGE or RING_CHALLENGE.
 #[derive(Clone, Debug)]
-pub struct Dialler {
-    me: Credentials,
+pub struct Dialler<I = Identity> {
+    me: Credentials<I>,
     nonce: Nonce,
     local: bool,
 }
 
 /// The dialler knows who the other end is, and has not shown itself yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeted {
+pub struct Greeted<I = Identity> {
     /// The other end.
-    pub peer: Identity,
-    /// What makes the link.
-    pub proof: LinkProof,
+    pub peer: I,
+    /// What makes the connection.
+    pub proof: Proof,
 }
 
-impl Dialler {
+impl<I: Greets> Dialler<I> {
     /// `local`: the other end is on this machine.
-    pub const fn new(me: Credentials, nonce: Nonce, local: bool) -> Self {
+    pub const fn new(me: Credentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
     }
 
     /// What is said first.
-    pub fn hello(&self) -> LinkHello {
-        let Identity { broker, name, program, frame_bytes_max } = self.me.identity.clone();
-        LinkHello {
-            version: VERSION,
-            broker,
-            name,
-            program,
-            frame_bytes_max,
-            nonce: Bytes::copy_from_slice(&self.nonce),
-        }
+    pub fn hello(&self) -> I::Hello {
+        self.me.identity.hello(Bytes::copy_from_slice(&self.nonce))
     }
 
     /// The other end shows who it is.
-    pub fn challenged(self, challenge: LinkChallenge) -> Result<Greeted, Code> {
-        let LinkChallenge { version, broker, name, program, frame_bytes_max, nonce, proof } = challenge;
+    pub fn challenged(self, challenge: I::Challenge) -> Result<Greeted<I>, Code> {
         self.me.may_greet(self.local)?;
-        let peer = identity_of(version, broker, name, program, frame_bytes_max)?;
+        let (peer, nonce, proof) = I::from_challenge(challenge)?;
         let nonce = nonce_of(&nonce)?;
         let scene = Scene { dialler: (&self.me.identity, &self.nonce), acceptor: (&peer, &nonce) };
         scene.check(self.me.secret.as_ref(), BY_ACCEPTOR, &proof)?;
-        let proof = LinkProof { proof: scene.prove(self.me.secret.as_ref(), BY_DIALLER) };
+        let proof = Proof { proof: scene.prove(self.me.secret.as_ref(), BY_DIALLER) };
         Ok(Greeted { peer, proof })
     }
 }
 
-/// The end that was dialled; it waits for LINK_HELLO.
+/// The end that was dialled; it waits for LINK_HELLO or RING_HELLO.
 #[derive(Clone, Debug)]
-pub struct Acceptor {
-    me: Credentials,
+pub struct Acceptor<I = Identity> {
+    me: Credentials<I>,
     nonce: Nonce,
     local: bool,
 }
 
-/// The end that was dialled; it waits for LINK_PROOF.
+/// The end that was dialled; it waits for LINK_PROOF or RING_PROOF.
 #[derive(Clone, Debug)]
-pub struct ExpectProof {
-    me: Credentials,
+pub struct ExpectProof<I = Identity> {
+    me: Credentials<I>,
     nonce: Nonce,
-    peer: Identity,
+    peer: I,
     peer_nonce: Nonce,
 }
 
-impl Acceptor {
+impl<I: Greets> Acceptor<I> {
     /// `local`: the other end is on this machine.
-    pub const fn new(me: Credentials, nonce: Nonce, local: bool) -> Self {
+    pub const fn new(me: Credentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
     }
 
     /// The other end says who it is.
-    pub fn greeted(self, hello: LinkHello) -> Result<(LinkChallenge, ExpectProof), Code> {
-        let LinkHello { version, broker, name, program, frame_bytes_max, nonce } = hello;
+    pub fn greeted(self, hello: I::Hello) -> Result<(I::Challenge, ExpectProof<I>), Code> {
         self.me.may_greet(self.local)?;
-        let peer = identity_of(version, broker, name, program, frame_bytes_max)?;
-        let peer_nonce = nonce_of(&nonce)?;
+        let (peer, peer_nonce) = I::from_hello(hello)?;
+        let peer_nonce = nonce_of(&peer_nonce)?;
         let Self { me, nonce, .. } = self;
         let scene = Scene { dialler: (&peer, &peer_nonce), acceptor: (&me.identity, &nonce) };
         let proof = scene.prove(me.secret.as_ref(), BY_ACCEPTOR);
-        let Identity { broker, name, program, frame_bytes_max } = me.identity.clone();
-        let nonce_bytes = Bytes::copy_from_slice(&nonce);
-        let challenge =
-            LinkChallenge { version: VERSION, broker, name, program, frame_bytes_max, nonce: nonce_bytes, proof };
+        let challenge = me.identity.challenge(Bytes::copy_from_slice(&nonce), proof);
         Ok((challenge, ExpectProof { me, nonce, peer, peer_nonce }))
     }
 }
 
-impl ExpectProof {
+impl<I: Greets> ExpectProof<I> {
     /// The other end shows that it is who it said.
-    pub fn proven(self, proof: &LinkProof) -> Result<Identity, Code> {
+    pub fn proven(self, proof: &Proof) -> Result<I, Code> {
         let scene = Scene { dialler: (&self.peer, &self.peer_nonce), acceptor: (&self.me.identity, &self.nonce) };
         scene.check(self.me.secret.as_ref(), BY_DIALLER, &proof.proof)?;
         Ok(self.peer)
@@ -178,12 +198,12 @@ impl ExpectProof {
 }
 
 /// What a proof is about: both ends of one greeting.
-struct Scene<'a> {
-    dialler: (&'a Identity, &'a Nonce),
-    acceptor: (&'a Identity, &'a Nonce),
+struct Scene<'a, I> {
+    dialler: (&'a I, &'a Nonce),
+    acceptor: (&'a I, &'a Nonce),
 }
 
-impl Scene<'_> {
+impl<I: Greets> Scene<'_, I> {
     /// Nothing without a secret.
     fn prove(&self, secret: Option<&Secret>, by: u8) -> Bytes {
         let proof = secret.map(|secret| Bytes::copy_from_slice(&self.mac(secret, by).finalize().into_bytes()));
@@ -196,44 +216,65 @@ impl Scene<'_> {
             Some(secret) => self.mac(secret, by).verify_slice(proof).is_ok(),
             None => proof.is_empty(),
         };
-        if right { Ok(()) } else { Err(Code::LinkRefused) }
+        if right { Ok(()) } else { Err(I::REFUSED) }
     }
 
-    /// All that differs in length has its length before it.
     fn mac(&self, secret: &Secret, by: u8) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&secret.0).expect("a key of any length will do");
-        mac.update(LABEL);
+        mac.update(I::LABEL);
         mac.update(&[by]);
         for (_, nonce) in [self.dialler, self.acceptor] {
             mac.update(nonce);
         }
-        for (end, _) in [self.dialler, self.acceptor] {
-            mac.update(&end.broker.get().to_le_bytes());
-        }
-        for (end, _) in [self.dialler, self.acceptor] {
-            mac.update(&(end.name.len() as u64).to_le_bytes());
-            mac.update(end.name.as_bytes());
-        }
+        I::tell([self.dialler.0, self.acceptor.0], &mut |bytes| mac.update(bytes));
         mac
     }
 }
 
-fn identity_of(
-    version: u16,
-    broker: BrokerId,
-    name: String,
-    mut program: String,
-    frame_bytes_max: u64,
-) -> Result<Identity, Code> {
-    if version != VERSION {
-        return Err(Code::VersionMismatch);
+impl Greets for Identity {
+    type Hello = LinkHello;
+    type Challenge = LinkChallenge;
+    const LABEL: &'static [u8] = b"turno link 1";
+    const REFUSED: Code = Code::LinkRefused;
+
+    fn hello(&self, nonce: Bytes) -> LinkHello {
+        let Self { broker, name, program, frame_bytes_max } = self.clone();
+        LinkHello { version: VERSION, broker, name, program, frame_bytes_max, nonce }
     }
-    // A name is part of what is proven, so that it cannot be cut.
-    if name.len() > limits::PEER_NAME_BYTES_MAX {
-        return Err(Code::BadBody);
+
+    fn challenge(&self, nonce: Bytes, proof: Bytes) -> LinkChallenge {
+        let Self { broker, name, program, frame_bytes_max } = self.clone();
+        LinkChallenge { version: VERSION, broker, name, program, frame_bytes_max, nonce, proof }
     }
-    cut(&mut program, limits::PEER_NAME_BYTES_MAX);
-    Ok(Identity { broker, name, program, frame_bytes_max })
+
+    fn from_hello(hello: LinkHello) -> Result<(Self, Bytes), Code> {
+        let LinkHello { version, broker, name, mut program, frame_bytes_max, nonce } = hello;
+        if version != VERSION {
+            return Err(Code::VersionMismatch);
+        }
+        // A name is part of what is proven, so that it cannot be cut.
+        if name.len() > limits::PEER_NAME_BYTES_MAX {
+            return Err(Code::BadBody);
+        }
+        cut(&mut program, limits::PEER_NAME_BYTES_MAX);
+        Ok((Self { broker, name, program, frame_bytes_max }, nonce))
+    }
+
+    fn from_challenge(challenge: LinkChallenge) -> Result<(Self, Bytes, Bytes), Code> {
+        let LinkChallenge { version, broker, name, program, frame_bytes_max, nonce, proof } = challenge;
+        let (identity, nonce) = Self::from_hello(LinkHello { version, broker, name, program, frame_bytes_max, nonce })?;
+        Ok((identity, nonce, proof))
+    }
+
+    fn tell(ends: [&Self; 2], mac: &mut impl FnMut(&[u8])) {
+        for end in ends {
+            mac(&end.broker.get().to_le_bytes());
+        }
+        for end in ends {
+            mac(&(end.name.len() as u64).to_le_bytes());
+            mac(end.name.as_bytes());
+        }
+    }
 }
 
 fn nonce_of(bytes: &[u8]) -> Result<Nonce, Code> {

@@ -11,6 +11,8 @@ pub enum Direction {
     Both,
     /// Brokers, to each other, over a link.
     Link,
+    /// Members of a ring, to each other.
+    Ring,
 }
 
 /// What a group of types is for.
@@ -22,7 +24,9 @@ pub enum Family {
     Message,
     /// Events for whoever listens.
     Topic,
-    /// What brokers say to each other.
+    /// What members of a ring say to each other.
+    Ring,
+    /// What brokers say to each other over a link.
     Link,
     /// What command line and dashboard need.
     Admin,
@@ -107,6 +111,23 @@ kinds! {
     Event = 67, "EVENT", ToPeer, "An event whose topic matches a filter of the connection.";
     EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "So many events were left out here: the connection was read too slowly.";
 
+    RingHello = 80, "RING_HELLO", Ring, "Begins a connection of a ring: the broker that dials, and will send, says who it is.";
+    RingChallenge = 81, "RING_CHALLENGE", Ring, "Answers RING_HELLO: who the other broker is, and its proof that it knows the secret.";
+    RingProof = 82, "RING_PROOF", Ring, "Answers RING_CHALLENGE: the proof of the broker that dialled. The connection is up.";
+    NewConn = 83, "NEWCONN", Ring, "A broker wants to be a member; or word of that on its way round.";
+    RetConn = 84, "RETCONN", Ring, "A member sends to this one from now on; or, on its way round, looks for whoever shall send to it.";
+    RingPublish = 85, "RING_PUBLISH", Ring, "A publication on its way round.";
+    ServOff = 86, "SERVOFF", Ring, "A member leaves.";
+    ShutDwn = 87, "SHUTDWN", Ring, "All members end.";
+    RollCall = 88, "ROLL_CALL", Ring, "Who is in the circle, on its way round.";
+    RingHave = 89, "RING_HAVE", Ring, "Back to the sender: it is accepted, and this is what the receiver has.";
+    CaughtUp = 90, "CAUGHT_UP", Ring, "The sender has replayed what was missing.";
+    RingRefused = 91, "RING_REFUSED", Ring, "Back to the sender: no, or not any more.";
+    RingProbe = 92, "RING_PROBE", Ring, "Asks who is in the circle of the other.";
+    RingCircle = 93, "RING_CIRCLE", Ring, "Back to the sender: answers RING_PROBE.";
+    RingMerge = 94, "RING_MERGE", Ring, "All members of this ring shall join another.";
+    RingSid = 95, "RING_SID", Ring, "Asks which number is free; or, back to the sender, tells it.";
+
     LinkHello = 96, "LINK_HELLO", Link, "Begins a link: the broker that dials says who it is.";
     LinkChallenge = 97, "LINK_CHALLENGE", Link, "Answers LINK_HELLO: who the other broker is, and its proof that it knows the secret.";
     LinkProof = 98, "LINK_PROOF", Link, "Answers LINK_CHALLENGE: the proof of the broker that dialled. The link is up.";
@@ -133,6 +154,7 @@ impl Kind {
             16..=31 => Family::Session,
             32..=63 => Family::Message,
             64..=79 => Family::Topic,
+            80..=95 => Family::Ring,
             96..=111 => Family::Link,
             _ => Family::Admin,
         }

@@ -126,13 +126,6 @@ pub struct LinkChallenge {
     pub proof: Bytes,
 }
 
-/// LINK_PROOF: the one that dialled knows the secret too.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkProof {
-    /// 32 bytes; none if it has no secret.
-    pub proof: Bytes,
-}
-
 /// OFFER: what changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offers {

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use super::decode::{Fault, Piece, decode, split};
 use super::encode::encode;
-use super::greeting::{Acceptor, Credentials, Dialler, ExpectProof, Greeted, Identity, Nonce};
+use super::greeting::{Acceptor, Credentials, Dialler, ExpectProof, Greeted, Identity, Nonce, Proof};
 use super::session::{fail, say};
-use super::{Frame, Kind, LinkProof};
+use super::{Frame, Kind};
 use crate::model::{Code, Mono, limits};
 
 /// PINGs whose PONG is waited for. More: their round trip is not measured.
@@ -38,7 +38,7 @@ pub enum LinkStep<'a> {
 enum State {
     ExpectChallenge(Dialler),
     /// The engine is asked whether it wants the link.
-    ExpectVerdict(LinkProof),
+    ExpectVerdict(Proof),
     ExpectHello(Acceptor),
     ExpectProof(ExpectProof),
     Open,

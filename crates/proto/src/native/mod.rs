@@ -11,6 +11,8 @@ mod kind;
 mod link;
 mod link_session;
 mod reader;
+mod ring;
+mod ring_session;
 mod session;
 mod word;
 
@@ -19,14 +21,21 @@ pub use body::{Config, Connect, Register, VERSION};
 pub use decode::{Fault, Piece, decode, split};
 pub use encode::{encode, encode_deliver, encode_payload_frame};
 pub use frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
-pub use greeting::{Acceptor, Credentials, Dialler, ExpectProof, Greeted, Identity, NONCE_BYTES, Nonce, Secret};
+pub use greeting::{
+    Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Identity, NONCE_BYTES, Nonce, Proof, Secret,
+};
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
 pub use link::{
-    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences,
-    encode_forward, encode_forward_event,
+    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences, encode_forward,
+    encode_forward_event,
 };
 pub use link_session::{LinkSession, LinkStep};
+pub use ring::{
+    CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingIdentity, RingMerge,
+    RingPublish, RingRefused, RollCall, ServOff, ShutDwn, encode_ring_publish,
+};
+pub use ring_session::{RingSession, RingStep};
 pub(crate) use session::cut;
 pub use session::{Session, Step};
 pub use word::Word;

@@ -104,7 +104,7 @@ impl Session {
         if self.greeting() && kind != Some(Kind::Connect) {
             return Err(fail(Fault::fatal(Code::ExpectedConnect, header.seq), out));
         }
-        if kind.is_some_and(|kind| matches!(kind.direction(), Direction::ToPeer | Direction::Link)) {
+        if kind.is_some_and(|kind| matches!(kind.direction(), Direction::ToPeer | Direction::Link | Direction::Ring)) {
             return Err(fail(Fault::fatal(Code::WrongDirection, header.seq), out));
         }
         match decode(&header, rest) {

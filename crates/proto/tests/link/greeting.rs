@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Acceptor, Credentials, Dialler, ExpectProof, Frame, Greeted, Identity, LinkChallenge, LinkHello, LinkProof, Nonce,
+    Acceptor, Credentials, Dialler, ExpectProof, Frame, Greeted, Identity, LinkChallenge, LinkHello, Nonce, Proof,
     Secret,
 };
 
@@ -86,12 +86,12 @@ fn a_proof_is_looked_at_by_the_acceptor_too() {
     let proofs: [&[u8]; 5] = [&[], &[0; 32], &[0; 31], &[0; 33], b"proof"];
     for proof in proofs {
         let (_, _, _, expect) = begin(&a, &b, (NONCE_A, NONCE_B));
-        let proof = LinkProof { proof: Bytes::copy_from_slice(proof) };
+        let proof = Proof { proof: Bytes::copy_from_slice(proof) };
         assert_eq!(expect.proven(&proof), Err(Code::LinkRefused));
     }
     // Neither is one taken that could be made, where none is asked for.
     let (_, _, _, expect) = begin(&dialler(None), &acceptor(None), (NONCE_A, NONCE_B));
-    assert_eq!(expect.proven(&LinkProof { proof: Bytes::from_static(&[0; 32]) }), Err(Code::LinkRefused));
+    assert_eq!(expect.proven(&Proof { proof: Bytes::from_static(&[0; 32]) }), Err(Code::LinkRefused));
 }
 
 /// Each bit of a proof counts.
@@ -104,7 +104,7 @@ fn a_proof_with_one_bit_changed_is_refused() {
         wrong.proof = flipped(&challenge.proof, bit);
         assert_eq!(dialler.clone().challenged(wrong).map(|_| ()), Err(Code::LinkRefused));
         let Greeted { proof, .. } = dialler.challenged(challenge).expect("as it should be");
-        assert_eq!(expect.proven(&LinkProof { proof: flipped(&proof.proof, bit) }), Err(Code::LinkRefused));
+        assert_eq!(expect.proven(&Proof { proof: flipped(&proof.proof, bit) }), Err(Code::LinkRefused));
     }
 }
 
@@ -136,7 +136,7 @@ fn what_is_reflected_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
     // The acceptor's proof as the dialler's, in the same greeting.
     let (dialler, _, challenge, expect) = begin(&a, &b, (NONCE_A, NONCE_B));
-    assert_eq!(expect.proven(&LinkProof { proof: challenge.proof.clone() }), Err(Code::LinkRefused));
+    assert_eq!(expect.proven(&Proof { proof: challenge.proof.clone() }), Err(Code::LinkRefused));
 
     // The dialler's proof as the acceptor's: a broker that is dialled is made to dial, and its words are passed on.
     let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");

@@ -5,7 +5,7 @@ use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
 use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
-    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, LinkProof, Offers, Presences, Raw,
+    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences, Proof, Raw,
 };
 
 use super::Seed;
@@ -48,8 +48,8 @@ impl Seed {
         LinkChallenge { version, broker, name, program, frame_bytes_max, nonce, proof: self.link_proof().proof }
     }
 
-    pub(super) fn link_proof(&self) -> LinkProof {
-        LinkProof { proof: self.payload.bytes.clone() }
+    pub(super) fn link_proof(&self) -> Proof {
+        Proof { proof: self.payload.bytes.clone() }
     }
 
     pub(super) fn offers(&self) -> Offers {

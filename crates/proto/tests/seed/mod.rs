@@ -3,6 +3,7 @@
 mod archive;
 mod job;
 mod link;
+mod ring;
 mod ring_admin;
 mod topic;
 
@@ -103,6 +104,22 @@ impl Seed {
             Kind::Publish => Frame::Publish { seq, confirm: first, event: self.event() },
             Kind::Event => Frame::Event(self.event()),
             Kind::EventsDropped => Frame::EventsDropped { count: word },
+            Kind::RingHello => Frame::RingHello { hello: Box::new(self.ring_hello()) },
+            Kind::RingChallenge => Frame::RingChallenge { challenge: Box::new(self.ring_challenge()) },
+            Kind::RingProof => Frame::RingProof { proof: self.link_proof() },
+            Kind::NewConn => Frame::NewConn(Box::new(self.newconn(code))),
+            Kind::RetConn => Frame::RetConn(Box::new(self.retconn())),
+            Kind::RingPublish => Frame::RingPublish(self.ring_publish()),
+            Kind::ServOff => Frame::ServOff(Box::new(self.servoff())),
+            Kind::ShutDwn => Frame::ShutDwn(self.shutdwn()),
+            Kind::RollCall => Frame::RollCall(Box::new(self.roll_call())),
+            Kind::RingHave => Frame::RingHave(self.ring_have()),
+            Kind::CaughtUp => Frame::CaughtUp(self.caught_up()),
+            Kind::RingRefused => Frame::RingRefused(Box::new(self.ring_refused(code))),
+            Kind::RingProbe => Frame::RingProbe(self.circle()),
+            Kind::RingCircle => Frame::RingCircle(self.circle()),
+            Kind::RingMerge => Frame::RingMerge(Box::new(self.merge())),
+            Kind::RingSid => Frame::RingSid { free: first.then(|| self.sid()) },
             Kind::LinkHello => Frame::LinkHello { hello: Box::new(self.link_hello()) },
             Kind::LinkChallenge => Frame::LinkChallenge { challenge: Box::new(self.link_challenge()) },
             Kind::LinkProof => Frame::LinkProof { proof: self.link_proof() },

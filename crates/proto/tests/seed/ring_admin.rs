@@ -19,8 +19,10 @@ impl Seed {
     pub(super) fn ring(&self) -> RingView {
         let [whole, some, ..] = self.bits;
         let sid = Sid::new(self.small);
-        let members =
-            vec![MemberView { sid, incarnation: self.long, address: self.text() }; usize::from(self.choice % 5)];
+        let members = vec![
+            MemberView { sid, incarnation: self.long, address: self.text(), native: self.text() };
+            usize::from(self.choice % 5)
+        ];
         RingView {
             sid,
             incarnation: self.long,

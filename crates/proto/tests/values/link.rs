@@ -6,8 +6,8 @@ use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
 use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
-    Brokers, Event, Forward, ForwardBroadcast, ForwardEvent, Frame, LinkChallenge, LinkHello, LinkProof, Offers,
-    Presences, Raw,
+    Brokers, Event, Forward, ForwardBroadcast, ForwardEvent, Frame, LinkChallenge, LinkHello, Offers, Presences, Proof,
+    Raw,
 };
 
 use crate::golden::hex;
@@ -50,14 +50,14 @@ fn greeting() -> Vec<(&'static str, Frame<'static>)> {
         nonce: Bytes::from_static(&[0x42; 32]),
         proof: Bytes::copy_from_slice(&hex(PROOF_OF_B)),
     };
-    let proof = LinkProof { proof: Bytes::copy_from_slice(&hex(PROOF_OF_A)) };
+    let proof = Proof { proof: Bytes::copy_from_slice(&hex(PROOF_OF_A)) };
     let open = LinkChallenge { proof: Bytes::new(), ..challenge.clone() };
     vec![
         ("link_hello", Frame::LinkHello { hello: Box::new(hello) }),
         ("link_challenge", Frame::LinkChallenge { challenge: Box::new(challenge) }),
         ("link_proof", Frame::LinkProof { proof }),
         ("link_challenge_without_secret", Frame::LinkChallenge { challenge: Box::new(open) }),
-        ("link_proof_without_secret", Frame::LinkProof { proof: LinkProof { proof: Bytes::new() } }),
+        ("link_proof_without_secret", Frame::LinkProof { proof: Proof { proof: Bytes::new() } }),
     ]
 }
 

@@ -5,6 +5,7 @@ mod archive;
 mod job;
 mod link;
 mod message;
+mod ring;
 mod ring_admin;
 mod session;
 mod topic;
@@ -24,6 +25,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(link::frames());
     table.extend(link::calls());
     table.extend(link::answers());
+    table.extend(ring::frames());
     table.extend(topic::frames());
     table.extend(topic::calls());
     table.extend(topic::answers());

@@ -67,6 +67,7 @@ pub struct Member {
     /// HOST:PORT of its ring listener.
     pub address: String,
     /// HOST:PORT where it takes clients and links; empty if it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub native: String,
 }
 
@@ -81,6 +82,7 @@ pub struct Had {
 
 /// Whose place is empty: the content of RETCONN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<Sid>", into = "Option<Sid>")]
 pub enum Fallen {
     /// That one's.
     Sid(Sid),
@@ -88,8 +90,24 @@ pub enum Fallen {
     Gap,
 }
 
+impl From<Option<Sid>> for Fallen {
+    fn from(sid: Option<Sid>) -> Self {
+        sid.map_or(Self::Gap, Self::Sid)
+    }
+}
+
+impl From<Fallen> for Option<Sid> {
+    fn from(fallen: Fallen) -> Self {
+        match fallen {
+            Fallen::Sid(sid) => Some(sid),
+            Fallen::Gap => None,
+        }
+    }
+}
+
 /// Why a member becomes another's predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Errand {
     /// It was its predecessor before the connection was lost.
     Return,

@@ -1,0 +1,102 @@
+//! Any frame between members of a ring.
+
+use bytes::Bytes;
+use turno_proto::model::Code;
+use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
+use turno_proto::native::{
+    CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingMerge, RingPublish,
+    RingRefused, RollCall, ServOff, ShutDwn,
+};
+
+use super::Seed;
+
+impl Seed {
+    pub(super) fn sid(&self) -> Sid {
+        Sid::new(self.small)
+    }
+
+    fn origin(&self) -> Origin {
+        Origin { sid: self.sid(), incarnation: self.long }
+    }
+
+    fn member(&self) -> Member {
+        Member { origin: self.origin(), address: format!("host{}:{}", self.choice, self.small), native: String::new() }
+    }
+
+    fn members(&self) -> Vec<Member> {
+        vec![self.member(); usize::from(self.choice % 129)]
+    }
+
+    fn maybe_member(&self) -> Option<Member> {
+        self.bits[0].then(|| self.member())
+    }
+
+    pub(super) fn ring_hello(&self) -> RingHello {
+        let nonce = Bytes::copy_from_slice(&self.bytes);
+        RingHello { version: self.small, member: self.maybe_member(), program: self.text(), nonce }
+    }
+
+    pub(super) fn ring_challenge(&self) -> RingChallenge {
+        let RingHello { version, program, nonce, .. } = self.ring_hello();
+        RingChallenge { version, member: self.member(), program, nonce, proof: self.link_proof().proof }
+    }
+
+    pub(super) fn newconn(&self, code: Code) -> NewConn {
+        let verdict = [None, Some(JoinVerdict::Claimed), Some(JoinVerdict::Refused(code))];
+        NewConn {
+            joiner: self.member(),
+            content: self.bits[1].then(|| self.sid()),
+            gap: self.bits[0],
+            verdict: verdict[usize::from(self.choice) % verdict.len()],
+            hops: self.choice,
+        }
+    }
+
+    pub(super) fn retconn(&self) -> RetConn {
+        let errands = [Errand::Return, Errand::Join, Errand::Heal, Errand::Left];
+        if self.bits[0] {
+            return RetConn::Open { errand: errands[usize::from(self.choice) % errands.len()] };
+        }
+        let content = if self.bits[1] { Fallen::Gap } else { Fallen::Sid(self.sid()) };
+        RetConn::Call { caller: self.member(), content, hops: self.choice }
+    }
+
+    pub(super) fn ring_publish(&self) -> RingPublish<'_> {
+        let (seq, after) = (self.long.max(1), self.long.max(1) - 1);
+        let round = u64::from(self.number);
+        RingPublish { origin: self.origin(), seq, after, round, hops: self.choice, event: self.event() }
+    }
+
+    pub(super) fn servoff(&self) -> ServOff {
+        ServOff { leaver: self.member(), content: self.maybe_member(), hops: self.choice }
+    }
+
+    pub(super) fn shutdwn(&self) -> ShutDwn {
+        ShutDwn { origin: self.origin(), hops: self.choice }
+    }
+
+    pub(super) fn roll_call(&self) -> RollCall {
+        let (number, round) = (u64::from(self.number), u64::from(self.word));
+        RollCall { origin: self.origin(), number, round, members: self.members() }
+    }
+
+    pub(super) fn ring_have(&self) -> RingHave {
+        RingHave { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
+    }
+
+    pub(super) fn caught_up(&self) -> CaughtUp {
+        CaughtUp { members: self.members() }
+    }
+
+    pub(super) fn ring_refused(&self, code: Code) -> RingRefused {
+        RingRefused { code, instead: self.maybe_member() }
+    }
+
+    pub(super) fn circle(&self) -> RingCircle {
+        RingCircle { whole: self.bits[0], members: self.members() }
+    }
+
+    pub(super) fn merge(&self) -> RingMerge {
+        RingMerge { origin: self.origin(), contact: self.member(), hops: self.choice }
+    }
+}

@@ -1,0 +1,129 @@
+//! Frames between members of a ring.
+
+use bytes::Bytes;
+use turno_proto::model::Code;
+use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
+use turno_proto::native::{
+    CaughtUp, Event, Frame, JoinVerdict, NewConn, Proof, Raw, RetConn, RingChallenge, RingCircle, RingHave, RingHello,
+    RingMerge, RingPublish, RingRefused, RollCall, ServOff, ShutDwn,
+};
+
+use crate::golden::hex;
+
+const fn origin(sid: u16, incarnation: u64) -> Origin {
+    Origin { sid: Sid::new(sid), incarnation }
+}
+
+fn member(sid: u16, incarnation: u64) -> Member {
+    Member { origin: origin(sid, incarnation), address: format!("10.0.0.{sid}:{}", 8_000 + sid), native: String::new() }
+}
+
+pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
+    let mut table = greeting();
+    table.extend(places());
+    table.extend(publications());
+    table.extend(told());
+    table
+}
+
+/// 1 dials, 2 is dialled; both know the secret that the page names.
+fn greeting() -> Vec<(&'static str, Frame<'static>)> {
+    let hello = RingHello {
+        version: 1,
+        member: Some(member(1, 1_700_000_000_000)),
+        program: "turno 0.1.0".to_owned(),
+        nonce: Bytes::from_static(&[0x41; 32]),
+    };
+    let challenge = RingChallenge {
+        version: 1,
+        member: member(2, 1_700_000_000_500),
+        program: "turno 0.1.0".to_owned(),
+        nonce: Bytes::from_static(&[0x42; 32]),
+        proof: Bytes::copy_from_slice(&hex(PROOF_OF_2)),
+    };
+    let unnumbered = RingHello { member: None, ..hello.clone() };
+    let open = RingChallenge { proof: Bytes::new(), ..challenge.clone() };
+    vec![
+        ("ring_hello", Frame::RingHello { hello: Box::new(hello) }),
+        ("ring_challenge", Frame::RingChallenge { challenge: Box::new(challenge) }),
+        ("ring_proof", Frame::RingProof { proof: Proof { proof: Bytes::copy_from_slice(&hex(PROOF_OF_1)) } }),
+        ("ring_hello_without_sid", Frame::RingHello { hello: Box::new(unnumbered) }),
+        ("ring_challenge_without_secret", Frame::RingChallenge { challenge: Box::new(open) }),
+        ("ring_proof_without_secret", Frame::RingProof { proof: Proof { proof: Bytes::new() } }),
+    ]
+}
+
+const PROOF_OF_2: &str = "d97ae03afc91574593ed1334129b5946d22613d397e3907234f43bc81817f9a5";
+const PROOF_OF_1: &str = "54ba819c1eee447bd3d56eb0f8317d032b26d869c64963fe8340ce092ba6def1";
+
+fn places() -> Vec<(&'static str, Frame<'static>)> {
+    let joins = NewConn { joiner: member(3, 9), content: None, gap: false, verdict: None, hops: 0 };
+    let round = NewConn { content: Some(Sid::new(1)), hops: 2, ..joins.clone() };
+    let newconn = |newconn| Frame::NewConn(Box::new(newconn));
+    let retconn = |retconn| Frame::RetConn(Box::new(retconn));
+    let open = |errand| retconn(RetConn::Open { errand });
+    let call = |content| retconn(RetConn::Call { caller: member(1, 7), content, hops: 3 });
+    let leaves = ServOff { leaver: member(2, 5), content: None, hops: 0 };
+    let left = ServOff { content: Some(member(3, 9)), hops: 1, ..leaves.clone() };
+    vec![
+        ("newconn", newconn(joins)),
+        ("newconn_round", newconn(round.clone())),
+        ("newconn_gap", newconn(NewConn { gap: true, ..round.clone() })),
+        ("newconn_claimed", newconn(NewConn { verdict: Some(JoinVerdict::Claimed), ..round.clone() })),
+        ("newconn_refused", newconn(NewConn { verdict: Some(JoinVerdict::Refused(Code::DuplicateSid)), ..round })),
+        ("retconn_return", open(Errand::Return)),
+        ("retconn_join", open(Errand::Join)),
+        ("retconn_heal", open(Errand::Heal)),
+        ("retconn_left", open(Errand::Left)),
+        ("retconn_call", call(Fallen::Sid(Sid::new(4)))),
+        ("retconn_call_gap", call(Fallen::Gap)),
+        ("servoff", Frame::ServOff(Box::new(leaves))),
+        ("servoff_content", Frame::ServOff(Box::new(left))),
+        ("shutdwn", Frame::ShutDwn(ShutDwn { origin: origin(1, 7), hops: 1 })),
+    ]
+}
+
+fn publications() -> Vec<(&'static str, Frame<'static>)> {
+    let publish = RingPublish {
+        origin: origin(7, 1_700_000_000_000),
+        seq: 42,
+        after: 41,
+        round: 30,
+        hops: 2,
+        event: Event { topic: b"news.art", raw: Raw { headers: false, bytes: b"hi" } },
+    };
+    let headed = Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" };
+    vec![
+        ("ring_publish", Frame::RingPublish(publish)),
+        (
+            "ring_publish_headers",
+            Frame::RingPublish(RingPublish {
+                seq: u64::MAX,
+                after: 0,
+                event: Event { topic: b"t", raw: headed },
+                ..publish
+            }),
+        ),
+    ]
+}
+
+fn told() -> Vec<(&'static str, Frame<'static>)> {
+    let members = vec![member(1, 7), member(2, 5)];
+    let circle = RingCircle { whole: true, members: members.clone() };
+    let roll_call = RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
+    let had = vec![Had { origin: origin(1, 7), seq: 30 }, Had { origin: origin(500, 1_700_000_000_000), seq: 70_000 }];
+    let refused = RingRefused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
+    vec![
+        ("roll_call", Frame::RollCall(Box::new(roll_call))),
+        ("ring_have", Frame::RingHave(RingHave { had })),
+        ("ring_have_nothing", Frame::RingHave(RingHave { had: Vec::new() })),
+        ("caught_up", Frame::CaughtUp(CaughtUp { members })),
+        ("ring_refused", Frame::RingRefused(Box::new(RingRefused { code: Code::RingWhole, instead: None }))),
+        ("ring_refused_elsewhere", Frame::RingRefused(Box::new(refused))),
+        ("ring_probe", Frame::RingProbe(RingCircle { whole: false, ..circle.clone() })),
+        ("ring_circle", Frame::RingCircle(circle)),
+        ("ring_merge", Frame::RingMerge(Box::new(RingMerge { origin: origin(3, 9), contact: member(1, 7), hops: 1 }))),
+        ("ring_sid", Frame::RingSid { free: None }),
+        ("ring_sid_free", Frame::RingSid { free: Some(Sid::new(4)) }),
+    ]
+}
