@@ -97,10 +97,9 @@ mod tests {
     use super::*;
 
     pub(super) fn ring(state: RingState, members: &[u16]) -> RingView {
-        let member = |sid: &u16| MemberView {
-            sid: Sid::new(*sid),
-            incarnation: 1,
-            address: format!("127.0.0.1:{}", 8_000 + sid),
+        let member = |sid: &u16| {
+            let address = |base: u16| format!("127.0.0.1:{}", base + sid);
+            MemberView { sid: Sid::new(*sid), incarnation: 1, address: address(8_000), native: address(8_100) }
         };
         let members: Vec<MemberView> = members.iter().map(member).collect();
         let (first, last) = (members.get(1).or(members.first()), members.last());

@@ -115,11 +115,14 @@ pub(crate) struct MemberRow {
     pub(crate) incarnation: u64,
     /// Where other members reach it.
     pub(crate) address: String,
+    /// Where it takes clients; null if it does not say.
+    pub(crate) native: Option<String>,
 }
 
 impl MemberRow {
     fn new(view: &MemberView, role: String) -> Self {
-        Self { sid: view.sid.get(), role, incarnation: view.incarnation, address: view.address.clone() }
+        let native = (!view.native.is_empty()).then(|| view.native.clone());
+        Self { sid: view.sid.get(), role, incarnation: view.incarnation, address: view.address.clone(), native }
     }
 }
 
@@ -133,6 +136,7 @@ impl Row for MemberRow {
         Column::new("role", |row, _| row.role.clone()),
         Column::new("incarnation", |row, _| row.incarnation.to_string()),
         Column::new("address", |row, _| one_line(&row.address)),
+        Column::new("native", |row, _| row.native.as_deref().map(one_line).unwrap_or_default()),
     ];
 
     fn name(&self) -> String {
