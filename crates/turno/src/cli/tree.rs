@@ -20,6 +20,7 @@ use super::message::MessageArgs;
 use super::publish::PubArgs;
 use super::queue::QueueArgs;
 use super::request::RequestArgs;
+use super::ring::RingArgs;
 use super::send::SendArgs;
 use super::serve::ServeArgs;
 use super::status::StatusArgs;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Job(JobArgs),
     Topic(TopicArgs),
     Link(LinkArgs),
+    Ring(RingArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -172,6 +174,10 @@ mod tests {
             "link add",
             "link rm",
             "link graph",
+            "ring show",
+            "ring join",
+            "ring leave",
+            "ring shutdown",
             "config show",
             "config check",
             "doctor",

@@ -55,6 +55,7 @@ pub struct MemberView {
     /// Where others reach it.
     pub address: String,
     /// Where it takes clients and links; empty if it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub native: String,
 }
 
