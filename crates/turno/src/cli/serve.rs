@@ -438,6 +438,7 @@ mod tests {
             native: vec!["127.0.0.1:4711".parse().unwrap()],
             foreman: vec!["127.0.0.1:5429".parse().unwrap()],
             unix: Some("/d/turno.sock".into()),
+            ring: None,
         };
         let ready = ready(&bound);
         assert_eq!(
@@ -453,14 +454,14 @@ mod tests {
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
         let settings = settings();
-        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
+        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
         let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
-        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
+        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
         assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }
 }
