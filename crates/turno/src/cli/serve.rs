@@ -454,14 +454,16 @@ mod tests {
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
         let settings = settings();
-        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
+        let bound =
+            Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
         let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
-        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
+        let bound =
+            Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
         assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }
 }
