@@ -160,12 +160,19 @@ fn one_number_for_one_broker() {
 #[test]
 fn who_has_no_place_has_no_voice() {
     let broker = broker();
-    let mut peer = greeted(&broker, member(2, 5));
     let origin = Origin { sid: Sid::new(2), incarnation: 5 };
-    peer.say(&Frame::ShutDwn(ShutDwn { origin, hops: 0 }));
     let event = Event { topic: b"news", raw: Raw { headers: false, bytes: b"forged" } };
-    peer.say(&Frame::RingPublish(RingPublish { origin, seq: 1, after: 0, round: 0, hops: 0, event }));
+    let words = [
+        Frame::ShutDwn(ShutDwn { origin, hops: 0 }),
+        Frame::RingPublish(RingPublish { origin, seq: 1, after: 0, round: 0, hops: 0, event }),
+    ];
+    for word in words {
+        let mut peer = greeted(&broker, member(2, 5));
+        peer.say(&word);
+        assert!(next(&mut peer, |frame| matches!(frame, Frame::Error { code: Code::ExpectedConnect, .. })));
+    }
     // A predecessor's word: broker 1 has not asked for one.
+    let mut peer = greeted(&broker, member(2, 5));
     peer.say(&Frame::RetConn(Box::new(RetConn::Open { errand: Errand::Return })));
     let code = next(&mut peer, |frame| match frame {
         Frame::RingRefused(refused) => refused.code,
