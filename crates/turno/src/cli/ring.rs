@@ -48,10 +48,14 @@ enum RingCommand {
 /// have not come back yet, `kept` those of all members that a neighbour might need again.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno ring show", "turno ring show --json", "turno ring show --url turno://127.0.0.1:8103"],
+    &["turno ring show", "turno ring show --wait --json", "turno ring show --url turno://127.0.0.1:8103"],
     &[1, 5, 78, 124],
 ))]
-struct ShowArgs {}
+struct ShowArgs {
+    /// Wait until the ring is whole, as long as --timeout says
+    #[arg(long)]
+    wait: bool,
+}
 
 /// Join a ring at one of its members
 ///
@@ -91,7 +95,7 @@ struct ShutdownArgs {}
 pub(crate) fn run(args: &RingArgs, invocation: &Invocation) -> Result<u8, Failure> {
     connect::block_on(async {
         match &args.command {
-            RingCommand::Show(_) => show(invocation).await,
+            RingCommand::Show(args) => show(args, invocation).await,
             RingCommand::Join(args) => join(args, invocation).await,
             RingCommand::Leave(_) => leave(invocation).await,
             RingCommand::Shutdown(_) => shutdown(invocation).await,
@@ -127,9 +131,18 @@ fn tell(view: &RingView, invocation: &Invocation, text: impl FnOnce(&RingBody) -
     Ok(0)
 }
 
-async fn show(invocation: &Invocation) -> Result<u8, Failure> {
+async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
-    let view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    let mut view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    let is_settled = |view: &RingView| told::why_not_whole(view).is_none();
+    if args.wait {
+        view = look_until(&client, view, invocation, is_settled).await?;
+        if !is_settled(&view) {
+            return Err(Failure::new(Code::TimedOut, "the ring is not whole yet")
+                .why(told::line(&view))
+                .fix("wait longer with --timeout; `turno ring show` tells what is known"));
+        }
+    }
     tell(&view, invocation, |ring| text(&view, ring, invocation))?;
     if let Some(code) = view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
         invocation.output.hint(code.text().fix);
@@ -180,14 +193,44 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
             .fix("turno ring join 3@localhost")
     })?;
     let client = connect::client(invocation).await?;
+    let view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    if is_among_others(&view) {
+        if !has(&view, &next) {
+            return Err(elsewhere(&view, &next));
+        }
+        return tell(&view, invocation, |_| {
+            format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
+        });
+    }
     let view = ask(&client, AdminCall::RingJoin { next: next.address.clone() }, invocation).await?;
     let view = look_until(&client, view, invocation, is_decided).await?;
     match view.state {
         RingState::Member | RingState::Rewiring => {
-            tell(&view, invocation, |_| format!("joined at {next}: {}\n", told::circle(&view)))
+            tell(&view, invocation, |_| format!("joined: {}\n", told::circle(&view)))?;
+            if view.whole && !has(&view, &next) {
+                invocation
+                    .output
+                    .warn(&format!("{next} did not answer; the broker joined at a member that it knew before"));
+            }
+            Ok(0)
         }
         _ => Err(not_joined(&view, &next)),
     }
+}
+
+/// Whether it has a place between others.
+fn is_among_others(view: &RingView) -> bool {
+    matches!(view.state, RingState::Member | RingState::Rewiring | RingState::LinkDown) && view.members.len() > 1
+}
+
+fn has(view: &RingView, next: &Next) -> bool {
+    view.members.iter().any(|member| member.sid == next.sid)
+}
+
+fn elsewhere(view: &RingView, next: &Next) -> Failure {
+    Failure::new(Code::BadUsage, format!("the broker is in a ring without {}: {}", next.sid, told::circle(view)))
+        .why("a broker is in one ring at a time")
+        .fix("let it leave that one first: turno ring leave")
 }
 
 /// Whether it is known what joining comes to. The circle is known once a roll call came round.

@@ -151,13 +151,12 @@ enum LogStyle {
 }
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let config = invocation.config(&flags(args))?;
+    let (config, ring) = place(&flags(args), invocation)?;
     let settings = config.typed();
     if !args.insecure {
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
     let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
-    let ring = place(&config)?;
     let logging = Logging::for_broker(&settings, &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
@@ -165,11 +164,11 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
-    let ended = broker::run(broker_settings(&settings, secret, ring), |bound| {
+    let ended = broker::run(broker_settings(&settings, secret, ring.clone()), |bound| {
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
-            invocation.output.stderr(&self::banner(&settings, bound));
+            invocation.output.stderr(&self::banner(&settings, ring.as_ref(), bound));
             invocation.output.hint("turno work hello --echo, then: turno request hello hi");
         }
     });
@@ -221,14 +220,20 @@ fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, 
     put("--ring-links", "ring.links", on(args.ring_links));
 }
 
-/// The broker's place in a ring.
-fn place(config: &Config) -> Result<Option<RingConfig>, Failure> {
-    match ring::plan(config)? {
-        Plan::Nothing => Ok(None),
-        Plan::Place(place) => Ok(Some(*place)),
-        Plan::Ask(Asking { next }) => {
-            Err(Failure::new(Code::CannotStart, format!("{next} cannot be asked for a free sid")))
-        }
+/// The configuration with the broker's place in a ring. One that has no number yet asks for it first.
+fn place(flags: &[Flag], invocation: &Invocation) -> Result<(Config, Option<RingConfig>), Failure> {
+    let config = invocation.config(flags)?;
+    let Asking { next, secret, wait } = match ring::plan(&config)? {
+        Plan::Nothing => return Ok((config, None)),
+        Plan::Place(place) => return Ok((config, Some(*place))),
+        Plan::Ask(asking) => asking,
+    };
+    let sid = ring::ask_for_sid(&next, secret.as_ref(), wait)?;
+    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
+    let config = invocation.config(&[flags, &[number]].concat())?;
+    match ring::plan(&config)? {
+        Plan::Place(place) => Ok((config, Some(*place))),
+        Plan::Nothing | Plan::Ask(_) => unreachable!("a number was just given"),
     }
 }
 
@@ -296,17 +301,21 @@ fn ready(bound: &Bound) -> Ready {
         http: None,
         zmq: None,
         foreman: bound.foreman.first().map(ToString::to_string),
-        ring: None,
+        ring: bound.ring.as_ref().map(ToString::to_string),
     }
 }
 
-fn banner(settings: &Settings, bound: &Bound) -> String {
+fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> String {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
     let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
     if !bound.foreman.is_empty() {
         let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
         facts.push(("job workers", foreman.join(", ")));
+    }
+    if let (Some(ring), Some(address)) = (ring, &bound.ring) {
+        let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
+        facts.push(("ring", format!("sid {} at {address}{next}", ring.sid)));
     }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
@@ -346,6 +355,9 @@ pub(crate) fn explained(error: ServeError) -> Failure {
         ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
             failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
         }
+        ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
+            .why("another broker with that sid runs on this machine, or something else has its port")
+            .fix("choose another --sid, or another port: --ring-port"),
         _ => failure,
     }
 }
@@ -438,14 +450,14 @@ mod tests {
             native: vec!["127.0.0.1:4711".parse().unwrap()],
             foreman: vec!["127.0.0.1:5429".parse().unwrap()],
             unix: Some("/d/turno.sock".into()),
-            ring: None,
+            ring: Some("127.0.0.1:8003".parse().unwrap()),
         };
         let ready = ready(&bound);
         assert_eq!(
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":null}"#,
+                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":"127.0.0.1:8003"}"#,
                 "\n"
             )
         );
@@ -456,14 +468,14 @@ mod tests {
         let settings = settings();
         let bound =
             Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        let text = banner(&settings, &bound);
+        let text = banner(&settings, None, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
-        let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
+        let text = banner(&Settings { in_memory: true, ..settings.clone() }, None, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
         let bound =
             Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
+        assert!(banner(&settings, None, &bound).contains("OPEN TO THE NETWORK"));
     }
 }

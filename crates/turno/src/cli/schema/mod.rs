@@ -103,7 +103,6 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
-        of::<ring::MemberRow>(),
         of::<ring::RingDocument>(),
         of::<topic::EventDocument>(),
         of::<topic::EventListDocument>(),

@@ -1,14 +1,19 @@
 //! From what is set about the ring to a place in it, and what is wrong with that.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
+use turno_proto::native::Secret;
 
 use super::super::error::Failure;
 use super::secret;
-use crate::broker::RingConfig;
+use crate::broker::{self, RingConfig};
 use crate::config::{Config, Next, Origin, RingKeys, SidWanted};
+
+/// How long until a member that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a flag of `turno serve` sets.
 const FLAGS: &[(&str, &str)] = &[
@@ -25,6 +30,10 @@ const FLAGS: &[(&str, &str)] = &[
 pub(super) struct Asking {
     /// The member that is asked.
     pub(super) next: Next,
+    /// What all members know.
+    pub(super) secret: Option<Secret>,
+    /// If it does not answer, it is asked again each second.
+    pub(super) wait: bool,
 }
 
 /// What is to be done about the ring.
@@ -45,6 +54,19 @@ pub(super) fn plan(config: &Config) -> Result<Plan, Failure> {
         None => nothing(config),
         Some(SidWanted::Auto) => ask(config, keys),
         Some(SidWanted::Number(sid)) => place(config, keys, sid).map(|place| Plan::Place(Box::new(place))),
+    }
+}
+
+/// Asks that member for a number that is free.
+pub(super) fn ask_for_sid(next: &Next, secret: Option<&Secret>, wait: bool) -> Result<Sid, Failure> {
+    loop {
+        match broker::ask_for_sid(&next.address, secret.cloned()) {
+            Ok(sid) => return Ok(sid),
+            Err(Code::RingDown | Code::RingBusy) if wait => std::thread::sleep(AGAIN),
+            Err(code) => {
+                return Err(Failure::new(code, format!("{next} gave no free sid: {}", code.text().what)));
+            }
+        }
     }
 }
 
@@ -76,7 +98,10 @@ fn nothing(config: &Config) -> Result<Plan, Failure> {
 
 fn ask(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
     match keys.next {
-        Some(next) => Ok(Plan::Ask(Asking { next })),
+        Some(next) => {
+            let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
+            Ok(Plan::Ask(Asking { next, secret, wait: keys.wait }))
+        }
         None => Err(wrong(config, "ring.sid", format!("{} auto needs a member to ask", called(config, "ring.sid")))
             .why("the members of a ring know which numbers are free")
             .fix("add --ring-next SID@HOST; the first broker of a ring gets a number: --sid 1")),
@@ -161,8 +186,6 @@ fn is_elsewhere(next: &Next) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::native::Secret;
-
     use super::*;
     use crate::cli::paint::Paint;
     use crate::config::{Flag, Raw, World};
@@ -228,7 +251,8 @@ mod tests {
         let port = place(&[("ring.sid", "3"), ("ring.port", "0")]);
         assert_eq!(port.listen, "127.0.0.1:0".parse().unwrap());
         let auto = plan(&config(&[("ring.sid", "auto"), ("ring.next", "3@localhost")])).unwrap();
-        assert_eq!(auto, Plan::Ask(Asking { next: "3@localhost:8003".parse().unwrap() }));
+        let next = "3@localhost:8003".parse().unwrap();
+        assert_eq!(auto, Plan::Ask(Asking { next, secret: None, wait: false }));
     }
 
     /// Proves S3.48, and that what cannot be is told before anything starts.
