@@ -105,8 +105,15 @@ pub(crate) struct Drops {
 }
 
 impl Drops {
-    /// A worker got a request or a send; `times` only of a request that wants a reply.
-    pub(crate) fn handed(&mut self, now: Mono, post: Post, number: u64, handed: &Handed, times: Option<Times>) {
+    /// A worker got a request or a send, perhaps over a link; `times` only of a request that wants a reply.
+    pub(crate) fn handed(
+        &mut self,
+        now: Mono,
+        post: Post,
+        number: u64,
+        (handed, is_far): (&Handed, bool),
+        times: Option<Times>,
+    ) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
         let Standing { place, in_a_row, on_probation, term, .. } = standing;
         assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
@@ -121,7 +128,9 @@ impl Drops {
         }
         // What has no deadline of its own never expires, but shows that somebody works there.
         let times = times.unwrap_or(Times { asked: now, over: Mono::from_millis(u64::MAX / 2_000) });
-        let fair = handed.deadline_ms.is_some_and(|left| now.millis_since(times.asked) < u64::from(left));
+        // What was long on its way over a link was told an end that is later than its owner's: then half of it is needed.
+        let spent_ms = now.millis_since(times.asked) * if is_far { 2 } else { 1 };
+        let fair = handed.deadline_ms.is_some_and(|left| spent_ms < u64::from(left));
         let delivery = Delivery { number, times, fair, term: *term };
         self.held.insert((post.wire, handed.held), (handed.queue.clone(), delivery));
     }
@@ -183,6 +192,15 @@ impl Drops {
         let enough = if standing.on_probation && !cleared { 1 } else { usize::from(post.after) };
         assert!(counted >= enough, "S2.30: a worker was dropped after {counted} expiries in a row, not {enough}");
         standing.begin(Place::Away);
+        standing.term += 1;
+    }
+
+    /// The worker loses the queue to one that has it to itself elsewhere, as if it had left: what it still has of it says
+    /// nothing about it any more.
+    pub(crate) fn lost(&mut self, wire: usize, queue: &QueueName) {
+        let standing = self.standings.entry((wire, queue.clone())).or_default();
+        let place = if standing.place == Place::Consumer { Place::Consumer } else { Place::Probing(None) };
+        standing.begin(place);
         standing.term += 1;
     }
 
