@@ -163,10 +163,16 @@ impl Message {
         matches!(self.state, State::Held { streamed: true, .. })
     }
 
-    /// Its worker had at least as much of the time to its deadline as its queue had.
-    pub(crate) fn had_fair_time(&self) -> bool {
+    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: whoever
+    /// sent it over a link may say early that its time is over.
+    pub(crate) fn had_fair_time(&self, now: Mono) -> bool {
         let State::Held { age_ms, .. } = self.state else { return false };
-        self.deadline.is_some_and(|deadline| 2 * u64::from(age_ms) <= deadline.millis_since(self.born))
+        let age_ms = u64::from(age_ms);
+        let held_ms = now.millis_since(self.born).saturating_sub(age_ms);
+        self.deadline.is_some_and(|deadline| {
+            let all_ms = deadline.millis_since(self.born);
+            2 * age_ms <= all_ms && 2 * held_ms >= all_ms
+        })
     }
 
     pub(crate) fn past_deadline(&self, now: Mono) -> bool {
