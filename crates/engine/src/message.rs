@@ -280,6 +280,7 @@ impl Messages {
         message
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Message> {
         match self.places.get(index as usize) {
             Some(Place::Used(message)) => Some(message),
@@ -297,10 +298,12 @@ impl Messages {
     }
 
     /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
-    pub(crate) fn id_of(&self, index: u32, settings: &Settings) -> MessageId {
-        let message = &self[index];
+    #[inline]
+    pub(crate) fn id_of(&self, mut index: u32, settings: &Settings) -> MessageId {
+        let mut message = &self[index];
         if let State::Asked { broadcast, .. } = message.state {
-            return self.id_of(broadcast, settings);
+            index = broadcast;
+            message = &self[index];
         }
         let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
         settings.id(message.serial, place)
@@ -372,12 +375,14 @@ impl Message {
 impl Index<u32> for Messages {
     type Output = Message;
 
+    #[inline]
     fn index(&self, index: u32) -> &Message {
         self.get(index).expect("rooms hold indexes of messages that are there")
     }
 }
 
 impl IndexMut<u32> for Messages {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Message {
         match self.places.get_mut(index as usize) {
             Some(Place::Used(message)) => message,
