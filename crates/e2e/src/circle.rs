@@ -1,6 +1,7 @@
 //! A ring of brokers, each on a host of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -165,22 +166,23 @@ impl Circle {
     ///
     /// Each is confirmed before the next: so it is at least on its way.
     pub fn publishing<T>(&mut self, at: usize, what: impl FnOnce(&mut Self, &AtomicU64) -> T) -> (u64, T) {
-        let (is_over, count) = (AtomicBool::new(false), AtomicU64::new(0));
+        let count = AtomicU64::new(0);
+        let (end, ended) = mpsc::channel::<()>();
         let address = self.broker(at).address();
         let mut publisher = self.net.host(at).within(|| Peer::greeted(address, 0));
+        let numbers = &count;
         let done = thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let number = count.load(Ordering::Relaxed) + 1;
+            scope.spawn(move || {
+                // A stream and not a flood, so that it lasts for all that is done meanwhile.
+                while ended.recv_timeout(Duration::from_millis(2)) == Err(RecvTimeoutError::Timeout) {
+                    let number = numbers.load(Ordering::Relaxed) + 1;
                     let seq = publisher.publish("news", number.to_string().as_bytes(), true);
                     publisher.hear(|frame| assert_eq!(frame, Frame::Ok { seq }));
-                    count.store(number, Ordering::Relaxed);
-                    // Not for luck: a stream, not a flood, so that it lasts for all that is done meanwhile.
-                    thread::sleep(Duration::from_millis(2));
+                    numbers.store(number, Ordering::Relaxed);
                 }
             });
-            let done = what(self, &count);
-            is_over.store(true, Ordering::Relaxed);
+            let done = what(self, numbers);
+            drop(end);
             done
         });
         (count.into_inner(), done)
