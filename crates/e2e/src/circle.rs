@@ -167,7 +167,7 @@ impl Circle {
     /// Each is confirmed before the next: so it is at least on its way.
     pub fn publishing<T>(&mut self, at: usize, what: impl FnOnce(&mut Self, &AtomicU64) -> T) -> (u64, T) {
         let count = AtomicU64::new(0);
-        let (end, ended) = mpsc::channel::<()>();
+        let (end, ended) = mpsc::sync_channel::<()>(1);
         let address = self.broker(at).address();
         let mut publisher = self.net.host(at).within(|| Peer::greeted(address, 0));
         let numbers = &count;
