@@ -14,7 +14,7 @@ const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
   --twice N   run N seeds twice and compare their traces
-  --links     worlds in which brokers are linked: seeds from 1_000_000_000 on
+  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every sixth is one
   --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
@@ -23,7 +23,6 @@ struct Wanted {
     how: How,
     seed: Option<u64>,
     twice: u64,
-    links: bool,
 }
 
 fn main() -> ExitCode {
@@ -47,7 +46,8 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, links: false };
+    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0 };
+    let mut links = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         if flag == "--blind" {
@@ -55,7 +55,7 @@ fn parse() -> Option<Wanted> {
             continue;
         }
         if flag == "--links" {
-            wanted.links = true;
+            links = true;
             continue;
         }
         let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
@@ -67,6 +67,9 @@ fn parse() -> Option<Wanted> {
             "--twice" => wanted.twice = number,
             _ => return None,
         }
+    }
+    if links {
+        wanted.from += LINKED_SEEDS;
     }
     Some(wanted)
 }
@@ -100,7 +103,6 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                 if seed >= end {
                     break;
                 }
-                let seed = if wanted.links { LINKED_SEEDS + seed } else { seed };
                 match run(seed, wanted.how) {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);

@@ -140,7 +140,7 @@ impl Line {
         } else if self.waiting() <= most / 2 {
             self.paused = false;
         }
-        !self.paused && !(slowed && self.publishes)
+        !(self.paused || slowed && self.publishes)
     }
 
     /// Some of what waited is written.
