@@ -96,13 +96,13 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn ring(state: RingState, members: &[u16]) -> RingView {
+    fn ring(state: RingState, members: &[u16]) -> RingView {
         let member = |sid: &u16| {
             let address = |base: u16| format!("127.0.0.1:{}", base + sid);
             MemberView { sid: Sid::new(*sid), incarnation: 1, address: address(8_000), native: address(8_100) }
         };
         let members: Vec<MemberView> = members.iter().map(member).collect();
-        let (first, last) = (members.get(1).or(members.first()), members.last());
+        let (first, last) = (members.get(1).or_else(|| members.first()), members.last());
         RingView {
             sid: members.first().map_or(Sid::new(3), |member| member.sid),
             incarnation: 1,

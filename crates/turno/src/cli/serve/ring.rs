@@ -190,7 +190,10 @@ mod tests {
     use crate::cli::paint::Paint;
     use crate::config::{Flag, Raw, World};
 
-    fn config(words: &[(&'static str, &str)]) -> Config {
+    /// Keys and what they are set to.
+    type Words<'a> = &'a [(&'static str, &'a str)];
+
+    fn config(words: Words<'_>) -> Config {
         let world =
             World { data_dir: Some("/srv/u".into()), host: "rb".to_owned(), memory: 1 << 30, ..Default::default() };
         let flags: Vec<Flag> = words
@@ -219,7 +222,7 @@ mod tests {
             secret: None,
             links: false,
         };
-        let place = |words: &[(&'static str, &str)]| match plan(&config(words)).unwrap() {
+        let place = |words: Words<'_>| match plan(&config(words)).unwrap() {
             Plan::Place(place) => *place,
             other => panic!("{other:?}"),
         };
@@ -258,7 +261,7 @@ mod tests {
     /// Proves S3.48, and that what cannot be is told before anything starts.
     #[test]
     fn places_that_cannot_be() {
-        let table: [(&[(&str, &str)], i32, &str); 11] = [
+        let table: [(Words<'_>, i32, &str); 11] = [
             (&[("ring.next", "3@localhost")], 2, "--ring-next is given without --sid"),
             (&[("ring.port", "9000")], 2, "--ring-port is given without --sid"),
             (&[("ring.sid", "auto")], 2, "--sid auto needs a member to ask"),
