@@ -49,6 +49,11 @@ impl Joining {
         Self::new(now, VecDeque::from([next]), true)
     }
 
+    /// Who is asked, or will be.
+    pub(super) fn first_choice(&self) -> Option<&String> {
+        self.at.as_ref().or_else(|| self.candidates.front())
+    }
+
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool) -> Self {
         let (at, asked, busy, placed, claimed_by) = (None, None, 0, None, None);
         Self { candidates, at, asked, busy, is_first, not_before: now, placed, claimed_by }
@@ -357,7 +362,9 @@ impl Node {
         let code = self.code.unwrap_or(Code::RingDown);
         let Some(joining) = &mut self.joining else { return };
         if joining.is_first && self.settings.wait && code != Code::Fenced {
-            joining.candidates.extend(self.settings.next.clone());
+            // Whoever is known meanwhile looked for this one: its ring is the right one, too.
+            let known = self.roll.others().map(|member| member.address.clone());
+            joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
         } else if joining.is_first {
             out.push(RingEffect::Failed(code));

@@ -270,8 +270,11 @@ impl Node {
         if origin.sid != me.sid {
             out.push(RingEffect::Deliver { event: Arc::clone(&publication.event) });
         }
-        self.publications.keep(publication.clone());
-        self.pass_on(RingWord::Publish(publication), out);
+        // Whoever is alone hears the last words of a leaver, and has nobody to tell.
+        if !self.is_alone || self.attempt.is_some() {
+            self.publications.keep(publication.clone());
+            self.pass_on(RingWord::Publish(publication), out);
+        }
     }
 
     fn see(&mut self, origin: Origin, seq: u64, out: &mut Vec<RingEffect>) {
