@@ -36,7 +36,7 @@ impl Node {
     /// The connection to the next one is gone.
     pub(super) fn next_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
         self.next = None;
-        self.roll.changed();
+        self.neighbour_changed();
         if self.leaving.is_some() {
             return self.gone(out);
         }
@@ -72,7 +72,7 @@ impl Node {
     /// The connection from the predecessor is gone.
     pub(super) fn previous_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
         self.previous = None;
-        self.roll.changed();
+        self.neighbour_changed();
         let Some(sid) = conn.sid() else { return };
         if self.leaving.is_some() {
             // In a ring of two the other one closes, and that is its answer.

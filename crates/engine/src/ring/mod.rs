@@ -338,7 +338,7 @@ impl Node {
         (self.next, self.previous) = (None, None);
         (self.lost_next, self.lost_previous) = (None, None);
         self.joining = None;
-        self.roll.changed();
+        self.neighbour_changed();
     }
 
     /// From now on a ring of one.

@@ -26,6 +26,9 @@ pub(super) struct Publications {
     seq: u64,
     /// All of its own up to this one have come round.
     round: u64,
+    /// The last of its own before a neighbour changed. Of those, one that comes back may have taken another way than the
+    /// circle is now, past members that have not got it: only a roll call tells.
+    unproven: u64,
     /// Its own that have not, oldest first: since when, and how many bytes.
     under_way: VecDeque<(u64, Mono, usize)>,
     under_way_bytes: usize,
@@ -75,6 +78,15 @@ impl Publications {
 
     pub(super) const fn round(&self) -> u64 {
         self.round
+    }
+
+    pub(super) const fn last(&self) -> u64 {
+        self.seq
+    }
+
+    /// A neighbour is another than before.
+    pub(super) const fn neighbour_changed(&mut self) {
+        self.unproven = self.seq;
     }
 
     pub(super) fn under_way(&self) -> u64 {
@@ -158,8 +170,8 @@ impl Node {
         self.slow(false, out);
     }
 
-    /// One of its own came back.
-    fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
+    /// One of its own came back, or a roll call that was sent after it: all members have it.
+    pub(super) fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
         let own = &mut self.publications;
         if seq <= own.round {
             return;
@@ -211,9 +223,9 @@ impl Node {
 
 /// Those of others.
 impl Node {
-    /// What this node has, for a new predecessor. Of its own: what came round, for it is to see the others come round too.
+    /// What this node has, for a new predecessor. Of its own it has all: whether they came round the next roll call tells.
     pub(super) fn had(&self) -> Vec<Had> {
-        let own = Had { origin: self.settings.me.origin, seq: self.publications.round };
+        let own = Had { origin: self.settings.me.origin, seq: self.publications.seq };
         let others = self.publications.seen.iter().map(|(origin, seq)| Had { origin: *origin, seq: *seq });
         std::iter::once(own).chain(others).take(limits::RING_ORIGINS_MAX).collect()
     }
@@ -244,7 +256,7 @@ impl Node {
         if origin == me {
             if seq > self.publications.seq {
                 self.counters.forged += 1;
-            } else {
+            } else if seq > self.publications.unproven {
                 self.came_round(seq, out);
             }
             return;

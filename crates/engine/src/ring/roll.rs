@@ -18,7 +18,8 @@ const FRESH_ROLLS: u64 = 3;
 #[derive(Debug)]
 pub(super) struct Roll {
     number: u64,
-    sent: VecDeque<(u64, Mono)>,
+    /// Those under way: number, when, and the last publication of its own before.
+    sent: VecDeque<(u64, Mono, u64)>,
     last_sent: Option<Mono>,
     /// The first roll call that can tell whether the ring is whole: neighbours have not changed since.
     mark: u64,
@@ -55,7 +56,7 @@ impl Roll {
     }
 
     /// A neighbour is another than before.
-    pub(super) const fn changed(&mut self) {
+    const fn changed(&mut self) {
         self.mark = self.number + 1;
         self.last_sent = None;
     }
@@ -159,6 +160,12 @@ impl Roll {
 }
 
 impl Node {
+    /// A neighbour is another than before: what was sent until now tells nothing about the ring.
+    pub(super) const fn neighbour_changed(&mut self) {
+        self.roll.changed();
+        self.publications.neighbour_changed();
+    }
+
     /// Whether the ring is known to be a circle.
     pub(super) fn is_whole(&self) -> bool {
         let fresh_ms = self.settings.timers.roll_ms * FRESH_ROLLS;
@@ -200,7 +207,7 @@ impl Node {
         }
         self.roll.number += 1;
         self.roll.last_sent = Some(self.now);
-        self.roll.sent.push_back((self.roll.number, self.now));
+        self.roll.sent.push_back((self.roll.number, self.now, self.publications.last()));
         if self.roll.sent.len() > UNDER_WAY_MAX {
             self.roll.sent.pop_front();
         }
@@ -247,9 +254,12 @@ impl Node {
             return;
         }
         self.roll.returned = Some((number, self.now));
-        while let Some((sent, at)) = self.roll.sent.pop_front_if(|(sent, _)| *sent <= number) {
+        while let Some((sent, at, seq)) = self.roll.sent.pop_front_if(|(sent, _, _)| *sent <= number) {
             if sent == number {
                 self.roll.round_trip_us = Some(self.now.as_micros().saturating_sub(at.as_micros()));
+            }
+            if sent == number && number >= self.roll.mark {
+                self.came_round(seq, out);
             }
         }
         self.roll.circle = members;

@@ -14,8 +14,6 @@ use super::wires::{Life, Place, Wires};
 pub(super) enum Note {
     /// Accepted, by that life.
     Have(Life),
-    /// A publication came: whose, and which.
-    Publication(Life, u64),
     /// Something was published there.
     Publish,
     Other,
@@ -25,9 +23,6 @@ impl Note {
     pub(super) fn of(input: &RingInput, place: Place, wires: &Wires) -> Self {
         match input {
             RingInput::Publish { .. } => Self::Publish,
-            RingInput::Word { word: RingWord::Publish(publication), .. } => {
-                number(&publication.event).map_or(Self::Other, |(life, number)| Self::Publication(life, number))
-            }
             RingInput::Word { conn, word: RingWord::Have { .. } } => {
                 wires.peer(place, *conn).map_or(Self::Other, Self::Have)
             }
@@ -155,12 +150,10 @@ impl Oracle {
                     seen.under_way.pop();
                 }
             }
-            Note::Publication(origin, number) if origin == life => {
-                self.returned(life, number, counters.came_round - before.1.came_round);
-            }
             Note::Have(peer) => self.sends_to(life, peer, step, node),
-            Note::Publish | Note::Publication(..) | Note::Other => {}
+            Note::Publish | Note::Other => {}
         }
+        self.returned(life, counters.came_round - before.1.came_round);
         let (was, is) = (before.0, node.state());
         if was != is {
             let is_empty = node.view().not_round == 0;
@@ -174,16 +167,13 @@ impl Oracle {
         }
     }
 
-    /// Its origin counts so many as come round, the last of them that one.
-    fn returned(&mut self, life: Life, number: u64, count: u64) {
+    /// Its origin counts so many more as come round: the oldest.
+    fn returned(&mut self, life: Life, count: u64) {
         self.came_round += count;
         let Some(seen) = self.lives.get_mut(&life) else { return };
-        let upto = seen.under_way.iter().take_while(|(other, _, _)| *other <= number).count();
-        assert!(
-            self.lies || upto as u64 == count,
-            "I18: {life} counts {count} as come round with {number}, and {upto} were under way"
-        );
-        let back: Vec<_> = seen.under_way.drain(..upto).collect();
+        let back = usize::try_from(count).ok().filter(|count| *count <= seen.under_way.len());
+        let back = back.expect("I18: no more comes round than was published");
+        let back: Vec<_> = seen.under_way.drain(..back).collect();
         for (number, issued, members) in back {
             for member in members {
                 let other = &self.lives[&member];
