@@ -112,7 +112,8 @@ impl Node {
             return busy;
         }
         if self.settings.sorted {
-            if !self.is_whole() {
+            // With an open circle: as it was known last, and only where somebody is missing.
+            if !self.is_whole() && self.previous.is_some() {
                 return busy;
             }
             let place = self.roll.place_of(peer.origin.sid);
@@ -171,10 +172,19 @@ impl Node {
         }
         if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
             word.verdict = Some(JoinVerdict::Refused(Code::DuplicateSid));
+        } else if word.verdict.is_none() && self.has_a_twin(&word.joiner) {
+            word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
         } else if word.verdict.is_none() && self.is_claimed(content, word.gap) {
             return self.claim(word, out);
         }
         self.hop(word.hops, |hops| RingWord::NewConn(NewConn { hops, ..word }), out);
+    }
+
+    /// Whether another with the same number is about to join here. The words of both cross: the later one tries again, and
+    /// finds the earlier one in the ring.
+    fn has_a_twin(&self, joiner: &Member) -> bool {
+        let joiners = self.joiners.iter().filter(|other| other.begun.is_some());
+        joiners.map(|other| other.member.origin).any(|other| other.sid == joiner.origin.sid && other != joiner.origin)
     }
 
     /// Whether this node is the one that sends to the member that was asked.
@@ -235,7 +245,9 @@ impl Node {
 
     /// Passes a word on that has been through so many members.
     pub(super) fn hop(&mut self, hops: u8, word: impl FnOnce(u8) -> RingWord, out: &mut Vec<RingEffect>) {
-        if hops >= limits::RING_HOPS_MAX {
+        // In a circle that is known to be whole everyone has heard what has been round twice.
+        let most = if self.is_whole() { self.roll.count() * 2 } else { usize::from(limits::RING_HOPS_MAX) };
+        if usize::from(hops) >= most.min(usize::from(limits::RING_HOPS_MAX)) {
             self.counters.hop_limit += 1;
         } else {
             self.pass_on(word(hops + 1), out);
@@ -361,7 +373,7 @@ impl Node {
     fn nobody_to_join(&mut self, out: &mut Vec<RingEffect>) {
         let code = self.code.unwrap_or(Code::RingDown);
         let Some(joining) = &mut self.joining else { return };
-        if joining.is_first && self.settings.wait && code != Code::Fenced {
+        if joining.is_first && self.settings.wait && !matches!(code, Code::Fenced | Code::DuplicateSid) {
             // Whoever is known meanwhile looked for this one: its ring is the right one, too.
             let known = self.roll.others().map(|member| member.address.clone());
             joining.candidates = self.settings.next.iter().cloned().chain(known).collect();

@@ -17,6 +17,8 @@ const FRESH_ROLLS: u64 = 3;
 /// What a node knows of the others.
 #[derive(Debug)]
 pub(super) struct Roll {
+    /// This node's own number: another that has it is nobody to know.
+    me: Sid,
     number: u64,
     /// Those under way: number, when, and the last publication of its own before.
     sent: VecDeque<(u64, Mono, u64)>,
@@ -40,6 +42,7 @@ pub(super) struct Roll {
 impl Roll {
     pub(super) fn new(me: &Member) -> Self {
         Self {
+            me: me.origin.sid,
             number: 0,
             sent: VecDeque::new(),
             last_sent: None,
@@ -65,7 +68,8 @@ impl Roll {
     pub(super) fn know(&mut self, member: &Member) {
         let there = self.known.get(&member.origin.sid);
         let is_later = there.is_none_or(|there| there.origin.incarnation <= member.origin.incarnation);
-        if is_later && !self.left.contains(&member.origin) && self.known.len() < limits::RING_MEMBERS_MAX * 2 {
+        let is_other = member.origin.sid != self.me;
+        if is_other && is_later && !self.left.contains(&member.origin) && self.known.len() < limits::RING_MEMBERS_MAX * 2 {
             self.known.insert(member.origin.sid, member.clone());
         }
     }

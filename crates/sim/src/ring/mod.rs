@@ -10,22 +10,39 @@ mod weather;
 mod wires;
 mod world;
 
-pub(crate) use self::world::World;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::world::World;
+use crate::trace::Trace;
+use crate::{How, Outcome, Violation, violation};
 
 /// The first seed whose world is a ring.
 pub const RING_SEEDS: u64 = 2_000_000_000;
 
-impl World {
-    /// A storm, and the calm after it.
-    pub(crate) fn whole_run(&mut self) {
-        self.storm();
-        self.calm_down();
-        self.heal();
-        self.end();
-    }
-
-    /// Times that a member was asked for a publication that came round.
-    pub(crate) const fn judged(&self) -> u64 {
-        self.oracle.judged
+/// Runs one seed: a storm, and the calm after it.
+pub(crate) fn run(seed: u64, how: How, trace: Trace) -> Result<Outcome, Violation> {
+    let mut world = World::new(seed, trace);
+    world.blind = how.blind;
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        world.storm();
+        world.calm_down();
+        world.heal();
+        world.end();
+    }));
+    match result {
+        Ok(()) => Ok(Outcome {
+            hash: world.trace.hash(),
+            steps: world.steps,
+            answered: 0,
+            failed: 0,
+            tokens: 0,
+            fenced_off: 0,
+            tasks: 0,
+            events: world.oracle.delivered,
+            dropped: 0,
+            crossed: 0,
+            came_round: world.oracle.came_round,
+        }),
+        Err(panic) => Err(violation(seed, world.steps, &*panic, &world.trace)),
     }
 }
