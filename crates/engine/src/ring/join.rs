@@ -78,10 +78,18 @@ impl Node {
             let word = NewConn { joiner: peer.clone(), content: Some(self.sid()), gap: false, verdict: None, hops: 0 };
             return self.try_for(peer.address, Purpose::Claim(Box::new(word)), out);
         }
+        if self.is_end_of(&peer) {
+            return self.take_as_previous(id, out);
+        }
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.role = Role::Joiner;
         }
         self.joiners.push_back(Joiner { conn: id, member: peer, begun: None });
+    }
+
+    /// Whether this one sends to the joiner already, and the circle is open: nobody else can hear of it, and the two close it.
+    fn is_end_of(&self, joiner: &Member) -> bool {
+        self.next_peer().is_some_and(|next| next.origin == joiner.origin) && !self.is_whole()
     }
 
     /// Two that ask each other at their start would wait for ever: the lower number is the first of the ring.
@@ -113,6 +121,9 @@ impl Node {
         }
         if self.settings.sorted {
             // With an open circle: as it was known last, and only where somebody is missing.
+            if self.is_end_of(peer) {
+                return Ok(());
+            }
             if !self.is_whole() && self.previous.is_some() {
                 return busy;
             }
@@ -167,7 +178,11 @@ impl Node {
             return self.join_came_round(id, &word, out);
         }
         if word.joiner.origin == self.settings.me.origin {
-            // The ring that this one asked is the one it is in: nobody else has to do anything.
+            // The circle from the member that was asked leads here, and from here to it: this is its predecessor already.
+            if word.verdict.is_none() && self.next_peer().is_some_and(|next| next.origin.sid == content) {
+                word.verdict = Some(JoinVerdict::Claimed);
+                self.pass_on(RingWord::NewConn(word), out);
+            }
             return;
         }
         if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
@@ -219,7 +234,9 @@ impl Node {
         match (word.verdict, joiner) {
             (Some(JoinVerdict::Claimed), joiner) => {
                 // All that came on the old path before is dealt with: it was read in order.
-                self.end_path(id, out);
+                if joiner != Some(id) {
+                    self.end_path(id, out);
+                }
                 match joiner {
                     Some(joiner) => {
                         self.joiners.pop_front();

@@ -7,7 +7,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::{RingState, Sid};
 
 use super::wires::Place;
-use super::world::{Happening, World, address, place_of};
+use super::world::{World, address, place_of};
 
 /// I17: milliseconds after the last fault.
 const HEALED_MS: u64 = 15_000;
@@ -26,8 +26,12 @@ impl World {
         for (from, to) in self.wires.cut.clone() {
             self.mend(from, to);
         }
+        for lane in self.wires.all.values_mut().flat_map(|wire| &mut wire.lanes) {
+            lane.release(self.now);
+        }
         for place in 0..self.brokers.len() {
             self.resume(place);
+            self.wake_lanes(place);
         }
         self.introduce();
         self.trace.note(self.now, "calm", 0, 0);
@@ -137,22 +141,31 @@ impl World {
             .then_some(there)
     }
 
-    /// I17: one circle within 15 s, and it stays one.
+    /// I17: one circle within 15 s of the last fault, and it stays one.
     pub(crate) fn heal(&mut self) {
         let mut begun = self.now;
-        while let Some(complaint) = self.complaint() {
-            assert!(self.now.millis_since(begun) < HEALED_MS, "I17: no circle: {complaint}");
+        let mut whole = None;
+        let last = self.now.plus_millis(HEALED_MS * 6);
+        while whole.is_none_or(|since| self.now.millis_since(since) < HEALED_MS) {
+            assert!(self.now < last, "I17: no circle that stays");
             self.run(100);
             if std::mem::take(&mut self.is_disturbed) {
                 self.introduce();
-                begun = self.now;
+                (begun, whole) = (self.now, None);
             }
-        }
-        self.healed_after = self.now.millis_since(begun);
-        self.trace.note(self.now, "healed", self.healed_after, 0);
-        self.run(HEALED_MS - self.healed_after.min(HEALED_MS - 1));
-        if let Some(complaint) = self.complaint() {
-            panic!("I17: the circle is gone again: {complaint}");
+            match self.complaint() {
+                None if whole.is_none() => {
+                    whole = Some(self.now);
+                    self.trace.note(self.now, "healed", self.now.millis_since(begun), 0);
+                }
+                None => {}
+                // Of two with one number the one that is left out asks again and again, and may come in for the other.
+                Some(_) if self.climate.rogue && whole.is_some() => (begun, whole) = (self.now, None),
+                Some(complaint) => {
+                    assert!(whole.is_none(), "I17: the circle is gone again: {complaint}");
+                    assert!(self.now.millis_since(begun) < HEALED_MS, "I17: no circle: {complaint}");
+                }
+            }
         }
     }
 
@@ -200,6 +213,5 @@ impl World {
         for place in members {
             assert!(self.oracle.stopped.contains(&self.brokers[*place].life), "S3.42: {place} goes on");
         }
-        let _ = Happening::Fault;
     }
 }

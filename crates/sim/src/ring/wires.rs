@@ -56,6 +56,14 @@ impl Lane {
         self.last
     }
 
+    /// Nothing stalls any more.
+    pub(super) fn release(&mut self, now: Mono) {
+        (self.stalled, self.last) = (now, now);
+        for (due, _) in &mut self.items {
+            *due = now.min(*due);
+        }
+    }
+
     /// What of it is due.
     pub(super) fn pop(&mut self, now: Mono) -> Option<Item> {
         self.items.pop_front_if(|(due, _)| *due <= now).map(|(_, item)| item)

@@ -122,8 +122,6 @@ pub(crate) struct World {
     /// In the calm somebody ended that was about to.
     pub(super) is_disturbed: bool,
     pub(super) oracle: Oracle,
-    /// Milliseconds that the circle took after the last fault.
-    pub(crate) healed_after: u64,
 }
 
 pub(super) fn address(place: Place) -> String {
@@ -179,7 +177,6 @@ impl World {
             is_quiet: false,
             is_disturbed: false,
             oracle,
-            healed_after: 0,
         };
         world.trace.say(&format!("{climate:?}"));
         world.trace.note(world.now, "world", climate.members as u64, climate.faults);
