@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use turno_sim::{How, LINKED_SEEDS, RING_SEEDS, Violation, run};
 
-const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--rings N] [--links] [--blind]
+const USAGE: &str =
+    "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--rings N] [--links] [--blind]
 
   --seeds N   how many seeds to run (2000)
   --from S    the first of them (1)
@@ -49,7 +50,8 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, rings: 1_000, links: false };
+    let mut wanted =
+        Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, rings: 1_000, links: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         if flag == "--blind" {

@@ -49,6 +49,11 @@ impl Joining {
         Self::new(now, VecDeque::from([next]), true)
     }
 
+    /// Whether a member has accepted it.
+    pub(super) const fn is_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
     /// Who is asked, or will be.
     pub(super) fn first_choice(&self) -> Option<&String> {
         self.at.as_ref().or_else(|| self.candidates.front())

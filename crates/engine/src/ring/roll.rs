@@ -69,7 +69,11 @@ impl Roll {
         let there = self.known.get(&member.origin.sid);
         let is_later = there.is_none_or(|there| there.origin.incarnation <= member.origin.incarnation);
         let is_other = member.origin.sid != self.me;
-        if is_other && is_later && !self.left.contains(&member.origin) && self.known.len() < limits::RING_MEMBERS_MAX * 2 {
+        if is_other
+            && is_later
+            && !self.left.contains(&member.origin)
+            && self.known.len() < limits::RING_MEMBERS_MAX * 2
+        {
             self.known.insert(member.origin.sid, member.clone());
         }
     }

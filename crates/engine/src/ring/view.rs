@@ -1,7 +1,7 @@
 //! What can be seen of the ring.
 
-use turno_proto::model::ring::{Member, Sid};
 use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
+use turno_proto::model::ring::{Member, Sid};
 
 use super::Node;
 

@@ -141,7 +141,14 @@ impl Oracle {
     }
 
     /// A node has dealt with something.
-    pub(super) fn handled(&mut self, life: Life, step: u64, note: Note, before: (RingState, RingCounters), node: &Node) {
+    pub(super) fn handled(
+        &mut self,
+        life: Life,
+        step: u64,
+        note: Note,
+        before: (RingState, RingCounters),
+        node: &Node,
+    ) {
         let counters = *node.counters();
         match note {
             Note::Publish if counters.published == before.1.published => {

@@ -48,19 +48,7 @@ impl Climate {
         let faults = if fast { rng.range(150, 1_500) } else { [400, 2_000, 6_000, 15_000][rng.index(4)] };
         let storm = if fast { 20_000 } else { rng.range(30_000, 120_000) };
         let publications = [40, 200, 700][rng.index(3)] * if fast { 1 } else { 2 };
-        Self {
-            members,
-            fast,
-            sorted,
-            rogue,
-            liar,
-            window,
-            window_bytes,
-            latency,
-            faults,
-            storm,
-            publications,
-        }
+        Self { members, fast, sorted, rogue, liar, window, window_bytes, latency, faults, storm, publications }
     }
 
     pub(super) const fn beat_ms(&self) -> u64 {
@@ -282,9 +270,17 @@ impl World {
         }
         let after = node.state();
         let is_way = |(from, to, _): &(RingState, RingState, &str)| (*from, *to) == (before.0, after);
-        assert!(before.0 == after || TRANSITIONS.iter().any(is_way), "S3.52: from {} to {}", before.0.name(), after.name());
+        assert!(
+            before.0 == after || TRANSITIONS.iter().any(is_way),
+            "S3.52: from {} to {}",
+            before.0.name(),
+            after.name()
+        );
         let deadline = node.next_deadline();
-        assert!(!is_tick || deadline.is_none_or(|at| at > clock), "I21: a tick that leads to the next at once, at {place}");
+        assert!(
+            !is_tick || deadline.is_none_or(|at| at > clock),
+            "I21: a tick that leads to the next at once, at {place}"
+        );
         let jitter = self.rng.range(0, 2_000);
         broker.tick_at = deadline
             .map(|at| Mono::from_micros(at.as_micros().saturating_sub(broker.clock).max(now.as_micros()) + jitter));
@@ -328,7 +324,9 @@ impl World {
             RingEffect::Failed(code) => {
                 self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
                 assert!(
-                    self.climate.rogue || self.climate.liar.is_some() || !matches!(code, Code::DuplicateSid | Code::Fenced),
+                    self.climate.rogue
+                        || self.climate.liar.is_some()
+                        || !matches!(code, Code::DuplicateSid | Code::Fenced),
                     "S3.7: {place} is refused as a second one, {}",
                     code.name()
                 );
