@@ -124,14 +124,8 @@ impl Node {
         if self.joiners.len() >= limits::RING_JOINERS_MAX {
             return busy;
         }
-        if self.settings.sorted {
-            // With an open circle: as it was known last, and only where somebody is missing.
-            if self.is_end_of(peer) {
-                return Ok(());
-            }
-            if !self.is_whole() && self.previous.is_some() {
-                return busy;
-            }
+        // While the circle is open, to be in it counts more than to be at the right place.
+        if self.settings.sorted && self.is_whole() {
             let place = self.roll.place_of(peer.origin.sid);
             if place.as_ref().is_some_and(|place| place.origin.sid != self.sid()) {
                 return Err((Code::Elsewhere, place));
@@ -297,8 +291,10 @@ impl Node {
         for joiner in std::mem::take(&mut self.joiners) {
             self.turn_away(joiner.conn, Code::RingBusy, None, out);
         }
-        let next =
-            self.next_peer().or(self.lost_next.as_ref().map(|lost| &lost.member)).map(|next| next.address.clone());
+        let next = self
+            .next_peer()
+            .or_else(|| self.lost_next.as_ref().map(|lost| &lost.member))
+            .map(|next| next.address.clone());
         let mut candidates: VecDeque<String> = first.into_iter().chain(next).collect();
         candidates.extend(self.roll.others().map(|member| member.address.clone()));
         let mut known = std::collections::BTreeSet::new();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use turno_engine::ring::RingInput;
-use turno_proto::model::Code;
 use turno_proto::model::ring::{RingState, Sid};
 
 use super::wires::Place;
@@ -92,27 +91,37 @@ impl World {
         broker.node.is_some() && !broker.is_out && !is_leaving
     }
 
-    /// Those that should be one circle: of two with one number, the one that is in it.
+    /// Those that should be one circle.
     fn expected(&self) -> Vec<Place> {
-        let all: Vec<Place> = (0..self.brokers.len()).filter(|place| self.wants(*place)).collect();
-        let is_twin = |place: &Place| {
-            let sid = self.brokers[*place].sid;
-            all.iter().any(|other| other != place && self.brokers[*other].sid == sid)
+        (0..self.brokers.len()).filter(|place| self.wants(*place)).collect()
+    }
+
+    /// Two with one number are not in one circle.
+    fn twins(&self) -> Option<String> {
+        let circles = (0..self.brokers.len()).map(|place| self.circle(place));
+        let is_double = |circle: &Vec<Place>| {
+            let sids: BTreeSet<Sid> = circle.iter().map(|place| self.brokers[*place].sid).collect();
+            sids.len() < circle.len()
         };
-        let is_left_out = |place: &Place| {
-            is_twin(place) && self.brokers[*place].node.as_ref().is_none_or(|node| node.view().members.len() < 2)
-        };
-        let fenced = |place: &Place| self.brokers[*place].refused == Some(Code::Fenced);
-        all.iter().copied().filter(|place| !is_left_out(place) && !fenced(place)).collect()
+        circles.into_iter().find(is_double).map(|circle| format!("two members with one number: {circle:?}"))
+    }
+
+    /// As the wires lead, from that broker on.
+    fn circle(&self, from: Place) -> Vec<Place> {
+        let mut circle = vec![from];
+        while let Some(next) = self.sends_to(circle[circle.len() - 1]).filter(|next| !circle.contains(next)) {
+            circle.push(next);
+        }
+        circle
     }
 
     /// Whether the wires make one circle of all that should be in it, and everyone knows.
     fn complaint(&self) -> Option<String> {
+        if self.climate.rogue {
+            return self.twins();
+        }
         let expected = self.expected();
         let sids: BTreeSet<Sid> = expected.iter().map(|place| self.brokers[*place].sid).collect();
-        if sids.len() < expected.len() {
-            return Some(format!("two members with one number: {expected:?}"));
-        }
         for place in &expected {
             let Some(node) = &self.brokers[*place].node else { continue };
             let view = node.view();
@@ -125,11 +134,7 @@ impl World {
                 return Some(format!("{place} is {}", view.state.name()));
             }
         }
-        let first = *expected.first()?;
-        let mut circle = vec![first];
-        while let Some(next) = self.sends_to(circle[circle.len() - 1]).filter(|next| !circle.contains(next)) {
-            circle.push(next);
-        }
+        let circle = self.circle(*expected.first()?);
         (circle.len() != expected.len()).then(|| format!("the wires lead through {circle:?}, not {expected:?}"))
     }
 
@@ -160,7 +165,7 @@ impl World {
                 assert!(begun < last, "I17: no peace");
             }
             complaint = self.complaint();
-            if complaint.is_none() && self.is_restless() {
+            if complaint.is_none() && self.climate.liar.is_some() {
                 return;
             }
         }
@@ -169,8 +174,8 @@ impl World {
         }
     }
 
-    /// Of two with one number the one that is left out asks again and again, and what was a lie is found out bit by bit: there
-    /// is a circle, but it need not stay.
+    /// Of two with one number the one that is left out asks again and again, in whichever ring it is, and what was a lie is found
+    /// out bit by bit: the circle need not stay.
     const fn is_restless(&self) -> bool {
         self.climate.rogue || self.climate.liar.is_some()
     }
