@@ -160,7 +160,8 @@ impl World {
         let last = begun.plus_millis(HEALED_MS * 6);
         while self.now.millis_since(begun) < HEALED_MS {
             self.run(100);
-            if self.introduce() | std::mem::take(&mut self.is_disturbed) {
+            let is_new = std::mem::take(&mut self.is_disturbed);
+            if !self.climate.rogue && (self.introduce() || is_new) {
                 begun = self.now;
                 assert!(begun < last, "I17: no peace");
             }
