@@ -32,6 +32,7 @@ mod output;
 mod pump;
 mod rear;
 mod retries;
+mod ring;
 mod rng;
 mod rogue;
 mod tasks;
@@ -42,7 +43,9 @@ mod worker;
 mod world;
 
 pub use links::LINKED_SEEDS;
+pub use ring::RING_SEEDS;
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::trace::Trace;
@@ -71,6 +74,8 @@ pub struct Outcome {
     pub dropped: u64,
     /// Messages that crossed a link between brokers.
     pub crossed: u64,
+    /// Publications that came round a ring.
+    pub came_round: u64,
 }
 
 /// What was wrong with a run.
@@ -106,6 +111,9 @@ impl Default for How {
 /// Runs one seed.
 pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
     let trace = if how.aloud { Trace::aloud() } else { Trace::default() };
+    if seed >= RING_SEEDS {
+        return ring::run(seed, how, trace);
+    }
     let mut world = World::new(seed, trace);
     world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -127,12 +135,16 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             events: world.oracle.topics.events,
             dropped: world.oracle.topics.dropped,
             crossed: world.oracle.crossings.count,
+            came_round: 0,
         }),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let what = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            let what = what.unwrap_or_else(|| "a panic without words".to_owned());
-            Err(Violation { seed, step: world.steps, what, last: world.trace.last() })
-        }
+        Err(panic) => Err(violation(seed, world.steps, &*panic, &world.trace)),
     }
+}
+
+/// What a panic says.
+fn violation(seed: u64, step: u64, panic: &(dyn Any + Send), trace: &Trace) -> Violation {
+    let text = panic.downcast_ref::<String>().cloned();
+    let what = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    let what = what.unwrap_or_else(|| "a panic without words".to_owned());
+    Violation { seed, step, what, last: trace.last() }
 }

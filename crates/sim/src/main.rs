@@ -5,16 +5,18 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use turno_sim::{How, LINKED_SEEDS, Violation, run};
+use turno_sim::{How, LINKED_SEEDS, RING_SEEDS, Violation, run};
 
-const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--links] [--blind]
+const USAGE: &str =
+    "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--rings N] [--links] [--blind]
 
   --seeds N   how many seeds to run (2000)
   --from S    the first of them (1)
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
   --twice N   run N seeds twice and compare their traces
-  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every sixth is one
+  --rings N   how many seeds of rings to run as well, from 2_000_000_000 on (1000; none with --links)
+  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every tenth is one
   --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
@@ -23,6 +25,7 @@ struct Wanted {
     how: How,
     seed: Option<u64>,
     twice: u64,
+    rings: u64,
 }
 
 fn main() -> ExitCode {
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0 };
+    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, rings: 1_000 };
     let mut links = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
@@ -65,18 +68,25 @@ fn parse() -> Option<Wanted> {
             "--steps" => wanted.how.steps = number,
             "--seed" => wanted.seed = Some(number),
             "--twice" => wanted.twice = number,
+            "--rings" => wanted.rings = number,
             _ => return None,
         }
     }
     if links {
-        wanted.from += LINKED_SEEDS;
+        (wanted.from, wanted.rings) = (wanted.from + LINKED_SEEDS, 0);
     }
     Some(wanted)
 }
 
+/// The ring that is run beside a world.
+const fn ring_seed(seed: u64) -> u64 {
+    RING_SEEDS + seed % LINKED_SEEDS
+}
+
 /// I22: the same seed gives the same run.
 fn twice(wanted: &Wanted) -> Result<(), Violation> {
-    for seed in wanted.from..wanted.from + wanted.twice {
+    let all = wanted.from..wanted.from + wanted.twice;
+    for seed in all.clone().chain(all.filter(|_| wanted.rings > 0).map(ring_seed)) {
         let (first, second) = (run(seed, wanted.how)?, run(seed, wanted.how)?);
         if first != second {
             let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
@@ -84,7 +94,7 @@ fn twice(wanted: &Wanted) -> Result<(), Violation> {
         }
     }
     if wanted.twice > 0 {
-        println!("{} seeds gave the same trace twice", wanted.twice);
+        println!("{} seeds gave the same trace twice, and as many of rings", wanted.twice);
     }
     Ok(())
 }
@@ -93,8 +103,10 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
     let next = AtomicU64::new(wanted.from);
     let stop = AtomicBool::new(false);
-    let [steps, answered, tokens, fenced_off, tasks, events, dropped, crossed] = [const { AtomicU64::new(0) }; 8];
-    let end = wanted.from + wanted.seeds;
+    let [steps, answered, tokens, fenced_off, tasks, events, dropped, crossed, came_round] =
+        [const { AtomicU64::new(0) }; 9];
+    // Rings first: they are quick.
+    let end = wanted.from + wanted.rings + wanted.seeds;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let violations: Vec<Violation> = std::thread::scope(|scope| {
         let work = || {
@@ -103,6 +115,11 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                 if seed >= end {
                     break;
                 }
+                let nth = seed - wanted.from;
+                let seed = match nth.checked_sub(wanted.rings) {
+                    Some(nth) => wanted.from + nth,
+                    None => ring_seed(seed),
+                };
                 match run(seed, wanted.how) {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);
@@ -113,6 +130,7 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
                         events.fetch_add(outcome.events, Ordering::Relaxed);
                         dropped.fetch_add(outcome.dropped, Ordering::Relaxed);
                         crossed.fetch_add(outcome.crossed, Ordering::Relaxed);
+                        came_round.fetch_add(outcome.came_round, Ordering::Relaxed);
                     }
                     Err(violation) => {
                         stop.store(true, Ordering::Relaxed);
@@ -131,7 +149,8 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, {} events told \
-         ({} left out), {} crossings, no violation; {:.0} seeds/s on {cores} cores",
+         ({} left out), {} crossings, {} rings with {} publications that came round, no violation; \
+         {:.0} seeds/s on {cores} cores",
         wanted.seeds,
         steps.load(Ordering::Relaxed),
         answered.load(Ordering::Relaxed),
@@ -141,7 +160,9 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
         events.load(Ordering::Relaxed),
         dropped.load(Ordering::Relaxed),
         crossed.load(Ordering::Relaxed),
-        wanted.seeds as f64 / seconds,
+        wanted.rings,
+        came_round.load(Ordering::Relaxed),
+        (wanted.seeds + wanted.rings) as f64 / seconds,
     );
     Ok(())
 }

@@ -36,6 +36,18 @@ impl Trace {
         self.last.push_back((now, what, a, b));
     }
 
+    /// Whether somebody reads along.
+    pub(crate) const fn is_aloud(&self) -> bool {
+        self.aloud
+    }
+
+    /// More about an event, for whoever reads along.
+    pub(crate) fn say(&self, line: &str) {
+        if self.aloud {
+            say(line);
+        }
+    }
+
     /// One number for the whole history.
     pub(crate) const fn hash(&self) -> u64 {
         self.hash

@@ -36,7 +36,7 @@ impl Node {
     /// The connection to the next one is gone.
     pub(super) fn next_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
         self.next = None;
-        self.roll.changed();
+        self.neighbour_changed();
         if self.leaving.is_some() {
             return self.gone(out);
         }
@@ -72,7 +72,7 @@ impl Node {
     /// The connection from the predecessor is gone.
     pub(super) fn previous_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
         self.previous = None;
-        self.roll.changed();
+        self.neighbour_changed();
         let Some(sid) = conn.sid() else { return };
         if self.leaving.is_some() {
             // In a ring of two the other one closes, and that is its answer.
@@ -196,7 +196,8 @@ impl Node {
         let previous = self.lost_previous.as_ref().map(|lost| {
             let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };
             let rejoin = lost.at.plus_millis(timers.rejoin_ms);
-            lost.called.map_or(lost.at.plus_millis(timers.wait_ms), |called| called.plus_millis(pause).min(rejoin))
+            lost.called
+                .map_or_else(|| lost.at.plus_millis(timers.wait_ms), |called| called.plus_millis(pause).min(rejoin))
         });
         let is_free = self.attempt.is_none() && self.next.is_none();
         let next = self.lost_next.as_ref().filter(|_| is_free).map(|lost| lost.not_before);
@@ -215,7 +216,7 @@ impl Node {
             // Reported dead and alive: the caller has lost this one, and hears from it again (S3.23).
             Fallen::Sid(sid) if sid == self.sid() => true,
             Fallen::Sid(sid) => {
-                let next = self.next_peer().or(self.lost_next.as_ref().map(|lost| &lost.member));
+                let next = self.next_peer().or_else(|| self.lost_next.as_ref().map(|lost| &lost.member));
                 next.is_some_and(|next| next.origin.sid == sid)
             }
             Fallen::Gap => self.next.is_none(),

@@ -49,6 +49,16 @@ impl Joining {
         Self::new(now, VecDeque::from([next]), true)
     }
 
+    /// Whether a member has accepted it.
+    pub(super) const fn is_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
+    /// Who is asked, or will be.
+    pub(super) fn first_choice(&self) -> Option<&String> {
+        self.at.as_ref().or_else(|| self.candidates.front())
+    }
+
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool) -> Self {
         let (at, asked, busy, placed, claimed_by) = (None, None, 0, None, None);
         Self { candidates, at, asked, busy, is_first, not_before: now, placed, claimed_by }
@@ -73,10 +83,18 @@ impl Node {
             let word = NewConn { joiner: peer.clone(), content: Some(self.sid()), gap: false, verdict: None, hops: 0 };
             return self.try_for(peer.address, Purpose::Claim(Box::new(word)), out);
         }
+        if self.is_end_of(&peer) {
+            return self.take_as_previous(id, out);
+        }
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.role = Role::Joiner;
         }
         self.joiners.push_back(Joiner { conn: id, member: peer, begun: None });
+    }
+
+    /// Whether this one sends to the joiner already, and the circle is open: nobody else can hear of it, and the two close it.
+    fn is_end_of(&self, joiner: &Member) -> bool {
+        self.next_peer().is_some_and(|next| next.origin == joiner.origin) && !self.is_whole()
     }
 
     /// Two that ask each other at their start would wait for ever: the lower number is the first of the ring.
@@ -106,10 +124,8 @@ impl Node {
         if self.joiners.len() >= limits::RING_JOINERS_MAX {
             return busy;
         }
-        if self.settings.sorted {
-            if !self.is_whole() {
-                return busy;
-            }
+        // While the circle is open, to be in it counts more than to be at the right place.
+        if self.settings.sorted && self.is_whole() {
             let place = self.roll.place_of(peer.origin.sid);
             if place.as_ref().is_some_and(|place| place.origin.sid != self.sid()) {
                 return Err((Code::Elsewhere, place));
@@ -161,15 +177,28 @@ impl Node {
             return self.join_came_round(id, &word, out);
         }
         if word.joiner.origin == self.settings.me.origin {
-            // The ring that this one asked is the one it is in: nobody else has to do anything.
+            // The circle from the member that was asked leads here, and from here to it: this is its predecessor already.
+            if word.verdict.is_none() && self.next_peer().is_some_and(|next| next.origin.sid == content) {
+                word.verdict = Some(JoinVerdict::Claimed);
+                self.pass_on(RingWord::NewConn(word), out);
+            }
             return;
         }
         if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
             word.verdict = Some(JoinVerdict::Refused(Code::DuplicateSid));
+        } else if word.verdict.is_none() && self.has_a_twin(&word.joiner) {
+            word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
         } else if word.verdict.is_none() && self.is_claimed(content, word.gap) {
             return self.claim(word, out);
         }
         self.hop(word.hops, |hops| RingWord::NewConn(NewConn { hops, ..word }), out);
+    }
+
+    /// Whether another with the same number is about to join here. The words of both cross: the later one tries again, and
+    /// finds the earlier one in the ring.
+    fn has_a_twin(&self, joiner: &Member) -> bool {
+        let joiners = self.joiners.iter().filter(|other| other.begun.is_some());
+        joiners.map(|other| other.member.origin).any(|other| other.sid == joiner.origin.sid && other != joiner.origin)
     }
 
     /// Whether this node is the one that sends to the member that was asked.
@@ -204,7 +233,9 @@ impl Node {
         match (word.verdict, joiner) {
             (Some(JoinVerdict::Claimed), joiner) => {
                 // All that came on the old path before is dealt with: it was read in order.
-                self.end_path(id, out);
+                if joiner != Some(id) {
+                    self.end_path(id, out);
+                }
                 match joiner {
                     Some(joiner) => {
                         self.joiners.pop_front();
@@ -230,7 +261,9 @@ impl Node {
 
     /// Passes a word on that has been through so many members.
     pub(super) fn hop(&mut self, hops: u8, word: impl FnOnce(u8) -> RingWord, out: &mut Vec<RingEffect>) {
-        if hops >= limits::RING_HOPS_MAX {
+        // In a circle that is known to be whole everyone has heard what has been round twice.
+        let most = if self.is_whole() { self.roll.count() * 2 } else { usize::from(limits::RING_HOPS_MAX) };
+        if usize::from(hops) >= most.min(usize::from(limits::RING_HOPS_MAX)) {
             self.counters.hop_limit += 1;
         } else {
             self.pass_on(word(hops + 1), out);
@@ -258,8 +291,10 @@ impl Node {
         for joiner in std::mem::take(&mut self.joiners) {
             self.turn_away(joiner.conn, Code::RingBusy, None, out);
         }
-        let next =
-            self.next_peer().or(self.lost_next.as_ref().map(|lost| &lost.member)).map(|next| next.address.clone());
+        let next = self
+            .next_peer()
+            .or_else(|| self.lost_next.as_ref().map(|lost| &lost.member))
+            .map(|next| next.address.clone());
         let mut candidates: VecDeque<String> = first.into_iter().chain(next).collect();
         candidates.extend(self.roll.others().map(|member| member.address.clone()));
         let mut known = std::collections::BTreeSet::new();
@@ -356,8 +391,10 @@ impl Node {
     fn nobody_to_join(&mut self, out: &mut Vec<RingEffect>) {
         let code = self.code.unwrap_or(Code::RingDown);
         let Some(joining) = &mut self.joining else { return };
-        if joining.is_first && self.settings.wait && code != Code::Fenced {
-            joining.candidates.extend(self.settings.next.clone());
+        if joining.is_first && self.settings.wait && !matches!(code, Code::Fenced | Code::DuplicateSid) {
+            // Whoever is known meanwhile looked for this one: its ring is the right one, too.
+            let known = self.roll.others().map(|member| member.address.clone());
+            joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
         } else if joining.is_first {
             out.push(RingEffect::Failed(code));

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::ring::{Member, Origin};
 use turno_proto::model::{ConnId, Mono, limits};
 
+use super::join::Joining;
 use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews};
 
@@ -119,12 +120,15 @@ impl Node {
 
     /// MERGE, on its way round.
     pub(super) fn told_to_merge(&mut self, origin: Origin, contact: Member, hops: u8, out: &mut Vec<RingEffect>) {
-        if origin.sid == self.sid() || self.leaving.is_some() {
+        // Whoever has gone over, or is there already, keeps it to itself: the other ring is not meant.
+        let is_there = contact.origin.sid == self.sid() || self.roll.member(contact.origin.sid).is_some();
+        let is_over = is_there || self.joining.as_ref().is_some_and(Joining::is_placed);
+        if origin.sid == self.sid() || self.leaving.is_some() || is_over {
             return;
         }
         let word = contact.clone();
         self.hop(hops, |hops| RingWord::Merge { origin, contact: word, hops }, out);
-        if contact.origin.sid != self.sid() && self.joining.is_none() {
+        if self.joining.is_none() {
             self.go_over(contact, out);
         }
     }

@@ -218,6 +218,10 @@ impl Node {
     /// A word on its way round, or about a connection.
     fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
+        // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
+        if self.is_alone && role == Role::Draining && !matches!(word, RingWord::Publish(_)) {
+            return;
+        }
         match word {
             RingWord::Publish(publication) if role.is_heard() => self.received(conn, publication, out),
             RingWord::RollCall { origin, number, round, members } if role.is_heard() => {
@@ -338,7 +342,7 @@ impl Node {
         (self.next, self.previous) = (None, None);
         (self.lost_next, self.lost_previous) = (None, None);
         self.joining = None;
-        self.roll.changed();
+        self.neighbour_changed();
     }
 
     /// From now on a ring of one.

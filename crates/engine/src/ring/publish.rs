@@ -26,20 +26,32 @@ pub(super) struct Publications {
     seq: u64,
     /// All of its own up to this one have come round.
     round: u64,
+    /// The last of its own before a neighbour changed. Of those, one that comes back may have taken another way than the
+    /// circle is now, past members that have not got it: only a roll call tells.
+    unproven: u64,
     /// Its own that have not, oldest first: since when, and how many bytes.
     under_way: VecDeque<(u64, Mono, usize)>,
     under_way_bytes: usize,
     /// Its own that wait for these.
     waiting: VecDeque<Arc<Event>>,
     is_slowed: bool,
-    /// The last of each other origin that it has.
-    seen: BTreeMap<Origin, u64>,
+    /// Of each other origin.
+    seen: BTreeMap<Origin, Seen>,
     /// By origin, itself included: what has not come round.
     kept: BTreeMap<Origin, Kept>,
     kept_count: usize,
     kept_bytes: usize,
     /// When the oldest was last warned of.
     warned: Option<Mono>,
+}
+
+/// What a node had of an origin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// The last that it has, or knows to have come round.
+    has: u64,
+    /// The last that it delivered. It may have thrown some of these away, and then passes them on once more.
+    delivered: u64,
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +85,27 @@ impl Publications {
         }
     }
 
+    /// What is kept of that origin is thrown away, and may not have come round: it is no longer had.
+    fn give_up(&mut self, origin: Origin) {
+        let Some(kept) = self.kept.remove(&origin) else { return };
+        self.kept_count -= kept.publications.len();
+        self.kept_bytes -= kept.publications.iter().map(|one| bytes_of(&one.event)).sum::<usize>();
+        if let (Some(first), Some(seen)) = (kept.publications.front(), self.seen.get_mut(&origin)) {
+            seen.has = seen.has.min(first.seq - 1);
+        }
+    }
+
     pub(super) const fn round(&self) -> u64 {
         self.round
+    }
+
+    pub(super) const fn last(&self) -> u64 {
+        self.seq
+    }
+
+    /// A neighbour is another than before.
+    pub(super) const fn neighbour_changed(&mut self) {
+        self.unproven = self.seq;
     }
 
     pub(super) fn under_way(&self) -> u64 {
@@ -105,7 +136,7 @@ impl Publications {
         for (origin, kept) in &self.kept {
             let seqs: Vec<u64> = kept.publications.iter().map(|one| one.seq).collect();
             assert!(seqs.is_sorted_by(|a, b| a < b), "ring: {origin} is kept in order");
-            let last = if *origin == me { Some(self.seq) } else { self.seen.get(origin).copied() };
+            let last = if *origin == me { Some(self.seq) } else { self.seen.get(origin).map(|seen| seen.has) };
             assert!(seqs.last().copied() <= last, "ring: what is kept of {origin} was seen");
         }
     }
@@ -158,8 +189,8 @@ impl Node {
         self.slow(false, out);
     }
 
-    /// One of its own came back.
-    fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
+    /// One of its own came back, or a roll call that was sent after it: all members have it.
+    pub(super) fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
         let own = &mut self.publications;
         if seq <= own.round {
             return;
@@ -188,8 +219,10 @@ impl Node {
         own.round = own.seq;
         own.under_way.clear();
         own.waiting.clear();
-        own.kept.clear();
-        (own.under_way_bytes, own.kept_count, own.kept_bytes) = (0, 0, 0);
+        own.under_way_bytes = 0;
+        for origin in own.kept.keys().copied().collect::<Vec<_>>() {
+            own.give_up(origin);
+        }
         self.slow(false, out);
     }
 
@@ -211,10 +244,10 @@ impl Node {
 
 /// Those of others.
 impl Node {
-    /// What this node has, for a new predecessor. Of its own: what came round, for it is to see the others come round too.
+    /// What this node has, for a new predecessor. Of its own it has all: whether they came round the next roll call tells.
     pub(super) fn had(&self) -> Vec<Had> {
-        let own = Had { origin: self.settings.me.origin, seq: self.publications.round };
-        let others = self.publications.seen.iter().map(|(origin, seq)| Had { origin: *origin, seq: *seq });
+        let own = Had { origin: self.settings.me.origin, seq: self.publications.seq };
+        let others = self.publications.seen.iter().map(|(origin, seen)| Had { origin: *origin, seq: seen.has });
         std::iter::once(own).chain(others).take(limits::RING_ORIGINS_MAX).collect()
     }
 
@@ -244,7 +277,7 @@ impl Node {
         if origin == me {
             if seq > self.publications.seq {
                 self.counters.forged += 1;
-            } else {
+            } else if seq > self.publications.unproven {
                 self.came_round(seq, out);
             }
             return;
@@ -255,7 +288,7 @@ impl Node {
         }
         self.publications.trim(origin, round);
         let seen = self.publications.seen.get(&origin).copied();
-        if seen.is_some_and(|seen| seq <= seen) {
+        if seen.is_some_and(|seen| seq <= seen.has) {
             self.counters.duplicates += 1;
             return;
         }
@@ -263,27 +296,39 @@ impl Node {
             self.counters.hop_limit += 1;
             return;
         }
-        self.see(origin, seq, out);
+        let is_new = self.see(origin, seq, out);
         // What is missing here is missing for those behind as well, unless they have it already.
-        let after = seen.map_or(after, |seen| after.min(seen));
+        let after = seen.map_or(after, |seen| after.min(seen.has));
         let publication = Publication { after, hops: hops + 1, ..publication };
-        if origin.sid != me.sid {
+        if is_new && origin.sid != me.sid {
             out.push(RingEffect::Deliver { event: Arc::clone(&publication.event) });
         }
-        self.publications.keep(publication.clone());
-        self.pass_on(RingWord::Publish(publication), out);
+        // Whoever is alone hears the last words of a leaver, and has nobody to tell.
+        if !self.is_alone || self.attempt.is_some() {
+            self.publications.keep(publication.clone());
+            self.pass_on(RingWord::Publish(publication), out);
+        }
     }
 
-    fn see(&mut self, origin: Origin, seq: u64, out: &mut Vec<RingEffect>) {
-        let last = self.publications.seen.insert(origin, seq);
+    /// Has it from now on; whether it was not delivered before.
+    fn see(&mut self, origin: Origin, seq: u64, out: &mut Vec<RingEffect>) -> bool {
+        let is_known = self.publications.seen.contains_key(&origin);
+        let seen = self.publications.seen.entry(origin).or_default();
+        let last = seen.delivered;
+        *seen = Seen { has: seq, delivered: last.max(seq) };
+        if seq <= last {
+            self.counters.duplicates += 1;
+            return false;
+        }
         self.counters.received += 1;
-        if let Some(count) = last.map(|last| seq - last - 1).filter(|count| *count > 0) {
+        if let Some(count) = is_known.then(|| seq - last - 1).filter(|count| *count > 0) {
             self.counters.missed += count;
             out.push(RingEffect::Tell(RingNews::Missed { origin: origin.sid, count }));
         }
         if self.publications.seen.len() >= limits::RING_ORIGINS_MAX {
             self.forget_a_life(origin);
         }
+        true
     }
 
     /// The oldest life of whoever had several; otherwise anyone's that is not in the circle.
@@ -323,7 +368,7 @@ impl Node {
                 .collect()
         };
         for origin in absent {
-            self.publications.trim(origin, u64::MAX);
+            self.publications.give_up(origin);
         }
     }
 

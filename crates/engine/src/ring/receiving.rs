@@ -112,7 +112,7 @@ impl Node {
             conn.role = Role::Previous;
         }
         self.lost_previous = None;
-        self.roll.changed();
+        self.neighbour_changed();
     }
 
     /// The sender has replayed what was missing.

@@ -17,8 +17,11 @@ const FRESH_ROLLS: u64 = 3;
 /// What a node knows of the others.
 #[derive(Debug)]
 pub(super) struct Roll {
+    /// This node's own number: another that has it is nobody to know.
+    me: Sid,
     number: u64,
-    sent: VecDeque<(u64, Mono)>,
+    /// Those under way: number, when, and the last publication of its own before.
+    sent: VecDeque<(u64, Mono, u64)>,
     last_sent: Option<Mono>,
     /// The first roll call that can tell whether the ring is whole: neighbours have not changed since.
     mark: u64,
@@ -39,6 +42,7 @@ pub(super) struct Roll {
 impl Roll {
     pub(super) fn new(me: &Member) -> Self {
         Self {
+            me: me.origin.sid,
             number: 0,
             sent: VecDeque::new(),
             last_sent: None,
@@ -55,7 +59,7 @@ impl Roll {
     }
 
     /// A neighbour is another than before.
-    pub(super) const fn changed(&mut self) {
+    const fn changed(&mut self) {
         self.mark = self.number + 1;
         self.last_sent = None;
     }
@@ -64,7 +68,12 @@ impl Roll {
     pub(super) fn know(&mut self, member: &Member) {
         let there = self.known.get(&member.origin.sid);
         let is_later = there.is_none_or(|there| there.origin.incarnation <= member.origin.incarnation);
-        if is_later && !self.left.contains(&member.origin) && self.known.len() < limits::RING_MEMBERS_MAX * 2 {
+        let is_other = member.origin.sid != self.me;
+        if is_other
+            && is_later
+            && !self.left.contains(&member.origin)
+            && self.known.len() < limits::RING_MEMBERS_MAX * 2
+        {
             self.known.insert(member.origin.sid, member.clone());
         }
     }
@@ -159,6 +168,12 @@ impl Roll {
 }
 
 impl Node {
+    /// A neighbour is another than before: what was sent until now tells nothing about the ring.
+    pub(super) const fn neighbour_changed(&mut self) {
+        self.roll.changed();
+        self.publications.neighbour_changed();
+    }
+
     /// Whether the ring is known to be a circle.
     pub(super) fn is_whole(&self) -> bool {
         let fresh_ms = self.settings.timers.roll_ms * FRESH_ROLLS;
@@ -200,7 +215,7 @@ impl Node {
         }
         self.roll.number += 1;
         self.roll.last_sent = Some(self.now);
-        self.roll.sent.push_back((self.roll.number, self.now));
+        self.roll.sent.push_back((self.roll.number, self.now, self.publications.last()));
         if self.roll.sent.len() > UNDER_WAY_MAX {
             self.roll.sent.pop_front();
         }
@@ -247,9 +262,12 @@ impl Node {
             return;
         }
         self.roll.returned = Some((number, self.now));
-        while let Some((sent, at)) = self.roll.sent.pop_front_if(|(sent, _)| *sent <= number) {
+        while let Some((sent, at, seq)) = self.roll.sent.pop_front_if(|(sent, _, _)| *sent <= number) {
             if sent == number {
                 self.roll.round_trip_us = Some(self.now.as_micros().saturating_sub(at.as_micros()));
+            }
+            if sent == number && number >= self.roll.mark {
+                self.came_round(seq, out);
             }
         }
         self.roll.circle = members;

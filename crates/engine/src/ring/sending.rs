@@ -134,7 +134,7 @@ impl Node {
             }
         }
         self.lost_next = None;
-        self.roll.changed();
+        self.neighbour_changed();
         self.replay(id, &had, out);
         let members = self.roll.members();
         self.say(id, RingWord::CaughtUp { members }, out);

@@ -1,11 +1,26 @@
 //! What can be seen of the ring.
 
-use turno_proto::model::ring::Member;
-use turno_proto::model::ring::view::{MemberView, RingView};
+use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
+use turno_proto::model::ring::{Member, Sid};
 
 use super::Node;
 
 impl Node {
+    /// What it counted.
+    pub const fn counters(&self) -> &RingCounters {
+        &self.counters
+    }
+
+    /// Whom it sends to.
+    pub fn next_sid(&self) -> Option<Sid> {
+        self.next_peer().map(|peer| peer.origin.sid)
+    }
+
+    /// Where it asks, or will ask, for a place.
+    pub fn asks(&self) -> Option<&String> {
+        self.joining.as_ref().and_then(|joining| joining.first_choice())
+    }
+
     /// The ring as this node sees it.
     pub fn view(&self) -> RingView {
         let view = |member: &Member| MemberView {

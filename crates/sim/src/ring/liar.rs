@@ -1,0 +1,61 @@
+//! A member that lies: what it says beside the truth goes to its next one. It lies about publications and roll calls, in the
+//! names of others.
+
+use std::sync::Arc;
+
+use turno_engine::Event;
+use turno_engine::ring::{Publication, RingWord};
+use turno_proto::model::Payload;
+use turno_proto::model::ring::Member;
+
+use super::wires::{Item, Place, WireId};
+use super::world::{Happening, World};
+
+impl World {
+    pub(super) fn lie(&mut self) {
+        let Some(liar) = self.climate.liar.filter(|_| !self.is_calm) else { return };
+        let after = self.rng.range(100, 2_000);
+        self.later(after, Happening::Lie);
+        let Some((wire, side, _)) = self.outward(liar) else { return };
+        let word = self.a_lie();
+        self.trace.note(self.now, "lie", liar as u64, u64::from(wire));
+        self.send(wire, side, Item::Word(word));
+    }
+
+    /// The connection over which a broker sends.
+    fn outward(&self, place: Place) -> Option<(WireId, usize, Place)> {
+        self.brokers[place].node.as_ref()?;
+        let next = self.oracle.next(self.brokers[place].life)?;
+        let ends = self.wires.of(place).into_iter().rev();
+        let mut ends = ends.map(|(wire, side)| (wire, side, &self.wires.all[&wire]));
+        let (wire, side, open) = ends.find(|(_, side, open)| open.lives[1 - side] == next)?;
+        Some((wire, side, open.places[1 - side]))
+    }
+
+    fn a_lie(&mut self) -> RingWord {
+        let victim = self.rng.index(self.brokers.len());
+        let origin = self.brokers[victim].node.as_ref().map(|node| node.me().clone());
+        let origin = origin.map_or_else(|| self.nobody(), |member| member.origin);
+        let seq = [1, 5, 100, 1_000_000, u64::MAX][self.rng.index(5)];
+        let after = [0, seq - 1, seq, u64::MAX][self.rng.index(4)];
+        let round = [0, seq, u64::MAX][self.rng.index(3)];
+        let hops = [0, 127, 128, 255][self.rng.index(4)];
+        if self.rng.once_in(3) {
+            let number = [0, 1, 50, u64::MAX][self.rng.index(4)];
+            return RingWord::RollCall { origin, number, round, members: Vec::new() };
+        }
+        let topic = "news".parse().expect("a topic");
+        let event = Arc::new(Event { topic, payload: Payload::body(b"a lie".to_vec()) });
+        RingWord::Publish(Publication { origin, seq, after, round, hops, event })
+    }
+
+    fn nobody(&mut self) -> turno_proto::model::ring::Origin {
+        let sid = turno_proto::model::ring::Sid::new(self.rng.range(500, 600) as u16);
+        let member = Member {
+            origin: turno_proto::model::ring::Origin { sid, incarnation: self.rng.next() },
+            address: String::new(),
+            native: String::new(),
+        };
+        member.origin
+    }
+}

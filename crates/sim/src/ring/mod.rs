@@ -1,0 +1,48 @@
+//! Worlds of another kind: members of a ring, the wires between them, and one clock.
+//!
+//! The nodes are the real ones (`turno_engine::ring::Node`). Ours are dialling, greetings, heartbeats, bytes on their way,
+//! and what an admin and the machine do to a broker. See ARCHITECTURE.md, "The ring in the simulator".
+
+mod calm;
+mod liar;
+mod oracle;
+mod weather;
+mod wires;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::world::World;
+use crate::trace::Trace;
+use crate::{How, Outcome, Violation, violation};
+
+/// The first seed whose world is a ring.
+pub const RING_SEEDS: u64 = 2_000_000_000;
+
+/// Runs one seed: a storm, and the calm after it.
+pub(crate) fn run(seed: u64, how: How, trace: Trace) -> Result<Outcome, Violation> {
+    let mut world = World::new(seed, trace);
+    world.blind = how.blind;
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        world.storm();
+        world.calm_down();
+        world.heal();
+        world.end();
+    }));
+    match result {
+        Ok(()) => Ok(Outcome {
+            hash: world.trace.hash(),
+            steps: world.steps,
+            answered: 0,
+            failed: 0,
+            tokens: 0,
+            fenced_off: 0,
+            tasks: 0,
+            events: world.oracle.delivered,
+            dropped: 0,
+            crossed: 0,
+            came_round: world.oracle.came_round,
+        }),
+        Err(panic) => Err(violation(seed, world.steps, &*panic, &world.trace)),
+    }
+}

@@ -1,0 +1,226 @@
+//! What cannot be, by what nodes publish, what is delivered, and the wires.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_engine::Event;
+use turno_engine::ring::{Node, RingInput, RingWord};
+use turno_proto::model::ring::view::RingCounters;
+use turno_proto::model::ring::{RingState, Sid};
+
+use super::wires::{Life, Place, Wires};
+
+/// What of an input the oracle wants to know once it is handled.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Note {
+    /// Accepted, by that life.
+    Have(Life),
+    /// Something was published there.
+    Publish,
+    Other,
+}
+
+impl Note {
+    pub(super) fn of(input: &RingInput, place: Place, wires: &Wires) -> Self {
+        match input {
+            RingInput::Publish { .. } => Self::Publish,
+            RingInput::Word { conn, word: RingWord::Have { .. } } => {
+                wires.peer(place, *conn).map_or(Self::Other, Self::Have)
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The life that published an event, and its number there.
+pub(super) fn number(event: &Event) -> Option<(Life, u64)> {
+    let text = std::str::from_utf8(&event.payload.bytes).ok()?;
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[derive(Debug)]
+struct Seen {
+    place: Place,
+    sid: Sid,
+    /// The step since which it has been between two neighbours, or has lost one.
+    fit: Option<u64>,
+    /// The step at which the others closed around it.
+    skipped: u64,
+    is_alive: bool,
+    /// Whom it sends to, or did last.
+    next: Option<Life>,
+    /// Its publications that have not come round: number, step, and who was in the circle.
+    under_way: Vec<(u64, u64, Vec<Life>)>,
+    /// What it got, by origin.
+    got: BTreeMap<Life, Vec<u64>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Oracle {
+    lives: BTreeMap<Life, Seen>,
+    /// Somebody lies: only what no lie can change is judged.
+    lies: bool,
+    pub(super) came_round: u64,
+    pub(super) delivered: u64,
+    pub(super) judged: u64,
+    pub(super) stopped: BTreeSet<Life>,
+}
+
+const fn is_fit(state: RingState) -> bool {
+    matches!(state, RingState::Member | RingState::Rewiring | RingState::LinkDown)
+}
+
+impl Oracle {
+    pub(super) fn new(lies: bool) -> Self {
+        let (lives, stopped) = (BTreeMap::new(), BTreeSet::new());
+        Self { lives, lies, came_round: 0, delivered: 0, judged: 0, stopped }
+    }
+
+    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid, _first: bool) {
+        let seen = Seen {
+            place,
+            sid,
+            fit: None,
+            skipped: 0,
+            is_alive: true,
+            next: None,
+            under_way: Vec::new(),
+            got: BTreeMap::new(),
+        };
+        self.lives.insert(life, seen);
+    }
+
+    pub(super) fn died(&mut self, life: Life, _step: u64) {
+        if let Some(seen) = self.lives.get_mut(&life) {
+            (seen.is_alive, seen.fit) = (false, None);
+        }
+    }
+
+    pub(super) fn place(&self, life: Life) -> Place {
+        self.lives[&life].place
+    }
+
+    pub(super) fn next(&self, life: Life) -> Option<Life> {
+        self.lives[&life].next
+    }
+
+    /// The lives after that one, as each of them sends, or did last, until they come back or end.
+    fn chain(&self, from: Life) -> Vec<Life> {
+        let mut chain = Vec::new();
+        let mut at = self.lives[&from].next;
+        while let Some(life) = at.filter(|life| *life != from && !chain.contains(life)) {
+            chain.push(life);
+            at = self.lives[&life].next;
+        }
+        chain
+    }
+
+    /// Something is about to be published.
+    pub(super) fn issued(&mut self, life: Life, number: u64, step: u64) {
+        let is_there = |other: &Life| self.lives[other].fit.is_some();
+        let members = self.chain(life).into_iter().filter(is_there).collect();
+        if let Some(seen) = self.lives.get_mut(&life) {
+            seen.under_way.push((number, step, members));
+        }
+    }
+
+    pub(super) fn delivered(&mut self, life: Life, event: &Event) {
+        let Some((origin, number)) = number(event) else {
+            assert!(self.lies, "I16: something is delivered that nobody published");
+            return;
+        };
+        let from = &self.lives[&origin];
+        let (place, sid) = (from.place, from.sid);
+        let Some(seen) = self.lives.get_mut(&life) else { return };
+        assert!(seen.place != place && seen.sid != sid, "I16: {origin}.{number} is delivered where it was published");
+        let got = seen.got.entry(origin).or_default();
+        let last = got.last().copied().unwrap_or(0);
+        assert!(number > last, "I16: {origin}.{number} is delivered at {} ({life}) after {last}", seen.place);
+        got.push(number);
+        self.delivered += 1;
+    }
+
+    /// A node has dealt with something.
+    pub(super) fn handled(
+        &mut self,
+        life: Life,
+        step: u64,
+        note: Note,
+        before: (RingState, RingCounters),
+        node: &Node,
+    ) {
+        let counters = *node.counters();
+        match note {
+            Note::Publish if counters.published == before.1.published => {
+                // It is alone, or out of the ring: nothing is sent.
+                if let Some(seen) = self.lives.get_mut(&life) {
+                    seen.under_way.pop();
+                }
+            }
+            Note::Have(peer) => self.sends_to(life, peer, step, node),
+            Note::Publish | Note::Other => {}
+        }
+        self.returned(life, counters.came_round - before.1.came_round);
+        let (was, is) = (before.0, node.state());
+        if was != is {
+            let is_empty = node.view().not_round == 0;
+            let Some(seen) = self.lives.get_mut(&life) else { return };
+            if is_fit(is) != is_fit(was) {
+                seen.fit = is_fit(is).then_some(step);
+            }
+            if is_empty {
+                seen.under_way.clear();
+            }
+        }
+    }
+
+    /// Its origin counts so many more as come round: the oldest.
+    fn returned(&mut self, life: Life, count: u64) {
+        self.came_round += count;
+        let Some(seen) = self.lives.get_mut(&life) else { return };
+        let back = usize::try_from(count).ok().filter(|count| *count <= seen.under_way.len());
+        let back = back.expect("I18: no more comes round than was published");
+        let back: Vec<_> = seen.under_way.drain(..back).collect();
+        for (number, issued, members) in back {
+            for member in members {
+                let other = &self.lives[&member];
+                let was_there = other.fit.is_some_and(|fit| fit <= issued) && other.skipped < issued;
+                if !was_there || self.lies {
+                    continue;
+                }
+                self.judged += 1;
+                let got = other.got.get(&life).is_some_and(|got| got.binary_search(&number).is_ok());
+                assert!(got, "I18: {life}.{number} came round, and {} ({member}) has not got it", other.place);
+            }
+        }
+    }
+
+    /// A node sends to that one from now on: those that it sent to before, up to the first that is behind the new one, are
+    /// given up.
+    fn sends_to(&mut self, life: Life, next: Life, step: u64, node: &Node) {
+        let sid = self.lives[&next].sid;
+        if node.next_sid() != Some(sid) {
+            return;
+        }
+        let old = self.lives[&life].next;
+        if let Some(seen) = self.lives.get_mut(&life) {
+            seen.next = Some(next);
+        }
+        let behind = self.chain(life);
+        let mut at = old;
+        let mut skipped = BTreeSet::new();
+        while let Some(other) = at.filter(|other| *other != life && !behind.contains(other) && skipped.insert(*other)) {
+            at = self.lives[&other].next;
+        }
+        for other in skipped {
+            if let Some(seen) = self.lives.get_mut(&other) {
+                seen.skipped = step;
+            }
+        }
+    }
+
+    /// Whether a life got that publication.
+    pub(super) fn got(&self, life: Life, origin: Life, number: u64) -> bool {
+        self.lives[&life].got.get(&origin).is_some_and(|got| got.binary_search(&number).is_ok())
+    }
+}

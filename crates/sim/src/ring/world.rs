@@ -1,0 +1,551 @@
+//! The world of a ring: who lives where, what happens when, and what the nodes want done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use turno_engine::Event;
+use turno_engine::ring::{Node, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS};
+use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_proto::model::{Code, ConnId, Mono, Payload};
+
+use super::oracle::{Note, Oracle};
+use super::wires::{DIALLED, DIALLER, Item, Life, Place, WireId, Wires};
+use crate::rng::Rng;
+use crate::trace::Trace;
+
+/// What a world is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Climate {
+    pub(super) members: usize,
+    /// Times of `--ring-fast`.
+    pub(super) fast: bool,
+    pub(super) sorted: bool,
+    /// A second broker with somebody's number lives at another place.
+    pub(super) rogue: bool,
+    /// One of the members lies.
+    pub(super) liar: Option<Place>,
+    pub(super) window: usize,
+    pub(super) window_bytes: usize,
+    /// Microseconds that bytes take at most.
+    pub(super) latency: u64,
+    /// Milliseconds between two faults, on average; and how long the storm lasts.
+    pub(super) faults: u64,
+    pub(super) storm: u64,
+    /// Milliseconds between two publications of one member, on average.
+    pub(super) publications: u64,
+}
+
+impl Climate {
+    fn new(rng: &mut Rng) -> Self {
+        let members = rng.index(7) + 1;
+        let fast = rng.once_in(4);
+        let (sorted, rogue) = (rng.once_in(5), rng.once_in(6));
+        let liar = (!rogue && rng.once_in(8)).then(|| rng.index(members));
+        let small = rng.once_in(3);
+        let window = if small { rng.index(6) + 1 } else { 65_536 };
+        let window_bytes = if rng.once_in(6) { 400 } else { 8 * 1024 * 1024 };
+        let latency = if fast { 3_000 } else { [1_000, 5_000, 40_000][rng.index(3)] };
+        let faults = if fast { rng.range(150, 1_500) } else { [400, 2_000, 6_000, 15_000][rng.index(4)] };
+        let storm = if fast { 20_000 } else { rng.range(30_000, 120_000) };
+        let publications = [40, 200, 700][rng.index(3)] * if fast { 1 } else { 2 };
+        Self { members, fast, sorted, rogue, liar, window, window_bytes, latency, faults, storm, publications }
+    }
+
+    pub(super) const fn beat_ms(&self) -> u64 {
+        if self.fast { 100 } else { 1_000 }
+    }
+}
+
+/// A broker, or the place where one was.
+#[derive(Debug)]
+pub(super) struct Broker {
+    pub(super) sid: Sid,
+    pub(super) node: Option<Node>,
+    pub(super) life: Life,
+    /// The process is gone and the machine answers so; otherwise it answers nothing.
+    pub(super) is_refusing: bool,
+    pub(super) paused: Option<Mono>,
+    /// An admin told it to leave.
+    pub(super) is_out: bool,
+    /// It said for good that it must not be in the ring.
+    pub(super) refused: Option<Code>,
+    pub(super) incarnation: u64,
+    /// What its clock shows more than the world's, and its calendar.
+    clock: u64,
+    calendar: u64,
+    tick_at: Option<Mono>,
+    dials: BTreeMap<u32, Place>,
+    pub(super) published: u64,
+    pub(super) is_slowed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    /// What is on that lane may be due.
+    Arrive(WireId, usize),
+    Beat(WireId, usize),
+    Knock(Place, Life, u32, Place),
+    DialFailed(Place, Life, u32),
+    Publish(Place),
+    Resume(Place),
+    Mend(Place, Place),
+    Fault,
+    Lie,
+}
+
+pub(crate) struct World {
+    pub(super) now: Mono,
+    pub(crate) steps: u64,
+    pub(super) rng: Rng,
+    pub(crate) trace: Trace,
+    pub(crate) blind: bool,
+    pub(super) climate: Climate,
+    pub(super) brokers: Vec<Broker>,
+    pub(super) wires: Wires,
+    agenda: BTreeMap<(Mono, u64), Happening>,
+    count: u64,
+    lives: Life,
+    pub(super) is_calm: bool,
+    pub(super) is_quiet: bool,
+    /// In the calm somebody ended that was about to.
+    pub(super) is_disturbed: bool,
+    pub(super) oracle: Oracle,
+}
+
+pub(super) fn address(place: Place) -> String {
+    format!("host:{place}")
+}
+
+pub(super) fn place_of(address: &str) -> Option<Place> {
+    address.rsplit(':').next()?.parse().ok()
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, trace: Trace) -> Self {
+        let mut rng = Rng::new(seed);
+        let climate = Climate::new(&mut rng);
+        let mut sids: Vec<u16> = (0..climate.members as u16).map(|place| place * 3 + 1).collect();
+        for at in (1..sids.len()).rev() {
+            sids.swap(at, rng.index(at + 1));
+        }
+        if climate.rogue {
+            sids.push(sids[rng.index(climate.members)]);
+        }
+        let broker = |sid: u16, rng: &mut Rng| Broker {
+            sid: Sid::new(sid),
+            node: None,
+            life: 0,
+            is_refusing: true,
+            paused: None,
+            is_out: false,
+            refused: None,
+            incarnation: 0,
+            clock: rng.range(0, 1_000_000_000),
+            calendar: rng.range(0, 1_000_000_000),
+            tick_at: None,
+            dials: BTreeMap::new(),
+            published: 0,
+            is_slowed: false,
+        };
+        let brokers = sids.into_iter().map(|sid| broker(sid, &mut rng)).collect();
+        let oracle = Oracle::new(climate.liar.is_some());
+        let mut world = Self {
+            now: Mono::from_millis(1_000),
+            steps: 0,
+            rng,
+            trace,
+            blind: false,
+            climate,
+            brokers,
+            wires: Wires::default(),
+            agenda: BTreeMap::new(),
+            count: 0,
+            lives: 0,
+            is_calm: false,
+            is_quiet: false,
+            is_disturbed: false,
+            oracle,
+        };
+        world.trace.say(&format!("{climate:?}"));
+        world.trace.note(world.now, "world", climate.members as u64, climate.faults);
+        world
+    }
+
+    /// Puts it on the agenda.
+    pub(super) fn later(&mut self, millis: u64, happening: Happening) {
+        self.at(self.now.plus_millis(millis), happening);
+    }
+
+    fn at(&mut self, at: Mono, happening: Happening) {
+        self.count += 1;
+        self.agenda.insert((at, self.count), happening);
+    }
+
+    fn way(&mut self) -> Mono {
+        let longest = self.climate.latency;
+        let micros = self.rng.range(longest / 20, longest);
+        Mono::from_micros(self.now.as_micros() + micros)
+    }
+
+    /// A broker starts.
+    pub(super) fn start(&mut self, place: Place, next: Option<Place>, wait: bool) {
+        self.lives += 1;
+        let life = self.lives;
+        let (climate, now) = (self.climate, self.now);
+        let broker = &mut self.brokers[place];
+        // The calendar may have been set back; what is stored may not.
+        if self.rng.once_in(4) {
+            broker.calendar = self.rng.range(0, 1_000_000_000);
+        }
+        broker.incarnation = (broker.incarnation + 1).max(now.as_millis() + broker.calendar / 1_000);
+        let origin = Origin { sid: broker.sid, incarnation: broker.incarnation };
+        let me = Member { origin, address: address(place), native: String::new() };
+        let mut settings = RingSettings::new(me, next.map(address));
+        settings.wait = wait;
+        settings.sorted = climate.sorted;
+        settings.timers = if climate.fast { RingTimers::fast() } else { RingTimers::default() };
+        (settings.window, settings.window_bytes) = (climate.window, climate.window_bytes);
+        let clock = Mono::from_micros(now.as_micros() + broker.clock);
+        broker.node = Some(Node::new(settings, clock));
+        (broker.life, broker.paused, broker.is_out, broker.refused) = (life, None, false, None);
+        (broker.is_slowed, broker.tick_at) = (false, None);
+        broker.dials.clear();
+        self.trace.note(now, "start", place as u64, next.map_or(99, |next| next as u64));
+        let sid = self.brokers[place].sid;
+        self.oracle.born(life, place, sid, next.is_none());
+        self.put(place, RingInput::Tick);
+        if self.is_quiet {
+            return;
+        }
+        let after = self.rng.range(1, climate.publications * 2);
+        self.later(after, Happening::Publish(place));
+    }
+
+    /// The process ends, or the whole machine.
+    pub(super) fn kill(&mut self, place: Place, machine: bool) {
+        let broker = &mut self.brokers[place];
+        (broker.node, broker.tick_at, broker.paused) = (None, None, None);
+        self.is_disturbed = true;
+        let broker = &mut self.brokers[place];
+        broker.is_refusing = !machine;
+        self.oracle.died(self.brokers[place].life, self.steps);
+        self.trace.note(self.now, "kill", place as u64, u64::from(machine));
+        for (wire, side) in self.wires.of(place) {
+            // What was said a moment ago may not have left.
+            let cut = self.rng.index(4);
+            if let Some(open) = self.wires.all.get_mut(&wire) {
+                let lane = &mut open.lanes[side];
+                lane.items.truncate(lane.items.len().saturating_sub(cut));
+            }
+            if !machine {
+                self.send(wire, side, Item::Fin);
+            }
+            self.wires.end(wire, side);
+        }
+    }
+
+    /// Sends something away from that end.
+    pub(super) fn send(&mut self, wire: WireId, side: usize, item: Item) {
+        let due = self.way();
+        let Some(open) = self.wires.all.get_mut(&wire) else { return };
+        let due = open.lanes[side].push(due, item);
+        self.at(due, Happening::Arrive(wire, side));
+    }
+
+    /// The node there is told something.
+    pub(super) fn put(&mut self, place: Place, input: RingInput) {
+        self.steps += 1;
+        let now = self.now;
+        let broker = &mut self.brokers[place];
+        let life = broker.life;
+        let Some(node) = &mut broker.node else { return };
+        let clock = Mono::from_micros(now.as_micros() + broker.clock);
+        let is_tick = matches!(input, RingInput::Tick);
+        let note = Note::of(&input, place, &self.wires);
+        let before = (node.state(), *node.counters());
+        let mut effects = Vec::new();
+        node.handle(clock, input, &mut effects);
+        if !self.blind {
+            node.sanity_check();
+        }
+        let after = node.state();
+        let is_way = |(from, to, _): &(RingState, RingState, &str)| (*from, *to) == (before.0, after);
+        assert!(
+            before.0 == after || TRANSITIONS.iter().any(is_way),
+            "S3.52: from {} to {}",
+            before.0.name(),
+            after.name()
+        );
+        let deadline = node.next_deadline();
+        assert!(
+            !is_tick || deadline.is_none_or(|at| at > clock),
+            "I21: a tick that leads to the next at once, at {place}"
+        );
+        let jitter = self.rng.range(0, 2_000);
+        broker.tick_at = deadline
+            .map(|at| Mono::from_micros(at.as_micros().saturating_sub(broker.clock).max(now.as_micros()) + jitter));
+        self.oracle.handled(life, self.steps, note, before, node);
+        if before.0 != after {
+            self.trace.note(now, after.name(), place as u64, life as u64);
+        }
+        for effect in effects {
+            self.carry_out(place, effect);
+        }
+    }
+
+    fn carry_out(&mut self, place: Place, effect: RingEffect) {
+        let life = self.brokers[place].life;
+        match effect {
+            RingEffect::Dial { target, address } => {
+                let to = place_of(&address).expect("only addresses of this world are dialled");
+                self.brokers[place].dials.insert(target, to);
+                let (at, millis) = (self.way(), if self.climate.fast { 300 } else { 1_500 });
+                self.at(at, Happening::Knock(place, life, target, to));
+                self.later(millis, Happening::DialFailed(place, life, target));
+            }
+            RingEffect::Forget { target } => drop(self.brokers[place].dials.remove(&target)),
+            RingEffect::Say { conn, word } => {
+                self.note_word(place, conn, &word);
+                if let Some((wire, side)) = self.wires.find(place, conn) {
+                    self.send(wire, side, Item::Word(word));
+                }
+            }
+            RingEffect::Close { conn, .. } => {
+                if let Some((wire, side)) = self.wires.find(place, conn) {
+                    self.close(wire, side);
+                }
+            }
+            RingEffect::Deliver { event } => self.oracle.delivered(life, &event),
+            RingEffect::Slow(is_slowed) => {
+                assert_ne!(self.brokers[place].is_slowed, is_slowed, "I21: {place} is told twice");
+                self.brokers[place].is_slowed = is_slowed;
+            }
+            RingEffect::Tell(news) => self.note_news(place, &news),
+            RingEffect::Failed(code) => {
+                self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
+                assert!(
+                    self.climate.rogue
+                        || self.climate.liar.is_some()
+                        || !matches!(code, Code::DuplicateSid | Code::Fenced),
+                    "S3.7: {place} is refused as a second one, {}",
+                    code.name()
+                );
+                self.brokers[place].refused = Some(code);
+                // A broker that cannot join at its start ends; one that is fenced off goes on without the ring.
+                if code != Code::Fenced {
+                    self.kill(place, false);
+                }
+            }
+            RingEffect::Left => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
+            RingEffect::Stop => {
+                self.oracle.stopped.insert(life);
+                self.brokers[place].is_out = true;
+            }
+        }
+    }
+
+    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingWord) {
+        let what = match word {
+            RingWord::NewConn(_) => "newconn",
+            RingWord::RetConn(_) => "retconn",
+            RingWord::ServOff { .. } => "servoff",
+            RingWord::Shutdown { .. } => "shutdwn",
+            RingWord::Have { .. } => "have",
+            RingWord::CaughtUp { .. } => "caught up",
+            RingWord::Refused { .. } => "refused",
+            RingWord::Merge { .. } => "merge",
+            RingWord::Publish(_) | RingWord::RollCall { .. } => return,
+            RingWord::Probe(_) | RingWord::Circle(_) | RingWord::AskSid | RingWord::FreeSid { .. } => "question",
+        };
+        let to = self.wires.peer(place, conn).map_or(99, |life| self.oracle.place(life) as u64);
+        if self.trace.is_aloud() {
+            let text = format!("{word:?}");
+            self.trace.say(&format!("                       {place} to {to}: {}", &text[..text.len().min(200)]));
+        }
+        self.trace.note(self.now, what, place as u64, to);
+    }
+
+    fn note_news(&mut self, place: Place, news: &RingNews) {
+        if self.trace.is_aloud() {
+            self.trace.say(&format!("                       {place}: {news:?}"));
+        }
+        if let RingNews::Whole { members, .. } = news {
+            self.trace.note(self.now, "whole", place as u64, members.len() as u64);
+        }
+    }
+
+    /// One end closes; the other hears of it, after all that was said before, or instead of it.
+    pub(super) fn close(&mut self, wire: WireId, side: usize) {
+        if !self.is_calm && self.rng.once_in(8) {
+            // Whoever closes with something unread resets: what was on its way is gone.
+            let Some(open) = self.wires.all.get_mut(&wire) else { return };
+            let keep = self.rng.index(open.lanes[side].items.len() + 1);
+            open.lanes[side].items.truncate(keep);
+        }
+        self.send(wire, side, Item::Fin);
+        self.wires.end(wire, side);
+    }
+
+    /// Whatever is due on that lane.
+    fn arrive(&mut self, wire: WireId, side: usize) {
+        loop {
+            let Some(open) = self.wires.all.get(&wire) else { return };
+            let [from, to] = [open.places[side], open.places[1 - side]];
+            let is_paused = self.brokers[to].paused.is_some() && open.ends[1 - side].is_some();
+            if is_paused || self.wires.is_cut(from, to) {
+                return;
+            }
+            let now = self.now;
+            let Some(open) = self.wires.all.get_mut(&wire) else { return };
+            let Some(item) = open.lanes[side].pop(now) else { return };
+            let Some(end) = &mut open.ends[1 - side] else { continue };
+            end.heard = now;
+            let (conn, is_known) = (end.conn, end.is_known);
+            end.is_known |= matches!(item, Item::Accepted(_) | Item::Dialled(..));
+            match item {
+                Item::Accepted(peer) => self.put(to, RingInput::Accepted { conn, peer: Some(peer) }),
+                Item::Dialled(target, peer) => match self.brokers[to].dials.remove(&target) {
+                    Some(_) => self.put(to, RingInput::Dialled { target, conn, peer }),
+                    None => self.close(wire, 1 - side),
+                },
+                Item::Word(word) => self.put(to, RingInput::Word { conn, word }),
+                Item::Ping => {}
+                Item::Fin => {
+                    self.wires.end(wire, 1 - side);
+                    if is_known {
+                        self.put(to, RingInput::Closed { conn });
+                    }
+                }
+            }
+        }
+    }
+
+    /// One end says that it is there, and looks whether the other did.
+    fn beat(&mut self, wire: WireId, side: usize) {
+        let Some(end) = self.wires.all.get(&wire).and_then(|open| open.ends[side]) else { return };
+        if self.brokers[end.place].paused.is_none() && !self.hears_nothing(wire, side) {
+            self.send(wire, side, Item::Ping);
+        }
+        let beat = self.climate.beat_ms();
+        self.later(beat, Happening::Beat(wire, side));
+    }
+
+    /// Closes an end that heard nothing for three beats.
+    pub(super) fn hears_nothing(&mut self, wire: WireId, side: usize) -> bool {
+        let Some(end) = self.wires.all.get(&wire).and_then(|open| open.ends[side]) else { return false };
+        if self.now.millis_since(end.heard) < self.climate.beat_ms() * 3 {
+            return false;
+        }
+        self.trace.note(self.now, "silent", end.place as u64, u64::from(wire));
+        self.send(wire, side, Item::Fin);
+        self.wires.end(wire, side);
+        if end.is_known {
+            self.put(end.place, RingInput::Closed { conn: end.conn });
+        }
+        true
+    }
+
+    fn knock(&mut self, from: Place, life: Life, target: u32, to: Place) {
+        if self.brokers[from].life != life || !self.brokers[from].dials.contains_key(&target) {
+            return;
+        }
+        let there = &self.brokers[to];
+        let is_deaf = there.paused.is_some() || (there.node.is_none() && !there.is_refusing);
+        if is_deaf || self.wires.is_cut(from, to) || self.wires.is_cut(to, from) {
+            return;
+        }
+        let Some(peer) = there.node.as_ref().map(|node| node.me().clone()) else {
+            return self.later(1, Happening::DialFailed(from, life, target));
+        };
+        let Some(me) = self.brokers[from].node.as_ref().map(|node| node.me().clone()) else { return };
+        let there = (to, self.brokers[to].life);
+        let wire = self.wires.open(self.now, (from, life), there);
+        self.send(wire, DIALLER, Item::Accepted(me));
+        self.send(wire, DIALLED, Item::Dialled(target, peer));
+        for side in [DIALLER, DIALLED] {
+            let beat = self.rng.range(1, self.climate.beat_ms());
+            self.later(beat, Happening::Beat(wire, side));
+        }
+    }
+
+    fn dial_failed(&mut self, place: Place, life: Life, target: u32) {
+        let broker = &mut self.brokers[place];
+        if broker.life == life && broker.paused.is_some() {
+            // It sees that when it is back.
+            return self.later(500, Happening::DialFailed(place, life, target));
+        }
+        if broker.life == life && broker.dials.remove(&target).is_some() {
+            self.put(place, RingInput::DialFailed { target, code: Code::RingDown });
+        }
+    }
+
+    /// Somebody publishes something there.
+    pub(super) fn publish(&mut self, place: Place) {
+        let broker = &mut self.brokers[place];
+        let life = broker.life;
+        if broker.paused.is_some() || broker.node.is_none() || (broker.is_slowed && !self.rng.once_in(8)) {
+            return;
+        }
+        broker.published += 1;
+        let number = broker.published;
+        let size = self.rng.range(0, 200);
+        let text = format!("{life}.{number}.{}", "x".repeat(size as usize));
+        let topic = "news".parse().expect("a topic");
+        let event = Arc::new(Event { topic, payload: Payload::body(text.into_bytes()) });
+        self.oracle.issued(life, number, self.steps);
+        self.put(place, RingInput::Publish { event });
+    }
+
+    /// Lets so many milliseconds pass.
+    pub(super) fn run(&mut self, millis: u64) {
+        let end = self.now.plus_millis(millis);
+        loop {
+            let awake = self.brokers.iter().enumerate().filter(|(_, broker)| broker.paused.is_none());
+            let due = awake.filter_map(|(place, broker)| Some((broker.tick_at?, place))).min();
+            let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            match (due, next) {
+                (Some((at, place)), next) if at <= end && next.is_none_or(|next| at < next) => {
+                    self.now = self.now.max(at);
+                    self.brokers[place].tick_at = None;
+                    self.put(place, RingInput::Tick);
+                }
+                (_, Some(next)) if next <= end => {
+                    let ((at, _), happening) = self.agenda.pop_first().expect("there is one");
+                    self.now = self.now.max(at);
+                    self.happen(happening);
+                }
+                _ => break,
+            }
+        }
+        self.now = end;
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrive(wire, side) => self.arrive(wire, side),
+            Happening::Beat(wire, side) => self.beat(wire, side),
+            Happening::Knock(from, life, target, to) => self.knock(from, life, target, to),
+            Happening::DialFailed(place, life, target) => self.dial_failed(place, life, target),
+            Happening::Publish(place) => {
+                if !self.is_quiet && self.brokers[place].node.is_some() {
+                    self.publish(place);
+                    let after = self.rng.range(1, self.climate.publications * 2);
+                    self.later(after, Happening::Publish(place));
+                }
+            }
+            Happening::Resume(place) => self.resume(place),
+            Happening::Mend(from, to) => self.mend(from, to),
+            Happening::Fault => self.fault(),
+            Happening::Lie => self.lie(),
+        }
+    }
+
+    /// What lies on the lanes to a place may go on.
+    pub(super) fn wake_lanes(&mut self, to: Place) {
+        let lanes: Vec<(WireId, usize)> = self.wires.of(to).into_iter().map(|(wire, side)| (wire, 1 - side)).collect();
+        for (wire, side) in lanes {
+            let at = self.way();
+            self.at(at, Happening::Arrive(wire, side));
+        }
+    }
+}
