@@ -14,7 +14,7 @@ const USAGE: &str = "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from
   --steps N   events of the storm (2000)
   --seed S    replay one seed with a readable trace
   --twice N   run N seeds twice and compare their traces
-  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every sixth is one
+  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every tenth is one
   --blind     leave out the brokers' own checks: only the oracle judges";
 
 struct Wanted {
