@@ -197,7 +197,7 @@ Options:
   --steps <n>    events of the storm (2000)
   --seed <seed>  replay one seed with a readable trace
   --twice <n>    first run n seeds twice and compare their traces
-  --links        only worlds in which brokers are linked (else every sixth)
+  --links        only worlds in which brokers are linked (else every tenth)
   --blind        leave out the brokers' own checks: only the oracle judges
   -h, --help     show this";
 

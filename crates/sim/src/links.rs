@@ -1,4 +1,4 @@
-//! Links between brokers: in every sixth world brokers dial each other, over wires like all others, and the weather is about
+//! Links between brokers: in every tenth world brokers dial each other, over wires like all others, and the weather is about
 //! links, too.
 //!
 //! A link's wire has a broker at both ends. The one that dialled stands where a peer stands on other wires.
@@ -104,8 +104,8 @@ impl Links {
 
 /// From here on brokers are linked in the worlds of all seeds.
 pub const LINKED_SEEDS: u64 = 1_000_000_000;
-/// Before that in those of every sixth: such a world takes three times as long as another.
-const LINKED_EVERY: u64 = 6;
+/// Before that in those of every tenth: such a world takes four to five times as long as another.
+const LINKED_EVERY: u64 = 10;
 
 const fn is_linked(seed: u64) -> bool {
     seed >= LINKED_SEEDS || seed.is_multiple_of(LINKED_EVERY)
