@@ -125,6 +125,8 @@ fn limits_of_the_ring() -> Vec<(&'static str, String, &'static str)> {
         ("members that a frame of the ring goes through", number(limits::RING_HOPS_MAX), ""),
         ("bytes of a member's own publications under way", number(limits::RING_WINDOW_BYTES), " bytes"),
         ("the same, how many", number(limits::RING_WINDOW), ""),
+        ("bytes of one origin's publications that are kept", number(limits::RING_KEPT_BYTES_MAX), " bytes"),
+        ("the same, how many are kept", number(limits::RING_KEPT_MAX), ""),
         ("origins in one RING_HAVE", number(limits::RING_ORIGINS_MAX), ""),
         ("address of a member", number(limits::RING_ADDRESS_BYTES_MAX), " bytes"),
         ("frame of the ring", number(limits::RING_FRAME_BYTES_MAX), " bytes"),

@@ -165,17 +165,27 @@ impl Node {
     /// Something happened.
     pub fn handle(&mut self, now: Mono, input: RingInput, out: &mut Vec<RingEffect>) {
         self.now = self.now.max(now);
+        let input = match input {
+            // There are many of these, and nothing else follows from them.
+            RingInput::Publish { event } => return self.publish(event, out),
+            RingInput::Word { conn, word: RingWord::Publish(publication) } if self.is_heard(conn) => {
+                if self.received(conn, publication, out) {
+                    return;
+                }
+                RingInput::Tick
+            }
+            input => input,
+        };
         match input {
             RingInput::Dialled { target, conn, peer } => self.dialled(target, conn, peer, out),
             RingInput::DialFailed { target, code } => self.dial_failed(target, code, out),
             RingInput::Accepted { conn, peer } => self.accepted(conn, peer, out),
             RingInput::Word { conn, word } => self.hear(conn, word, out),
             RingInput::Closed { conn } => self.closed(conn, out),
-            RingInput::Publish { event } => self.publish(event, out),
             RingInput::Join { next } => self.join_at(next, out),
             RingInput::Leave => self.leave(out),
             RingInput::Shutdown => self.shutdown(out),
-            RingInput::Tick => {}
+            RingInput::Publish { .. } | RingInput::Tick => {}
         }
         self.tick(out);
         self.settle(out);
@@ -215,6 +225,11 @@ impl Node {
         self.settings.me.origin.sid
     }
 
+    /// Whether what is said there about the ring counts.
+    fn is_heard(&self, conn: ConnId) -> bool {
+        self.conns.get(&conn).is_some_and(|conn| conn.role.is_heard())
+    }
+
     /// A word on its way round, or about a connection.
     fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
@@ -223,7 +238,6 @@ impl Node {
             return;
         }
         match word {
-            RingWord::Publish(publication) if role.is_heard() => self.received(conn, publication, out),
             RingWord::RollCall { origin, number, round, members } if role.is_heard() => {
                 self.called(origin, number, round, members, out);
             }

@@ -57,6 +57,7 @@ struct Seen {
 #[derive(Debug, Default)]
 struct Kept {
     publications: VecDeque<Publication>,
+    bytes: usize,
     /// Roll calls that came round without that origin.
     absent: u8,
 }
@@ -67,9 +68,19 @@ fn bytes_of(event: &Event) -> usize {
 
 impl Publications {
     fn keep(&mut self, publication: Publication) {
+        let bytes = bytes_of(&publication.event);
         self.kept_count += 1;
-        self.kept_bytes += bytes_of(&publication.event);
-        self.kept.entry(publication.origin).or_default().publications.push_back(publication);
+        self.kept_bytes += bytes;
+        let kept = self.kept.entry(publication.origin).or_default();
+        kept.bytes += bytes;
+        kept.publications.push_back(publication);
+    }
+
+    /// Whether more of that origin's is under way than it may have sent.
+    fn is_flooded_by(&self, origin: Origin) -> bool {
+        self.kept.get(&origin).is_some_and(|kept| {
+            kept.bytes > limits::RING_KEPT_BYTES_MAX || kept.publications.len() > limits::RING_KEPT_MAX
+        })
     }
 
     /// All of that origin's up to that one have come round.
@@ -77,8 +88,10 @@ impl Publications {
         let Some(kept) = self.kept.get_mut(&origin) else { return };
         kept.absent = 0;
         while let Some(publication) = kept.publications.pop_front_if(|publication| publication.seq <= round) {
+            let bytes = bytes_of(&publication.event);
             self.kept_count -= 1;
-            self.kept_bytes -= bytes_of(&publication.event);
+            self.kept_bytes -= bytes;
+            kept.bytes -= bytes;
         }
         if kept.publications.is_empty() {
             self.kept.remove(&origin);
@@ -134,6 +147,8 @@ impl Publications {
         assert!(self.round <= self.seq, "ring: nothing comes round before it is sent");
         assert!(self.waiting.is_empty() || self.is_slowed, "ring: what waits slows publishers down");
         for (origin, kept) in &self.kept {
+            let bytes: usize = kept.publications.iter().map(|one| bytes_of(&one.event)).sum();
+            assert_eq!(kept.bytes, bytes, "ring: bytes that are kept of {origin}");
             let seqs: Vec<u64> = kept.publications.iter().map(|one| one.seq).collect();
             assert!(seqs.is_sorted_by(|a, b| a < b), "ring: {origin} is kept in order");
             let last = if *origin == me { Some(self.seq) } else { self.seen.get(origin).map(|seen| seen.has) };
@@ -264,15 +279,16 @@ impl Node {
         }
     }
 
-    /// PUBLISH, on its way round.
-    pub(super) fn received(&mut self, id: ConnId, publication: Publication, out: &mut Vec<RingEffect>) {
+    /// PUBLISH, on its way round. False if it ends the connection.
+    pub(super) fn received(&mut self, id: ConnId, publication: Publication, out: &mut Vec<RingEffect>) -> bool {
         let Publication { origin, seq, after, round, hops, .. } = publication;
         let me = self.settings.me.origin;
-        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let Some(conn) = self.conns.get_mut(&id) else { return true };
         // On one connection nothing may be missing; what it begins with is what the other end has to give.
         let last = conn.heard.insert(origin, seq);
         if last.is_some_and(|last| seq <= last || after > last) {
-            return self.out_of_order(id, out);
+            self.out_of_order(id, out);
+            return false;
         }
         if origin == me {
             if seq > self.publications.seq {
@@ -280,21 +296,25 @@ impl Node {
             } else if seq > self.publications.unproven {
                 self.came_round(seq, out);
             }
-            return;
+            return true;
         }
         if origin.sid == me.sid && origin.incarnation > me.incarnation {
             self.counters.forged += 1;
-            return;
+            return true;
         }
         self.publications.trim(origin, round);
         let seen = self.publications.seen.get(&origin).copied();
         if seen.is_some_and(|seen| seq <= seen.has) {
             self.counters.duplicates += 1;
-            return;
+            return true;
         }
         if hops >= limits::RING_HOPS_MAX {
             self.counters.hop_limit += 1;
-            return;
+            return true;
+        }
+        if self.publications.is_flooded_by(origin) {
+            self.counters.flooded += 1;
+            return true;
         }
         let is_new = self.see(origin, seq, out);
         // What is missing here is missing for those behind as well, unless they have it already.
@@ -308,6 +328,7 @@ impl Node {
             self.publications.keep(publication.clone());
             self.pass_on(RingWord::Publish(publication), out);
         }
+        true
     }
 
     /// Has it from now on; whether it was not delivered before.

@@ -411,6 +411,11 @@ pub const RING_HOPS_MAX: u8 = 128;
 pub const RING_WINDOW_BYTES: usize = 8 * 1024 * 1024;
 /// How many of them there may be. More: the same.
 pub const RING_WINDOW: usize = 65_536;
+/// Bytes of one origin's publications that a member keeps: an origin that keeps to its window never has as many under way.
+/// More: dropped and counted.
+pub const RING_KEPT_BYTES_MAX: usize = 2 * RING_WINDOW_BYTES;
+/// How many of them. More: the same.
+pub const RING_KEPT_MAX: usize = 2 * RING_WINDOW;
 /// Origins whose last publication a member remembers, and tells a new predecessor. More: the lives that ended longest ago
 /// are forgotten.
 pub const RING_ORIGINS_MAX: usize = 1_024;

@@ -152,7 +152,7 @@ pub struct HoldingView {
     pub token: u64,
 }
 
-pub(super) const fn is_zero(count: &u64) -> bool {
+pub(in crate::model) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

@@ -66,6 +66,7 @@ pub(super) fn ring() -> RingView {
             missed: 5,
             forged: 6,
             hop_limit: 7,
+            flooded: 0,
             refused: 8,
             healed: 9,
         },

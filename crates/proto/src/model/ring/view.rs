@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{RingState, Sid};
+use crate::model::view::is_zero;
 
 /// The ring as one member sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +77,9 @@ pub struct RingCounters {
     pub forged: u64,
     /// Frames that had been through too many members.
     pub hop_limit: u64,
+    /// Publications of members that send more than they may.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flooded: u64,
     /// Greetings and openings that it refused.
     pub refused: u64,
     /// Times that its place changed because a member had fallen.

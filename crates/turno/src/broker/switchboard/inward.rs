@@ -1,13 +1,13 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::{Broadcast, Event, Input, Outgoing};
+use turno_engine::{Broadcast, Input, Outgoing};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::JobSpec;
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName, Topic};
+use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
 use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
 use turno_proto::{fill, items, work};
 
-/// The input a frame means, or why it means none.
+/// The input a frame means, or why it means none. PUBLISH is the switchboard's own.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
     Ok(match frame {
         Frame::Open { seq, handle, name } => {
@@ -55,10 +55,6 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Closing { .. } => Input::PeerClosing { conn },
         Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
         Frame::Unsubscribe { seq, filter } => Input::Unsubscribe { conn, seq, filter },
-        Frame::Publish { seq, confirm, event } => {
-            let topic = Topic::from_bytes(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
-            Input::Publish { conn, seq, confirm, event: Event { topic, payload: event.raw.to_payload() } }
-        }
         Frame::AdminCall { seq, call } => {
             check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
             Input::Admin { conn, seq, call }

@@ -9,6 +9,7 @@ mod desk;
 mod events;
 mod foreman;
 mod inward;
+mod last_topic;
 mod lines;
 mod links;
 mod outward;
@@ -17,7 +18,7 @@ mod ring;
 use std::collections::VecDeque;
 
 use tracing::debug;
-use turno_engine::{Effect, Engine, Input, Settings, Sink};
+use turno_engine::{Effect, Engine, Event, Input, Settings, Sink};
 use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Config, Fault, Frame, Step, encode};
@@ -29,6 +30,7 @@ use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
 pub use self::desk::{Desk, EngineDesk};
 pub use self::events::EventLimits;
 use self::inward::input_of;
+use self::last_topic::LastTopic;
 pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
@@ -60,6 +62,7 @@ pub struct Switchboard<D = EngineDesk> {
     links: Option<Box<LinkSettings>>,
     /// The broker's place in a ring; `None`: there is none.
     ring: Option<Box<RingWireSettings>>,
+    last_topic: LastTopic,
 }
 
 impl Switchboard {
@@ -111,7 +114,8 @@ impl<D: Desk> Switchboard<D> {
         let greetings_max = limits::GREETINGS_MAX >> seat.bits;
         let lines = Lines::new(&limits, seat);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
-        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links: None, ring: None }
+        let (links, ring, last_topic) = (None, None, LastTopic::default());
+        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links, ring, last_topic }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -412,15 +416,22 @@ impl<D: Desk> Switchboard<D> {
         work + work_of_copies(self.lines.copies)
     }
 
-    /// The input that a frame is. In a ring it is known who publishes: should that be too fast, these are slowed down.
+    /// The input that a frame is.
     fn note(&mut self, id: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
-        if matches!(frame, Frame::Publish { .. })
-            && self.ring.is_some()
-            && let Some(line) = self.lines.get_mut(id)
-        {
-            line.publishes = true;
+        match frame {
+            Frame::Publish { seq, confirm, event } => {
+                let topic = self.last_topic.of(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
+                // In a ring it is known who publishes: should that be too fast, these are slowed down.
+                if self.ring.is_some()
+                    && let Some(line) = self.lines.get_mut(id)
+                {
+                    line.publishes = true;
+                }
+                let event = Event { topic, payload: event.raw.to_payload() };
+                Ok(Input::Publish { conn: id, seq, confirm, event })
+            }
+            other => input_of(id, other),
         }
-        input_of(id, frame)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.

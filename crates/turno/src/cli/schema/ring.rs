@@ -161,6 +161,8 @@ pub(crate) struct RingCountersBody {
     pub(crate) forged: u64,
     /// Frames that had been through too many members.
     pub(crate) hop_limit: u64,
+    /// Publications of members that send more than they may.
+    pub(crate) flooded: u64,
     /// Greetings and openings that it refused.
     pub(crate) refused: u64,
     /// Times that its place changed because a member had fallen.
@@ -169,9 +171,9 @@ pub(crate) struct RingCountersBody {
 
 impl From<&RingCounters> for RingCountersBody {
     fn from(counters: &RingCounters) -> Self {
-        let RingCounters { published, came_round, received, duplicates, missed, forged, hop_limit, refused, healed } =
-            *counters;
-        Self { published, came_round, received, duplicates, missed, forged, hop_limit, refused, healed }
+        let RingCounters { published, came_round, received, duplicates, missed, .. } = *counters;
+        let RingCounters { forged, hop_limit, flooded, refused, healed, .. } = *counters;
+        Self { published, came_round, received, duplicates, missed, forged, hop_limit, flooded, refused, healed }
     }
 }
 

@@ -261,7 +261,10 @@ impl<D: Desk> Switchboard<D> {
                 self.ring_is_up(conn);
                 Ok(Some(RingInput::Accepted { conn, peer: peer.map(|peer| *peer) }))
             }
-            RingStep::Frame(frame) => Ok(Some(RingInput::Word { conn, word: word_of(frame)? })),
+            RingStep::Frame(frame) => {
+                let me = self.ring.as_ref().map(|ring| ring.me.origin);
+                Ok(Some(RingInput::Word { conn, word: word_of(frame, me, &mut self.last_topic)? }))
+            }
         }
     }
 

@@ -1,0 +1,35 @@
+//! Events that follow each other are often about the same: their topic is checked and allocated once.
+
+use turno_proto::model::{Topic, TopicError};
+
+/// The topic that came last.
+#[derive(Debug, Default)]
+pub(super) struct LastTopic(Option<Topic>);
+
+impl LastTopic {
+    /// The topic in these bytes.
+    pub(super) fn of(&mut self, bytes: &[u8]) -> Result<Topic, TopicError> {
+        if let Some(last) = &self.0
+            && last.as_str().as_bytes() == bytes
+        {
+            return Ok(last.clone());
+        }
+        let topic = Topic::from_bytes(bytes)?;
+        self.0 = Some(topic.clone());
+        Ok(topic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_is_what_its_bytes_say() {
+        let mut last = LastTopic::default();
+        for text in ["a.b", "a.b", "a", "a.b", "a.bc", "a.b"] {
+            assert_eq!(last.of(text.as_bytes()).map(|topic| topic.to_string()).as_deref(), Ok(text));
+            assert_eq!(last.of(b"a..b"), Err(TopicError::EmptySegment), "a bad one is not remembered");
+        }
+    }
+}
