@@ -67,8 +67,8 @@ fn heard(listener: &Background) -> Vec<String> {
     lines.iter().filter_map(|line| line.strip_prefix("news.x ")).map(ToOwned::to_owned).collect()
 }
 
-/// Proves S3.3, S3.9 to S3.13, S3.33, S3.36: a circle of three is seen from each member, and what is published at any of them
-/// is heard at each once and in order.
+/// Proves S3.3, S3.9, S3.10, S3.11, S3.12, S3.13, S3.33 and S3.36: a circle of three is seen from each member, and what is
+/// published at any of them is heard at each once and in order.
 #[test]
 fn three_brokers_form_a_ring_that_carries_topics() {
     let [one, two, three] = three();
@@ -107,7 +107,7 @@ fn three_brokers_form_a_ring_that_carries_topics() {
     assert_eq!(all.map(|broker| ring(broker)["counters"]["published"].as_u64().unwrap_or_default()), [4, 3, 3]);
 }
 
-/// Proves S3.26 to S3.28 and S3.46: one that leaves goes on alone, and joins again when it is told to.
+/// Proves S3.26, S3.27, S3.28 and S3.46: one that leaves goes on alone, and joins again when it is told to.
 #[test]
 fn a_member_leaves_and_joins_again() {
     let [one, two, three] = three();

@@ -21,7 +21,7 @@ fn id_of(circle: &mut Circle, at: usize) -> Pid {
     i32::try_from(id).ok().and_then(Pid::from_raw).expect("a process id")
 }
 
-/// Proves S3.18, S3.21, S3.22, S3.24 and I16: a member of five is killed; the others close the circle, and each of them gets
+/// Proves S3.18, S3.21, S3.22, S3.24, S3.45 and I16: a member of five hosts is killed; the others close the circle, and each of them gets
 /// every publication once and in order. Started again it is a member again.
 #[test]
 fn a_killed_member_is_closed_around() {

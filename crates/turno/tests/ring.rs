@@ -121,7 +121,8 @@ fn publications_go_round_with_several_routers() {
     publications_go_round(3);
 }
 
-/// A broker that ends leaves first: the others close the circle without it. Proves S3.26 to S3.30.
+/// A broker that ends leaves first: the others close the circle without it. Proves S3.26, S3.27,
+/// S3.28, S3.29 and S3.30.
 #[test]
 fn a_broker_that_ends_leaves() {
     for routers in [1, 3] {

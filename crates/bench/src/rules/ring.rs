@@ -96,15 +96,13 @@ fn view(address: SocketAddr) -> Result<RingView> {
     })
 }
 
-/// CPU time of all members for a publication, beside that of one broker alone; one subscriber at each.
+/// CPU time of all members for a publication with a subscriber at each, beside that of one broker with as many subscribers.
 pub(super) fn cost(router_count: usize, dice: &mut Dice) -> Result<Sample> {
-    let cpu = |figures: &Figures, subscribers: usize| {
-        // What is counted is deliveries; each publication is so many of them.
-        anyhow::Ok(figures.cpu_us.context("CPU time")? * subscribers as f64)
-    };
+    // What is counted is deliveries; each publication is three of them.
+    let cpu = |figures: &Figures| anyhow::Ok(figures.cpu_us.context("CPU time")? * THREE as f64);
     let alone = || {
         let server = Server::start(System::Turno, false, Keeps::Memory, &[routers(router_count)])?;
-        fanout::run(System::Turno, server.address, &server.pids(), 1)
+        fanout::run(System::Turno, server.address, &server.pids(), THREE)
     };
     let together = || {
         let ring = Ring::start(THREE, Pace::Usual, router_count)?;
@@ -118,7 +116,7 @@ pub(super) fn cost(router_count: usize, dice: &mut Dice) -> Result<Sample> {
         let three = together()?;
         (alone()?, three)
     };
-    let (one_us, three_us) = (cpu(&one, 1)?, cpu(&three, THREE)?);
+    let (one_us, three_us) = (cpu(&one)?, cpu(&three)?);
     let rate = three.rate_per_s.context("a rate")? / THREE as f64;
     Ok(Sample(vec![
         ("CPU of three / of one", three_us / one_us),
