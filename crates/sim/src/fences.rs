@@ -26,6 +26,9 @@ struct Ear {
     handles: BTreeMap<u32, usize>,
     /// CONSUME without an answer: which queue, and whether it alone.
     asked: BTreeMap<u32, (usize, bool)>,
+    /// Queues that it had and leaves, with the token, and the number of the word that says so. What the broker handed out before
+    /// it read that word comes before its answer.
+    leaving: Vec<(usize, Option<u64>, u32)>,
     /// The broker has done with it.
     gone: bool,
 }
@@ -86,8 +89,8 @@ pub(crate) struct Fences {
 impl Fences {
     /// A connection of somebody who may want an exclusive queue.
     pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
-        let (partial, handles, asked) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        self.ears.insert(wire, Ear { broker, partial, heard: 0, handles, asked, gone: false });
+        let (partial, handles, asked, leaving) = (Vec::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
+        self.ears.insert(wire, Ear { broker, partial, heard: 0, handles, asked, leaving, gone: false });
     }
 
     /// A broker begins a life: nobody has anything.
@@ -158,17 +161,30 @@ impl Fences {
                     }
                 }
             }
-            Frame::CancelQueue { handle, .. } => {
+            Frame::CancelQueue { seq, handle, .. } => {
                 if let Some(queue) = ear.handles.get(handle).copied() {
+                    self.note_leaving(wire, *seq, |left| left == (broker, queue));
                     self.place(broker, queue).leave(wire);
                 }
             }
-            Frame::Deregister { .. } => self.leaves(wire),
+            Frame::Deregister { seq } => {
+                self.note_leaving(wire, *seq, |_| true);
+                self.leaves(wire);
+            }
             Frame::Reply { more: false, raw, .. }
             | Frame::Fenced { word: Word::Reply { more: false, raw, .. }, .. } => {
                 self.reply_comes(broker, raw.bytes);
             }
             _ => {}
+        }
+    }
+
+    /// It is about to lose those of its queues.
+    fn note_leaving(&mut self, wire: usize, seq: u32, which: impl Fn((usize, usize)) -> bool) {
+        let places = self.places.iter().filter(|(at, _)| which(**at));
+        let held = places.filter_map(|((_, queue), place)| Some((*queue, *place.consumers.get(&wire)?, seq)));
+        if let Some(ear) = self.ears.get_mut(&wire) {
+            ear.leaving.extend(held);
         }
     }
 
@@ -243,6 +259,7 @@ impl Fences {
                 self.consumes(now, wire, (broker, queue), Some(*token));
             }
             Frame::Ok { seq } => {
+                ear.leaving.retain(|(_, _, by)| by != seq);
                 if let Some((queue, exclusive)) = ear.asked.remove(seq) {
                     assert!(!exclusive, "I8: an exclusive queue without a token");
                     self.consumes(now, wire, (broker, queue), None);
@@ -277,8 +294,9 @@ impl Fences {
                 if let Some(queue) = ear.handles.get(&deliver.handle).copied()
                     && !left.contains(&(wire, queue))
                 {
+                    let leaving = ear.leaving.iter().find(|(left, ..)| *left == queue).map(|(_, token, _)| *token);
                     let place = self.place(broker, queue);
-                    let holds = place.consumers.get(&wire).copied();
+                    let holds = place.consumers.get(&wire).copied().or(leaving);
                     assert_eq!(
                         holds,
                         Some(deliver.token),
