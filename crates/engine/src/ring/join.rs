@@ -303,6 +303,14 @@ impl Node {
         self.joining = Some(Joining::new(self.now, candidates, is_first));
     }
 
+    /// Whether the one that was reached is the one that was named at the start, if this is its place.
+    pub(super) fn is_meant(&self, sid: Option<Sid>) -> bool {
+        let named = self.settings.next_sid.filter(|_| {
+            self.joining.as_ref().is_some_and(|joining| joining.is_first && joining.at == self.settings.next)
+        });
+        named.is_none_or(|named| sid == Some(named))
+    }
+
     /// The member that was asked has accepted.
     pub(super) fn place_found(&mut self) {
         if let Some(joining) = &mut self.joining {
@@ -398,7 +406,7 @@ impl Node {
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
         } else if joining.is_first {
             out.push(RingEffect::Failed(code));
-            self.be_alone(out);
+            self.be_off(Some(code), out);
         } else if self.next.is_some() && self.previous.is_some() {
             self.joining = None;
         } else {

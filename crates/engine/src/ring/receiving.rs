@@ -24,7 +24,10 @@ impl Node {
             Some(peer) => self.may_speak(peer),
             None => Ok(()),
         };
-        if let (Some(peer), Ok(())) = (&peer, verdict) {
+        // A known member that lives anew; whoever was never a member is not one by knocking.
+        if let (Some(peer), Ok(())) = (&peer, verdict)
+            && self.roll.incarnation(peer.origin.sid).is_some()
+        {
             self.roll.meet(peer);
         }
         self.conns.insert(id, Conn::new(peer, Role::Fresh, self.now));

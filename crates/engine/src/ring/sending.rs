@@ -86,7 +86,11 @@ impl Node {
                 self.conns.insert(id, conn);
                 return self.attempt_failed(Code::DuplicateSid, None, out);
             }
+            let is_meant = self.is_meant(conn.sid());
             self.conns.insert(id, conn);
+            if !is_meant {
+                return self.attempt_failed(Code::RingDown, None, out);
+            }
             self.say(id, word, out);
         } else if self.search.dialled(target, id) {
             conn.role = Role::Probe;

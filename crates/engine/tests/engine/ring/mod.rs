@@ -2,4 +2,5 @@
 
 mod hosted;
 mod joining;
+mod named;
 mod net;

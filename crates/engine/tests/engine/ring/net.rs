@@ -276,6 +276,14 @@ impl Net {
         self.now = end;
     }
 
+    /// The connection by which one hears another.
+    pub(crate) fn from(&self, peer: Number, at: Number) -> ConnId {
+        let wires = self.wires.iter().filter(|((whose, _), (other, _))| (*whose, *other) == (at, peer));
+        let conns: Vec<ConnId> = wires.map(|((_, conn), _)| *conn).collect();
+        let [conn] = conns[..] else { panic!("{peer} and {at} have {} connections", conns.len()) };
+        conn
+    }
+
     pub(crate) fn view(&self, number: Number) -> RingView {
         self.nodes[&number].view()
     }
