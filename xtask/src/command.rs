@@ -185,7 +185,7 @@ Options:
   -h, --help       show this";
 
 const SIM_USAGE: &str = "\
-Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>] [--blind]
+Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>] [--links] [--blind]
 
 Runs the simulator: the real engine, codec and client core on one seeded clock
 and a network that breaks, with an oracle beside it. Stops at the first
@@ -197,6 +197,7 @@ Options:
   --steps <n>    events of the storm (2000)
   --seed <seed>  replay one seed with a readable trace
   --twice <n>    first run n seeds twice and compare their traces
+  --links        only worlds in which brokers are linked (else every sixth)
   --blind        leave out the brokers' own checks: only the oracle judges
   -h, --help     show this";
 
@@ -204,7 +205,7 @@ const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W4 W5 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
-       cargo xtask bench broadcast|takeover|crossing [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench broadcast|takeover|crossing|ring [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench W9 [rate submit restart] [--rounds <n>] [--array <n>] [--jobs <n>] [--tasks <n>] [--full] [--routers <n>] [--json <file>]
        cargo xtask bench log [--rounds <n>] [--seed <n>] [--folder <dir>]
@@ -242,6 +243,9 @@ relay right beside it. Timings belong here and never into tests.
             program runs, beside a start of that program alone; fails too
   crossing  CPU of two brokers for requests that cross the link between them,
             beside one broker's; fails too
+  ring      CPU of three members for a publication, beside one broker's; until
+            a circle of five is whole after one is killed; to the farthest of
+            seven beside one hop; fails too
   cancel    W2's p99 while 100,000 waiting messages are cancelled, beside that
             right before: by id, by purge, by their caller, by its going;
             fails too
@@ -255,7 +259,8 @@ Options:
   --runs <n>     rounds of each work (7)
   --pending <n>  durable messages of W6 (1000000); each takes about 300 bytes of disk
   --rounds <n>   rounds of each curve of growth (5), of each size of log (7), of
-                 broadcast, takeover, crossing and each way of cancel (7), of W9 (3)
+                 broadcast, takeover, crossing, ring and each way of cancel (7), of
+                 W9 (3)
   --array <n>    tasks of W9's array (200000)
   --jobs <n>     finished jobs at the restart of W9 (10)
   --tasks <n>    tasks of each of those (100000); what fewer than 10,000,000 take is

@@ -199,7 +199,7 @@ pub(crate) fn program(path: PathBuf, pinned: bool) -> Command {
 }
 
 /// Ports that nobody listens on, told apart by being held together.
-fn free_ports() -> Result<[u16; 3]> {
+pub(crate) fn free_ports() -> Result<[u16; 3]> {
     let listeners = [0; 3].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
     let mut ports = [0; 3];
     for (port, listener) in ports.iter_mut().zip(listeners) {

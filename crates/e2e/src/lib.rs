@@ -6,6 +6,7 @@
 
 mod archive;
 mod broker;
+mod circle;
 mod cluster;
 pub mod directory;
 mod door;
@@ -29,6 +30,7 @@ pub mod tree;
 pub mod wait;
 
 pub use broker::Broker;
+pub use circle::{Circle, heard_up_to};
 pub use cluster::{Cluster, Plan};
 pub use job_worker::JobWorker;
 pub use net::{Host, Net};

@@ -135,7 +135,7 @@ fn lists_have_a_document_a_line() {
 #[test]
 fn failures_are_one_document_of_the_error_schema() {
     let broker = Broker::start();
-    let table: [(&[&str], i32, &str); 25] = [
+    let table: [(&[&str], i32, &str); 30] = [
         (&["request", "q", "x", "--fail-fast"], 6, "no_responder"),
         (&["request", "q", "x", "--timeout", "50ms"], 124, "timed_out"),
         (&["request", "q", "x", "--timeout", "50ms", "--stream"], 124, "timed_out"),
@@ -156,6 +156,11 @@ fn failures_are_one_document_of_the_error_schema() {
         (&["worker", "stop", "none"], 4, "not_found"),
         (&["message", "explain", ID], 4, "not_found"),
         (&["message", "cancel", ID, "--yes"], 4, "not_found"),
+        (&["ring", "show"], 1, "not_in_ring"),
+        (&["ring", "leave"], 1, "not_in_ring"),
+        (&["ring", "join", "3@localhost"], 1, "not_in_ring"),
+        (&["ring", "join", "localhost"], 2, "bad_usage"),
+        (&["ring", "shutdown", "--yes"], 1, "not_in_ring"),
         (&["explain", "none"], 4, "not_found"),
         (&["man", "none"], 4, "not_found"),
         (&["work", "q", "--", "no-such-program"], 1, "cannot_start"),
@@ -219,13 +224,15 @@ fn a_stream_that_breaks_off_is_an_error() {
 }
 
 /// Schemas of documents that other tests have printed and checked.
-const ELSEWHERE: [&[&str]; 6] = [
+const ELSEWHERE: [&[&str]; 7] = [
     // By those that go on, above.
     &["ready", "registered"],
     // topics_sub.rs and topics_fetch.rs
     &["event", "event_list", "published", "subscriber", "subscriber_list", "subscriber_row", "topic_list", "topic_row"],
     // link_cli.rs
     &["broker_row", "link", "link_graph", "link_list", "link_row", "trace"],
+    // ring_cli.rs
+    &["ring"],
     // jobs_script.rs and jobs_views.rs
     &["job", "job_list", "job_retry", "job_row", "task_list", "task_row", "report"],
     // jobs_archive.rs

@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 64] = [
+const LEAVES: [(&str, &[&str], bool); 68] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -66,6 +66,10 @@ const LEAVES: [(&str, &[&str], bool); 64] = [
     ("link add", &["127.0.0.1:1"], true),
     ("link rm", &["rb-2"], true),
     ("link graph", &[], true),
+    ("ring show", &[], true),
+    ("ring join", &["3@localhost"], true),
+    ("ring leave", &[], true),
+    ("ring shutdown", &["--yes"], true),
     ("config show", &[], false),
     ("config check", &[], false),
     ("doctor", &[], false),
@@ -228,8 +232,9 @@ fn flags_work_before_and_after_the_command() {
 fn aliases_are_the_named_ones_and_no_others() {
     let place = Place::new();
     let help = |words: &[&str]| place.run(words.iter().chain(&["--help"])).expect(0).text();
-    let table: [(&[&str], &[&str]); 15] = [
+    let table: [(&[&str], &[&str]); 16] = [
         (&["topic", "list"], &["topic", "ls"]),
+        (&["ring", "info"], &["ring", "show"]),
         (&["link", "list"], &["link", "ls"]),
         (&["link", "remove"], &["link", "rm"]),
         (&["queue", "dead", "list"], &["queue", "dead", "ls"]),
@@ -266,6 +271,7 @@ fn a_command_alone_shows_what_there_is() {
         &["job"],
         &["topic"],
         &["link"],
+        &["ring"],
         &["config"],
         &["bench"],
     ] {

@@ -44,13 +44,25 @@ struct Session {
 }
 
 /// Ports of the brokers beside the first: what the document calls them, and what they really are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Ports(Vec<(String, String)>);
 
 impl Ports {
-    /// What is typed, with real ports. A broker takes a free one.
+    /// What is typed, with real ports. A broker takes free ones, also for other members of its ring.
     fn typed(&self, command: &str) -> String {
         let command = self.0.iter().fold(command.to_owned(), |text, (documented, real)| {
+            // A member is reached at 8000 plus its sid unless a port is named.
+            let member = documented.parse().ok().and_then(|port: u16| port.checked_sub(8_000)).filter(|sid| *sid < 100);
+            match member.map(|sid| format!(" {sid}@localhost")) {
+                Some(member) => text.replace(&member, &format!("{member}:{real}")),
+                None => text,
+            }
+        });
+        let command = match command.contains("turno serve --sid ") {
+            true => command + " --ring-port 0 --listen 127.0.0.1:0",
+            false => command,
+        };
+        let command = self.0.iter().fold(command, |text, (documented, real)| {
             text.replace(&format!("127.0.0.1:{documented}"), &format!("127.0.0.1:{real}"))
         });
         match Self::listens_at(&command) {
@@ -70,7 +82,15 @@ impl Ports {
     fn learn(&mut self, command: &str, printed: &[String]) {
         let native =
             printed.iter().find_map(|line| line.strip_prefix("native")?.trim().strip_prefix("turno://127.0.0.1:"));
-        if let (Some(documented), Some(real)) = (Self::listens_at(command), native) {
+        // "ring  sid 3 at 127.0.0.1:8003, joins at …"
+        let ring =
+            printed.iter().find_map(|line| line.strip_prefix("ring")?.trim().strip_prefix("sid ")?.split_once(" at "));
+        let place = |text: &str| Some(text.strip_prefix("127.0.0.1:")?.split(',').next()?.to_owned());
+        let member = ring.and_then(|(sid, address)| Some((sid.parse::<u16>().ok()?, place(address)?)));
+        if let (Some((sid, ring)), Some(native)) = (member, native) {
+            self.0.push(((8_000 + sid).to_string(), ring));
+            self.0.push(((8_100 + sid).to_string(), native.to_owned()));
+        } else if let (Some(documented), Some(real)) = (Self::listens_at(command), native) {
             self.0.push((documented.to_owned(), real.to_owned()));
         }
     }
@@ -124,7 +144,14 @@ impl Session {
     /// A command that goes on: it is given time to print what the document says.
     fn run_on(&mut self, command: &str, step: &Step) -> Option<String> {
         let process = Background::start(self.shell(&format!("exec {command}")));
-        let difference = difference_in_time(&process, &step.expected, &self.ports);
+        let mut difference = None;
+        // What it prints first may be the ports that it took.
+        wait::find(Duration::from_secs(20), || {
+            let (mut ports, printed) = (self.ports.clone(), process.stdout());
+            ports.learn(command, &printed);
+            difference = self::difference(&step.expected, &ports.printed(&printed.join("\n")));
+            difference.is_none().then_some(())
+        });
         self.ports.learn(command, &process.stdout());
         self.running.push(process);
         difference

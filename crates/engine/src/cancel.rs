@@ -57,6 +57,8 @@ impl Engine {
                 self.unplace(index);
                 self.end_without_reply(index, reason, out);
             }
+            // What came over a link: for its owner its time is over a little earlier than for us.
+            State::Held { worker, .. } if reason == Code::TimedOut => self.expire_held(index, worker, out),
             State::Held { worker, .. } => {
                 self.count_cancelled(queue, reason);
                 self.stop(index, worker, reason, out);

@@ -157,11 +157,16 @@ impl Engine {
             return false;
         }
         let Some(link) = self.pick_link(head) else { return false };
+        let cost = self.messages[head].cost;
         self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
         self.stats.ready -= 1;
         self.note_waiting(number);
         self.cross(head, link, out);
         self.release_reservation(number);
+        if cost > 1 {
+            // What waited behind it may fit where it did not, and not only at the worker that is being fed.
+            self.agenda.push_back(Item::Queue(number));
+        }
         true
     }
 

@@ -249,8 +249,14 @@ impl Engine {
     #[cold]
     pub(crate) fn show_room_on_probation(&mut self, worker: ConnId, room: u32) {
         let record = &*self.peers.worker_mut(worker);
+        let has_links = !self.links.is_empty();
         for Consuming { queue, number } in record.on_probation() {
-            self.queues.at_mut(queue).rota.set_free(number, record.shown(room, queue));
+            let place = self.queues.at_mut(queue);
+            place.rota.set_free(number, record.shown(room, queue));
+            // Whoever tells neighbours of its crew does not tell them of this queue.
+            if has_links {
+                self.links.queue_changed(&place.name);
+            }
         }
     }
 

@@ -280,6 +280,7 @@ impl Engine {
         self.messages.id_of(index, &self.settings)
     }
 
+    #[inline]
     pub(crate) fn delivery_of(&self, index: u32) -> Delivery {
         Delivery { index, stamp: self.messages[index].stamp }
     }

@@ -1,6 +1,6 @@
 //! Time runs out: deadlines of messages, leases of deliveries, grace of what was told to stop.
 
-use turno_proto::model::{Code, Mono, limits};
+use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -32,15 +32,7 @@ impl Engine {
             State::Held { worker, .. } => {
                 // A no-reply that is not written yet is on its way over a link.
                 if message.wants != Wants::Settling && message.past_deadline(self.now) {
-                    let (queue, fair) = (message.queue, message.had_fair_time());
-                    if message.wants == Wants::Reply {
-                        self.queues.at_mut(queue).note_overrun(message, self.now);
-                    }
-                    self.count(queue, |counters| &mut counters.expired);
-                    self.stop(index, worker, Code::TimedOut, out);
-                    if fair && !self.links.is_link(worker) {
-                        self.expired_at(worker, index, Code::TimedOut, out);
-                    }
+                    self.expire_held(index, worker, out);
                 // At a link it is the other broker that gives the lease; the time here was for waiting.
                 } else if self.settings.lease_ms.is_some() && !self.links.is_link(worker) {
                     let delivery = self.delivery_of(index);
@@ -53,6 +45,21 @@ impl Engine {
             State::Broadcast => self.expire_broadcast(index, out),
             // The first ends with its broadcast; the second is looked at again when it has its place.
             State::Asked { .. } | State::Storing { .. } | State::Dead => {}
+        }
+    }
+
+    /// The time of a request is over while its worker has it. That counts against the worker, whoever noticed; but at a link
+    /// it is the other broker that counts.
+    pub(crate) fn expire_held(&mut self, index: u32, worker: ConnId, out: &mut impl Sink) {
+        let message = &self.messages[index];
+        let (queue, fair) = (message.queue, message.had_fair_time(self.now));
+        if message.wants == Wants::Reply {
+            self.queues.at_mut(queue).note_overrun(message, self.now);
+        }
+        self.count(queue, |counters| &mut counters.expired);
+        self.stop(index, worker, Code::TimedOut, out);
+        if fair && !self.links.is_link(worker) {
+            self.expired_at(worker, index, Code::TimedOut, out);
         }
     }
 

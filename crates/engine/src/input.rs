@@ -300,3 +300,14 @@ pub enum Input {
     /// Time passed; see [`crate::Engine::next_deadline`].
     Tick,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As effects, inputs are moved by the hundred thousand a second.
+    #[test]
+    fn an_input_stays_small() {
+        assert!(size_of::<Input>() <= 128, "{}", size_of::<Input>());
+    }
+}

@@ -163,10 +163,16 @@ impl Message {
         matches!(self.state, State::Held { streamed: true, .. })
     }
 
-    /// Its worker had at least as much of the time to its deadline as its queue had.
-    pub(crate) fn had_fair_time(&self) -> bool {
+    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: whoever
+    /// sent it over a link may say early that its time is over.
+    pub(crate) fn had_fair_time(&self, now: Mono) -> bool {
         let State::Held { age_ms, .. } = self.state else { return false };
-        self.deadline.is_some_and(|deadline| 2 * u64::from(age_ms) <= deadline.millis_since(self.born))
+        let age_ms = u64::from(age_ms);
+        let held_ms = now.millis_since(self.born).saturating_sub(age_ms);
+        self.deadline.is_some_and(|deadline| {
+            let all_ms = deadline.millis_since(self.born);
+            2 * age_ms <= all_ms && 2 * held_ms >= all_ms
+        })
     }
 
     pub(crate) fn past_deadline(&self, now: Mono) -> bool {
@@ -274,6 +280,7 @@ impl Messages {
         message
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Message> {
         match self.places.get(index as usize) {
             Some(Place::Used(message)) => Some(message),
@@ -291,10 +298,12 @@ impl Messages {
     }
 
     /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
-    pub(crate) fn id_of(&self, index: u32, settings: &Settings) -> MessageId {
-        let message = &self[index];
+    #[inline]
+    pub(crate) fn id_of(&self, mut index: u32, settings: &Settings) -> MessageId {
+        let mut message = &self[index];
         if let State::Asked { broadcast, .. } = message.state {
-            return self.id_of(broadcast, settings);
+            index = broadcast;
+            message = &self[index];
         }
         let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
         settings.id(message.serial, place)
@@ -366,12 +375,14 @@ impl Message {
 impl Index<u32> for Messages {
     type Output = Message;
 
+    #[inline]
     fn index(&self, index: u32) -> &Message {
         self.get(index).expect("rooms hold indexes of messages that are there")
     }
 }
 
 impl IndexMut<u32> for Messages {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Message {
         match self.places.get_mut(index as usize) {
             Some(Place::Used(message)) => message,

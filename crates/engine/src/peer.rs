@@ -242,19 +242,23 @@ impl Peers {
         Some(peer)
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: ConnId) -> Option<&Peer> {
         self.by_index.get(id.index as usize)?.as_ref().filter(|peer| peer.id == id)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut Peer> {
         self.by_index.get_mut(id.index as usize)?.as_mut().filter(|peer| peer.id == id)
     }
 
+    #[inline]
     pub(crate) fn worker(&self, id: ConnId) -> Option<&Worker> {
         self.get(id)?.worker.as_deref()
     }
 
     /// A worker that rooms know to be there.
+    #[inline]
     pub(crate) fn worker_mut(&mut self, id: ConnId) -> &mut Worker {
         self.get_mut(id).and_then(|peer| peer.worker.as_deref_mut()).expect("rooms hold ids of workers that are there")
     }

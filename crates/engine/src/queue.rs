@@ -95,6 +95,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     pub(crate) fn consumer(&self, number: u32) -> &Consumer {
         self.consumers[number as usize].as_ref().expect("the rota holds consumers that are there")
     }
@@ -203,14 +204,17 @@ impl Queues {
             .map(|(_, number)| (*number, self.at(*number)))
     }
 
+    #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Queue> {
         self.by_number.get(number as usize)?.as_ref()
     }
 
+    #[inline]
     pub(crate) fn at(&self, number: u32) -> &Queue {
         self.by_number[number as usize].as_ref().expect("rooms hold numbers of queues that are there")
     }
 
+    #[inline]
     pub(crate) fn at_mut(&mut self, number: u32) -> &mut Queue {
         self.by_number[number as usize].as_mut().expect("rooms hold numbers of queues that are there")
     }

@@ -177,8 +177,9 @@ impl Engine {
 
     /// A message leaves the list of its caller's unanswered requests.
     pub(crate) fn disown(&mut self, index: u32) {
-        let Some(origin) = self.messages[index].origin else { return };
-        if self.messages[index].flags.has(Flags::FORWARDED) {
+        let message = &self.messages[index];
+        let Some(origin) = message.origin else { return };
+        if message.flags.has(Flags::FORWARDED) {
             self.foreign_disowned(index);
         }
         if let Some(peer) = self.peers.get_mut(origin.conn()) {

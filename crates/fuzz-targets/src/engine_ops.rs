@@ -156,6 +156,7 @@ impl Play {
             | Effect::Link { .. }
             | Effect::FarAck { .. }
             | Effect::FarFail { .. } => panic!("there are no links here"),
+            Effect::Ring { .. } => panic!("there is no ring here"),
             Effect::Drained { .. } => {
                 self.drained += 1;
                 assert_eq!(self.drained, 1, "a drain ends once");

@@ -2,13 +2,15 @@
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno::broker::{Door, LinkSettings, Nonces, Switchboard, Turn};
+use turno::broker::{Door, LinkSettings, Nonces, RingWireSettings, Switchboard, Turn};
+use turno_engine::ring::RingSettings;
 use turno_engine::{Input, Settings};
 use turno_proto::model::link::BrokerId;
-use turno_proto::model::{ConnId, Limits, Mono, limits};
+use turno_proto::model::ring::{Member, Origin, Sid};
+use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{
-    Config, Connect, Credentials, Direction, Frame, Identity, Kind, LinkSession, LinkStep, NONCE_BYTES, VERSION,
-    decode, encode, split,
+    Config, Connect, Credentials, Direction, Frame, Identity, Kind, LinkSession, LinkStep, NONCE_BYTES, RingIdentity,
+    RingSession, RingStep, VERSION, decode, encode, split,
 };
 
 use crate::bytes::Bytes;
@@ -21,6 +23,8 @@ const DEAF: u8 = 0x02;
 const DRAINS: u8 = 0x04;
 /// The peer is another broker: the link is up before the stream begins.
 const LINKED: u8 = 0x08;
+/// The peer is a member of the broker's ring, at the door for these: it has greeted before the stream begins.
+const RINGED: u8 = 0x40;
 /// Frames in a turn, less one: as many as these bits say.
 const TURN: u8 = 0x30;
 /// Longer than any silence a peer may ask for.
@@ -61,13 +65,14 @@ struct Line {
     conn: ConnId,
     manner: u8,
     /// The broker takes the peer for a broker.
-    link: bool,
+    broker: bool,
     said: Vec<u8>,
 }
 
 impl Line {
     fn new(manner: u8, turn_work: u32) -> Self {
-        let settings = Settings { limits: tight(), lease_ms: Some(2_000), ..Settings::default() };
+        let ring = (manner & RINGED != 0).then(|| RingSettings::new(member(1), None));
+        let settings = Settings { limits: tight(), lease_ms: Some(2_000), ring, ..Settings::default() };
         let config = Config {
             version: VERSION,
             broker: "b1".to_owned(),
@@ -82,9 +87,14 @@ impl Line {
         board.set_turn_work(turn_work);
         board.set_links(LinkSettings { credentials: credentials(1), nonces: Nonces::Seeded(1) });
         // An address on the same machine: a link needs no secret.
-        let conn = board.accept(Mono::ZERO, "unix:1".to_owned(), Door::Native).expect("the first connection is let in");
-        let mut line = Self { board, now: Mono::ZERO, conn, manner, link: false, said: Vec::new() };
-        if manner & LINKED != 0 {
+        let (me, nonces) = (member(1), Nonces::Seeded(2));
+        board.set_ring(RingWireSettings { me, secret: None, nonces, beat_ms: limits::RING_BEAT_MS, dial_ms: 1_500 });
+        let door = if manner & RINGED == 0 { Door::Native } else { Door::Ring };
+        let conn = board.accept(Mono::ZERO, "unix:1".to_owned(), door).expect("the first connection is let in");
+        let mut line = Self { board, now: Mono::ZERO, conn, manner, broker: false, said: Vec::new() };
+        if manner & RINGED != 0 {
+            line.join();
+        } else if manner & LINKED != 0 {
             line.link();
         } else if manner & GREETED != 0 {
             let connect = Connect { version: VERSION, name: "w".into(), program: String::new(), heartbeat_ms: 0 };
@@ -107,6 +117,22 @@ impl Line {
         assert!(matches!(step, LinkStep::Greeted(_)), "{step:?}");
         said.clear();
         assert!(end.prove(self.now, &mut said));
+        self.take(&said);
+    }
+
+    /// Greets as a member does that dials.
+    fn join(&mut self) {
+        let (mut said, nonce) = (Vec::new(), [7; NONCE_BYTES]);
+        let identity = RingIdentity { member: Some(member(2)), program: String::new() };
+        let me = Credentials { identity, secret: None };
+        let (until, beat_ms) = (self.now.plus_millis(1_500), limits::RING_BEAT_MS);
+        let mut end = RingSession::dial(self.now, until, me, nonce, true, beat_ms, &mut said);
+        self.manner &= !DEAF;
+        self.take(&said);
+        let challenge = std::mem::take(&mut self.said);
+        said.clear();
+        let (step, _) = end.step(self.now, &challenge, &mut said).expect("the broker shows who it is");
+        assert!(matches!(step, RingStep::Reached(_)), "{step:?}");
         self.take(&said);
     }
 
@@ -176,12 +202,20 @@ impl Line {
         while !whole.is_empty() {
             let piece = split(whole, usize::MAX).expect("a broker writes frames").expect("and whole ones");
             let frame = decode(&piece.header, piece.rest).expect("that can be read");
-            self.link |= frame.kind() == Kind::LinkChallenge;
-            assert!(self.link || frame.kind().direction() != Direction::ToBroker, "and are a broker's to send");
+            self.broker |= matches!(frame.kind(), Kind::LinkChallenge | Kind::RingChallenge);
+            assert!(self.broker || frame.kind().direction() != Direction::ToBroker, "and are a broker's to send");
             whole = &whole[piece.used..];
         }
         self.board.wrote(self.now, self.conn, count);
+        for dial in self.board.take_ring_dials() {
+            self.board.ring_dial_failed(self.now, dial.target, Code::RingDown);
+        }
     }
+}
+
+fn member(sid: u16) -> Member {
+    let origin = Origin { sid: Sid::new(sid), incarnation: u64::from(sid) };
+    Member { origin, address: format!("h{sid}:8000"), native: String::new() }
 }
 
 fn credentials(id: u64) -> Credentials {

@@ -40,8 +40,9 @@ pub(crate) struct Crossings {
     partial: BTreeMap<(usize, Way), Vec<u8>>,
     /// What came to a broker: by message and attempt.
     arrived: BTreeMap<(usize, MessageId, u16), Road>,
-    /// What a broker gave to another and has heard nothing of since.
-    given: BTreeMap<(usize, MessageId), (usize, u32)>,
+    /// What a broker gave to another and has heard nothing of since. By the life of its owner, too: one that starts again gives
+    /// what it stored to whoever still has it of the last life.
+    given: BTreeMap<(usize, MessageId, u64), (usize, u32)>,
     /// What was handed to workers.
     handed: BTreeMap<(MessageId, u16, Delivery), Source>,
     /// When a link was lost last.
@@ -69,13 +70,13 @@ impl Crossings {
     /// A broker has done with a link: whatever it gave to it, it may give to others.
     pub(crate) fn gone(&mut self, now: Mono, broker: usize, wire: usize) {
         self.lost = Some(now);
-        self.given.retain(|(of, _), (over, _)| (*of, *over) != (broker, wire));
+        self.given.retain(|(of, ..), (over, _)| (*of, *over) != (broker, wire));
     }
 
     /// A broker begins a life: it has given nothing to anybody.
     pub(crate) fn broker_starts(&mut self, now: Mono, broker: usize) {
         self.lost = Some(now);
-        self.given.retain(|(of, _), _| *of != broker);
+        self.given.retain(|(of, ..), _| *of != broker);
         self.arrived.retain(|(at, _, _), _| *at != broker);
     }
 
@@ -105,10 +106,12 @@ impl Crossings {
             Frame::Error { fatal: true, .. } => return self.gone(now, broker, wire),
             _ => return,
         };
-        self.given.retain(|(of, _), given| (*of, *given) != (broker, (wire, settled)));
+        self.given.retain(|(of, ..), given| (*of, *given) != (broker, (wire, settled)));
     }
 
-    /// All that a broker says in one go. Links that it ends are noted first: of several connections nobody knows the order.
+    /// All that a broker says in one go. Links that it ends and crossings that it takes back are noted first, also those that
+    /// began in the same go: of several connections nobody knows the order. (Two links are found silent at once: what is
+    /// lost with the one is given to the other, and then to a third.)
     pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Way, &[u8])]) {
         let mut new = Vec::new();
         for (wire, way, unwritten) in said {
@@ -117,17 +120,25 @@ impl Crossings {
             *heard = unwritten.len();
             new.push((*wire, *way, &unwritten[from..]));
         }
-        for (wire, _, bytes) in &new {
-            if self.links.contains_key(wire)
-                && frames(bytes).any(|frame| matches!(frame, Frame::Error { fatal: true, .. }))
-            {
-                self.gone(now, at.0, *wire);
+        let (mut ended, mut cancelled) = (BTreeSet::new(), BTreeSet::new());
+        for (wire, _, bytes) in new.iter().filter(|(wire, ..)| self.links.contains_key(wire)) {
+            for frame in frames(bytes) {
+                match frame {
+                    Frame::Error { fatal: true, .. } => drop(ended.insert(*wire)),
+                    Frame::Cancel { seq, .. } => drop(cancelled.insert((*wire, seq))),
+                    _ => {}
+                }
             }
         }
+        ended.iter().for_each(|wire| self.gone(now, at.0, *wire));
+        self.given.retain(|(of, ..), given| *of != at.0 || !cancelled.contains(given));
         for (wire, way, bytes) in new {
             for frame in frames(bytes) {
                 match self.links.get(&wire).copied() {
-                    Some(ends) => self.says_over_link(at.0, (wire, way), ends, &frame),
+                    Some(ends) => {
+                        let released = |seq| ended.contains(&wire) || cancelled.contains(&(wire, seq));
+                        self.says_over_link(at.0, (wire, way), ends, &frame, released);
+                    }
                     None => self.says_to_peer(at, &frame),
                 }
             }
@@ -147,6 +158,7 @@ impl Crossings {
         (wire, way): (usize, Way),
         ends: (BrokerId, BrokerId),
         frame: &Frame<'_>,
+        released: impl Fn(u32) -> bool,
     ) {
         let (me, other) = if way == Way::ToBroker { ends } else { (ends.1, ends.0) };
         match frame {
@@ -155,15 +167,18 @@ impl Crossings {
                 let road: Road = path.iter().collect();
                 judge_road(*id, &road, me, other);
                 let (owner, _) = life_of(id.run());
-                let (first, _) = life_of(road[0].get());
+                let (first, life) = life_of(road[0].get());
                 assert_eq!(first, owner, "I14: {id} says that it comes from {first}, and is {owner}'s");
                 if let Some((_, before @ [_, ..])) = road.split_last() {
                     let came = self.arrived.get(&(broker, *id, *attempt));
                     assert_eq!(came.map(Vec::as_slice), Some(before), "I14: {id} did not come this way");
                 }
-                let before = self.given.insert((broker, *id), (wire, *seq));
-                assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
                 self.count += 1;
+                if released(*seq) {
+                    return;
+                }
+                let before = self.given.insert((broker, *id, life), (wire, *seq));
+                assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
             }
             Frame::ForwardBroadcast(ForwardBroadcast { targets, path, .. }) => {
                 let road: Road = path.iter().collect();
@@ -171,7 +186,6 @@ impl Crossings {
                 assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");
                 assert!(road.last() == Some(&me) && !road.contains(&other), "S2.9: a broadcast goes round");
             }
-            Frame::Cancel { seq, .. } => self.given.retain(|(of, _), given| (*of, *given) != (broker, (wire, *seq))),
             Frame::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
             _ => {}
         }
@@ -183,8 +197,6 @@ impl Crossings {
             return;
         }
         let (id, attempt, delivery) = (deliver.id, deliver.attempt, deliver.delivery);
-        let given = self.given.get(&(broker, id));
-        assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
         let local = life_of(id.run()).0 == broker;
         let life = if local {
             life
@@ -193,6 +205,8 @@ impl Crossings {
                 self.arrived.get(&(broker, id, attempt)).expect("I14: a message of another broker came over a link");
             life_of(road[0].get()).1
         };
+        let given = self.given.get(&(broker, id, life));
+        assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
         self.handed.insert((id, attempt, delivery), Source { life, local });
     }
 }

@@ -40,8 +40,9 @@ struct Delivery {
     times: Times,
     /// It had at least half of its time left.
     fair: bool,
-    /// How often the worker had been dropped before.
+    /// How often the worker had been dropped before, and had lost the queue to another broker's.
     term: u32,
+    losses: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,8 @@ struct Settled {
     over: Mono,
     /// When its caller had the reply.
     replied: Option<Mono>,
+    /// The worker had it before it was dropped: that may be an expiry, and proves nothing.
+    is_old: bool,
 }
 
 /// A worker in one queue, on one connection.
@@ -58,6 +61,7 @@ struct Settled {
 struct Standing {
     place: Place,
     term: u32,
+    losses: u32,
     /// It came back, and perhaps no probe was settled in time.
     on_probation: bool,
     /// Expiries: not before the first, not after the second.
@@ -71,7 +75,9 @@ impl Standing {
     /// Expiries since the worker was cleared for certain, at most; and whether it was.
     fn counted(&self, now: Mono) -> (usize, bool) {
         let last = self.expired.last().map(|(from, _)| *from);
-        let clears = |settled: &&Settled| settled.replied.zip(last).is_some_and(|(replied, last)| replied < last);
+        let clears = |settled: &&Settled| {
+            !settled.is_old && settled.replied.zip(last).is_some_and(|(replied, last)| replied < last)
+        };
         let cleared = self.settled.iter().filter(clears).map(|settled| settled.at).max();
         let since = cleared.unwrap_or(Mono::ZERO);
         let expired = self.expired.iter().filter(|(_, until)| *until >= since).count();
@@ -105,10 +111,17 @@ pub(crate) struct Drops {
 }
 
 impl Drops {
-    /// A worker got a request or a send; `times` only of a request that wants a reply.
-    pub(crate) fn handed(&mut self, now: Mono, post: Post, number: u64, handed: &Handed, times: Option<Times>) {
+    /// A worker got a request or a send, perhaps over a link; `times` only of a request that wants a reply.
+    pub(crate) fn handed(
+        &mut self,
+        now: Mono,
+        post: Post,
+        number: u64,
+        (handed, is_far): (&Handed, bool),
+        times: Option<Times>,
+    ) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
-        let Standing { place, in_a_row, on_probation, term, .. } = standing;
+        let Standing { place, in_a_row, on_probation, term, losses, .. } = standing;
         assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
         let enough = if *on_probation { 1 } else { post.after };
         assert!(
@@ -121,8 +134,10 @@ impl Drops {
         }
         // What has no deadline of its own never expires, but shows that somebody works there.
         let times = times.unwrap_or(Times { asked: now, over: Mono::from_millis(u64::MAX / 2_000) });
-        let fair = handed.deadline_ms.is_some_and(|left| now.millis_since(times.asked) < u64::from(left));
-        let delivery = Delivery { number, times, fair, term: *term };
+        // What was long on its way over a link was told an end that is later than its owner's: then half of it is needed.
+        let spent_ms = now.millis_since(times.asked) * if is_far { 2 } else { 1 };
+        let fair = handed.deadline_ms.is_some_and(|left| spent_ms < u64::from(left));
+        let delivery = Delivery { number, times, fair, term: *term, losses: *losses };
         self.held.insert((post.wire, handed.held), (handed.queue.clone(), delivery));
     }
 
@@ -130,16 +145,20 @@ impl Drops {
     pub(crate) fn settled(&mut self, now: Mono, wire: usize, held: Held) {
         let Some((queue, delivery)) = self.held.remove(&(wire, held)) else { return };
         let Some(standing) = self.standings.get_mut(&(wire, queue.clone())) else { return };
-        if standing.term != delivery.term || standing.place == Place::Away {
+        if standing.place == Place::Away {
+            return;
+        }
+        let is_old = standing.term != delivery.term;
+        let Delivery { number, times, .. } = delivery;
+        standing.settled.push(Settled { number, at: now, over: times.over, replied: None, is_old });
+        self.settled.insert(number, (wire, queue));
+        if is_old {
             return;
         }
         standing.in_a_row = 0;
         if standing.place == Place::Probing(Some(held)) {
             standing.place = Place::Consumer;
         }
-        let Delivery { number, times, .. } = delivery;
-        standing.settled.push(Settled { number, at: now, over: times.over, replied: None });
-        self.settled.insert(number, (wire, queue));
     }
 
     /// The caller of what was written only once has its reply: it was settled in time.
@@ -170,7 +189,7 @@ impl Drops {
         let spoke = standing.settled.last().is_some_and(|last| last.at.plus_millis(ARRIVAL_MS) > delivery.times.over);
         if (spoke && standing.in_a_row == 0) || !post.flawless {
             standing.in_a_row = 0;
-        } else if delivery.fair && standing.term == delivery.term {
+        } else if delivery.fair && (standing.term, standing.losses) == (delivery.term, delivery.losses) {
             standing.in_a_row += 1;
         }
     }
@@ -184,6 +203,17 @@ impl Drops {
         assert!(counted >= enough, "S2.30: a worker was dropped after {counted} expiries in a row, not {enough}");
         standing.begin(Place::Away);
         standing.term += 1;
+    }
+
+    /// The worker has lost the queue to one that has it to itself elsewhere, as if it had left. What it still has of it
+    /// counts against it only if it has the queue again by then.
+    pub(crate) fn lost(&mut self, wire: usize, queue: &QueueName) {
+        let standing = self.standings.entry((wire, queue.clone())).or_default();
+        if let Place::Probing(probe) = &mut standing.place {
+            *probe = None;
+        }
+        standing.in_a_row = 0;
+        standing.losses += 1;
     }
 
     /// The broker takes the worker again.

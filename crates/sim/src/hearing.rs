@@ -30,7 +30,9 @@ impl World {
                     self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
                 } else if let Some(number) = number {
                     let (post, times) = (self.post(wire), self.oracle.work_of(number));
-                    self.oracle.drops.handed(now, post, number, handed, times);
+                    let source = self.oracle.crossings.source_of(handed.id, handed.attempt, handed.held.delivery());
+                    let is_far = source.is_some_and(|source| !source.local);
+                    self.oracle.drops.handed(now, post, number, (handed, is_far), times);
                 }
                 let peer = &mut self.peers[index];
                 if let Actor::Worker(worker) = &mut peer.actor {
@@ -75,14 +77,19 @@ impl World {
                 }
                 self.oracle.drops.stopped(now, post, *held, *reason == Code::TimedOut);
             }
-            // It may have lost its own queue to one at another broker instead.
             Event::Dropped { queue, reason: Code::Dropped, .. } => self.oracle.drops.dropped(now, post, queue),
+            // It lost its own queue to one at another broker.
+            Event::Dropped { queue, .. } => self.oracle.drops.lost(wire, queue),
             Event::Returned { queue } if self.oracle.drops.is_away(wire, queue) => {
                 self.oracle.drops.returned(wire, queue)
             }
             // One that wants a queue to itself is told that it has it.
             Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
                 self.oracle.drops.returned(wire, queue);
+            }
+            // It had lost it to one at another broker, if it had it before.
+            Event::Active { queue, .. } | Event::StandingBy { queue } if !self.oracle.drops.is_away(wire, queue) => {
+                self.oracle.drops.lost(wire, queue);
             }
             _ => {}
         }

@@ -327,9 +327,12 @@ impl Tasks {
     /// No more of a job run than may.
     fn judge_parallel(&self, now: Mono, job: u64, name: &str) {
         let Some(max) = self.asked[&self.jobs[&job].number].max_parallel else { return };
-        let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX)).map(|(_, attempt)| attempt);
-        let runs =
-            |attempt: &&Attempt| attempt.stage == Stage::Running && !attempt.told_to_stop && self.is_firm(now, attempt);
+        let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
+        let runs = |((_, task, _), attempt): &(&(u64, u32, u32), &Attempt)| {
+            // Of one that was away and whose task was cancelled meanwhile the foreman does not wait.
+            let left_alone = attempt.told_to_stop || (attempt.shaky && self.may_be_cancelled(job, *task));
+            attempt.stage == Stage::Running && !left_alone && self.is_firm(now, attempt)
+        };
         let running = of_job.filter(runs).count();
         assert!(running <= max as usize || self.lax, "I19: with {name} {running} tasks run, and {max} may");
     }

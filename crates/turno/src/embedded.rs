@@ -52,6 +52,11 @@ impl Broker {
         &self.bound.native
     }
 
+    /// HOST:PORT where other members of its ring reach it.
+    pub fn ring(&self) -> Option<SocketAddr> {
+        self.bound.ring
+    }
+
     /// What a client connects to.
     pub fn url(&self) -> String {
         match (self.bound.native.first(), &self.bound.unix) {
@@ -64,6 +69,12 @@ impl Broker {
     /// Drains the broker and waits for its end.
     pub fn stop(mut self) -> Result<Ended, ServeError> {
         self.end().unwrap_or_else(|| Ok(Ended::default()))
+    }
+
+    /// Waits for its end, which something else brings about: its ring ends, or refuses it.
+    pub fn wait(mut self) -> Result<Ended, ServeError> {
+        let ended = self.thread.take().and_then(|thread| thread.join().ok());
+        ended.unwrap_or_else(|| Ok(Ended::default()))
     }
 
     fn end(&mut self) -> Option<Result<Ended, ServeError>> {

@@ -11,12 +11,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use self::wire::{Wire, open};
 use crate::process;
 use crate::report::Figures;
+use crate::spread::median;
 use crate::system::System;
 use crate::tasks::{Failure, block_on};
 
@@ -28,6 +30,9 @@ const BATCH: usize = 32;
 /// Batches that are not with all subscribers yet.
 const IN_FLIGHT: usize = 16;
 const READ_BYTES: usize = 64 * 1024;
+/// Publications that are timed one by one, and those before them that are not.
+const ONES: usize = 7_000;
+const WARM_UP_ONES: usize = 700;
 const WARM_UP: Duration = Duration::from_millis(300);
 const COUNTED: Duration = Duration::from_millis(1_500);
 
@@ -65,21 +70,26 @@ impl Tally {
 
 /// Runs the load; `pids` are the server's, for its CPU time.
 pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], subscribers: usize) -> Result<Figures> {
+    run_apart(system, address, &vec![address; subscribers], pids)
+}
+
+/// The same with subscribers at other servers than the publisher.
+pub(crate) fn run_apart(system: System, publisher: SocketAddr, at: &[SocketAddr], pids: &[u32]) -> Result<Figures> {
     block_on(async {
         let wire = Rc::new(Wire::of(system)?);
-        let tally = Rc::new(Tally::new(subscribers));
+        let tally = Rc::new(Tally::new(at.len()));
         let scratch = Rc::new(RefCell::new(vec![0; READ_BYTES]));
-        for _ in 0..subscribers {
-            let stream = open(address, &wire.subscriber).await?;
+        for address in at {
+            let stream = open(*address, &wire.subscriber).await?;
             let (wire, tally, scratch) = (Rc::clone(&wire), Rc::clone(&tally), Rc::clone(&scratch));
             tokio::task::spawn_local(async move {
                 tally.failure.keep(subscribe(&stream, &wire, &scratch, &tally).await);
             });
         }
-        let stream = open(address, &wire.publisher).await?;
-        let publisher = Rc::clone(&tally);
+        let stream = open(publisher, &wire.publisher).await?;
+        let sender = Rc::clone(&tally);
         tokio::task::spawn_local(async move {
-            publisher.failure.keep(publish(&stream, &wire.publication.repeat(BATCH), &publisher).await);
+            sender.failure.keep(publish(&stream, &wire.publication.repeat(BATCH), &sender).await);
         });
         tokio::time::sleep(WARM_UP).await;
         let (cpu, begun, before) = (process::cpu_seconds(pids), Instant::now(), tally.received.get());
@@ -120,6 +130,40 @@ async fn subscribe(stream: &TcpStream, wire: &Wire, scratch: &RefCell<Vec<u8>>, 
         }
         events += came;
     }
+}
+
+/// Microseconds from a publication to each subscriber, one publication at a time: of each the median.
+pub(crate) fn delays(publisher: SocketAddr, at: &[SocketAddr]) -> Result<Vec<f64>> {
+    block_on(async {
+        let wire = Wire::of(System::Turno)?;
+        let mut subscribers = Vec::new();
+        for address in at {
+            subscribers.push(open(*address, &wire.subscriber).await?);
+        }
+        let mut stream = open(publisher, &wire.publisher).await?;
+        let mut delays = vec![Vec::new(); at.len()];
+        let mut buffer = vec![0; wire.event.len()];
+        for round in 0..WARM_UP_ONES + ONES {
+            // Whoever is waited for first must not make the others look late: in each round one is timed.
+            let timed = round % at.len();
+            let begun = Instant::now();
+            stream.write_all(&wire.publication).await?;
+            subscribers[timed].read_exact(&mut buffer).await?;
+            let micros = begun.elapsed().as_secs_f64() * 1e6;
+            for (number, subscriber) in subscribers.iter_mut().enumerate() {
+                if number != timed {
+                    subscriber.read_exact(&mut buffer).await?;
+                }
+                if buffer != wire.event {
+                    bail!("a subscriber got something else than the event");
+                }
+            }
+            if round >= WARM_UP_ONES {
+                delays[timed].push(micros);
+            }
+        }
+        Ok(delays.iter().map(|delays| median(delays)).collect())
+    })
 }
 
 async fn publish(stream: &TcpStream, batch: &[u8], tally: &Tally) -> Result<()> {

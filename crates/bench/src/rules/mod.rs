@@ -1,4 +1,4 @@
-//! `cargo xtask bench broadcast|takeover|crossing|cancel`: the figures of the rules of queues.
+//! `cargo xtask bench broadcast|takeover|crossing|cancel|ring`: the figures of the rules of queues, links and the ring.
 
 pub(crate) mod admin;
 mod broadcast;
@@ -6,12 +6,14 @@ mod cancel;
 pub(crate) mod canceller;
 mod crossing;
 pub(crate) mod figures;
+mod ring;
 pub(crate) mod standby;
 
 use anyhow::Result;
 
 use self::canceller::Way;
 use self::figures::{PartResult, RuleResult, Sample};
+use self::ring::Pace;
 use crate::options::{all_if_none, count, name, number, routers, text};
 use crate::process;
 use crate::report::{self, Bound, Head};
@@ -30,10 +32,12 @@ pub(crate) enum Rule {
     Crossing,
     /// Many waiting messages that are cancelled beside requests.
     Cancel,
+    /// Brokers in a circle.
+    Ring,
 }
 
 impl Rule {
-    const ALL: [Self; 4] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel];
+    const ALL: [Self; 5] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel, Self::Ring];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.name() == word)
@@ -45,6 +49,7 @@ impl Rule {
             Self::Takeover => "takeover",
             Self::Crossing => "crossing",
             Self::Cancel => "cancel",
+            Self::Ring => "ring",
         }
     }
 
@@ -58,16 +63,9 @@ impl Rule {
             }
             Self::Crossing => "W2 with its clients at one broker and its workers at another; beside one broker for all",
             Self::Cancel => "100,000 waiting messages are cancelled while W2 runs; p99 of requests beside that without",
-        }
-    }
-
-    /// What the first figure of a sample must keep to.
-    const fn bound(self) -> Bound {
-        match self {
-            Self::Broadcast => Bound::AtLeast(1.5),
-            Self::Takeover => Bound::AtMost(50.0),
-            Self::Crossing => Bound::AtMost(2.2),
-            Self::Cancel => Bound::AtMost(2.0),
+            Self::Ring => {
+                "a publication round three brokers beside one; a member of five is killed; to the farthest of seven"
+            }
         }
     }
 
@@ -78,6 +76,9 @@ impl Rule {
             Self::Takeover => vec![Part::Takeover],
             Self::Crossing => vec![Part::Crossing],
             Self::Cancel => ways.iter().map(|way| Part::Cancel(*way)).collect(),
+            Self::Ring => {
+                vec![Part::RingCost, Part::RingHealing(Pace::Usual), Part::RingHealing(Pace::Fast), Part::RingHops]
+            }
         }
     }
 }
@@ -88,6 +89,9 @@ enum Part {
     Takeover,
     Crossing,
     Cancel(Way),
+    RingCost,
+    RingHealing(Pace),
+    RingHops,
 }
 
 impl Part {
@@ -97,6 +101,24 @@ impl Part {
             Self::Takeover => Rule::Takeover.name(),
             Self::Crossing => Rule::Crossing.name(),
             Self::Cancel(way) => way.name(),
+            Self::RingCost => "cost",
+            Self::RingHealing(Pace::Usual) => "healing",
+            Self::RingHealing(Pace::Fast) => "healing, fast",
+            Self::RingHops => "hops",
+        }
+    }
+
+    /// What the first figure of a sample must keep to.
+    const fn bound(self) -> Bound {
+        match self {
+            Self::Broadcast => Bound::AtLeast(1.5),
+            Self::Takeover => Bound::AtMost(50.0),
+            Self::Crossing => Bound::AtMost(2.2),
+            Self::Cancel(_) => Bound::AtMost(2.0),
+            Self::RingCost => Bound::AtMost(4.0),
+            Self::RingHealing(Pace::Usual) => Bound::AtMost(7_000.0),
+            Self::RingHealing(Pace::Fast) => Bound::AtMost(1_000.0),
+            Self::RingHops => Bound::AtMost(7.0),
         }
     }
 
@@ -106,6 +128,9 @@ impl Part {
             Self::Takeover => standby::measure(routers),
             Self::Crossing => crossing::measure(routers, dice),
             Self::Cancel(way) => cancel::measure(way, routers),
+            Self::RingCost => ring::cost(routers, dice),
+            Self::RingHealing(pace) => ring::healing(pace, routers),
+            Self::RingHops => ring::hops(routers),
         }
     }
 }
@@ -161,7 +186,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             samples[at].push(sample);
         }
     }
-    let of = |(part, samples): (&Part, &Vec<Sample>)| PartResult::of(part.name(), samples, rule.bound());
+    let of = |(part, samples): (&Part, &Vec<Sample>)| PartResult::of(part.name(), samples, part.bound());
     let parts: Vec<PartResult> = parts.iter().zip(&samples).map(of).collect();
     let (name, about) = (rule.name().to_owned(), rule.about().to_owned());
     let result = RuleResult { head, rule: name, about, rounds: *rounds, seed, parts };
@@ -212,6 +237,13 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        assert_eq!(Rule::ALL.map(|rule| rule.bound().to_string()), ["≥ 1.5", "≤ 50", "≤ 2.2", "≤ 2"]);
+        let bars =
+            |rule: Rule| rule.parts(&Way::ALL).into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            Rule::ALL[..3].iter().map(|rule| bars(*rule).concat()).collect::<Vec<_>>(),
+            ["≥ 1.5", "≤ 50", "≤ 2.2"]
+        );
+        assert_eq!(bars(Rule::Cancel), vec!["≤ 2"; Way::ALL.len()]);
+        assert_eq!(bars(Rule::Ring), ["≤ 4", "≤ 7000", "≤ 1000", "≤ 7"]);
     }
 }

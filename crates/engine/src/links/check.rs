@@ -10,6 +10,8 @@ use crate::message::{Flags, State};
 
 impl Engine {
     pub(crate) fn check_links(&self) {
+        let claims_are_due = self.links.claims.next_deadline().is_some();
+        assert!(self.links.are_used() || !claims_are_due, "without other brokers nothing is claimed");
         let mut held: BTreeMap<(ConnId, &str), u32> = BTreeMap::new();
         for (index, message) in self.messages.iter() {
             let foreign = self.links.foreign.get(&index);

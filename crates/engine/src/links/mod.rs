@@ -171,10 +171,12 @@ impl Links {
     }
 
     /// Whether other brokers may give out tokens beside this one, now or when a cut is over.
+    #[inline]
     pub(crate) fn are_used(&self) -> bool {
         self.were_up || self.targets.len() > 0
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_conn.is_empty()
     }
@@ -206,7 +208,11 @@ impl Links {
     }
 
     /// When something is to be done though nothing happens.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        if !self.are_used() {
+            return None;
+        }
         let dial = self.targets.next_deadline();
         let tell = self.has_news().then_some(self.tell_at);
         [dial, tell, self.claims.next_deadline()].into_iter().flatten().min()

@@ -3,13 +3,14 @@
 //! | room | what it decides |
 //! |---|---|
 //! | `trie`, `prefixes`, `receivers` | whose filters match a topic |
-//! | `seeded` | tables whose keys peers choose |
+//! | `name`, `seeded` | keys that peers choose, and tables of them |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
 //! | `counted` | topics that were heard of lately: how often, and who listens to them |
 //! | `view` | telling what is going on |
 
 mod counted;
 mod fetch;
+mod name;
 mod prefixes;
 mod receivers;
 mod seeded;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::name::Name;
 use super::receivers::Receivers;
 use super::seeded::{Seeded, Table};
 
 /// Who listens to which prefix.
 #[derive(Debug)]
 pub(super) struct Prefixes {
-    receivers: Table<Bytes, Receivers>,
+    receivers: Table<Name, Receivers>,
     /// How many prefixes have which length.
     lengths: BTreeMap<usize, usize>,
 }
@@ -22,7 +23,7 @@ impl Prefixes {
 
     /// True unless it was there already.
     pub(super) fn insert(&mut self, prefix: &Bytes, receiver: u32) -> bool {
-        let receivers = self.receivers.entry(prefix.clone()).or_insert_with(|| {
+        let receivers = self.receivers.entry(Name::new(prefix)).or_insert_with(|| {
             *self.lengths.entry(prefix.len()).or_default() += 1;
             Receivers::default()
         });
@@ -31,10 +32,10 @@ impl Prefixes {
 
     /// True if it was there.
     pub(super) fn remove(&mut self, prefix: &Bytes, receiver: u32) -> bool {
-        let Some(receivers) = self.receivers.get_mut(prefix) else { return false };
+        let Some(receivers) = self.receivers.get_mut(&**prefix) else { return false };
         let removed = receivers.remove(receiver);
         if receivers.is_empty() {
-            self.receivers.remove(prefix);
+            self.receivers.remove(&**prefix);
             let left = self.lengths.get_mut(&prefix.len()).expect("it had that length");
             *left -= 1;
             if *left == 0 {

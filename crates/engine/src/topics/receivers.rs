@@ -1,20 +1,22 @@
 //! Who has one and the same filter: mostly one, sometimes very many.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
-/// Numbers of receivers. One of them takes no room elsewhere, so that a look at it is not a look somewhere else.
+/// Numbers of receivers, or what else says who. One of them takes no room elsewhere, so that a look at it is not a look
+/// somewhere else.
 #[derive(Debug, Default)]
-pub(super) enum Receivers {
+pub(super) enum Receivers<T = u32> {
     #[default]
     None,
-    One(u32),
+    One(T),
     #[expect(clippy::box_collection, reason = "there are many sets of one, and they are to be small")]
-    Many(Box<BTreeSet<u32>>),
+    Many(Box<BTreeSet<T>>),
 }
 
-impl Receivers {
+impl<T: Copy + Ord> Receivers<T> {
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, receiver: u32) -> bool {
+    pub(super) fn insert(&mut self, receiver: T) -> bool {
         match self {
             Self::None => *self = Self::One(receiver),
             Self::One(one) if *one == receiver => return false,
@@ -25,7 +27,7 @@ impl Receivers {
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, receiver: u32) -> bool {
+    pub(super) fn remove(&mut self, receiver: T) -> bool {
         match self {
             Self::One(one) if *one == receiver => *self = Self::None,
             Self::None | Self::One(_) => return false,
@@ -42,11 +44,20 @@ impl Receivers {
         true
     }
 
-    pub(super) fn tell(&self, tell: &mut impl FnMut(u32)) {
+    pub(super) fn tell(&self, tell: &mut impl FnMut(T)) {
         match self {
             Self::None => {}
             Self::One(one) => tell(*one),
             Self::Many(many) => many.iter().copied().for_each(tell),
+        }
+    }
+
+    /// Tells of those in between; the others cost nothing.
+    pub(super) fn tell_within(&self, range: RangeInclusive<T>, tell: impl FnMut(T)) {
+        match self {
+            Self::None => {}
+            Self::One(one) => Some(*one).filter(|one| range.contains(one)).into_iter().for_each(tell),
+            Self::Many(many) => many.range(range).copied().for_each(tell),
         }
     }
 
@@ -85,5 +96,21 @@ mod tests {
             assert_eq!((did, told(&receivers)), (changed, after.to_vec()), "{add} {receiver}");
             assert_eq!(receivers.is_empty(), after.is_empty());
         }
+    }
+
+    #[test]
+    fn only_those_in_between_are_told_of() {
+        let mut receivers = Receivers::default();
+        let told = |receivers: &Receivers<(bool, u32)>, side| {
+            let mut told = Vec::new();
+            receivers.tell_within((side, 0)..=(side, u32::MAX), |(_, receiver)| told.push(receiver));
+            told
+        };
+        assert_eq!(told(&receivers, false), []);
+        receivers.insert((true, 7));
+        assert_eq!((told(&receivers, false), told(&receivers, true)), (vec![], vec![7]));
+        receivers.insert((false, u32::MAX));
+        receivers.insert((false, 0));
+        assert_eq!((told(&receivers, false), told(&receivers, true)), (vec![0, u32::MAX], vec![7]));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
+use super::name::Name;
 use super::receivers::Receivers;
 use super::seeded::{Seeded, Table};
 
@@ -15,16 +16,23 @@ pub(super) struct Trie {
 
 const ROOT: u32 = 0;
 
-/// One of very many, most of which lead to one other at most: what that takes is all in one place.
+/// One of very many, most of which lead to one other at most, and to one receiver: what that takes is all in one place.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Node {
     children: Children,
     star: Option<u32>,
-    /// Whose pattern ends here.
-    here: Receivers,
-    /// Whose pattern has `>` here.
-    rest: Receivers,
+    /// Whose pattern ends here, and how.
+    ends: Receivers<(End, u32)>,
+}
+
+/// How a pattern ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// With the segment that leads to the node.
+    Here,
+    /// With `>` after it.
+    Rest,
 }
 
 /// Where segments lead to.
@@ -32,32 +40,32 @@ struct Node {
 enum Children {
     #[default]
     None,
-    One(Box<str>, u32),
-    Many(Box<Table<Box<str>, u32>>),
+    One(Name, u32),
+    Many(Box<Table<Name, u32>>),
 }
 
 impl Children {
     fn get(&self, segment: &str) -> Option<u32> {
         match self {
             Self::None => None,
-            Self::One(own, child) => (**own == *segment).then_some(*child),
-            Self::Many(many) => many.get(segment).copied(),
+            Self::One(own, child) => (own.as_bytes() == segment.as_bytes()).then_some(*child),
+            Self::Many(many) => many.get(segment.as_bytes()).copied(),
         }
     }
 
     /// One that was not there.
     fn insert(&mut self, segment: &str, child: u32, seed: Seeded) {
         match self {
-            Self::None => *self = Self::One(segment.into(), child),
+            Self::None => *self = Self::One(Name::new(segment.as_bytes()), child),
             Self::One(..) => {
                 let mut many = Table::with_hasher(seed);
                 if let Self::One(own, one) = std::mem::take(self) {
                     many.insert(own, one);
                 }
-                many.insert(segment.into(), child);
+                many.insert(Name::new(segment.as_bytes()), child);
                 *self = Self::Many(Box::new(many));
             }
-            Self::Many(many) => drop(many.insert(segment.into(), child)),
+            Self::Many(many) => drop(many.insert(Name::new(segment.as_bytes()), child)),
         }
     }
 
@@ -67,7 +75,7 @@ impl Children {
             Self::None => {}
             Self::One(..) => *self = Self::None,
             Self::Many(many) => {
-                many.remove(segment);
+                many.remove(segment.as_bytes());
                 if many.len() == 1 {
                     let last = many.drain().next();
                     *self = last.map_or(Self::None, |(last, child)| Self::One(last, child));
@@ -83,11 +91,15 @@ impl Children {
 
 impl Node {
     const fn is_empty(&self) -> bool {
-        self.children.is_empty() && self.star.is_none() && self.here.is_empty() && self.rest.is_empty()
+        self.children.is_empty() && self.star.is_none() && self.ends.is_empty()
     }
 
     fn child(&self, segment: &str) -> Option<u32> {
         if segment == "*" { self.star } else { self.children.get(segment) }
+    }
+
+    fn tell(&self, end: End, tell: &mut impl FnMut(u32)) {
+        self.ends.tell_within((end, 0)..=(end, u32::MAX), |(_, receiver)| tell(receiver));
     }
 }
 
@@ -109,14 +121,14 @@ impl Trie {
         let mut at = ROOT;
         for segment in pattern.split('.') {
             if segment == ">" {
-                return self.node_mut(at).rest.insert(receiver);
+                return self.node_mut(at).ends.insert((End::Rest, receiver));
             }
             at = match self.node(at).child(segment) {
                 Some(child) => child,
                 None => self.add(at, segment),
             };
         }
-        self.node_mut(at).here.insert(receiver)
+        self.node_mut(at).ends.insert((End::Here, receiver))
     }
 
     fn add(&mut self, parent: u32, segment: &str) -> u32 {
@@ -138,17 +150,17 @@ impl Trie {
     pub(super) fn remove(&mut self, pattern: &str, receiver: u32) -> bool {
         let mut path = Vec::new();
         let mut at = ROOT;
-        let mut removed = None;
+        let mut end = End::Here;
         for segment in pattern.split('.') {
             if segment == ">" {
-                removed = Some(self.node_mut(at).rest.remove(receiver));
+                end = End::Rest;
                 break;
             }
             let Some(child) = self.node(at).child(segment) else { return false };
             path.push((at, segment));
             at = child;
         }
-        let removed = removed.unwrap_or_else(|| self.node_mut(at).here.remove(receiver));
+        let removed = self.node_mut(at).ends.remove((end, receiver));
         // What leads nowhere any more goes.
         while let Some((parent, segment)) = path.pop() {
             if !self.node(at).is_empty() {
@@ -177,8 +189,8 @@ impl Trie {
     /// Goes as deep as the topic has segments, which its length limits.
     fn walk(&self, at: u32, left: Option<&str>, tell: &mut impl FnMut(u32)) {
         let node = self.node(at);
-        let Some(left) = left else { return node.here.tell(tell) };
-        node.rest.tell(tell);
+        let Some(left) = left else { return node.tell(End::Here, tell) };
+        node.tell(End::Rest, tell);
         if node.star.is_none() && node.children.is_empty() {
             return;
         }
@@ -223,6 +235,12 @@ mod tests {
             }
             segments.join(".")
         })
+    }
+
+    /// One line of a processor's cache.
+    #[test]
+    fn a_node_stays_small() {
+        assert_eq!(size_of::<Node>(), 64);
     }
 
     proptest! {

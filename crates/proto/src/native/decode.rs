@@ -258,6 +258,8 @@ fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {
     reader.bytes(usize::from(length))
 }
 
+// Always: its one caller makes the frame of it, and a delivery that is returned first is written twice.
+#[inline(always)]
 fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
     let flags = header.flags;
     let mut reader = Reader::new(rest);

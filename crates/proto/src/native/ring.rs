@@ -217,10 +217,9 @@ impl Greets for RingIdentity {
 
     fn challenge(&self, nonce: Bytes, proof: Bytes) -> RingChallenge {
         let Self { member, program } = self.clone();
-        let nobody = || Member {
-            origin: Origin { sid: Sid::new(0), incarnation: 0 },
-            address: String::new(),
-            native: String::new(),
+        let nobody = || {
+            let origin = Origin { sid: Sid::new(0), incarnation: 0 };
+            Member { origin, address: String::new(), native: String::new() }
         };
         RingChallenge { version: VERSION, member: member.unwrap_or_else(nobody), program, nonce, proof }
     }
@@ -253,8 +252,8 @@ impl Greets for RingIdentity {
             mac(&origin(end).map_or(0, |origin| origin.incarnation).to_le_bytes());
         }
         for end in ends {
-            let addresses = end.map_or([""; 2], |member| [member.address.as_str(), member.native.as_str()]);
-            for address in addresses {
+            let addresses = end.map(|member| [member.address.as_str(), &member.native]);
+            for address in addresses.unwrap_or_default() {
                 mac(&(address.len() as u64).to_le_bytes());
                 mac(address.as_bytes());
             }
@@ -424,9 +423,9 @@ fn many<T: DeserializeOwned>(rest: &[u8], count_max: usize) -> Result<T, Code> {
 }
 
 const fn sound(member: &Member) -> Result<(), Code> {
-    let (ring, native) = (member.address.len(), member.native.len());
-    let max = limits::RING_ADDRESS_BYTES_MAX;
-    if ring == 0 || ring > max || native > max { Err(Code::BadBody) } else { Ok(()) }
+    let (address, native) = (member.address.len(), member.native.len());
+    let most = limits::RING_ADDRESS_BYTES_MAX;
+    if address == 0 || address > most || native > most { Err(Code::BadBody) } else { Ok(()) }
 }
 
 fn all_sound(members: &[Member]) -> Result<(), Code> {

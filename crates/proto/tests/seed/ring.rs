@@ -20,7 +20,8 @@ impl Seed {
     }
 
     fn member(&self) -> Member {
-        Member { origin: self.origin(), address: format!("host{}:{}", self.choice, self.small), native: String::new() }
+        let native = if self.bits[2] { format!("host:{}", self.small) } else { String::new() };
+        Member { origin: self.origin(), address: format!("host{}:{}", self.choice, self.small), native }
     }
 
     fn members(&self) -> Vec<Member> {

@@ -15,7 +15,8 @@ const fn origin(sid: u16, incarnation: u64) -> Origin {
 }
 
 fn member(sid: u16, incarnation: u64) -> Member {
-    Member { origin: origin(sid, incarnation), address: format!("10.0.0.{sid}:{}", 8_000 + sid), native: String::new() }
+    let address = |base| format!("10.0.0.{sid}:{}", base + sid);
+    Member { origin: origin(sid, incarnation), address: address(8_000), native: address(8_100) }
 }
 
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
@@ -53,8 +54,8 @@ fn greeting() -> Vec<(&'static str, Frame<'static>)> {
     ]
 }
 
-const PROOF_OF_2: &str = "d97ae03afc91574593ed1334129b5946d22613d397e3907234f43bc81817f9a5";
-const PROOF_OF_1: &str = "54ba819c1eee447bd3d56eb0f8317d032b26d869c64963fe8340ce092ba6def1";
+const PROOF_OF_2: &str = "d5c07d9844c3a721f14d5138fafa82736e97cd836ec85100573389ef1b9b5320";
+const PROOF_OF_1: &str = "b5e62f75570c89ecb35b554eb8ea567de9204dbf88fbc136003061a9f977574e";
 
 fn places() -> Vec<(&'static str, Frame<'static>)> {
     let joins = NewConn { joiner: member(3, 9), content: None, gap: false, verdict: None, hops: 0 };

@@ -75,5 +75,6 @@ pub(super) fn ring() -> RingView {
 
 fn member(sid: u16) -> MemberView {
     let incarnation = 1_800_000_000_000 + u64::from(sid);
-    MemberView { sid: Sid::new(sid), incarnation, address: format!("127.0.0.1:{}", 8_000 + sid), native: String::new() }
+    let address = |base| format!("127.0.0.1:{}", base + sid);
+    MemberView { sid: Sid::new(sid), incarnation, address: address(8_000), native: address(8_100) }
 }

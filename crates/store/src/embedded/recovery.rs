@@ -83,7 +83,12 @@ impl<D: Disk> Embedded<D> {
     /// Begins a new log.
     fn begin(&mut self) -> Result<(), AppendError> {
         let spare = match self.free.pop_front() {
-            Some(spare) => spare,
+            // Whoever made it may have failed to make its name durable: the sign would then outlive the log.
+            Some(spare) => {
+                let synced = self.disk.sync_directory();
+                synced.map_err(Failed::to("sync the directory of", &name(spare.slot))).map_err(AppendError::Broken)?;
+                spare
+            }
             None => self.create()?,
         };
         let point = Point { generation: 1, salt: mix(self.settings.salt, 1), batch: 1, tail: 1, ..Point::default() };

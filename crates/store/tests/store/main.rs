@@ -8,6 +8,7 @@ mod committer;
 mod compaction;
 mod conformance;
 mod crash;
+mod creation;
 mod damage;
 mod document;
 mod faults;

@@ -16,8 +16,9 @@ use turno_proto::model::{Code, ConnId, limits};
 
 use super::archive::Archivist;
 use super::keeper::{Keep as _, Keeper};
+use super::ringways::RingWays;
 use super::router::{Letter, RouterThread, Stream, Workplace};
-use super::switchboard::{Desk as _, Door, Drained, EngineDesk};
+use super::switchboard::{Desk as _, Door, Drained, EngineDesk, RingReport};
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::{Budget, Turn, work_of, work_of_copies};
@@ -35,6 +36,8 @@ pub(super) struct Dispatcher {
     pub(super) timer: Timer,
     /// The engine said that the drain is over.
     pub(super) drained: Notify,
+    /// The node of the ring has something to say to whoever runs the broker.
+    pub(super) ring: Notify,
     /// A router ended as it was told to.
     finished: Notify,
     pub(super) tasks: Tasks,
@@ -49,7 +52,7 @@ struct State {
 }
 
 /// The router that dials for a target: which one does not matter, as long as it is always the same.
-const fn dials_for(target: u32, routers: usize) -> usize {
+pub(super) const fn dials_for(target: u32, routers: usize) -> usize {
     target as usize % routers
 }
 
@@ -63,13 +66,14 @@ struct Outward {
     drained: Option<Drained>,
     /// Targets of links that a router was told to dial, and nobody has heard of what came of it.
     dialling: BTreeSet<u32>,
+    ring: RingWays,
 }
 
 /// Letters for one router.
 #[derive(Debug, Default)]
-struct Bag {
-    letters: Vec<Letter>,
-    bytes: usize,
+pub(super) struct Bag {
+    pub(super) letters: Vec<Letter>,
+    pub(super) bytes: usize,
 }
 
 impl Dispatcher {
@@ -77,7 +81,8 @@ impl Dispatcher {
     pub(super) fn start(desk: EngineDesk, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
         let by_router = (0..routers).map(|_| Bag::default()).collect();
-        let out = Outward { by_router, mask, copies: 0, drained: None, dialling: BTreeSet::new() };
+        let (dialling, ring) = (BTreeSet::new(), RingWays::default());
+        let out = Outward { by_router, mask, copies: 0, drained: None, dialling, ring };
         let state = State { desk, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
@@ -85,6 +90,7 @@ impl Dispatcher {
             workplace,
             timer,
             drained: Notify::new(),
+            ring: Notify::new(),
             finished: Notify::new(),
             tasks,
         });
@@ -160,10 +166,17 @@ impl Dispatcher {
             out.dialling.iter().filter(its).copied().collect()
         };
         self.handle_all(dialled.into_iter().map(|target| Input::DialFailed { target, code: Code::LinkDown }));
+        let ring = {
+            let State { out, routers, .. } = &*self.state.borrow();
+            out.ring.lost_with(number, mask, routers.len())
+        };
+        self.handle_all(ring.into_iter());
         loop {
             match RouterThread::start(number, &self.workplace) {
                 Ok((router, ended)) => {
-                    self.state.borrow_mut().routers[number as usize] = router;
+                    let State { out, routers, .. } = &mut *self.state.borrow_mut();
+                    router.letters.post(&mut out.ring.first_letters(), 0);
+                    routers[number as usize] = router;
                     return ended;
                 }
                 Err(error) => warn!(%error, "cannot start a router"),
@@ -193,6 +206,9 @@ impl Dispatcher {
             if let Input::Linked { target: Some(target), .. } | Input::DialFailed { target, .. } = &input {
                 out.dialling.remove(target);
             }
+            if !out.ring.lets_in(&input, out.mask, &mut out.by_router) {
+                continue;
+            }
             desk.put(now, input, out);
             budget.spend(work_of_copies(std::mem::take(&mut out.copies)));
         }
@@ -204,6 +220,14 @@ impl Dispatcher {
         if out.drained.is_some() {
             self.drained.notify_one();
         }
+        if out.ring.has_reports() {
+            self.ring.notify_one();
+        }
+    }
+
+    /// What the node of the ring said to whoever runs the broker, since the last call.
+    pub(super) fn take_ring_reports(&self) -> Vec<RingReport> {
+        self.state.borrow_mut().out.ring.take_reports()
     }
 
     /// Gives a new connection to the router that has the fewest.
@@ -283,6 +307,7 @@ impl Sink for Outward {
         match effect {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
             Effect::Event { event, listeners } => self.spread(&event, &listeners),
+            Effect::Ring { effect } => self.ring.send(*effect, self.mask, &mut self.by_router),
             Effect::Dial { target, .. } => {
                 self.dialling.insert(target);
                 let router = dials_for(target, self.by_router.len());
@@ -329,7 +354,7 @@ mod tests {
         };
         let clock = Clock::start();
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
-        let workplace = Workplace { clock, limits, config, links: links(), bits: 1, accepted };
+        let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
         Dispatcher::start(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, workplace, routers)
             .unwrap()

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use turno_proto::model::Code;
+use turno_proto::model::ring::Sid;
 use turno_store::{OpenError, ReadError};
 
 use super::keeper::ledger::StoreError;
@@ -21,6 +22,24 @@ pub enum ServeError {
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
+    },
+    /// The address for other members of the ring cannot be listened on.
+    #[error("cannot be broker {sid} of a ring: cannot listen on {address}: {source}")]
+    RingListen {
+        /// The broker's number.
+        sid: Sid,
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The broker could not join its ring, or must not be in it.
+    #[error("cannot be broker {sid} of the ring: {}", code.text().what)]
+    Ring {
+        /// The broker's number.
+        sid: Sid,
+        /// Why.
+        code: Code,
     },
     /// Another process holds the data directory.
     #[error("the data directory {} is in use by another broker", directory.display())]
@@ -71,14 +90,23 @@ impl ServeError {
     /// The stated outcome.
     pub fn code(&self) -> Code {
         match self {
-            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Code::AddressInUse,
+            Self::Listen { source, .. } | Self::RingListen { source, .. }
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                Code::AddressInUse
+            }
+            Self::Ring { code, .. } => *code,
             Self::DataInUse { .. } => Code::DataInUse,
             Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
             Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }
             | Self::Store { source: StoreError::Read(ReadError::Damaged { .. }), .. } => Code::DataDamaged,
             Self::StoreFailed { .. } => Code::StoreFailed,
             Self::Broken => Code::Internal,
-            Self::Listen { .. } | Self::Data { .. } | Self::Store { .. } | Self::System { .. } => Code::Io,
+            Self::Listen { .. }
+            | Self::RingListen { .. }
+            | Self::Data { .. }
+            | Self::Store { .. }
+            | Self::System { .. } => Code::Io,
         }
     }
 }

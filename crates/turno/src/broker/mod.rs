@@ -20,6 +20,8 @@ mod error;
 pub mod keeper;
 mod listen;
 mod mailbox;
+mod ring;
+mod ringways;
 mod router;
 mod run;
 mod settings;
@@ -30,9 +32,13 @@ mod timer;
 mod turn;
 
 pub use error::ServeError;
+pub use ring::ask_for_sid;
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
-pub use switchboard::{Desk, Dial, Door, Drained, EngineDesk, EventLimits, LinkSettings, Nonces, Switchboard};
+pub use switchboard::{
+    Desk, Dial, Door, Drained, EngineDesk, EventLimits, LinkSettings, Nonces, RingDial, RingReport, RingWireSettings,
+    Switchboard,
+};
 pub use turn::Turn;

@@ -1,5 +1,6 @@
 //! From settings to a running broker, and from a signal to its end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,9 +21,10 @@ use super::error::ServeError;
 use super::keeper::ledger::{Estate, begin_term, recover};
 use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
+use super::ring::{self, Why};
 use super::settings::Settings;
 use super::shell::Shell;
-use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces};
+use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces, RingWireSettings};
 use crate::process::raise_file_limit;
 
 /// Connections the system may hold for us before we accept them.
@@ -37,6 +39,8 @@ pub struct Bound {
     pub foreman: Vec<SocketAddr>,
     /// The Unix socket.
     pub unix: Option<PathBuf>,
+    /// The TCP address for other members of the ring.
+    pub ring: Option<SocketAddr>,
 }
 
 /// How a broker ended.
@@ -81,21 +85,24 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
     let workers = listen_for_workers(&settings)?;
+    let members = settings.ring.as_ref().map(ring::listen).transpose()?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
         native: addresses(&tcp),
         foreman: addresses(&workers),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
+        ring: members.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
     let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
-    let foreman = bound.foreman.first().map(ToString::to_string);
     let run = random();
-    let desk = desk_of(&settings, run, foreman, store.as_deref(), archive.as_deref(), clock)?;
-    let shell = shell_of(&settings, run, &bound, clock, desk)?;
-    for (listeners, door) in [(tcp, Door::Native), (workers, Door::Foreman)] {
+    let (desk, ring) = desk_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
+    let shell = shell_of(&settings, run, &bound, clock, desk, ring)?;
+    for (listeners, door) in
+        [(tcp, Door::Native), (workers, Door::Foreman), (members.into_iter().collect(), Door::Ring)]
+    {
         for listener in listeners {
             shell.spawn(accept_tcp(shell.clone(), listener, door));
         }
@@ -106,49 +113,49 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     ready(&bound);
     // After the banner: the log has its own writer, and two writers would mix their lines.
     let version = env!("CARGO_PKG_VERSION");
-    let Bound { native, foreman, unix } = &bound;
-    info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, "ready");
+    let Bound { native, foreman, unix, ring } = &bound;
+    info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, ?ring, "ready");
 
     let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
     let ended = tokio::select! {
-        ended = until_stopped(&shell, &mut stop, settings.drain_timeout) => ended,
+        ended = until_stopped(&shell, &mut stop, &settings) => ended,
         source = shell.hear_store() => return Err(failed(source)),
         () = shell.broken() => return Err(ServeError::Broken),
     };
     shell.close_store().map_err(failed)?;
-    Ok(ended)
+    ended
 }
 
 /// The engine with what it had when it last ended, and the way to the disk.
 fn desk_of(
     settings: &Settings,
     run: u64,
-    foreman: Option<String>,
+    bound: &Bound,
     store: Option<&Path>,
     archive: Option<&Path>,
     clock: Clock,
-) -> Result<EngineDesk, ServeError> {
-    let (engine, keeper) = engine_of(settings, run, foreman, store, clock)?;
+) -> Result<(EngineDesk, Option<RingWireSettings>), ServeError> {
+    let (engine, keeper, ring) = engine_of(settings, run, bound, store, clock)?;
     let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
         let path = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Data { doing: "read the archive in", path, source }
     })?;
-    Ok(EngineDesk { engine, keeper, archivist })
+    Ok((EngineDesk { engine, keeper, archivist }, ring))
 }
 
 fn engine_of(
     settings: &Settings,
     run: u64,
-    foreman: Option<String>,
+    bound: &Bound,
     store: Option<&Path>,
     clock: Clock,
-) -> Result<(Engine, Option<Keeper>), ServeError> {
+) -> Result<(Engine, Option<Keeper>, Option<RingWireSettings>), ServeError> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let lease = settings.queue_defaults.lease.map(millis);
     let mut engine = EngineSettings {
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        foreman,
+        foreman: bound.foreman.first().map(ToString::to_string),
         run,
         // The clock starts at Unix time.
         term: clock.now().as_millis(),
@@ -163,27 +170,33 @@ fn engine_of(
         ..EngineSettings::default()
     };
     let Some(directory) = store else {
-        return Ok((Engine::new(engine, clock.now()), None));
+        let wire = ring::enter(settings, bound, &mut engine);
+        return Ok((Engine::new(engine, clock.now()), None, wire));
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
     let Estate { run, last_serial } = Estate::of(&mut store, engine.run).map_err(failed)?;
     engine.term = begin_term(&mut store, engine.term).map_err(failed)?;
+    let wire = ring::enter(settings, bound, &mut engine);
     // The clock starts at Unix time.
     engine.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(engine, clock.now());
     recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
-    Ok((engine, Some(keeper)))
+    Ok((engine, Some(keeper), wire))
 }
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
 /// is sent on), and lets the last answers be written.
-async fn until_stopped(shell: &Shell, stop: &mut Stop, timeout: Duration) -> Ended {
-    stop.wait().await;
+async fn until_stopped(shell: &Shell, stop: &mut Stop, settings: &Settings) -> Result<Ended, ServeError> {
+    let timeout = settings.drain_timeout;
+    let why = tokio::select! {
+        _ = stop.wait() => Why::Asked,
+        why = ring::ends(shell) => why,
+    };
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
     shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
-    tokio::select! {
+    let ended = tokio::select! {
         drained = shell.drained() => {
             shell.finish().await;
             Ended { returned: drained.returned, cut: drained.cut, lost: drained.lost, cut_by: None }
@@ -193,10 +206,21 @@ async fn until_stopped(shell: &Shell, stop: &mut Stop, timeout: Duration) -> End
             warn!(cut, lost, "ending at once");
             Ended { returned: 0, cut, lost, cut_by: Some(signal) }
         }
+    };
+    match (why, &settings.ring) {
+        (Why::RingFailed(code), Some(ring)) => Err(ServeError::Ring { sid: ring.sid, code }),
+        _ => Ok(ended),
     }
 }
 
-fn shell_of(settings: &Settings, run: u64, bound: &Bound, clock: Clock, desk: EngineDesk) -> Result<Shell, ServeError> {
+fn shell_of(
+    settings: &Settings,
+    run: u64,
+    bound: &Bound,
+    clock: Clock,
+    desk: EngineDesk,
+    ring: Option<RingWireSettings>,
+) -> Result<Shell, ServeError> {
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
         brokers => brokers.to_vec(),
@@ -221,7 +245,7 @@ fn shell_of(settings: &Settings, run: u64, bound: &Bound, clock: Clock, desk: En
     };
     let credentials = Credentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
-    Shell::start(clock, desk, limits, config, links, routers)
+    Shell::start(clock, desk, limits, config, links, ring, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
@@ -229,7 +253,7 @@ fn shell_of(settings: &Settings, run: u64, bound: &Bound, clock: Clock, desk: En
 fn listen_for_workers(settings: &Settings) -> Result<Vec<TcpListener>, ServeError> {
     let listen = |address: SocketAddr| match listen_on(address) {
         Err(ServeError::Listen { source, .. })
-            if settings.foreman_or_free && source.kind() == std::io::ErrorKind::AddrInUse =>
+            if settings.foreman_or_free && source.kind() == io::ErrorKind::AddrInUse =>
         {
             listen_on(SocketAddr::new(address.ip(), 0))
         }
@@ -239,13 +263,14 @@ fn listen_for_workers(settings: &Settings) -> Result<Vec<TcpListener>, ServeErro
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let listen = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    listen().map_err(|source| ServeError::Listen { address, source })
+    listener_on(address).map_err(|source| ServeError::Listen { address, source })
+}
+
+pub(super) fn listener_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Random bits from the system, by way of the standard library's own seeding of hash maps.

@@ -15,7 +15,7 @@ use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::ledger::StoreError;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, Switchboard};
+use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, RingReport, RingWireSettings, Switchboard};
 
 /// A running broker.
 #[derive(Clone, Debug)]
@@ -33,16 +33,20 @@ impl Shell {
         limits: Limits,
         config: Config,
         links: LinkSettings,
+        ring: Option<RingWireSettings>,
         routers: usize,
     ) -> io::Result<Self> {
         let shell = if routers <= 1 {
             let mut switchboard = Switchboard::with_engine(desk, limits, config);
             switchboard.set_links(links);
+            if let Some(ring) = ring {
+                switchboard.set_ring(ring);
+            }
             Self::One(Router::start(clock, switchboard, Arc::new(AtomicUsize::new(0))))
         } else {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
-            let workplace = Workplace { clock, limits, config, links, bits, accepted };
+            let workplace = Workplace { clock, limits, config, links, ring, bits, accepted };
             Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);
@@ -79,6 +83,20 @@ impl Shell {
             };
             if let Some(drained) = drained {
                 return drained;
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits for what the node of the ring says to whoever runs the broker; in order.
+    pub(super) async fn ring_reports(&self) -> Vec<RingReport> {
+        loop {
+            let (reports, notified) = match self {
+                Self::One(router) => (router.state().switchboard.take_ring_reports(), router.ring.notified()),
+                Self::Many(dispatcher) => (dispatcher.take_ring_reports(), dispatcher.ring.notified()),
+            };
+            if !reports.is_empty() {
+                return reports;
             }
             notified.await;
         }

@@ -27,6 +27,7 @@ mod progress;
 mod publish;
 mod queue;
 mod request;
+mod ring;
 pub mod schema;
 mod send;
 mod serve;
@@ -116,6 +117,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Job(args) => job::run(args, invocation),
         Command::Topic(args) => topic::run(args, invocation),
         Command::Link(args) => link::run(args, invocation),
+        Command::Ring(args) => ring::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),

@@ -1,8 +1,10 @@
 //! `turno serve`: run a broker.
 
+mod ring;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -10,6 +12,7 @@ use tracing::{debug, warn};
 use turno_proto::model::{Code, units};
 use turno_proto::native::Secret;
 
+use self::ring::{Asking, Plan};
 use super::Invocation;
 use super::error::Failure;
 use super::help;
@@ -17,8 +20,8 @@ use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
 use super::version::VERSION;
-use crate::broker::{self, Bound, Ended, Links, QueueDefaults, ServeError};
-use crate::config::{Flag, Kind, Origin, Raw, Settings};
+use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig, ServeError};
+use crate::config::{Config, Flag, Kind, Origin, Raw, Settings};
 
 /// Run a broker
 ///
@@ -33,6 +36,9 @@ use crate::config::{Flag, Kind, Origin, Raw, Settings};
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --memory",
         "turno serve --listen 127.0.0.1:7461 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
+        "turno serve --sid 1",
+        "turno serve --sid 2 --ring-next 1@localhost",
+        "turno serve --sid auto --ring-next 1@localhost",
         "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
     ],
     &[1, 78, 130, 143],
@@ -85,6 +91,53 @@ pub(crate) struct ServeArgs {
     /// How long to wait for what runs when asked to end [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     drain_timeout: Option<Duration>,
+
+    #[command(flatten)]
+    ring: RingArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Ring")]
+struct RingArgs {
+    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one
+    #[arg(long, value_name = "N|auto")]
+    sid: Option<String>,
+
+    /// Member to join the ring at; without it this broker is the first
+    #[arg(long, value_name = "SID@HOST[:PORT]")]
+    ring_next: Option<String>,
+
+    /// If that member does not answer, try again each second
+    #[arg(long)]
+    ring_wait: bool,
+
+    /// Port on loopback where other members reach this one; 0 takes a free one [default: 8000 plus the sid]
+    #[arg(long, value_name = "PORT")]
+    ring_port: Option<u16>,
+
+    /// Address where other members reach this one, in place of --ring-port
+    #[arg(long, value_name = "ADDR")]
+    ring_listen: Option<String>,
+
+    /// The host that other members are told, where it is another
+    #[arg(long, value_name = "HOST")]
+    ring_advertise: Option<String>,
+
+    /// File with the secret that all members must know
+    #[arg(long, value_name = "FILE")]
+    ring_secret_file: Option<PathBuf>,
+
+    /// Members stand in order of their sids, wherever they join
+    #[arg(long)]
+    ring_sorted: bool,
+
+    /// Give a lost member up within a second
+    #[arg(long)]
+    ring_fast: bool,
+
+    /// Link with the neighbours too, to share workers
+    #[arg(long)]
+    ring_links: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -98,12 +151,12 @@ enum LogStyle {
 }
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let config = invocation.config(&flags(args))?;
+    let (config, ring) = place(&flags(args), invocation)?;
     let settings = config.typed();
     if !args.insecure {
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
-    let secret = link_secret(&settings)?;
+    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
     let logging = Logging::for_broker(&settings, &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
@@ -111,11 +164,11 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
-    let ended = broker::run(broker_settings(&settings, secret), |bound| {
+    let ended = broker::run(broker_settings(&settings, secret, ring.clone()), |bound| {
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
-            invocation.output.stderr(&self::banner(&settings, bound));
+            invocation.output.stderr(&self::banner(&settings, ring.as_ref(), bound));
             invocation.output.hint("turno work hello --echo, then: turno request hello hi");
         }
     });
@@ -138,6 +191,7 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     put("--link", "link.to", list(&args.link));
     let secret_file = args.link_secret_file.as_ref();
     put("--link-secret-file", "link.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
+    ring_flags(&args.ring, &mut put);
     put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
     let style = args.log_format.map(|style| match style {
         LogStyle::Auto => "auto",
@@ -150,7 +204,40 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     flags
 }
 
-fn broker_settings(settings: &Settings, secret: Option<Secret>) -> broker::Settings {
+fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<Raw>)) {
+    let text = |text: &Option<String>| text.clone().map(Raw::Text);
+    let on = |on: bool| on.then_some(Raw::Switch(true));
+    put("--sid", "ring.sid", text(&args.sid));
+    put("--ring-next", "ring.next", text(&args.ring_next));
+    put("--ring-wait", "ring.wait", on(args.ring_wait));
+    put("--ring-port", "ring.port", args.ring_port.map(|port| Raw::Integer(port.into())));
+    put("--ring-listen", "ring.listen", text(&args.ring_listen));
+    put("--ring-advertise", "ring.advertise", text(&args.ring_advertise));
+    let secret_file = args.ring_secret_file.as_ref();
+    put("--ring-secret-file", "ring.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
+    put("--ring-sorted", "ring.sorted", on(args.ring_sorted));
+    put("--ring-fast", "ring.fast", on(args.ring_fast));
+    put("--ring-links", "ring.links", on(args.ring_links));
+}
+
+/// The configuration with the broker's place in a ring. One that has no number yet asks for it first.
+fn place(flags: &[Flag], invocation: &Invocation) -> Result<(Config, Option<RingConfig>), Failure> {
+    let config = invocation.config(flags)?;
+    let Asking { next, secret, wait } = match ring::plan(&config)? {
+        Plan::Nothing => return Ok((config, None)),
+        Plan::Place(place) => return Ok((config, Some(*place))),
+        Plan::Ask(asking) => asking,
+    };
+    let sid = ring::ask_for_sid(&next, secret.as_ref(), wait)?;
+    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
+    let config = invocation.config(&[flags, &[number]].concat())?;
+    match ring::plan(&config)? {
+        Plan::Place(place) => Ok((config, Some(*place))),
+        Plan::Nothing | Plan::Ask(_) => unreachable!("a number was just given"),
+    }
+}
+
+fn broker_settings(settings: &Settings, secret: Option<Secret>, ring: Option<RingConfig>) -> broker::Settings {
     broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
@@ -170,19 +257,19 @@ fn broker_settings(settings: &Settings, secret: Option<Secret>) -> broker::Setti
         },
         keep_finished: settings.keep_finished,
         links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
-        ring: None,
+        ring,
     }
 }
 
-/// The secret of links, from wherever it is.
-fn link_secret(settings: &Settings) -> Result<Option<Secret>, Failure> {
-    let Some(path) = &settings.link_secret_file else { return Ok(settings.link_secret.clone()) };
+/// A secret, from wherever it is: of links, or of the ring.
+fn secret(of: &str, set: Option<&Secret>, file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+    let Some(path) = file else { return Ok(set.cloned()) };
     let wrong = |what: String| Failure::new(Code::BadConfig, what);
-    if settings.link_secret.is_some() {
-        return Err(wrong("both link.secret and link.secret-file are set".to_owned()).fix("set one of them"));
+    if set.is_some() {
+        return Err(wrong(format!("both {of}.secret and {of}.secret-file are set")).fix("set one of them"));
     }
     let text = std::fs::read(path).map_err(|error| {
-        wrong(format!("link.secret-file {} cannot be read: {error}", path.display()))
+        wrong(format!("{of}.secret-file {} cannot be read: {error}", path.display()))
             .fix("look at its path and its owner")
     })?;
     // Most programs end a file with a new line.
@@ -214,17 +301,21 @@ fn ready(bound: &Bound) -> Ready {
         http: None,
         zmq: None,
         foreman: bound.foreman.first().map(ToString::to_string),
-        ring: None,
+        ring: bound.ring.as_ref().map(ToString::to_string),
     }
 }
 
-fn banner(settings: &Settings, bound: &Bound) -> String {
+fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> String {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
     let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
     if !bound.foreman.is_empty() {
         let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
         facts.push(("job workers", foreman.join(", ")));
+    }
+    if let (Some(ring), Some(address)) = (ring, &bound.ring) {
+        let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
+        facts.push(("ring", format!("sid {} at {address}{next}", ring.sid)));
     }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
@@ -264,6 +355,9 @@ pub(crate) fn explained(error: ServeError) -> Failure {
         ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
             failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
         }
+        ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
+            .why("another broker with that sid runs on this machine, or something else has its port")
+            .fix("choose another --sid, or another port: --ring-port"),
         _ => failure,
     }
 }
@@ -317,11 +411,11 @@ mod tests {
             memory: 1 << 30,
             ..Default::default()
         };
-        crate::config::Config::load(&world, None, &[]).unwrap().typed()
+        Config::load(&world, None, &[]).unwrap().typed()
     }
 
     #[test]
-    fn the_secret_of_links_comes_from_one_place() {
+    fn a_secret_comes_from_one_place() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &[u8]| {
             let path = directory.path().join(name);
@@ -329,11 +423,12 @@ mod tests {
             Some(path)
         };
         let secret = Secret::new(b"correct horse battery staple");
-        let with = |link_secret, link_secret_file| Settings { link_secret, link_secret_file, ..settings() };
-        assert_eq!(link_secret(&with(None, None)).unwrap(), None);
-        assert_eq!(link_secret(&with(secret.clone(), None)).unwrap(), secret);
+        let read =
+            |set: Option<&Secret>, file: Option<&PathBuf>| super::secret("ring", set, file.map(PathBuf::as_path));
+        assert_eq!(read(None, None).unwrap(), None);
+        assert_eq!(read(secret.as_ref(), None).unwrap(), secret);
         let good = file("good", b"correct horse battery staple\n");
-        assert_eq!(link_secret(&with(None, good.clone())).unwrap(), secret);
+        assert_eq!(read(None, good.as_ref()).unwrap(), secret);
         let missing = Some(directory.path().join("missing"));
         let table = [
             (secret, good, "both"),
@@ -342,7 +437,7 @@ mod tests {
             (None, file("empty", b""), "16 to 1024 bytes"),
         ];
         for (secret, path, expected) in table {
-            let failure = link_secret(&with(secret, path)).unwrap_err();
+            let failure = read(secret.as_ref(), path.as_ref()).unwrap_err();
             let text = failure.render(Paint::plain());
             assert!(failure.exit() == 78 && text.contains(expected), "{text}");
             assert!(!text.contains("horse"), "{text}");
@@ -355,13 +450,14 @@ mod tests {
             native: vec!["127.0.0.1:4711".parse().unwrap()],
             foreman: vec!["127.0.0.1:5429".parse().unwrap()],
             unix: Some("/d/turno.sock".into()),
+            ring: Some("127.0.0.1:8003".parse().unwrap()),
         };
         let ready = ready(&bound);
         assert_eq!(
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":null}"#,
+                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":"127.0.0.1:8003"}"#,
                 "\n"
             )
         );
@@ -370,14 +466,16 @@ mod tests {
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
         let settings = settings();
-        let bound = Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
-        let text = banner(&settings, &bound);
+        let bound =
+            Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
+        let text = banner(&settings, None, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
-        let text = banner(&Settings { in_memory: true, ..settings.clone() }, &bound);
+        let text = banner(&Settings { in_memory: true, ..settings.clone() }, None, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
-        let bound = Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None };
-        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
+        let bound =
+            Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
+        assert!(banner(&settings, None, &bound).contains("OPEN TO THE NETWORK"));
     }
 }

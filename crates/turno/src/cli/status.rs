@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 use turno_client::{AdminAnswer, AdminCall};
+use turno_proto::model::view::BrokerView;
 
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
 use super::help;
+use super::ring::told;
 use super::schema::broker::{BrokerBody, StatusDocument};
 use super::size;
 use super::table;
@@ -31,11 +33,13 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
         };
         let name = view.name.clone();
         let document = StatusDocument { broker: BrokerBody::new(&view, invocation.output.clock()) };
-        invocation.output.one(&document, &name, || text(&document.broker, invocation))?;
+        invocation.output.one(&document, &name, || text(&view, &document.broker, invocation))?;
         if view.maintenance {
             invocation.output.hint("it takes no work until `turno resume`");
         } else if view.workers == 0 && view.ready > 0 {
             invocation.output.hint("messages wait and no worker is there: turno queue ls");
+        } else if view.ring.as_deref().is_some_and(told::is_broken) {
+            invocation.output.hint("what is known of the ring: turno ring show");
         } else if view.links_down > 0 {
             invocation.output.hint("why links are down: turno link ls");
         }
@@ -61,10 +65,10 @@ fn links(broker: &BrokerBody) -> String {
     }
 }
 
-fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
+fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> String {
     let started = broker.started_at.parse().map(|moment| invocation.output.clock().phrase(moment)).unwrap_or_default();
     let share = broker.bytes.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
-    table::facts(&[
+    let mut facts = vec![
         ("broker", format!("{} (turno {})", broker.name, broker.version)),
         ("started", started),
         ("up", short(Duration::from_secs_f64(broker.up_seconds))),
@@ -76,6 +80,8 @@ fn text(broker: &BrokerBody, invocation: &Invocation) -> String {
         ("messages", format!("{} ready, {} in flight, {} dead", broker.ready, broker.in_flight, broker.dead)),
         ("memory", format!("{} of {} ({share}%)", size::short(broker.bytes), size::short(broker.bytes_max))),
         ("links", links(broker)),
-        ("so far", broker.counters.told()),
-    ])
+    ];
+    facts.extend(view.ring.as_deref().map(|ring| ("ring", told::line(ring))));
+    facts.push(("so far", broker.counters.told()));
+    table::facts(&facts)
 }

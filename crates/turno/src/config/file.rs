@@ -143,7 +143,7 @@ fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
             .collect::<Option<Vec<String>>>()
             .map_or(Raw::Other("a list of mixed things"), Raw::List),
         DeValue::Float(_) => Raw::Other("a fraction"),
-        DeValue::Boolean(_) => Raw::Other("a truth value"),
+        DeValue::Boolean(on) => Raw::Switch(*on),
         DeValue::Datetime(_) => Raw::Other("a date"),
         DeValue::Table(_) => Raw::Other("a table"),
     }

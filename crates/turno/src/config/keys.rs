@@ -119,6 +119,73 @@ pub static KEYS: &[Key] = &[
         doc: "names of brokers: the first that can be reached is home to exclusive queues; the same at all brokers",
     },
     Key {
+        name: "ring.sid",
+        kind: Kind::Sid,
+        default: Preset::Nothing,
+        doc: "the broker's number in its ring; name, data, listeners and ring.port then follow from it unless they are set; auto: \
+              a free one; none: in no ring",
+    },
+    Key {
+        name: "ring.next",
+        kind: Kind::Member,
+        default: Preset::Nothing,
+        doc: "the member to join the ring at, SID@HOST[:PORT]; none: this broker is the first",
+    },
+    Key {
+        name: "ring.wait",
+        kind: Kind::Switch,
+        default: Preset::Text("false"),
+        doc: "whether to try each second, if ring.next cannot be joined at the start; otherwise the broker ends",
+    },
+    Key {
+        name: "ring.port",
+        kind: Kind::Count { min: 0, max: u16::MAX as u64 },
+        default: Preset::Nothing,
+        doc: "port on loopback where other members reach this one, 8000 and the sid unless it is set; 0 takes a free one",
+    },
+    Key {
+        name: "ring.listen",
+        kind: Kind::Address,
+        default: Preset::Nothing,
+        doc: "address where other members reach this one, in place of ring.port; beyond this machine it needs a secret",
+    },
+    Key {
+        name: "ring.advertise",
+        kind: Kind::Host,
+        default: Preset::Nothing,
+        doc: "the host that other members are told, where it is another than that of ring.listen",
+    },
+    Key {
+        name: "ring.secret",
+        kind: Kind::Secret,
+        default: Preset::Nothing,
+        doc: "what all members must know; without one only brokers on the same machine form a ring",
+    },
+    Key {
+        name: "ring.secret-file",
+        kind: Kind::Path,
+        default: Preset::Nothing,
+        doc: "a file with that secret, in place of ring.secret",
+    },
+    Key {
+        name: "ring.sorted",
+        kind: Kind::Switch,
+        default: Preset::Text("false"),
+        doc: "whether members stand in order of their sids, wherever they join",
+    },
+    Key {
+        name: "ring.fast",
+        kind: Kind::Switch,
+        default: Preset::Text("false"),
+        doc: "whether a lost member is given up within a second; for a network that does not fail for moments",
+    },
+    Key {
+        name: "ring.links",
+        kind: Kind::Switch,
+        default: Preset::Text("false"),
+        doc: "whether neighbours in the ring are linked too, so that they share their workers",
+    },
+    Key {
         name: "routers",
         kind: Kind::Count { min: 1, max: limits::ROUTERS_MAX as u64 },
         default: Preset::Text("1"),

@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 use turno_proto::model::{limits, units};
 use turno_proto::native::Secret;
 
+use super::ring::{Next, is_host};
 use super::value::{Raw, Value};
 
 /// The sort of a key's value. Ranges include both ends.
@@ -19,6 +20,8 @@ pub enum Kind {
     Path,
     /// Addresses to listen on.
     Listen,
+    /// One address to listen on.
+    Address,
     /// Addresses of brokers, in order of preference.
     Urls,
     /// Names, in order of preference.
@@ -39,6 +42,14 @@ pub enum Kind {
         /// The most.
         max: u64,
     },
+    /// Whether.
+    Switch,
+    /// A number in a ring, or `auto`.
+    Sid,
+    /// A member of a ring.
+    Member,
+    /// A name or address of a machine.
+    Host,
     /// A length of time.
     Duration {
         /// The shortest, in milliseconds.
@@ -64,6 +75,8 @@ impl Kind {
         match (self, raw) {
             (Self::Listen | Self::Urls | Self::Names, raw) => self.parse_list(&items(raw)?),
             (Self::Size { .. }, Raw::Integer(number)) => self.size(u64::try_from(*number).ok()?),
+            (Self::Sid, Raw::Integer(number)) => sid(u64::try_from(*number).ok()?),
+            (Self::Switch, Raw::Switch(on)) => Some(Value::Switch(*on)),
             (Self::Count { .. }, Raw::Integer(number)) => self.count(u64::try_from(*number).ok()?),
             (_, Raw::Text(text)) => self.parse_text(text),
             _ => None,
@@ -77,6 +90,12 @@ impl Kind {
             Self::Path if text.is_empty() => None,
             Self::Path => Some(Value::Path(PathBuf::from(text))),
             Self::Listen | Self::Urls | Self::Names => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
+            Self::Address => parse_listen(text).map(|address| Value::Listen(vec![address])),
+            Self::Switch => text.parse().ok().map(Value::Switch),
+            Self::Sid if text == "auto" => Some(Value::Text(text.to_owned())),
+            Self::Sid => sid(units::parse_count(text).ok()?),
+            Self::Member => text.parse::<Next>().ok().map(|next| Value::Text(next.to_string())),
+            Self::Host => is_host(text).then(|| Value::Text(text.to_owned())),
             Self::Secret => Secret::new(text.as_bytes()).map(Value::Secret),
             Self::Size { .. } => self.size(units::parse_size(text).ok()?),
             Self::Count { .. } => self.count(units::parse_count(text).ok()?),
@@ -126,6 +145,11 @@ impl Kind {
             Self::Text => "text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Listen => "addresses like [\"127.0.0.1:7460\"]".to_owned(),
+            Self::Address => "an address like \"10.0.0.7:8003\"".to_owned(),
+            Self::Switch => "true or false".to_owned(),
+            Self::Sid => format!("a number from 0 to {}, or \"auto\"", u16::MAX),
+            Self::Member => Next::EXPECTED.to_owned(),
+            Self::Host => "a name, an IPv4 address, or an IPv6 address in brackets".to_owned(),
             Self::Urls => "addresses like [\"turno://127.0.0.1:7460\", \"unix:/path\"]".to_owned(),
             Self::Names => "names like [\"rb-1\", \"rb-2\"]".to_owned(),
             Self::Secret => {
@@ -144,6 +168,10 @@ impl Kind {
             Self::LogFilter => "a level (error, warn, info, debug, trace) or target=level, parted by commas".to_owned(),
         }
     }
+}
+
+fn sid(number: u64) -> Option<Value> {
+    u16::try_from(number).ok().map(|number| Value::Count(number.into()))
 }
 
 /// Reads `127.0.0.1:7460`, `[::1]:7460` and `localhost:7460`; other names would make the meaning depend on
@@ -172,7 +200,7 @@ fn items(raw: &Raw) -> Option<Vec<String>> {
     let list: Vec<String> = match raw {
         Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
         Raw::List(items) => items.iter().flat_map(|item| item.split(',')).map(|item| item.trim().to_owned()).collect(),
-        Raw::Integer(_) | Raw::Other(_) => return None,
+        Raw::Integer(_) | Raw::Switch(_) | Raw::Other(_) => return None,
     };
     (!list.iter().any(String::is_empty)).then_some(list)
 }
@@ -216,6 +244,23 @@ mod tests {
             (Kind::Secret, text("too short"), None),
             (Kind::Secret, Raw::Integer(1_234_567_890_123_456), None),
             (Kind::Text, Raw::Other("a table"), None),
+            (Kind::Text, Raw::Switch(true), None),
+            (Kind::Switch, Raw::Switch(true), Some(Value::Switch(true))),
+            (Kind::Switch, text("false"), Some(Value::Switch(false))),
+            (Kind::Switch, text("yes"), None),
+            (Kind::Sid, text("3"), Some(Value::Count(3))),
+            (Kind::Sid, Raw::Integer(65_535), Some(Value::Count(65_535))),
+            (Kind::Sid, Raw::Integer(65_536), None),
+            (Kind::Sid, text("auto"), Some(Value::Text("auto".to_owned()))),
+            (Kind::Sid, text("next"), None),
+            (Kind::Member, text("3@rb-1"), Some(Value::Text("3@rb-1:8003".to_owned()))),
+            (Kind::Member, text("rb-1"), None),
+            (Kind::Host, text("rb-1"), Some(Value::Text("rb-1".to_owned()))),
+            (Kind::Host, text("[fd00::1]"), Some(Value::Text("[fd00::1]".to_owned()))),
+            (Kind::Host, text("rb-1:8003"), None),
+            (Kind::Host, text("fd00::1"), None),
+            (Kind::Address, text("0.0.0.0:8003"), Some(Value::Listen(vec!["0.0.0.0:8003".parse().unwrap()]))),
+            (Kind::Address, text("127.0.0.1:1,127.0.0.1:2"), None),
         ];
         for (kind, raw, expected) in table {
             assert_eq!(kind.read(&raw).ok(), expected, "{kind:?} {raw}");

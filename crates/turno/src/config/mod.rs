@@ -8,6 +8,7 @@ mod keys;
 mod kind;
 mod nearest;
 mod origin;
+mod ring;
 mod settings;
 mod value;
 mod world;
@@ -16,6 +17,7 @@ pub use keys::{KEYS, Key, Preset};
 pub use kind::Kind;
 pub use nearest::nearest;
 pub use origin::Origin;
+pub use ring::{Next, RingKeys, SidWanted, usual_port};
 pub use settings::{LogFormat, Settings};
 pub use value::{Raw, Value};
 pub use world::World;
@@ -116,6 +118,7 @@ impl Config {
                 None => problems.push(Problem::of(&origin, format!("sets an unknown key {}", flag.key))),
             }
         }
+        config.follow_sid(world);
         for setting in &config.settings {
             if setting.origin == Origin::Default
                 && let Err(text) = world.default_of(setting.key)

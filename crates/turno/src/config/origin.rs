@@ -17,6 +17,8 @@ pub enum Origin {
     },
     /// An environment variable.
     Environment(String),
+    /// Nobody: it follows from the broker's number in its ring.
+    Sid(u16),
     /// A flag of the command line.
     Flag(&'static str),
 }
@@ -27,6 +29,7 @@ impl fmt::Display for Origin {
             Self::Default => f.write_str("default"),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Environment(variable) => write!(f, "environment {variable}"),
+            Self::Sid(sid) => write!(f, "default for sid {sid}"),
             Self::Flag(flag) => write!(f, "flag {flag}"),
         }
     }

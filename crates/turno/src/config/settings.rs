@@ -10,8 +10,9 @@ use turno_proto::native::Secret;
 
 use crate::broker::ArchiveSettings;
 
+use super::ring::RingKeys;
 use super::value::Value;
-use super::{Config, Origin, SOCKET_NAME};
+use super::{Config, KEYS, Origin, SOCKET_NAME};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Settings {
     pub link_secret_file: Option<PathBuf>,
     /// Names of brokers, in order of preference.
     pub link_order: Vec<String>,
+    /// Its place in a ring.
+    pub ring: RingKeys,
     /// Threads for connections.
     pub routers: usize,
     /// Every limit.
@@ -95,7 +98,7 @@ impl Settings {
             brokers: config.list("brokers"),
             listen: config.listen("listen.native"),
             foreman: config.listen("listen.foreman"),
-            foreman_or_free: config.is_default("listen.foreman"),
+            foreman_or_free: config.is_default("listen.foreman") || config.follows_sid("listen.foreman"),
             link_to: config.list("link.to"),
             link_secret: match config.value("link.secret") {
                 Value::Secret(secret) => Some(secret.clone()),
@@ -106,6 +109,7 @@ impl Settings {
                 _ => None,
             },
             link_order: config.list("link.order"),
+            ring: RingKeys::of(config),
             routers: as_usize(config.number("routers")),
             limits,
             heartbeat_ms: as_ms(config.duration("heartbeat")),
@@ -173,9 +177,19 @@ impl Config {
         }
     }
 
-    /// Nobody set it.
-    fn is_default(&self, name: &str) -> bool {
-        self.settings().iter().any(|setting| setting.key.name == name && setting.origin == Origin::Default)
+    /// Who set it.
+    pub fn origin(&self, name: &str) -> &Origin {
+        let place = KEYS.iter().position(|key| key.name == name).expect("only names of KEYS are asked for");
+        &self.settings()[place].origin
+    }
+
+    /// Nobody set it, and nothing follows from a sid.
+    pub(super) fn is_default(&self, name: &str) -> bool {
+        *self.origin(name) == Origin::Default
+    }
+
+    fn follows_sid(&self, name: &str) -> bool {
+        matches!(self.origin(name), Origin::Sid(_))
     }
 
     fn number(&self, name: &str) -> u64 {

@@ -103,6 +103,17 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("link.secret", "correct horse battery staple", "\"correct horse battery staple\""),
         ("link.secret-file", "/s", "\"/s\""),
         ("link.order", "rb-1,rb-2", "[\"rb-1\", \"rb-2\"]"),
+        ("ring.sid", "7", "7"),
+        ("ring.next", "3@a:8003", "\"3@a:8003\""),
+        ("ring.wait", "true", "true"),
+        ("ring.port", "9007", "9007"),
+        ("ring.listen", "10.0.0.7:8007", "\"10.0.0.7:8007\""),
+        ("ring.advertise", "rb-7", "\"rb-7\""),
+        ("ring.secret", "correct horse battery staple", "\"correct horse battery staple\""),
+        ("ring.secret-file", "/r", "\"/r\""),
+        ("ring.sorted", "true", "true"),
+        ("ring.fast", "true", "true"),
+        ("ring.links", "true", "true"),
         ("routers", "2", "2"),
         ("limits.message", "1MiB", "\"1MiB\""),
         ("limits.connections", "7", "7"),
@@ -132,7 +143,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
     }
     let (by_file, by_variable) = (by_file.load(&[]), by_variable.load(&[]));
     for (name, text, _) in texts {
-        let text = if name == "link.secret" { "(hidden)" } else { text };
+        let text = if name.ends_with(".secret") { "(hidden)" } else { text };
         assert_eq!(shown(&by_file, name).0, text, "{name}");
         assert_eq!(shown(&by_variable, name).0, text, "{name}");
     }
@@ -207,7 +218,17 @@ fn mistakes_name_their_place_and_what_is_expected() {
             "[queue.defaults]\npolicy = \"random\"\n",
             "config/turno/turno.toml:2: queue.defaults.policy = \"random\": expected one of lru, fill",
         ),
-        ("name = true\n", "config/turno/turno.toml:1: name = a truth value: expected text"),
+        ("name = true\n", "config/turno/turno.toml:1: name = true: expected text"),
+        (
+            "[ring]\nsid = \"next\"\n",
+            "config/turno/turno.toml:2: ring.sid = \"next\": expected a number from 0 to 65535, or \"auto\"",
+        ),
+        (
+            "[ring]\nnext = \"10.0.0.7\"\n",
+            "config/turno/turno.toml:2: ring.next = \"10.0.0.7\": expected a member like 3@10.0.0.7 or \
+             300@10.0.0.7:9000; a sid above 99 has no usual port, so that it must be named",
+        ),
+        ("ring.fast = 1\n", "config/turno/turno.toml:1: ring.fast = 1: expected true or false"),
         ("drain = 3\n", "config/turno/turno.toml:1: drain is a table: write [drain] and its keys below"),
     ];
     for (text, expected) in table {
@@ -265,6 +286,41 @@ fn a_file_of_many_mistakes_is_read_through() {
     assert_eq!(problems.len(), count);
     assert!(problems[0].starts_with("etc/turno.toml:1: unknown key k00001"), "{}", problems[0]);
     assert!(problems[count - 1].starts_with("etc/turno.toml:80000: unknown key k80000"), "{}", problems[count - 1]);
+}
+
+/// Proves S3.8, S3.46 and S3.47: what nobody set follows from the sid, and nothing does without one.
+#[test]
+fn a_sid_brings_a_directory_and_ports_of_its_own() {
+    let home = Home::new();
+    assert_eq!(home.load(&[]).typed().ring.sid, None);
+    assert_eq!(shown(&home.load(&[]), "ring.port"), ("none".to_owned(), "default".to_owned()));
+    let config = home.load(&[flag("ring.sid", "7")]);
+    let from = || "default for sid 7".to_owned();
+    assert_eq!(shown(&config, "listen.native"), ("127.0.0.1:8107".to_owned(), from()));
+    assert_eq!(shown(&config, "listen.foreman"), ("127.0.0.1:8407".to_owned(), from()));
+    assert_eq!(shown(&config, "ring.port"), ("8007".to_owned(), from()));
+    assert_eq!(shown(&config, "name"), ("rb-1-7".to_owned(), from()));
+    let typed = config.typed();
+    assert_eq!(typed.data, home.dir.path().join("share/turno-7"));
+    assert!(typed.foreman_or_free && typed.url.is_empty());
+
+    let set = ["listen.native", "listen.foreman", "ring.listen"].map(|key| flag(key, "127.0.0.1:1"));
+    let set = [&set[..], &[flag("ring.sid", "7"), flag("data", "/d"), flag("name", "n")]].concat();
+    let config = home.load(&set);
+    for (key, value) in
+        [("listen.native", "127.0.0.1:1"), ("listen.foreman", "127.0.0.1:1"), ("data", "/d"), ("name", "n")]
+    {
+        assert_eq!(shown(&config, key), (value.to_owned(), "flag --flag".to_owned()));
+    }
+    assert_eq!(config.typed().ring.port, None, "ring.listen has the port");
+
+    let config = home.load(&[flag("ring.sid", "100")]);
+    assert_eq!(shown(&config, "listen.native"), ("127.0.0.1:7460".to_owned(), "default".to_owned()));
+    assert_eq!(shown(&config, "ring.port"), ("none".to_owned(), "default".to_owned()));
+    assert_eq!(config.typed().data, home.dir.path().join("share/turno-100"));
+    let config = home.load(&[flag("ring.sid", "auto")]);
+    assert_eq!(config.typed().ring.sid, Some(SidWanted::Auto));
+    assert_eq!(shown(&config, "data").1, "default");
 }
 
 /// Wherever it was set and however wrong it is.

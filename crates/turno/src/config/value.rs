@@ -15,6 +15,8 @@ pub enum Raw {
     Text(String),
     /// A whole number; only files have them.
     Integer(i64),
+    /// Whether; files have them, and flags without a value.
+    Switch(bool),
     /// A list of texts; files and repeated flags have them.
     List(Vec<String>),
     /// Something no key takes, told in words.
@@ -26,6 +28,7 @@ impl fmt::Display for Raw {
         match self {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::Integer(number) => write!(f, "{number}"),
+            Self::Switch(on) => write!(f, "{on}"),
             Self::List(items) => write!(f, "{items:?}"),
             Self::Other(what) => f.write_str(what),
         }
@@ -49,6 +52,8 @@ pub enum Value {
     Size(u64),
     /// A number of things.
     Count(u64),
+    /// Whether.
+    Switch(bool),
     /// A length of time.
     Duration(Duration),
     /// What nobody is shown.
@@ -68,6 +73,7 @@ impl Value {
             Self::List(items) => items.clone().into(),
             Self::Listen(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
             Self::Size(number) | Self::Count(number) => (*number).into(),
+            Self::Switch(on) => (*on).into(),
             Self::Duration(duration) => duration.as_secs_f64().into(),
             Self::Secret(_) => HIDDEN.into(),
         }
@@ -87,6 +93,7 @@ impl fmt::Display for Value {
             }
             Self::Size(bytes) => f.write_str(&units::format_size(*bytes)),
             Self::Count(number) => write!(f, "{number}"),
+            Self::Switch(on) => write!(f, "{on}"),
             Self::Duration(duration) => f.write_str(&units::format_duration(*duration)),
             Self::Secret(_) => f.write_str(HIDDEN),
         }

@@ -8,4 +8,5 @@ mod many;
 mod net;
 mod no_reply;
 mod random;
+mod room;
 mod stopping;

@@ -10,16 +10,31 @@ use crate::seen::body;
 /// The neighbour, whose words the test says.
 const OTHER: usize = 7;
 
-/// A broker with one worker, and the end of a link there.
-fn linked() -> (Net, Place, Place) {
-    let mut net = Net::new(1);
+/// A broker gets one worker, and the end of a link.
+fn linked(net: &mut Net) -> (Place, Place) {
     let worker = net.worker(0, "q", 1);
     let link = net.place(0);
     let (conn, broker) = (link.conn, Net::id(OTHER));
     let (name, address) = ("b7".to_owned(), "127.0.0.1:1".to_owned());
     net.put(0, Input::Linked { conn, target: None, broker, name, address, payload_max: 1_000 });
     net.put(0, Input::Open { conn, seq: 0, handle: 0, queue: "q".parse().expect("a name") });
-    (net, worker, link)
+    (worker, link)
+}
+
+/// A request that the neighbour sends.
+fn forward() -> Forward {
+    Forward {
+        seq: 5,
+        handle: 0,
+        id: MessageId::new(107, 1, 0),
+        wants: ForwardWants::Reply,
+        attempt: 1,
+        cost: 1,
+        priority: 4,
+        deadline_ms: Some(60_000),
+        path: path(),
+        payload: body("x"),
+    }
 }
 
 fn path() -> Path {
@@ -54,21 +69,10 @@ fn a_far_worker_hears_the_reason() {
     ];
     for (said, heard) in table {
         let expired = u64::from(heard == Code::TimedOut);
-        let (mut net, worker, link) = linked();
+        let mut net = Net::new(1);
+        let (worker, link) = linked(&mut net);
         let conn = link.conn;
-        let forward = Forward {
-            seq: 5,
-            handle: 0,
-            id: MessageId::new(107, 1, 0),
-            wants: ForwardWants::Reply,
-            attempt: 1,
-            cost: 1,
-            priority: 4,
-            deadline_ms: Some(60_000),
-            path: path(),
-            payload: body("x"),
-        };
-        net.put(0, Input::Forwarded { conn, forward: Box::new(forward) });
+        net.put(0, Input::Forwarded { conn, forward: Box::new(forward()) });
         let given = net.take("x");
         net.put(0, Input::FarCancel { conn, seq: 5, reason: said });
         assert_eq!(stopped(&mut net, worker), [heard], "{said}");
@@ -80,7 +84,8 @@ fn a_far_worker_hears_the_reason() {
         assert_eq!((status.counters.expired, status.counters.cancelled), (expired, 1 - expired), "{said}");
         assert_eq!((status.in_flight, status.slots_used), (0, 0), "{said}");
 
-        let (mut net, worker, link) = linked();
+        let mut net = Net::new(1);
+        let (worker, link) = linked(&mut net);
         let conn = link.conn;
         let broadcast = ForwardBroadcast {
             seq: 6,
@@ -120,6 +125,35 @@ fn a_reason_goes_through_brokers_in_between() {
     net.put(0, Input::Disconnected { conn: caller.conn });
     net.settle();
     assert_eq!(stopped(&mut net, worker), [Code::CallerGone, Code::CallerGone]);
+}
+
+/// S2.29, S2.30: what expires at a far worker counts against it, whichever broker noticed first; not so if the worker had
+/// less than half of the time, for then the message was on its way for longer than it was here.
+#[test]
+fn an_expiry_that_its_owner_noticed_counts() {
+    // After so many milliseconds of 1,000 each delivery's owner says so, and whether the second of them is one too many.
+    let table = [(999, true), (500, true), (499, false), (0, false)];
+    for (after_ms, dropped) in table {
+        let mut net = Net::new(1);
+        let settings = Settings { name: "b0".to_owned(), run: 100, drop_after: 2, ..Settings::default() };
+        net.engines[0] = Engine::new(settings, net.now);
+        let (worker, link) = linked(&mut net);
+        let conn = link.conn;
+        for seq in 1..3 {
+            let deadline_ms = Some(1_000);
+            let forward = Forward { seq, id: MessageId::new(107, u64::from(seq), 0), deadline_ms, ..forward() };
+            net.put(0, Input::Forwarded { conn, forward: Box::new(forward) });
+            let given = net.take("x");
+            net.tick(after_ms);
+            net.put(0, Input::FarCancel { conn, seq, reason: Code::TimedOut });
+            // The slot comes back; that word is too late to clear the worker.
+            net.ack(&given);
+        }
+        let heard = net.heard_by(worker);
+        let is_dropped = |effect: &Effect| matches!(effect, Effect::CancelQueue { reason: Code::Dropped, .. });
+        assert_eq!(heard.iter().any(is_dropped), dropped, "after {after_ms} ms: {heard:?}");
+        assert_eq!(net.engines[0].status().counters.expired, 2, "after {after_ms} ms");
+    }
 }
 
 /// A send that crossed has no lease at its owner: the broker of its worker looks after it, also when its own deadline,

@@ -1,4 +1,5 @@
 //! The ring, node by node.
 
+mod hosted;
 mod joining;
 mod net;

@@ -67,7 +67,7 @@ pub struct Member {
     /// HOST:PORT of its ring listener.
     pub address: String,
     /// HOST:PORT where it takes clients and links; empty if it does not say.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub native: String,
 }
 

@@ -1,4 +1,4 @@
-//! Links that this broker dials: found, reached, and then connections like those that were accepted.
+//! Links and members of the ring that this broker dials: found, reached, and then connections like those that were accepted.
 
 use std::io;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use turno_proto::model::{Code, limits};
 use super::accept::Stream;
 use super::reader::read;
 use super::{Router, Upstream};
-use crate::broker::switchboard::Dial;
+use crate::broker::switchboard::{Dial, RingDial};
 
 /// Where a broker listens if nobody says otherwise.
 const PORT: u16 = 7460;
@@ -25,13 +25,15 @@ pub(super) async fn dial_for_ever<U: Upstream>(router: Rc<Router<U>>) {
         for dial in dials {
             router.tasks.spawn(reach(Rc::clone(&router), dial));
         }
+        let dials = router.state().switchboard.take_ring_dials();
+        for dial in dials {
+            router.tasks.spawn(reach_member(Rc::clone(&router), dial));
+        }
     }
 }
 
 async fn reach<U: Upstream>(router: Rc<Router<U>>, Dial { target, address }: Dial) {
-    let limit = Duration::from_millis(limits::LINK_DIAL_MS);
-    let reached = tokio::time::timeout(limit, connect(&address)).await;
-    match reached.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+    match connect_within(&address, limits::LINK_DIAL_MS).await {
         Ok((stream, peer)) => router.dialled(target, stream, peer),
         Err(error) => {
             debug!(address, %error, "cannot reach a broker that a link is wanted to");
@@ -40,13 +42,29 @@ async fn reach<U: Upstream>(router: Rc<Router<U>>, Dial { target, address }: Dia
     }
 }
 
+async fn reach_member<U: Upstream>(router: Rc<Router<U>>, dial: RingDial) {
+    let now = router.state().clock.now();
+    match connect_within(&dial.address, dial.until.millis_left(now)).await {
+        Ok((stream, peer)) => router.member_dialled(&dial, stream, peer),
+        Err(error) => {
+            debug!(address = dial.address, %error, "cannot reach a member of the ring");
+            router.member_not_reached(dial.target);
+        }
+    }
+}
+
 /// A connection, and where its other end is.
-async fn connect(address: &str) -> io::Result<(Stream, String)> {
+pub(in crate::broker) async fn connect_within(address: &str, limit_ms: u64) -> io::Result<(Stream, String)> {
+    let reached = tokio::time::timeout(Duration::from_millis(limit_ms), connect(address, limit_ms)).await;
+    reached.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn connect(address: &str, limit_ms: u64) -> io::Result<(Stream, String)> {
     if let Some(path) = address.strip_prefix("unix:") {
         return Ok((Stream::Unix(UnixStream::connect(path).await?), "unix".to_owned()));
     }
     let found: Vec<_> = lookup_host(place_of(address)).await?.collect();
-    let share = limits::LINK_DIAL_MS / (found.len() as u64).max(1);
+    let share = limit_ms / (found.len() as u64).max(1);
     let mut last = io::ErrorKind::NotFound.into();
     for place in found {
         match tokio::time::timeout(Duration::from_millis(share), TcpStream::connect(place)).await {
@@ -83,6 +101,32 @@ impl<U: Upstream> Router<U> {
             let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
             state.add_socket(id, write_end, reader);
         }
+        self.settle(state);
+    }
+
+    /// The greeting of a member begins.
+    fn member_dialled(self: &Rc<Self>, dial: &RingDial, stream: Stream, address: String) {
+        let (read_end, write_end) = match stream.split() {
+            Ok(ends) => ends,
+            Err(error) => {
+                debug!(address, %error, "a connection was lost as soon as it was made");
+                return self.member_not_reached(dial.target);
+            }
+        };
+        let mut state = self.state();
+        let now = state.clock.now();
+        if let Some(id) = state.switchboard.dial_ring(now, dial, address) {
+            self.open.fetch_add(1, Ordering::Relaxed);
+            let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
+            state.add_socket(id, write_end, reader);
+        }
+        self.settle(state);
+    }
+
+    fn member_not_reached(&self, target: u32) {
+        let mut state = self.state();
+        let now = state.clock.now();
+        state.switchboard.ring_dial_failed(now, target, Code::RingDown);
         self.settle(state);
     }
 

@@ -32,6 +32,7 @@ use super::timer::Timer;
 use super::turn::Turn;
 
 pub(super) use self::accept::Stream;
+pub(super) use self::dial::connect_within;
 pub(super) use self::thread::{Letter, RouterThread, Workplace};
 pub(super) use self::upstream::Upstream;
 
@@ -44,12 +45,14 @@ pub(super) struct Router<U = EngineDesk> {
     state: RefCell<State<U>>,
     /// Something waits to be written, or to be handed over.
     dirty: Notify,
-    /// The engine wants links dialled.
+    /// The engine wants links or members of the ring dialled.
     dials: Notify,
     /// For the engine, if it is here.
     pub(super) timer: Timer,
     /// The engine, if it is here, said that the drain is over.
     pub(super) drained: Notify,
+    /// The node of the ring, if it is here, has something to say to whoever runs the broker.
+    pub(super) ring: Notify,
     pub(super) tasks: Tasks,
     /// How many connections there are, and are on their way here.
     open: Arc<AtomicUsize>,
@@ -83,9 +86,9 @@ impl<U: Upstream> Router<U> {
     pub(super) fn start(clock: Clock, switchboard: Switchboard<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
         let read_buffer = vec![0; limits::READ_BYTES];
         let state = State { clock, switchboard, sockets: Vec::new(), read_buffer };
-        let (dirty, dials, drained) = (Notify::new(), Notify::new(), Notify::new());
+        let (dirty, dials, drained, ring) = (Notify::new(), Notify::new(), Notify::new(), Notify::new());
         let (timer, tasks) = (Timer::default(), Tasks::default());
-        let router = Rc::new(Self { state: RefCell::new(state), dirty, dials, timer, drained, tasks, open });
+        let router = Rc::new(Self { state: RefCell::new(state), dirty, dials, timer, drained, ring, tasks, open });
         router.tasks.spawn(flush::flush_for_ever(Rc::clone(&router)));
         router.tasks.spawn(sweep::sweep_for_ever(Rc::clone(&router)));
         router.tasks.spawn(dial::dial_for_ever(Rc::clone(&router)));
@@ -105,12 +108,18 @@ impl<U: Upstream> Router<U> {
         if state.switchboard.has_dirty() || state.switchboard.desk().has_mail() {
             self.dirty.notify_one();
         }
-        if state.switchboard.has_dials() {
+        if state.switchboard.take_eased() {
+            state.resume_all();
+        }
+        if state.switchboard.has_dials() || state.switchboard.has_ring_dials() {
             self.dials.notify_one();
         }
         self.timer.look(state.switchboard.desk().next_deadline());
         if state.switchboard.drained().is_some() {
             self.drained.notify_one();
+        }
+        if state.switchboard.has_ring_reports() {
+            self.ring.notify_one();
         }
     }
 
@@ -191,6 +200,15 @@ impl<U: Upstream> State<U> {
             && let Some(resumed) = self.socket(id).and_then(|socket| socket.resumed.take())
         {
             resumed.notify_one();
+        }
+    }
+
+    /// The same for all of them.
+    fn resume_all(&mut self) {
+        let waits = |socket: &Socket| socket.resumed.is_some().then_some(socket.id);
+        let paused: Vec<ConnId> = self.sockets.iter().flatten().filter_map(waits).collect();
+        for id in paused {
+            self.resume(id);
         }
     }
 

@@ -16,7 +16,7 @@ use super::accept::Parcel;
 use super::upstream::Mail;
 use crate::broker::clock::Clock;
 use crate::broker::mailbox::Mailbox;
-use crate::broker::switchboard::{Door, LinkSettings, Seat, Switchboard};
+use crate::broker::switchboard::{Door, LinkSettings, RingWireSettings, Seat, Switchboard};
 
 /// What the dispatcher tells a router.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ pub(in crate::broker) struct Workplace {
     pub(in crate::broker) limits: Limits,
     pub(in crate::broker) config: Config,
     pub(in crate::broker) links: LinkSettings,
+    pub(in crate::broker) ring: Option<RingWireSettings>,
     /// Bits of a connection's index that name its router.
     pub(in crate::broker) bits: u32,
     /// Counts connections, through all routers and their successors.
@@ -60,7 +61,7 @@ impl RouterThread {
         let (letters, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, ended) = oneshot::channel();
-        let Workplace { clock, limits, config, links, bits, accepted } = workplace.clone();
+        let Workplace { clock, limits, config, links, ring, bits, accepted } = workplace.clone();
         let seat = Seat { router: number, bits, accepted };
         let router = Self { letters, inputs, open };
         let (letters, inputs, open) =
@@ -74,6 +75,9 @@ impl RouterThread {
             let Ok(runtime) = runtime else { return };
             let mut switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
             switchboard.set_links(links);
+            if let Some(ring) = ring {
+                switchboard.set_ring(ring);
+            }
             runtime.block_on(async {
                 let router = Router::start(clock, switchboard, open);
                 tokio::select! {

@@ -11,6 +11,7 @@ use turno_proto::native::{Frame, Session, encode};
 use super::events::{EventLimits, Waiting};
 use super::foreman::{ForemanTalk, LastWork};
 use super::links::{Dial, LinkTalk};
+use super::ring::{RingBoard, RingTalk};
 use crate::broker::turn::Leftover;
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
@@ -36,6 +37,8 @@ pub enum Door {
     Native,
     /// The foreman's, for job workers.
     Foreman,
+    /// The ring's, for other members.
+    Ring,
 }
 
 /// What is spoken on a connection.
@@ -44,6 +47,7 @@ pub(super) enum Talk {
     Native(Session),
     Foreman(Box<ForemanTalk>),
     Link(Box<LinkTalk>),
+    Ring(Box<RingTalk>),
 }
 
 /// One connection.
@@ -70,6 +74,8 @@ pub(super) struct Line {
     pub(super) events: Option<Box<Waiting>>,
     /// Nothing is read from the peer.
     paused: bool,
+    /// Something was published on it, at a broker that is in a ring.
+    pub(super) publishes: bool,
     /// Since when the peer has taken nothing while something waited.
     pub(super) stalled: Option<Mono>,
 }
@@ -80,16 +86,23 @@ impl Line {
         match &mut self.talk {
             Talk::Native(session) => session.heard(now),
             Talk::Link(talk) => talk.session.heard(now),
+            Talk::Ring(talk) => talk.session.heard(now),
             Talk::Foreman(_) => {}
         }
     }
 
-    /// The engine's target that the connection was dialled for, if any.
-    pub(super) fn dialled_for(&self) -> Option<u32> {
-        match &self.talk {
-            Talk::Link(talk) => talk.target(),
-            Talk::Native(_) | Talk::Foreman(_) => None,
-        }
+    /// The peer has taken nothing for too long. A member of the ring must not, for as long as it may be silent.
+    pub(super) fn is_stalled(&self, now: Mono, stall_ms_max: u64) -> bool {
+        let most = match &self.talk {
+            Talk::Ring(talk) => talk.session.silence_ms(),
+            _ => stall_ms_max,
+        };
+        self.stalled.is_some_and(|since| now.millis_since(since) >= most)
+    }
+
+    /// A member of the ring takes what was said to it before its connection was given up, however long that is.
+    pub(super) fn says_on(&self, now: Mono) -> bool {
+        matches!(self.talk, Talk::Ring(_)) && self.waiting() > 0 && !self.is_stalled(now, 0)
     }
 
     /// Given up.
@@ -102,6 +115,7 @@ impl Line {
         match &self.talk {
             Talk::Native(session) => session.handle_timeout(now),
             Talk::Link(talk) => talk.session.handle_timeout(now),
+            Talk::Ring(talk) => talk.session.handle_timeout(now),
             Talk::Foreman(_) => None,
         }
     }
@@ -116,16 +130,17 @@ impl Line {
 
     /// Whether to read from the peer: not once more than `most` bytes wait for it, until it has taken half of
     /// them. Two marks instead of one, or a busy peer would be stopped and started with every write. Another broker does
-    /// the same, so that of a link both ends must read whatever waits.
-    pub(super) fn wants_reading(&mut self, most: usize) -> bool {
-        if matches!(self.talk, Talk::Link(_)) {
+    /// the same, so that of a link both ends must read whatever waits; the same in the ring. `slowed`: not from one that
+    /// publishes either, so that its bytes wait where it sends them.
+    pub(super) fn wants_reading(&mut self, most: usize, slowed: bool) -> bool {
+        if matches!(self.talk, Talk::Link(_) | Talk::Ring(_)) {
             self.paused = false;
         } else if self.waiting() > most {
             self.paused = true;
         } else if self.waiting() <= most / 2 {
             self.paused = false;
         }
-        !self.paused
+        !(self.paused || slowed && self.publishes)
     }
 
     /// Some of what waited is written.
@@ -220,6 +235,7 @@ pub(super) struct Lines {
     pub(super) unlinked: Vec<(ConnId, Code)>,
     /// What was too long to cross a link, by the number of the crossing.
     pub(super) bounced: Vec<(ConnId, u32)>,
+    pub(super) ring: RingBoard,
     pub(super) drained: Option<Drained>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
@@ -250,6 +266,7 @@ impl Lines {
             proven: Vec::new(),
             unlinked: Vec::new(),
             bounced: Vec::new(),
+            ring: RingBoard::default(),
             drained: None,
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
@@ -259,9 +276,10 @@ impl Lines {
     }
 
     pub(super) fn insert(&mut self, now: Mono, address: String, door: Door) -> ConnId {
-        let talk = match door {
-            Door::Native => Talk::Native(Session::new(now, self.frame_bytes_max)),
-            Door::Foreman => Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman))),
+        let talk = if door == Door::Foreman {
+            Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman)))
+        } else {
+            Talk::Native(Session::new(now, self.frame_bytes_max))
         };
         self.insert_talk(address, talk)
     }
@@ -287,6 +305,7 @@ impl Lines {
             dirty: false,
             events: None,
             paused: false,
+            publishes: false,
             stalled: None,
         });
         self.len += 1;
@@ -359,7 +378,8 @@ impl Lines {
         // A peer that reads, if slower than others write for a moment, is given more room than one that does not.
         let reads = line.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
         let most = if reads { self.out_bytes_max.saturating_mul(limits::OUT_PATIENCE) } else { self.out_bytes_max };
-        if line.waiting() > most.saturating_add(line.owed + line.longest) {
+        let bounded = !matches!(line.talk, Talk::Ring(_));
+        if bounded && line.waiting() > most.saturating_add(line.owed + line.longest) {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
             }
@@ -406,7 +426,7 @@ impl Lines {
         let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
         match &mut line.talk {
             Talk::Foreman(talk) => Some(talk),
-            Talk::Native(_) | Talk::Link(_) => None,
+            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => None,
         }
     }
 

@@ -12,6 +12,7 @@ mod inward;
 mod lines;
 mod links;
 mod outward;
+mod ring;
 
 use std::collections::VecDeque;
 
@@ -32,7 +33,10 @@ pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
 use self::links::Heard;
+pub(super) use self::links::is_local;
 pub use self::links::{Dial, LinkSettings, Nonces};
+pub use self::ring::{RingDial, RingReport, RingWireSettings};
+pub(super) use self::ring::{log_news, report_of};
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
@@ -54,6 +58,8 @@ pub struct Switchboard<D = EngineDesk> {
     turn_work: u32,
     /// How links are greeted; `None`: there are none.
     links: Option<Box<LinkSettings>>,
+    /// The broker's place in a ring; `None`: there is none.
+    ring: Option<Box<RingWireSettings>>,
 }
 
 impl Switchboard {
@@ -105,7 +111,7 @@ impl<D: Desk> Switchboard<D> {
         let greetings_max = limits::GREETINGS_MAX >> seat.bits;
         let lines = Lines::new(&limits, seat);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
-        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links: None }
+        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links: None, ring: None }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -148,7 +154,10 @@ impl<D: Desk> Switchboard<D> {
         if self.lines.len() >= self.limits.connections_max {
             return None;
         }
-        let id = self.lines.insert(now, address, door);
+        let id = match door {
+            Door::Ring => self.accept_ring(now, address)?,
+            Door::Native | Door::Foreman => self.lines.insert(now, address, door),
+        };
         self.lines.now = now;
         self.lines.flush_foreman(id);
         if self.greetings.len() >= self.greetings_max {
@@ -207,13 +216,9 @@ impl<D: Desk> Switchboard<D> {
     pub fn hang_up(&mut self, now: Mono, id: ConnId) {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
-        match line.phase {
-            Phase::Open => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
-            Phase::Greeting if let Some(target) = line.dialled_for() => {
-                self.desk.put(now, Input::DialFailed { target, code: Code::LinkDown }, &mut self.lines);
-            }
-            _ => return,
-        }
+        let code = if matches!(line.talk, Talk::Ring(_)) { Code::RingDown } else { Code::LinkDown };
+        let Some(input) = line.ending(line.phase, code) else { return };
+        self.tell_end(now, input);
         self.settle(now);
     }
 
@@ -221,21 +226,22 @@ impl<D: Desk> Switchboard<D> {
     /// a few times a second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
-        let mut links = Vec::new();
+        let slowed = self.lines.ring.slowed;
+        let mut beats = Vec::new();
         for line in self.lines.iter_mut() {
-            if matches!(line.talk, Talk::Link(_)) {
-                links.push(line.id);
+            if matches!(line.talk, Talk::Link(_) | Talk::Ring(_)) {
+                beats.push(line.id);
             }
             line.rest();
-            if !line.wants_reading(out_bytes_pause) {
+            if !line.wants_reading(out_bytes_pause, slowed) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
                 line.heard(now);
             }
         }
         let judge = |line: &Line| match line.phase {
-            Phase::Doomed { until } => (now >= until).then_some(Verdict::Forget),
+            Phase::Doomed { until } => (now >= until && !line.says_on(now)).then_some(Verdict::Forget),
             Phase::Greeting | Phase::Open => {
-                let stalled = line.stalled.is_some_and(|since| now.millis_since(since) >= stall_ms_max);
+                let stalled = line.is_stalled(now, stall_ms_max);
                 let code = if stalled { Some(Code::SlowReader) } else { line.handle_timeout(now) };
                 code.map(Verdict::GiveUp)
             }
@@ -250,7 +256,7 @@ impl<D: Desk> Switchboard<D> {
         }
         self.sweep_workers(now);
         self.lines.now = now;
-        self.beat(now, &links);
+        self.beat(now, &beats);
         for (conn, count) in self.lines.take_dropped() {
             self.desk.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
         }
@@ -293,9 +299,11 @@ impl<D: Desk> Switchboard<D> {
         }
     }
 
-    /// Whether to read from a connection: not while too much waits to be written to it.
+    /// Whether to read from a connection: not while too much waits to be written to it, nor from one that publishes while
+    /// publishers are slowed down.
     pub fn wants_reading(&mut self, id: ConnId) -> bool {
-        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause))
+        let slowed = self.lines.ring.slowed;
+        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause, slowed))
     }
 
     /// Whether what comes from a connection is taken in: not once it is given up.
@@ -335,15 +343,21 @@ impl<D: Desk> Switchboard<D> {
                 Talk::Native(session) => session,
                 // A job worker waits for the answer to each of its requests: it can never say much at once.
                 Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
-                Talk::Link(_) => match self.take_from_link(now, id, &buffer[used..]) {
-                    Heard::NeedMore => return (used, Turn::Done),
-                    Heard::Took(taken, work) => {
-                        used += taken;
-                        budget.spend(work);
-                        continue;
+                Talk::Link(_) | Talk::Ring(_) => {
+                    let ring = matches!(talk, Talk::Ring(_));
+                    let rest = &buffer[used..];
+                    let heard =
+                        if ring { self.take_from_ring(now, id, rest) } else { self.take_from_link(now, id, rest) };
+                    match heard {
+                        Heard::NeedMore => return (used, Turn::Done),
+                        Heard::Took(taken, work) => {
+                            used += taken;
+                            budget.spend(work);
+                            continue;
+                        }
+                        Heard::Over => break,
                     }
-                    Heard::Over => break,
-                },
+                }
             };
             // The session writes into a buffer of its own and rarely: most frames are the engine's.
             let mut said = Vec::new();
@@ -384,7 +398,7 @@ impl<D: Desk> Switchboard<D> {
                 Input::Connected { conn: id, name, address }
             }
             Step::Ready => Input::Ready { conn: id },
-            Step::Frame(frame) => match input_of(id, frame) {
+            Step::Frame(frame) => match self.note(id, frame) {
                 Ok(input) => input,
                 Err(fault) => {
                     self.refuse(now, id, fault);
@@ -396,6 +410,17 @@ impl<D: Desk> Switchboard<D> {
         self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
         work + work_of_copies(self.lines.copies)
+    }
+
+    /// The input that a frame is. In a ring it is known who publishes: should that be too fast, these are slowed down.
+    fn note(&mut self, id: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
+        if matches!(frame, Frame::Publish { .. })
+            && self.ring.is_some()
+            && let Some(line) = self.lines.get_mut(id)
+        {
+            line.publishes = true;
+        }
+        input_of(id, frame)
     }
 
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
@@ -420,16 +445,12 @@ impl<D: Desk> Switchboard<D> {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
-        let target = line.dialled_for();
         // They would come behind the last word.
         line.events = None;
+        let input = line.ending(before, code);
         self.lines.mark_dirty(id);
-        match (before, target) {
-            (Phase::Open, _) => self.desk.put(now, Input::Disconnected { conn: id }, &mut self.lines),
-            (Phase::Greeting, Some(target)) => {
-                self.desk.put(now, Input::DialFailed { target, code }, &mut self.lines);
-            }
-            _ => {}
+        if let Some(input) = input {
+            self.tell_end(now, input);
         }
     }
 

@@ -1,6 +1,7 @@
 //! `turno doctor`: a look at a broker's data directory. It needs no broker, and changes nothing.
 
 mod directory;
+mod ring;
 mod store;
 
 use std::fmt::Write as _;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use turno_proto::model::Code;
+use turno_proto::model::ring::view::RingView;
 
 use super::Invocation;
 use super::error::Failure;
@@ -18,7 +20,7 @@ use crate::config::{Flag, Raw};
 /// Look at a data directory and say what is wrong with it
 ///
 /// Needs no broker and changes nothing. While a broker runs on the directory, only what can be read safely is looked
-/// at. Warnings are worth knowing but do not fail.
+/// at, and the broker is asked about its ring, if it is in one. Warnings are worth knowing but do not fail.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno doctor", "turno doctor --data /var/lib/turno", "turno doctor --json"],
@@ -34,15 +36,19 @@ pub(crate) fn run(args: &DoctorArgs, invocation: &Invocation) -> Result<u8, Fail
     let raw = |path: &PathBuf| Raw::Text(path.display().to_string());
     let flag = args.data.as_ref().map(|path| Flag { flag: "--data", key: "data", raw: raw(path) });
     let data = invocation.config(flag.as_slice())?.typed().data;
-    let document = examine(&data);
+    let document = examine(&data, ring::seen(&data, invocation));
     invocation.output.one(&document, &document.data, || text(&document.findings))?;
     Ok(u8::from(!document.healthy))
 }
 
-fn examine(data: &Path) -> DoctorDocument {
+/// `ring`: what the broker that runs there tells of its ring.
+fn examine(data: &Path, ring: Option<RingView>) -> DoctorDocument {
     let mut report = Report::default();
     if directory::look(data, &mut report) {
         store::look(data, &mut report);
+    }
+    if let Some(ring) = ring {
+        ring::look(&ring, &mut report);
     }
     let Report { findings, store, damage } = report;
     let healthy = findings.iter().all(|finding| finding.level != Level::Error);
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_not_there_is_an_error_and_nothing_else_is_looked_at() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(&place.path().join("missing"));
+        let document = examine(&place.path().join("missing"), None);
         assert!(!document.healthy && document.findings.len() == 1, "{document:?}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
     }
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_store_is_well() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(place.path());
+        let document = examine(place.path(), None);
         let checks: Vec<&str> = document.findings.iter().map(|finding| finding.check).collect();
         assert_eq!((document.healthy, checks), (true, vec!["directory", "lock", "disk", "store"]));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");

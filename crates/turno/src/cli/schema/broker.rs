@@ -5,6 +5,7 @@ use serde::Serialize;
 use turno_proto::model::view::{BrokerView, Counters};
 
 use super::Document;
+use super::ring::RingBody;
 use crate::cli::time::{Clock, rfc3339, seconds};
 
 /// Printed once when a broker is ready. A gateway that is off is null.
@@ -155,6 +156,8 @@ pub(crate) struct BrokerBody {
     pub(crate) links_wanted: u64,
     /// Those of the wanted that are down, or on their way.
     pub(crate) links_down: u64,
+    /// The ring that it is in; null if it is in none.
+    pub(crate) ring: Option<RingBody>,
     /// What happened so far.
     pub(crate) counters: CountersBody,
 }
@@ -182,6 +185,7 @@ impl BrokerBody {
             links_up: view.links_up,
             links_wanted: view.links_wanted,
             links_down: view.links_down,
+            ring: view.ring.as_ref().map(|ring| RingBody::new(ring, clock)),
             counters: CountersBody::from(&view.counters),
         }
     }

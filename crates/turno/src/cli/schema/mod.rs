@@ -19,6 +19,7 @@ pub(crate) mod queue;
 pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod report;
+pub(crate) mod ring;
 pub(crate) mod spec;
 pub(crate) mod submission;
 pub(crate) mod task;
@@ -102,6 +103,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         of::<reply::StoredDocument>(),
         of::<reply::StoredListDocument>(),
         of::<reply::StreamDocument>(),
+        of::<ring::RingDocument>(),
         of::<topic::EventDocument>(),
         of::<topic::EventListDocument>(),
         of::<topic::PublishedDocument>(),

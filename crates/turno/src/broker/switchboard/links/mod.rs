@@ -244,12 +244,12 @@ impl<D: Desk> Switchboard<D> {
         some
     }
 
-    /// Sends the signs of life that are due.
-    pub(super) fn beat(&mut self, now: Mono, links: &[ConnId]) {
-        for id in links {
+    /// Sends the signs of life that are due, over links and in the ring.
+    pub(super) fn beat(&mut self, now: Mono, conns: &[ConnId]) {
+        for id in conns {
             let mut said = Vec::new();
-            if let Some(talk) = self.lines.link_mut(*id) {
-                talk.session.beat(now, &mut said);
+            if let Some(line) = self.lines.get_mut(*id).filter(|line| !line.is_doomed()) {
+                line.beat(now, &mut said);
             }
             if !said.is_empty() {
                 self.lines.write(*id, |out| out.extend_from_slice(&said));
@@ -264,7 +264,7 @@ impl<D: Desk> Switchboard<D> {
 }
 
 /// Whether the other end is on this machine, by its address. Unix sockets have none.
-fn is_local(address: &str) -> bool {
+pub(in crate::broker) fn is_local(address: &str) -> bool {
     match address.parse::<std::net::SocketAddr>() {
         Ok(address) => address.ip().to_canonical().is_loopback(),
         Err(_) => address == "unix" || address.starts_with("unix:"),

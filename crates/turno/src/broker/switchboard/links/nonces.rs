@@ -13,7 +13,7 @@ pub enum Nonces {
 
 impl Nonces {
     /// `None` if the system has no chance to give.
-    pub(super) fn next(&mut self) -> Option<Nonce> {
+    pub(in crate::broker) fn next(&mut self) -> Option<Nonce> {
         let mut nonce = Nonce::default();
         match self {
             Self::System => getrandom::fill(&mut nonce).ok()?,

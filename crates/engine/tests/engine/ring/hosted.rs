@@ -1,0 +1,197 @@
+//! The node inside the engine: topics, links and the end of a broker.
+
+use std::sync::Arc;
+
+use turno_engine::ring::{NewConn, Publication, RetConn, RingEffect, RingInput, RingSettings, RingWord};
+use turno_engine::{Effect, Event, Input, LinkWord, Settings};
+use turno_proto::model::link::{BrokerId, Path, Presence};
+use turno_proto::model::ring::{Errand, Member, Origin, Sid};
+use turno_proto::model::{Code, ConnId, Filter};
+
+use crate::desk::Desk;
+use crate::seen::body;
+
+const PREVIOUS: ConnId = ConnId { index: 700, generation: 0 };
+const NEXT: ConnId = ConnId { index: 701, generation: 0 };
+const LINK: ConnId = ConnId { index: 800, generation: 0 };
+
+fn member(sid: u16) -> Member {
+    let origin = Origin { sid: Sid::new(sid), incarnation: 7 };
+    Member { origin, address: format!("host:{sid}"), native: format!("host:{}", 8_100 + sid) }
+}
+
+fn ring(desk: &mut Desk, input: RingInput) -> Vec<Effect> {
+    desk.step(Input::Ring { input: Box::new(input) })
+}
+
+fn word(desk: &mut Desk, conn: ConnId, word: RingWord) -> Vec<Effect> {
+    ring(desk, RingInput::Word { conn, word })
+}
+
+fn said(effects: &[Effect], conn: ConnId) -> Vec<&RingWord> {
+    let words = effects.iter().filter_map(|effect| match effect {
+        Effect::Ring { effect } => match &**effect {
+            RingEffect::Say { conn: to, word } if *to == conn => Some(word),
+            _ => None,
+        },
+        _ => None,
+    });
+    words.collect()
+}
+
+fn dialled(effects: &[Effect]) -> Option<u32> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Ring { effect } => match &**effect {
+            RingEffect::Dial { target, .. } => Some(*target),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn event(text: &str) -> Event {
+    Event { topic: "news.art".parse().expect("a topic"), payload: body(text) }
+}
+
+/// Broker 1 with broker 2 before and behind it: a ring of two.
+fn two(links: bool) -> Desk {
+    let settings = RingSettings { links, ..RingSettings::new(member(1), None) };
+    let mut desk = Desk::with(Settings { ring: Some(settings), ..Settings::default() });
+    ring(&mut desk, RingInput::Accepted { conn: PREVIOUS, peer: Some(member(2)) });
+    let asks = NewConn { joiner: member(2), content: None, gap: false, verdict: None, hops: 0 };
+    let effects = word(&mut desk, PREVIOUS, RingWord::NewConn(asks));
+    let target = dialled(&effects).expect("the joiner is dialled");
+    let effects = ring(&mut desk, RingInput::Dialled { target, conn: NEXT, peer: member(2) });
+    assert_eq!(said(&effects, NEXT), [&RingWord::RetConn(RetConn::Open { errand: Errand::Join })]);
+    let effects = word(&mut desk, NEXT, RingWord::Have { had: Vec::new() });
+    let call = said(&effects, NEXT).into_iter().find_map(|word| match word {
+        RingWord::RollCall { origin, number, round, members } => Some((*origin, *number, *round, members.clone())),
+        _ => None,
+    });
+    let (origin, number, round, mut members) = call.expect("the roll is called at once");
+    members.push(member(2));
+    word(&mut desk, PREVIOUS, RingWord::RollCall { origin, number, round, members });
+    desk
+}
+
+fn link_presence(desk: &mut Desk, ring: Option<Origin>) {
+    let broker = BrokerId::new(9);
+    let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
+    desk.step(Input::Linked { conn: LINK, target: None, broker, name: name.clone(), address, payload_max: 1_000 });
+    let path = Path::new(vec![broker]).expect("one is not too many");
+    let presence = Presence { path, name, neighbours: Vec::new(), listens: true, ring };
+    desk.step(Input::Link { conn: LINK, word: Box::new(LinkWord::Presence(vec![presence])) });
+}
+
+fn crosses(effects: &[Effect]) -> bool {
+    let is_event = |word: &LinkWord| matches!(word, LinkWord::Event(_));
+    effects.iter().any(|effect| matches!(effect, Effect::Link { word, .. } if is_event(word)))
+}
+
+/// Proves S3.33, S3.36 and S3.40: what is published here goes to whoever listens here, its publisher too, and round; what
+/// comes round from elsewhere goes to whoever listens here and on; what comes back goes nowhere.
+#[test]
+fn events_go_to_those_here_and_round() {
+    let mut desk = two(false);
+    let listener = desk.client();
+    let filter = Filter::pattern(b"news.>").expect("a filter");
+    desk.step(Input::Subscribe { conn: listener, seq: 50, filter, or_close: false });
+    let heard = |effects: &[Effect]| {
+        let events = effects.iter().filter_map(|effect| match effect {
+            Effect::Event { event, listeners } => Some((event.payload.bytes.clone(), listeners.len())),
+            _ => None,
+        });
+        events.collect::<Vec<_>>()
+    };
+    let effects = desk.step(Input::Publish { conn: listener, seq: 0, confirm: false, event: event("mine") });
+    assert_eq!(heard(&effects), [(body("mine").bytes, 1)]);
+    let [RingWord::Publish(mine)] = said(&effects, NEXT)[..] else { panic!("it goes round: {effects:?}") };
+    assert_eq!((mine.origin, mine.seq, mine.hops), (member(1).origin, 1, 0));
+    let back = Publication { hops: 1, ..mine.clone() };
+    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(back));
+    assert_eq!((heard(&effects), said(&effects, NEXT)), (vec![], vec![]));
+
+    let theirs =
+        Publication { origin: member(2).origin, seq: 1, after: 0, round: 0, hops: 0, event: Arc::new(event("theirs")) };
+    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs.clone()));
+    assert_eq!(heard(&effects), [(body("theirs").bytes, 1)]);
+    assert_eq!(said(&effects, NEXT), [&RingWord::Publish(Publication { hops: 1, ..theirs })]);
+}
+
+/// Events cross links only where no ring carries them: not to members of the circle, but to everyone else.
+#[test]
+fn links_carry_what_the_ring_does_not() {
+    let table = [(None, true), (Some(member(2).origin), false), (Some(member(3).origin), true)];
+    for (place, does_cross) in table {
+        let mut desk = two(false);
+        link_presence(&mut desk, place);
+        let publisher = desk.client();
+        let effects = desk.step(Input::Publish { conn: publisher, seq: 0, confirm: false, event: event("x") });
+        assert_eq!(crosses(&effects), does_cross, "{place:?}");
+        assert_eq!(said(&effects, NEXT).len(), 1, "{place:?}: it goes round in any case");
+    }
+}
+
+/// Neighbours tell each other over links which place they have in a ring.
+#[test]
+fn presence_names_the_place_in_the_ring() {
+    let mut desk = two(false);
+    let broker = BrokerId::new(9);
+    let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
+    let effects = desk.step(Input::Linked { conn: LINK, target: None, broker, name, address, payload_max: 1_000 });
+    let places = effects.iter().find_map(|effect| match effect {
+        Effect::Link { word, .. } => match &**word {
+            LinkWord::Presence(told) => Some(told.iter().map(|one| one.ring).collect::<Vec<_>>()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(places, Some(vec![Some(member(1).origin)]));
+}
+
+/// With `--ring-links` the next one in the ring is linked to as well, as long as it is the next one.
+#[test]
+fn neighbours_in_the_ring_link() {
+    let mut desk = two(true);
+    let dials = |desk: &Desk| {
+        let dials = desk.log().iter().filter_map(|effect| match effect {
+            Effect::Dial { address, .. } => Some(address.clone()),
+            _ => None,
+        });
+        dials.collect::<Vec<_>>()
+    };
+    assert_eq!(dials(&desk), ["host:8102"]);
+    assert_eq!(dials(&two(false)), Vec::<String>::new());
+    let target = desk.log().iter().find_map(|effect| match effect {
+        Effect::Dial { target, .. } => Some(*target),
+        _ => None,
+    });
+    // It would be dialled again in a second. The other one leaves: this one is alone, and wants no link any more.
+    desk.step(Input::DialFailed { target: target.expect("it was dialled"), code: Code::LinkDown });
+    word(&mut desk, PREVIOUS, RingWord::ServOff { leaver: member(2), content: None, hops: 0 });
+    desk.pass(10_000);
+    assert_eq!(dials(&desk), ["host:8102"], "it was dialled once, while it was there");
+}
+
+/// Proves S3.26 and S3.30: a broker that ends leaves the ring first; it is over when SERVOFF came back, or after 2 s.
+#[test]
+fn a_broker_that_ends_leaves_first() {
+    for comes_back in [true, false] {
+        let mut desk = two(false);
+        let is_drained = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Drained { .. }));
+        let effects = desk.step(Input::Drain { within_ms: 30_000 });
+        let off = RingWord::ServOff { leaver: member(1), content: None, hops: 0 };
+        assert_eq!(said(&effects, NEXT), [&off]);
+        assert!(!is_drained(&effects), "it waits for the ring");
+        if comes_back {
+            let back = RingWord::ServOff { leaver: member(1), content: Some(member(2)), hops: 1 };
+            assert!(is_drained(&word(&mut desk, PREVIOUS, back)));
+        } else {
+            let drained = |desk: &Desk| is_drained(desk.log());
+            desk.pass(1_999);
+            assert!(!drained(&desk));
+            desk.pass(1);
+            assert!(drained(&desk));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The broker's place in a ring, from its settings to its end.
+
+mod ask;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::net::TcpListener;
+use tracing::{info, warn};
+use turno_engine::Settings as EngineSettings;
+use turno_engine::ring::{RingSettings, RingTimers};
+use turno_proto::model::ring::{Member, Origin};
+use turno_proto::model::{Code, limits};
+
+use super::error::ServeError;
+use super::run::{Bound, listener_on};
+use super::settings::{RingConfig, Settings};
+use super::shell::Shell;
+use super::switchboard::{Nonces, RingReport, RingWireSettings};
+
+pub use self::ask::ask_for_sid;
+
+/// Why the broker ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Somebody asked for it, here or of the whole ring.
+    Asked,
+    /// It could not join its ring, or must not be in it.
+    RingFailed(Code),
+}
+
+/// Where other members reach it.
+pub(super) fn listen(ring: &RingConfig) -> Result<TcpListener, ServeError> {
+    let address = ring.listen;
+    listener_on(address).map_err(|source| ServeError::RingListen { sid: ring.sid, address, source })
+}
+
+/// Gives the engine its place in the ring. Its term is the incarnation: both rise with each start.
+pub(super) fn enter(settings: &Settings, bound: &Bound, engine: &mut EngineSettings) -> Option<RingWireSettings> {
+    let (ring, natives, bound) = (settings.ring.as_ref()?, &bound.native, bound.ring?);
+    let origin = Origin { sid: ring.sid, incarnation: engine.term };
+    let address = |listener| address_of(ring.advertise.as_deref(), listener);
+    let native = natives.first().copied().map(address).unwrap_or_default();
+    let me = Member { origin, address: address(bound), native };
+    let (next_sid, next) = ring.next.clone().map_or((None, None), |(sid, next)| (sid, Some(next)));
+    let timers = if ring.fast { RingTimers::fast() } else { RingTimers::default() };
+    let usual = RingSettings::new(me.clone(), next);
+    engine.ring =
+        Some(RingSettings { next_sid, wait: ring.wait, sorted: ring.sorted, links: ring.links, timers, ..usual });
+    let beat_ms = if ring.fast { limits::RING_BEAT_FAST_MS } else { limits::RING_BEAT_MS };
+    let (secret, nonces, dial_ms) = (ring.secret.clone(), Nonces::System, timers.dial_ms);
+    Some(RingWireSettings { me, secret, nonces, beat_ms, dial_ms })
+}
+
+/// HOST:PORT that others are told. Whoever listens everywhere and says nothing else is reached on its own machine.
+fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
+    match host {
+        Some(host) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{}", bound.port()),
+        Some(host) => format!("{host}:{}", bound.port()),
+        None if !bound.ip().is_unspecified() => bound.to_string(),
+        None if bound.is_ipv4() => SocketAddr::from((Ipv4Addr::LOCALHOST, bound.port())).to_string(),
+        None => SocketAddr::from((Ipv6Addr::LOCALHOST, bound.port())).to_string(),
+    }
+}
+
+/// Waits until the ring ends the broker.
+pub(super) async fn ends(shell: &Shell) -> Why {
+    loop {
+        for report in shell.ring_reports().await {
+            match report {
+                RingReport::Stop => {
+                    info!("the whole ring ends");
+                    return Why::Asked;
+                }
+                RingReport::Failed(code) => {
+                    warn!(%code, "this broker cannot be in the ring");
+                    return Why::RingFailed(code);
+                }
+                RingReport::Left => info!("out of the ring"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_an_address_that_they_can_reach() {
+        let table = [
+            (None, "10.0.0.3:8003", "10.0.0.3:8003"),
+            (None, "0.0.0.0:8003", "127.0.0.1:8003"),
+            (None, "[::]:8003", "[::1]:8003"),
+            (None, "[2001:db8::1]:8003", "[2001:db8::1]:8003"),
+            (Some("rb-3"), "0.0.0.0:8003", "rb-3:8003"),
+            (Some("2001:db8::1"), "[::]:8003", "[2001:db8::1]:8003"),
+            (Some("[2001:db8::1]"), "[::]:8003", "[2001:db8::1]:8003"),
+        ];
+        for (host, bound, address) in table {
+            assert_eq!(address_of(host, bound.parse().unwrap()), address);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Which router has which connection of the ring, when routers have threads of their own. What crossed on its way to or from a
+//! router is put right here, so that the node hears exactly what it would hear with one router.
+
+use std::collections::BTreeSet;
+
+use turno_engine::ring::{RingEffect, RingInput, RingWord};
+use turno_engine::{Effect, Input};
+use turno_proto::model::{Code, ConnId};
+
+use super::dispatcher::{Bag, dials_for};
+use super::router::Letter;
+use super::switchboard::{RingReport, log_news, report_of};
+
+/// Connections of the ring, wherever they are.
+#[derive(Debug, Default)]
+pub(super) struct RingWays {
+    /// Targets that a router was told to dial, and nobody has heard of what came of it.
+    dialling: BTreeSet<u32>,
+    /// Connections that the node knows.
+    conns: BTreeSet<ConnId>,
+    reports: Vec<RingReport>,
+    slowed: bool,
+}
+
+fn letter(effect: RingEffect) -> Letter {
+    Letter::Effect(Effect::Ring { effect: Box::new(effect) })
+}
+
+impl RingWays {
+    /// What the node wants done goes to the router that has to do with it; what is for all goes to all.
+    pub(super) fn send(&mut self, effect: RingEffect, mask: u32, bags: &mut [Bag]) {
+        let router = match &effect {
+            RingEffect::Dial { target, .. } => {
+                self.dialling.insert(*target);
+                dials_for(*target, bags.len())
+            }
+            RingEffect::Forget { target } => {
+                self.dialling.remove(target);
+                dials_for(*target, bags.len())
+            }
+            RingEffect::Say { conn, .. } => (conn.index & mask) as usize,
+            RingEffect::Close { conn, .. } => {
+                self.conns.remove(conn);
+                (conn.index & mask) as usize
+            }
+            RingEffect::Slow(slow) => {
+                self.slowed = *slow;
+                return bags.iter_mut().for_each(|bag| bag.letters.push(letter(effect.clone())));
+            }
+            RingEffect::Tell(news) => return log_news(news),
+            other => return self.reports.extend(report_of(other)),
+        };
+        if let Some(bag) = bags.get_mut(router) {
+            if let RingEffect::Say { word: RingWord::Publish(publication), .. } = &effect {
+                bag.bytes += publication.event.payload.len();
+            }
+            bag.letters.push(letter(effect));
+        }
+    }
+
+    /// Whether the node is to hear of an input. Not of a connection that it closed, nor of a target that it forgot, while word
+    /// of that was on its way to the router.
+    pub(super) fn lets_in(&mut self, input: &Input, mask: u32, bags: &mut [Bag]) -> bool {
+        let Input::Ring { input } = input else { return true };
+        match **input {
+            RingInput::Dialled { target, conn, .. } => {
+                let wanted = self.dialling.remove(&target);
+                if wanted {
+                    self.conns.insert(conn);
+                } else {
+                    self.send(RingEffect::Close { conn, code: None }, mask, bags);
+                }
+                wanted
+            }
+            RingInput::DialFailed { target, .. } => self.dialling.remove(&target),
+            RingInput::Accepted { conn, .. } => self.conns.insert(conn),
+            RingInput::Word { conn, .. } => self.conns.contains(&conn),
+            RingInput::Closed { conn } => self.conns.remove(&conn),
+            _ => true,
+        }
+    }
+
+    /// What is over with a router that failed.
+    pub(super) fn lost_with(&self, router: u32, mask: u32, routers: usize) -> Vec<Input> {
+        let closed = self.conns.iter().filter(|conn| conn.index & mask == router);
+        let closed = closed.map(|conn| RingInput::Closed { conn: *conn });
+        let dialled = self.dialling.iter().filter(|target| dials_for(**target, routers) == router as usize);
+        let failed = dialled.map(|target| RingInput::DialFailed { target: *target, code: Code::RingDown });
+        closed.chain(failed).map(|input| Input::Ring { input: Box::new(input) }).collect()
+    }
+
+    /// What a router must know that takes the place of another.
+    pub(super) fn first_letters(&self) -> Vec<Letter> {
+        if self.slowed { vec![letter(RingEffect::Slow(true))] } else { Vec::new() }
+    }
+
+    pub(super) const fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
+    pub(super) fn take_reports(&mut self) -> Vec<RingReport> {
+        std::mem::take(&mut self.reports)
+    }
+}

@@ -1,0 +1,56 @@
+//! What the node tells whoever runs the broker.
+
+use std::fmt::Display;
+
+use tracing::{info, warn};
+use turno_engine::ring::{RingEffect, RingNews};
+use turno_proto::model::Code;
+
+/// What whoever runs the broker must act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingReport {
+    /// It could not join at the start, or must not be in the ring.
+    Failed(Code),
+    /// It is out of the ring, as it was asked to.
+    Left,
+    /// The whole ring ends: so shall the broker.
+    Stop,
+}
+
+/// The report that an effect is, if it is one.
+pub(in crate::broker) const fn report_of(effect: &RingEffect) -> Option<RingReport> {
+    match effect {
+        RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
+        RingEffect::Left => Some(RingReport::Left),
+        RingEffect::Stop => Some(RingReport::Stop),
+        _ => None,
+    }
+}
+
+/// A line of the log.
+pub(in crate::broker) fn log_news(news: &RingNews) {
+    match news {
+        RingNews::State { from, to, why } => {
+            info!(from = from.name(), to = to.name(), why, "the ring: another state");
+        }
+        RingNews::Whole { members, came, went } => {
+            info!(members = list(members), came = list(came), went = list(went), "the ring is whole");
+        }
+        RingNews::Healed { next } => info!(%next, "the ring closed around a member that had fallen"),
+        RingNews::Merge { contact } => info!(%contact, "two rings become one"),
+        RingNews::Refused { peer, code } => {
+            let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
+            warn!(peer, %code, "the ring: somebody was refused");
+        }
+        RingNews::Missed { origin, count } => {
+            warn!(%origin, count, "the ring: publications went round while this broker was not in it");
+        }
+        RingNews::Overdue { seq, millis } => {
+            warn!(seq, millis, "the ring: a publication has not come round for long");
+        }
+    }
+}
+
+fn list(of: &[impl Display]) -> String {
+    of.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

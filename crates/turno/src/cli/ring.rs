@@ -1,0 +1,284 @@
+//! `turno ring`: the ring that the broker is in.
+
+pub(crate) mod told;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use turno_client::{AdminAnswer, AdminCall, Client};
+use turno_proto::model::Code;
+use turno_proto::model::ring::RingState;
+use turno_proto::model::ring::view::RingView;
+
+use super::Invocation;
+use super::confirm;
+use super::connect;
+use super::error::Failure;
+use super::help;
+use super::schema::ring::{MemberRow, RingBody, RingDocument};
+use super::size;
+use super::table;
+use super::time::short;
+use super::words::{count, one_line};
+use crate::config::Next;
+
+/// How often the broker is asked how far it is.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Look at the ring, join one, leave it, end it
+#[derive(Args, Debug)]
+pub(crate) struct RingArgs {
+    #[command(subcommand)]
+    command: RingCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum RingCommand {
+    #[command(visible_aliases = ["info", "get"])]
+    Show(ShowArgs),
+    Join(JoinArgs),
+    Leave(LeaveArgs),
+    Shutdown(ShutdownArgs),
+}
+
+/// Show the ring as the broker sees it
+///
+/// The circle is what the broker's last roll call found; one goes round each second. `not round` are its own publications that
+/// have not come back yet, `kept` those of all members that a neighbour might need again.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno ring show", "turno ring show --wait --json", "turno ring show --url turno://127.0.0.1:8103"],
+    &[1, 5, 78, 124],
+))]
+struct ShowArgs {
+    /// Wait until the ring is whole, as long as --timeout says
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Join a ring at one of its members
+///
+/// Returns when the broker is a member, or says why it is not. The broker must have a number: start it with --sid. Without
+/// a port it is 8000 plus the number of that member.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno ring join 3@localhost", "turno ring join 3@10.0.0.7:9003", "turno ring join 3@localhost --json"],
+    &[1, 5, 78, 124],
+))]
+struct JoinArgs {
+    /// The member to join at
+    #[arg(value_name = "SID@HOST[:PORT]")]
+    next: String,
+}
+
+/// Leave the ring; the broker goes on alone
+///
+/// Returns when the broker has left. What it published has gone round by then, and what it had to pass on is passed on.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno ring leave", "turno ring leave --url turno://127.0.0.1:8103", "turno ring leave --json"],
+    &[1, 5, 78, 124],
+))]
+struct LeaveArgs {}
+
+/// End all brokers of the ring
+///
+/// Each passes it on and then ends as by SIGTERM. It is heard only from the machine that the broker runs on.
+#[derive(Args, Debug)]
+#[command(after_long_help = help::notes(
+    &["turno ring shutdown --yes", "turno ring shutdown --yes --url turno://127.0.0.1:8103"],
+    &[1, 5, 78, 124],
+))]
+struct ShutdownArgs {}
+
+pub(crate) fn run(args: &RingArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    connect::block_on(async {
+        match &args.command {
+            RingCommand::Show(args) => show(args, invocation).await,
+            RingCommand::Join(args) => join(args, invocation).await,
+            RingCommand::Leave(_) => leave(invocation).await,
+            RingCommand::Shutdown(_) => shutdown(invocation).await,
+        }
+    })
+}
+
+async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Result<RingView, Failure> {
+    match connect::admin(client, call, invocation.global.timeout()).await? {
+        AdminAnswer::Ring { ring } => Ok(*ring),
+        other => Err(connect::unexpected(&other)),
+    }
+}
+
+/// Looks at the ring until something is so, or the time is over.
+async fn look_until(
+    client: &Client,
+    mut view: RingView,
+    invocation: &Invocation,
+    is_so: impl Fn(&RingView) -> bool,
+) -> Result<RingView, Failure> {
+    let until = tokio::time::Instant::now() + invocation.global.timeout();
+    while !is_so(&view) && tokio::time::Instant::now() < until {
+        tokio::time::sleep(POLL).await;
+        view = ask(client, AdminCall::Ring {}, invocation).await?;
+    }
+    Ok(view)
+}
+
+fn tell(view: &RingView, invocation: &Invocation, text: impl FnOnce(&RingBody) -> String) -> Result<u8, Failure> {
+    let document = RingDocument { ring: RingBody::new(view, invocation.output.clock()) };
+    invocation.output.one(&document, &view.sid.to_string(), || text(&document.ring))?;
+    Ok(0)
+}
+
+async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let mut view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    let is_settled = |view: &RingView| told::why_not_whole(view).is_none();
+    if args.wait {
+        view = look_until(&client, view, invocation, is_settled).await?;
+        if !is_settled(&view) {
+            return Err(Failure::new(Code::TimedOut, "the ring is not whole yet")
+                .why(told::line(&view))
+                .fix("wait longer with --timeout; `turno ring show` tells what is known"));
+        }
+    }
+    tell(&view, invocation, |ring| text(&view, ring, invocation))?;
+    if let Some(code) = view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
+        invocation.output.hint(code.text().fix);
+    } else if view.state == RingState::Off {
+        invocation.output.hint("it is in no ring now: turno ring join SID@HOST");
+    }
+    Ok(0)
+}
+
+fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> String {
+    let millis = |ms: u64| short(Duration::from_millis(ms));
+    let mut facts = vec![("ring", told::line(view))];
+    if !view.members.is_empty() {
+        let last = if view.whole || view.members.len() == 1 { "" } else { ", as it was last" };
+        facts.push(("circle", format!("{}{last}", told::circle(view))));
+    }
+    facts.push(("this broker", format!("sid {} at {}", view.sid, one_line(&view.address))));
+    facts.push(("state", format!("{} since {}", ring.state, millis(view.since_ms))));
+    if let Some(us) = view.round_trip_us {
+        facts.push(("round trip", short(Duration::from_micros(us))));
+    }
+    facts.push((
+        "not round",
+        match view.oldest_ms {
+            Some(oldest) => format!("{}, the oldest since {}", view.not_round, millis(oldest)),
+            None => view.not_round.to_string(),
+        },
+    ));
+    let kept = count(view.buffered, "publication", "publications");
+    facts.push(("kept", format!("{kept}, {}", size::short(view.buffer_bytes))));
+    if view.slowed {
+        facts.push(("publishers", "slowed down until publications have come round".to_owned()));
+    }
+    facts.push(("so far", so_far(ring)));
+    let mut text = table::facts(&facts);
+    let columns: Vec<&table::Column<MemberRow>> = <MemberRow as table::Row>::COLUMNS.iter().collect();
+    let rows: Vec<MemberRow> = ring.members.iter().chain(&ring.lost).cloned().collect();
+    if !rows.is_empty() {
+        let _ = write!(text, "\n{}", table::render(&columns, &rows, invocation.output.clock()));
+    }
+    text
+}
+
+async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let next: Next = args.next.parse().map_err(|expected| {
+        Failure::new(Code::BadUsage, format!("{:?} is no member of a ring", args.next))
+            .why(format!("expected {expected}"))
+            .fix("turno ring join 3@localhost")
+    })?;
+    let client = connect::client(invocation).await?;
+    let view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    if is_among_others(&view) {
+        if !has(&view, &next) {
+            return Err(elsewhere(&view, &next));
+        }
+        return tell(&view, invocation, |_| {
+            format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
+        });
+    }
+    let view = ask(&client, AdminCall::RingJoin { next: next.address.clone() }, invocation).await?;
+    let view = look_until(&client, view, invocation, is_decided).await?;
+    match view.state {
+        RingState::Member | RingState::Rewiring => {
+            tell(&view, invocation, |_| format!("joined: {}\n", told::circle(&view)))?;
+            if view.whole && !has(&view, &next) {
+                invocation
+                    .output
+                    .warn(&format!("{next} did not answer; the broker joined at a member that it knew before"));
+            }
+            Ok(0)
+        }
+        _ => Err(not_joined(&view, &next)),
+    }
+}
+
+/// Whether it has a place between others.
+fn is_among_others(view: &RingView) -> bool {
+    matches!(view.state, RingState::Member | RingState::Rewiring | RingState::LinkDown) && view.members.len() > 1
+}
+
+fn has(view: &RingView, next: &Next) -> bool {
+    view.members.iter().any(|member| member.sid == next.sid)
+}
+
+fn elsewhere(view: &RingView, next: &Next) -> Failure {
+    Failure::new(Code::BadUsage, format!("the broker is in a ring without {}: {}", next.sid, told::circle(view)))
+        .why("a broker is in one ring at a time")
+        .fix("let it leave that one first: turno ring leave")
+}
+
+/// Whether it is known what joining comes to. The circle is known once a roll call came round.
+fn is_decided(view: &RingView) -> bool {
+    match view.state {
+        RingState::Member | RingState::Rewiring => view.whole,
+        RingState::Alone | RingState::Off => view.code.is_some(),
+        RingState::Joining | RingState::LinkDown | RingState::Leaving => false,
+    }
+}
+
+fn not_joined(view: &RingView, next: &Next) -> Failure {
+    match view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
+        Some(code) => Failure::new(code, format!("the broker did not join at {next}: {}", code.text().what)),
+        None => Failure::new(Code::TimedOut, format!("the broker has not joined at {next} yet"))
+            .why(told::line(view))
+            .fix("`turno ring show` tells how far it is"),
+    }
+}
+
+async fn leave(invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let view = ask(&client, AdminCall::RingLeave {}, invocation).await?;
+    let view = look_until(&client, view, invocation, |view| view.state == RingState::Off).await?;
+    match view.state {
+        RingState::Off => tell(&view, invocation, |_| "left the ring; the broker goes on alone\n".to_owned()),
+        _ => Err(Failure::new(Code::TimedOut, "the broker has not left the ring yet")
+            .why(told::line(&view))
+            .fix("`turno ring show` tells how far it is")),
+    }
+}
+
+async fn shutdown(invocation: &Invocation) -> Result<u8, Failure> {
+    let client = connect::client(invocation).await?;
+    let view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    let all = count(view.members.len().max(1) as u64, "broker", "brokers");
+    confirm::ask(invocation, &format!("end all brokers of the ring, {all}?"))?;
+    let view = ask(&client, AdminCall::RingShutdown {}, invocation).await?;
+    tell(&view, invocation, |_| format!("the ring ends: {all}\n"))
+}
+
+/// What is not zero.
+fn so_far(ring: &RingBody) -> String {
+    let Ok(serde_json::Value::Object(map)) = serde_json::to_value(&ring.counters) else { return String::new() };
+    let parts: Vec<String> = map
+        .iter()
+        .filter(|(_, count)| **count != 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    if parts.is_empty() { "nothing yet".to_owned() } else { parts.join(", ") }
+}

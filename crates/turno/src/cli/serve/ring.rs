@@ -1,0 +1,305 @@
+//! From what is set about the ring to a place in it, and what is wrong with that.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use turno_proto::model::Code;
+use turno_proto::model::ring::Sid;
+use turno_proto::native::Secret;
+
+use super::super::error::Failure;
+use super::secret;
+use crate::broker::{self, RingConfig};
+use crate::config::{Config, Next, Origin, RingKeys, SidWanted};
+
+/// How long until a member that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What a flag of `turno serve` sets.
+const FLAGS: &[(&str, &str)] = &[
+    ("ring.sid", "--sid"),
+    ("ring.next", "--ring-next"),
+    ("ring.port", "--ring-port"),
+    ("ring.listen", "--ring-listen"),
+    ("ring.advertise", "--ring-advertise"),
+    ("listen.native", "--listen"),
+];
+
+/// What a broker that has no number yet must know to get one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asking {
+    /// The member that is asked.
+    pub(super) next: Next,
+    /// What all members know.
+    pub(super) secret: Option<Secret>,
+    /// If it does not answer, it is asked again each second.
+    pub(super) wait: bool,
+}
+
+/// What is to be done about the ring.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing: the broker is in none.
+    Nothing,
+    /// It must ask for a number first.
+    Ask(Asking),
+    /// It takes that place.
+    Place(Box<RingConfig>),
+}
+
+/// What the configuration means for the ring.
+pub(super) fn plan(config: &Config) -> Result<Plan, Failure> {
+    let keys = config.typed().ring;
+    match keys.sid {
+        None => nothing(config),
+        Some(SidWanted::Auto) => ask(config, keys),
+        Some(SidWanted::Number(sid)) => place(config, keys, sid).map(|place| Plan::Place(Box::new(place))),
+    }
+}
+
+/// Asks that member for a number that is free.
+pub(super) fn ask_for_sid(next: &Next, secret: Option<&Secret>, wait: bool) -> Result<Sid, Failure> {
+    loop {
+        match broker::ask_for_sid(&next.address, secret.cloned()) {
+            Ok(sid) => return Ok(sid),
+            Err(Code::RingDown | Code::RingBusy) if wait => std::thread::sleep(AGAIN),
+            Err(code) => {
+                return Err(Failure::new(code, format!("{next} gave no free sid: {}", code.text().what)));
+            }
+        }
+    }
+}
+
+/// As it was set: by its flag, or by its key.
+fn called(config: &Config, key: &'static str) -> &'static str {
+    match config.origin(key) {
+        Origin::Flag(flag) => flag,
+        _ => key,
+    }
+}
+
+/// What was typed just now is wrong usage, all else is wrong configuration.
+fn wrong(config: &Config, key: &'static str, what: impl Into<String>) -> Failure {
+    let code = if matches!(config.origin(key), Origin::Flag(_)) { Code::BadUsage } else { Code::BadConfig };
+    Failure::new(code, what)
+}
+
+fn nothing(config: &Config) -> Result<Plan, Failure> {
+    let typed = |key: &str| matches!(config.origin(key), Origin::Flag(_));
+    let of_ring = FLAGS.iter().filter(|(key, _)| key.starts_with("ring."));
+    match of_ring.map(|(key, _)| *key).find(|key| typed(key)) {
+        Some(key) => Err(wrong(config, key, format!("{} is given without --sid", called(config, key)))
+            .why("a broker is in a ring by its number there")
+            .fix("add --sid N, a number that no other member has, or --sid auto")),
+        // A file for several brokers may say what holds for those of them that get a number by a flag.
+        None => Ok(Plan::Nothing),
+    }
+}
+
+fn ask(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
+    match keys.next {
+        Some(next) => {
+            let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
+            Ok(Plan::Ask(Asking { next, secret, wait: keys.wait }))
+        }
+        None => Err(wrong(config, "ring.sid", format!("{} auto needs a member to ask", called(config, "ring.sid")))
+            .why("the members of a ring know which numbers are free")
+            .fix("add --ring-next SID@HOST; the first broker of a ring gets a number: --sid 1")),
+    }
+}
+
+fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failure> {
+    let by = |key| called(config, key);
+    if let Some(next) = keys.next.as_ref().filter(|next| next.sid == sid) {
+        return Err(wrong(config, "ring.next", format!("{} {next} is this broker's own sid", by("ring.next")))
+            .why("a broker joins a ring at another member")
+            .fix("name another member, or leave it out: then this broker is the first of its ring"));
+    }
+    let listen = listener(config, &keys, sid)?;
+    let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
+    if secret.is_none() && !listen.ip().is_loopback() {
+        return Err(Failure::new(
+            Code::InsecureListen,
+            format!("refusing to listen on {listen} for a ring without a secret"),
+        )
+        .why("whoever reaches it could become a member, hear everything and say anything")
+        .fix("openssl rand -hex 32 > ring.secret; give all members the file: --ring-secret-file ring.secret"));
+    }
+    if let Some(next) = keys.next.as_ref().filter(|next| secret.is_none() && is_elsewhere(next)) {
+        return Err(wrong(
+            config,
+            "ring.next",
+            format!("{} {next} is on another machine, and there is no secret", by("ring.next")),
+        )
+        .why("without a secret only brokers on the same machine form a ring")
+        .fix("give all members the same --ring-secret-file"));
+    }
+    if listen.ip().is_unspecified() && keys.advertise.is_none() {
+        return Err(wrong(
+            config,
+            "ring.listen",
+            format!("{} {listen} does not tell where others reach this broker", by("ring.listen")),
+        )
+        .why("members tell each other where they are, and that address is none")
+        .fix("add --ring-advertise HOST, or listen on one address"));
+    }
+    Ok(RingConfig {
+        sid,
+        listen,
+        advertise: keys.advertise,
+        next: keys.next.map(|next| (Some(next.sid), next.address)),
+        wait: keys.wait,
+        sorted: keys.sorted,
+        fast: keys.fast,
+        secret,
+        links: keys.links,
+    })
+}
+
+/// Where other members reach it. Proves that large sids were given ports (S3.48).
+fn listener(config: &Config, keys: &RingKeys, sid: Sid) -> Result<SocketAddr, Failure> {
+    let is_set = |key: &str| *config.origin(key) != Origin::Default;
+    if !is_set("listen.native") || (keys.port.is_none() && keys.listen.is_none()) {
+        return Err(wrong(
+            config,
+            "ring.sid",
+            format!("{} {sid} needs --ring-port and --listen", called(config, "ring.sid")),
+        )
+        .why("the usual ports are 8000 and 8100 plus the sid, which is for sids 0 to 99")
+        .fix(format!("like this: turno serve --sid {sid} --ring-port 9001 --listen 127.0.0.1:9101")));
+    }
+    match (keys.listen, keys.port) {
+        (Some(_), Some(_)) => Err(wrong(config, "ring.port", "both ring.port and ring.listen are set")
+            .why("each says where other members reach this one")
+            .fix("set one of them")),
+        (Some(listen), None) => Ok(listen),
+        (None, port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or_default()))),
+    }
+}
+
+/// Whether its address shows that it is on another machine. A name may be anywhere: the greeting finds out.
+fn is_elsewhere(next: &Next) -> bool {
+    let host = next.address.rsplit_once(':').map_or(next.address.as_str(), |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::paint::Paint;
+    use crate::config::{Flag, Raw, World};
+
+    /// Keys and what they are set to.
+    type Words<'a> = &'a [(&'static str, &'a str)];
+
+    fn config(words: Words<'_>) -> Config {
+        let world =
+            World { data_dir: Some("/srv/u".into()), host: "rb".to_owned(), memory: 1 << 30, ..Default::default() };
+        let flags: Vec<Flag> = words
+            .iter()
+            .map(|(key, text)| {
+                let flag = FLAGS.iter().find(|(known, _)| known == key).map_or("--flag", |(_, flag)| flag);
+                Flag { flag, key, raw: Raw::Text((*text).to_owned()) }
+            })
+            .collect();
+        Config::load(&world, None, &flags).unwrap()
+    }
+
+    const SECRET: (&str, &str) = ("ring.secret", "correct horse battery staple");
+
+    #[test]
+    fn places_in_a_ring() {
+        assert_eq!(plan(&config(&[])).unwrap(), Plan::Nothing);
+        let first = RingConfig {
+            sid: Sid::new(3),
+            listen: "127.0.0.1:8003".parse().unwrap(),
+            advertise: None,
+            next: None,
+            wait: false,
+            sorted: false,
+            fast: false,
+            secret: None,
+            links: false,
+        };
+        let place = |words: Words<'_>| match plan(&config(words)).unwrap() {
+            Plan::Place(place) => *place,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(place(&[("ring.sid", "3")]), first);
+        let more = place(&[
+            ("ring.sid", "300"),
+            ("ring.next", "3@10.0.0.3"),
+            ("ring.listen", "0.0.0.0:9000"),
+            ("ring.advertise", "10.0.0.7"),
+            ("listen.native", "127.0.0.1:0"),
+            ("ring.wait", "true"),
+            ("ring.sorted", "true"),
+            ("ring.fast", "true"),
+            ("ring.links", "true"),
+            SECRET,
+        ]);
+        let expected = RingConfig {
+            sid: Sid::new(300),
+            listen: "0.0.0.0:9000".parse().unwrap(),
+            advertise: Some("10.0.0.7".to_owned()),
+            next: Some((Some(Sid::new(3)), "10.0.0.3:8003".to_owned())),
+            wait: true,
+            sorted: true,
+            fast: true,
+            secret: Secret::new(SECRET.1.as_bytes()),
+            links: true,
+        };
+        assert_eq!(more, expected);
+        let port = place(&[("ring.sid", "3"), ("ring.port", "0")]);
+        assert_eq!(port.listen, "127.0.0.1:0".parse().unwrap());
+        let auto = plan(&config(&[("ring.sid", "auto"), ("ring.next", "3@localhost")])).unwrap();
+        let next = "3@localhost:8003".parse().unwrap();
+        assert_eq!(auto, Plan::Ask(Asking { next, secret: None, wait: false }));
+    }
+
+    /// Proves S3.48, and that what cannot be is told before anything starts.
+    #[test]
+    fn places_that_cannot_be() {
+        let table: [(Words<'_>, i32, &str); 11] = [
+            (&[("ring.next", "3@localhost")], 2, "--ring-next is given without --sid"),
+            (&[("ring.port", "9000")], 2, "--ring-port is given without --sid"),
+            (&[("ring.sid", "auto")], 2, "--sid auto needs a member to ask"),
+            (&[("ring.sid", "100")], 2, "--sid 100 needs --ring-port and --listen"),
+            (&[("ring.sid", "100"), ("ring.port", "9000")], 2, "--sid 100 needs --ring-port and --listen"),
+            (&[("ring.sid", "100"), ("listen.native", "127.0.0.1:1")], 2, "--sid 100 needs --ring-port and --listen"),
+            (
+                &[("ring.sid", "3"), ("ring.next", "3@localhost")],
+                2,
+                "--ring-next 3@localhost:8003 is this broker's own sid",
+            ),
+            (
+                &[("ring.sid", "3"), ("ring.listen", "10.0.0.7:8003")],
+                78,
+                "refusing to listen on 10.0.0.7:8003 for a ring without a secret",
+            ),
+            (
+                &[("ring.sid", "3"), ("ring.next", "4@10.0.0.7")],
+                2,
+                "--ring-next 4@10.0.0.7:8004 is on another machine, and there is no secret",
+            ),
+            (
+                &[("ring.sid", "3"), ("ring.listen", "0.0.0.0:8003"), SECRET],
+                2,
+                "--ring-listen 0.0.0.0:8003 does not tell where others reach this broker",
+            ),
+            (
+                &[("ring.sid", "3"), ("ring.listen", "127.0.0.1:1"), ("ring.port", "2")],
+                2,
+                "both ring.port and ring.listen are set",
+            ),
+        ];
+        for (words, exit, expected) in table {
+            let failure = plan(&config(words)).unwrap_err();
+            let text = failure.render(Paint::plain());
+            assert!(text.starts_with(&format!("error: {expected}\nwhy: ")), "{words:?}: {text}");
+            assert!(text.contains("\nfix: "), "{text}");
+            assert_eq!(i32::from(failure.exit()), exit, "{text}");
+        }
+    }
+}
