@@ -1,5 +1,11 @@
 //! The ring, node by node.
 
+mod healing;
 mod hosted;
 mod joining;
+mod leaving;
+mod merging;
 mod net;
+mod publishing;
+mod refusing;
+mod states;
