@@ -54,6 +54,11 @@ impl Joining {
         self.placed.is_some()
     }
 
+    /// Whether it was never a member before.
+    pub(super) const fn is_first(&self) -> bool {
+        self.is_first
+    }
+
     /// Who is asked, or will be.
     pub(super) fn first_choice(&self) -> Option<&String> {
         self.at.as_ref().or_else(|| self.candidates.front())
@@ -307,6 +312,13 @@ impl Node {
     pub(super) fn place_found(&mut self) {
         if let Some(joining) = &mut self.joining {
             joining.placed = Some(self.now);
+        }
+    }
+
+    /// The member that had accepted takes it back.
+    pub(super) const fn lost_place(&mut self) {
+        if let Some(joining) = &mut self.joining {
+            (joining.placed, joining.claimed_by) = (None, None);
         }
     }
 

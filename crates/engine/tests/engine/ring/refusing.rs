@@ -43,7 +43,7 @@ fn two_with_one_number_at_once() {
     let circle = net.view(1).members;
     assert_eq!(circle.iter().filter(|member| member.sid == Sid::new(5)).count(), 1, "{circle:?}");
     assert!(circle.len() == 3 && net.view(1).whole);
-    assert_eq!(net.failed.len(), 1);
+    assert_eq!(net.failed.len(), 1, "{:?}", net.failed);
     assert_eq!(net.failed[0].1, Code::DuplicateSid);
 }
 
