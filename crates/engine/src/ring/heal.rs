@@ -6,6 +6,7 @@
 use turno_proto::model::ring::{Fallen, Member, Sid};
 use turno_proto::model::{Code, Mono};
 
+use super::join::Joining;
 use super::sending::Purpose;
 use super::word::{RetConn, RingWord};
 use super::{Conn, Node, RingEffect};
@@ -55,6 +56,12 @@ impl Node {
             Code::Fenced => {
                 out.push(RingEffect::Failed(code));
                 self.be_off(Some(code), out);
+            }
+            // The place that it gave is not to be had after all: at the start there may be nobody else to ask.
+            _ if self.joining.as_ref().is_some_and(Joining::is_first) => {
+                self.neighbour_changed();
+                self.lost_place();
+                self.not_joined(code, None, out);
             }
             // It found another one: it is to be asked for a place.
             Code::Replaced | Code::RingWhole if self.leaving.is_none() && self.joining.is_none() => {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{Member, RingState, Sid};
+use turno_proto::model::ring::{Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::Purpose;
@@ -52,6 +52,11 @@ impl Joining {
     /// Whether a member has accepted it.
     pub(super) const fn is_placed(&self) -> bool {
         self.placed.is_some()
+    }
+
+    /// Whether it was never a member before.
+    pub(super) const fn is_first(&self) -> bool {
+        self.is_first
     }
 
     /// Who is asked, or will be.
@@ -318,6 +323,13 @@ impl Node {
         }
     }
 
+    /// The member that had accepted takes it back.
+    pub(super) const fn lost_place(&mut self) {
+        if let Some(joining) = &mut self.joining {
+            (joining.placed, joining.claimed_by) = (None, None);
+        }
+    }
+
     pub(super) fn tick_joining(&mut self, out: &mut Vec<RingEffect>) {
         let Some(joining) = &self.joining else { return };
         if let Some(placed) = joining.placed {
@@ -358,9 +370,9 @@ impl Node {
     /// It came to nothing.
     pub(super) fn not_joined(&mut self, code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
         self.code = Some(code);
-        // Neighbours that ask each other again and again should not do so at the same moments.
-        let pause = self.settings.timers.retry_ms * (16 + u64::from(self.sid().get()) % 8) / 16;
-        let sid = self.sid();
+        // Neighbours that ask each other again and again should not do so at the same moments, nor two with one number.
+        let Origin { sid, incarnation } = self.settings.me.origin;
+        let pause = self.settings.timers.retry_ms * (16 + incarnation.wrapping_add(sid.get().into()) % 8) / 16;
         let Some(joining) = &mut self.joining else { return };
         match code {
             Code::Elsewhere

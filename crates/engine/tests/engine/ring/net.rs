@@ -80,10 +80,6 @@ impl Net {
     pub(crate) fn ring(numbers: &[Number]) -> Self {
         let mut net = Self::new();
         net.start(numbers[0], None);
-        for pair in numbers.windows(2).rev() {
-            // Each joins in front of the first one, so that it comes behind those that joined before.
-            let _ = pair;
-        }
         for number in &numbers[1..] {
             net.start(*number, Some(numbers[0]));
             net.run(500);
@@ -99,7 +95,12 @@ impl Net {
 
     /// A broker with a number that need not be its place's.
     pub(crate) fn start_at(&mut self, place: Number, sid: u16, next: Option<Number>) {
-        let origin = Origin { sid: Sid::new(sid), incarnation: self.now.as_millis() };
+        self.start_with(place, sid, self.now.as_millis(), next);
+    }
+
+    /// In a life that need not be the latest.
+    pub(crate) fn start_with(&mut self, place: Number, sid: u16, incarnation: u64, next: Option<Number>) {
+        let origin = Origin { sid: Sid::new(sid), incarnation };
         let me = Member { origin, address: address(place), native: String::new() };
         let mut settings = RingSettings::new(me, next.map(address));
         settings.timers = RingTimers::default();
@@ -164,6 +165,41 @@ impl Net {
         assert!(before == after || TRANSITIONS.iter().any(is_way), "from {before:?} to {after:?}");
         for effect in effects {
             self.carry_out(number, effect);
+        }
+    }
+
+    /// Somebody without a number asks that member for one.
+    pub(crate) fn ask_sid(&mut self, number: Number) -> Option<u16> {
+        let conn = self.new_conn();
+        let node = self.nodes.get_mut(&number)?;
+        let mut effects = Vec::new();
+        node.handle(self.now, RingInput::Accepted { conn, peer: None }, &mut effects);
+        node.handle(self.now, RingInput::Word { conn, word: RingWord::AskSid }, &mut effects);
+        effects.into_iter().find_map(|effect| match effect {
+            RingEffect::Say { word: RingWord::FreeSid { sid }, .. } => Some(sid.get()),
+            _ => None,
+        })
+    }
+
+    /// Says something to a member as if its predecessor had said it.
+    pub(crate) fn slip(&mut self, to: Number, word: RingWord) {
+        let previous = self.view(to).previous.expect("a predecessor").get();
+        let ends = self.wires.iter().filter(|((whose, _), (peer, _))| (*whose, *peer) == (to, previous));
+        let conns: Vec<ConnId> = ends.map(|((_, conn), _)| *conn).collect();
+        for conn in conns {
+            self.put(to, RingInput::Word { conn, word: word.clone() });
+        }
+    }
+
+    /// All connections from one to the other end; both see it.
+    pub(crate) fn drop_link(&mut self, from: Number, to: Number) {
+        let ends: Vec<(End, End)> = self.wires.iter().map(|(a, b)| (*a, *b)).collect();
+        for (a, b) in ends.into_iter().filter(|(a, b)| (a.0, b.0) == (from, to)) {
+            for (whose, conn) in [a, b] {
+                self.later(WAY_MS, Happening::Input(whose, self.life(whose), RingInput::Closed { conn }));
+            }
+            self.wires.remove(&a);
+            self.wires.remove(&b);
         }
     }
 
@@ -284,6 +320,10 @@ impl Net {
         conn
     }
 
+    pub(crate) fn member(&self, number: Number) -> Member {
+        self.nodes[&number].me().clone()
+    }
+
     pub(crate) fn view(&self, number: Number) -> RingView {
         self.nodes[&number].view()
     }
@@ -319,10 +359,8 @@ impl Net {
             }
             self.run(50);
         }
-        for number in numbers {
-            eprintln!("{number}: {:?}", self.view(*number));
-        }
-        panic!("no circle of {numbers:?} within {millis} ms");
+        let views: Vec<RingView> = numbers.iter().map(|number| self.view(*number)).collect();
+        panic!("no circle of {numbers:?} within {millis} ms: {views:#?}");
     }
 
     pub(crate) fn got(&self, number: Number) -> Vec<&str> {

@@ -1,0 +1,143 @@
+//! Neighbours that are lost.
+
+use turno_engine::ring::{RetConn, RingWord};
+use turno_proto::model::ring::{Errand, Fallen, RingState, Sid};
+
+use super::net::Net;
+
+/// The calls that went round, by their caller.
+fn calls(net: &Net) -> Vec<(u16, Fallen)> {
+    let calls = net.said.iter().filter_map(|(from, _, word)| match word {
+        RingWord::RetConn(RetConn::Call { caller, content, hops: 0 }) if caller.origin.sid.get() == *from => {
+            Some((*from, *content))
+        }
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn openings(net: &Net) -> Vec<(u16, u16, Errand)> {
+    let openings = net.said.iter().filter_map(|(from, to, word)| match word {
+        RingWord::RetConn(RetConn::Open { errand }) => Some((*from, *to, *errand)),
+        _ => None,
+    });
+    openings.collect()
+}
+
+/// Proves S3.18, S3.19 and S3.24: a connection that is lost is made again within the 5 s, nobody is called, nothing is lost.
+#[test]
+fn a_lost_connection_comes_back() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.said.clear();
+    net.drop_link(1, 2);
+    net.run(6);
+    assert_eq!((net.state(1), net.state(2)), (RingState::LinkDown, RingState::LinkDown));
+    net.publish(1, "meanwhile");
+    net.until_whole(&[1, 2, 3], 5_000);
+    assert_eq!((calls(&net), openings(&net)), (vec![], vec![(1, 2, Errand::Return)]));
+    net.run(100);
+    assert_eq!((net.got(2), net.got(3)), (vec!["meanwhile"], vec!["meanwhile"]));
+}
+
+/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for whoever sent to the fallen, and that one comes. What
+/// the fallen had not passed on is sent again.
+#[test]
+fn one_falls() {
+    let mut net = Net::ring(&[1, 2, 3, 4]);
+    net.said.clear();
+    net.publish(1, "under way");
+    net.run(6);
+    net.kill(2);
+    net.publish(1, "afterwards");
+    net.run(4_900);
+    assert_eq!(calls(&net), []);
+    net.until_whole(&[1, 3, 4], 10_000);
+    assert_eq!(calls(&net), [(3, Fallen::Sid(Sid::new(2)))]);
+    assert_eq!(openings(&net), [(1, 3, Errand::Heal)]);
+    net.run(100);
+    for number in [3, 4] {
+        assert_eq!(net.got(number), ["under way", "afterwards"], "{number}");
+    }
+    assert_eq!(net.view(1).not_round, 0);
+}
+
+/// Proves S3.22 and S3.24: two in a row have fallen, and whoever has nobody to send to is meant.
+#[test]
+fn two_in_a_row_fall() {
+    let mut net = Net::ring(&[1, 2, 3, 4, 5]);
+    net.publish(1, "before");
+    net.run(3);
+    net.kill(2);
+    net.kill(3);
+    net.until_whole(&[1, 4, 5], 15_000);
+    assert_eq!((net.got(4), net.got(5)), (vec!["before"], vec!["before"]));
+}
+
+/// Proves S3.24: any two may fall, and any may come back.
+#[test]
+fn any_two_fall() {
+    for one in 1..=5 {
+        for other in (1..=5).filter(|other| *other != one) {
+            let mut net = Net::ring(&[1, 2, 3, 4, 5]);
+            net.kill(one);
+            net.run(700);
+            net.kill(other);
+            let rest: Vec<u16> = (1..=5).filter(|number| ![one, other].contains(number)).collect();
+            net.until_whole(&rest, 15_000);
+            net.start(one, Some(rest[0]));
+            net.start(other, Some(rest[0]));
+            net.until_whole(&[1, 2, 3, 4, 5], 15_000);
+        }
+    }
+}
+
+/// Proves S3.20: whoever nobody comes to for 10 s joins again.
+#[test]
+fn nobody_comes() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    // 1 and 3 cannot reach 2, and 2 reaches nobody: it is left over.
+    net.part(&[2], &[1, 3]);
+    net.run(30_000);
+    assert_eq!((net.state(2), net.circle(1)), (RingState::Alone, vec![1, 3]));
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+}
+
+/// Proves S3.23: one that is called fallen and is not connects again.
+#[test]
+fn called_fallen_and_alive() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.said.clear();
+    let caller = net.member(3);
+    net.slip(2, RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(2)), hops: 1 }));
+    net.run(100);
+    assert_eq!(openings(&net), [(2, 3, Errand::Return)]);
+    assert!(
+        !net.said.iter().any(|(from, _, word)| *from == 2 && matches!(word, RingWord::RetConn(RetConn::Call { .. })))
+    );
+    net.until_whole(&[1, 2, 3], 3_000);
+}
+
+/// Proves S3.25: of two, the one that is left goes on alone, and can be joined.
+#[test]
+fn one_of_two_falls() {
+    let mut net = Net::ring(&[1, 2]);
+    net.kill(2);
+    net.run(6_000);
+    assert_eq!((net.state(1), net.view(1).buffered), (RingState::Alone, 0));
+    net.start(2, Some(1));
+    net.until_whole(&[1, 2], 3_000);
+}
+
+/// Two close a circle directly if the one sends to the other already, in sorted mode too.
+#[test]
+fn a_restarted_next_one_closes_the_circle() {
+    let mut net = Net::new();
+    net.settings = |settings| (settings.sorted, settings.wait) = (true, true);
+    net.start(1, None);
+    net.start(4, Some(1));
+    net.run(2_000);
+    net.kill(4);
+    net.start(4, Some(1));
+    net.until_whole(&[1, 4], 15_000);
+}

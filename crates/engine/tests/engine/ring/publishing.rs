@@ -1,0 +1,125 @@
+//! Publications.
+
+use std::sync::Arc;
+
+use turno_engine::Event;
+use turno_engine::ring::{Publication, RingInput, RingNews, RingWord};
+use turno_proto::model::ring::RingState;
+
+use super::net::Net;
+use crate::seen::body;
+
+/// Proves S3.4, S3.36 and S3.40: everyone gets each once and in order, its origin never, and it ends there.
+#[test]
+fn once_round() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.said.clear();
+    net.publish(1, "a");
+    net.publish(1, "b");
+    net.publish(2, "c");
+    net.run(100);
+    assert_eq!(net.got(1), ["c"]);
+    assert_eq!((net.got(2), net.got(3)), (vec!["a", "b"], vec!["c", "a", "b"]));
+    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingWord::Publish(_))).count();
+    assert_eq!(said, 9, "each of three over each of three connections once");
+    net.run(2_000);
+    for number in [1, 2, 3] {
+        assert_eq!((net.view(number).not_round, net.view(number).buffered), (0, 0));
+    }
+}
+
+/// Proves S3.49: the return is the acknowledgement, and what is not back after 5 s is warned of.
+#[test]
+fn what_does_not_come_back_is_told() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    net.publish(1, "lost for a while");
+    net.run(5_500);
+    let told = net.news.iter().any(|(number, news)| *number == 1 && matches!(news, RingNews::Overdue { seq: 1, .. }));
+    assert!(told, "{:?}", net.news);
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+    net.run(100);
+    assert_eq!(net.view(1).not_round, 0);
+}
+
+/// Publishers are slowed once the window is full, and no longer once it is not.
+#[test]
+fn a_window() {
+    let mut net = Net::new();
+    net.settings = |settings| settings.window = 2;
+    net.start(1, None);
+    net.start(2, Some(1));
+    net.run(2_000);
+    for text in ["a", "b", "c", "d"] {
+        net.publish(1, text);
+    }
+    assert!(net.slowed.contains(&1));
+    assert_eq!((net.view(1).buffered, net.view(1).not_round), (2, 4));
+    net.run(200);
+    assert!(net.slowed.is_empty());
+    assert_eq!((net.got(2), net.view(1).not_round), (vec!["a", "b", "c", "d"], 0));
+}
+
+/// One that was closed around sends to the origin what it had from it: that is not the way round, and proves nothing.
+#[test]
+fn another_way_is_not_round() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    net.publish(1, "not yet at 3");
+    net.run(50);
+    let origin = net.member(1).origin;
+    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("not yet at 3") });
+    // 3 lost its predecessor, and comes to 1 anew with what it must have from elsewhere.
+    net.drop_link(3, 1);
+    net.run(20);
+    net.slip(1, RingWord::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 2, event }));
+    assert_eq!(net.view(1).not_round, 1);
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+    net.run(2_000);
+    assert_eq!((net.got(3), net.view(1).not_round), (vec!["not yet at 3"], 0));
+}
+
+/// What was thrown away for want of its origin is passed on again, and delivered to nobody twice.
+#[test]
+fn thrown_away_and_passed_on_again() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    net.publish(1, "only at 2");
+    net.run(50);
+    // 2 alone throws it away, and is where it comes through again.
+    net.part(&[2], &[1, 3]);
+    net.run(20_000);
+    assert_eq!((net.state(2), net.view(2).buffered), (RingState::Alone, 0));
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+    net.run(2_000);
+    assert_eq!((net.got(2), net.got(3)), (vec!["only at 2"], vec!["only at 2"]));
+    assert_eq!(net.view(1).not_round, 0);
+}
+
+/// A later life of an origin counts from one again, and its publications are new.
+#[test]
+fn a_later_life_counts_anew() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.publish(2, "first life");
+    net.run(100);
+    net.kill(2);
+    net.start(2, Some(3));
+    net.until_whole(&[1, 2, 3], 15_000);
+    net.publish(2, "second life");
+    net.run(100);
+    assert_eq!((net.got(1), net.got(3)), (vec!["first life", "second life"], vec!["first life", "second life"]));
+}
+
+/// A ring of one passes nothing on, and does not answer calls of a ring that is over.
+#[test]
+fn alone_nothing_is_under_way() {
+    let mut net = Net::new();
+    net.start(1, None);
+    net.publish(1, "to nobody");
+    assert_eq!((net.view(1).not_round, net.view(1).counters.published), (0, 0));
+    net.put(1, RingInput::Tick);
+    assert_eq!(net.state(1), RingState::Alone);
+}
