@@ -94,6 +94,17 @@ impl Node {
         }
     }
 
+    /// Whether both neighbours have been lost for so long that others have gone on without this one.
+    pub(super) fn is_cut_off(&self) -> bool {
+        let wait_ms = self.settings.timers.wait_ms;
+        let is_over = |at: Mono| self.now.millis_since(at) >= wait_ms;
+        let is_linked = self.next.is_some() || self.previous.is_some();
+        let is_busy = is_linked || self.joining.is_some() || self.leaving.is_some();
+        !is_busy
+            && self.lost_next.as_ref().is_some_and(|lost| is_over(lost.at))
+            && self.lost_previous.as_ref().is_some_and(|lost| is_over(lost.at))
+    }
+
     pub(super) const fn miss_previous(&mut self, sid: Sid) {
         self.lost_previous = Some(LostPrevious { sid, at: self.now, called: None, calls: 0 });
     }

@@ -14,6 +14,8 @@ use super::{Node, RingEffect, Role};
 
 /// How often one is asked that has no time for it.
 const BUSY_MAX: u32 = 5;
+/// The same by one that was a member, and knows others.
+const BUSY_AGAIN_MAX: u32 = 2;
 
 /// Somebody who wants to join here.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ impl Node {
         let Some(peer) = self.conns.get(&id).and_then(|conn| conn.peer.clone()) else {
             return self.turn_away(id, Code::RingRefused, None, out);
         };
-        if self.gives_way_to(peer.origin.sid) {
+        if self.gives_way_to(peer.origin.sid) || self.is_cut_off() {
             self.be_alone(out);
         } else if let Err((code, instead)) = self.may_join(&peer) {
             return self.turn_away(id, code, instead, out);
@@ -102,11 +104,10 @@ impl Node {
         self.next_peer().is_some_and(|next| next.origin == joiner.origin) && !self.is_whole()
     }
 
-    /// Two that ask each other at their start would wait for ever: the lower number is the first of the ring.
+    /// Two that ask each other would wait for ever: the lower number is the first of the ring.
     fn gives_way_to(&self, sid: Sid) -> bool {
-        self.joining.as_ref().is_some_and(|joining| {
-            joining.is_first && joining.placed.is_none() && joining.asked == Some(sid) && self.sid() < sid
-        })
+        let joining = self.joining.as_ref();
+        joining.is_some_and(|joining| joining.placed.is_none() && joining.asked == Some(sid) && self.sid() < sid)
     }
 
     fn may_join(&self, peer: &Member) -> Result<(), (Code, Option<Member>)> {
@@ -382,7 +383,7 @@ impl Node {
                 (joining.at, joining.busy) = (Some(there.address), joining.busy + 1);
                 return;
             }
-            Code::RingBusy if joining.busy < BUSY_MAX => {
+            Code::RingBusy if joining.busy < if joining.is_first { BUSY_MAX } else { BUSY_AGAIN_MAX } => {
                 (joining.busy, joining.not_before) = (joining.busy + 1, self.now.plus_millis(pause));
                 return;
             }

@@ -26,9 +26,6 @@ pub(super) struct Publications {
     seq: u64,
     /// All of its own up to this one have come round.
     round: u64,
-    /// The last of its own before a neighbour changed. Of those, one that comes back may have taken another way than the
-    /// circle is now, past members that have not got it: only a roll call tells.
-    unproven: u64,
     /// Its own that have not, oldest first: since when, and how many bytes.
     under_way: VecDeque<(u64, Mono, usize)>,
     under_way_bytes: usize,
@@ -116,11 +113,6 @@ impl Publications {
         self.seq
     }
 
-    /// A neighbour is another than before.
-    pub(super) const fn neighbour_changed(&mut self) {
-        self.unproven = self.seq;
-    }
-
     pub(super) fn under_way(&self) -> u64 {
         (self.under_way.len() + self.waiting.len()) as u64
     }
@@ -194,6 +186,7 @@ impl Node {
         let publication = Publication { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
         own.keep(publication.clone());
         self.pass_on(RingWord::Publish(publication), out);
+        self.ask_whether_round(out);
     }
 
     /// Before it leaves: whoever stays is to have them.
@@ -204,7 +197,7 @@ impl Node {
         self.slow(false, out);
     }
 
-    /// One of its own came back, or a roll call that was sent after it: all members have it.
+    /// A roll call came back that was sent after that one: all members have it.
     pub(super) fn came_round(&mut self, seq: u64, out: &mut Vec<RingEffect>) {
         let own = &mut self.publications;
         if seq <= own.round {
@@ -291,10 +284,10 @@ impl Node {
             return false;
         }
         if origin == me {
+            // It ends here. That it has been everywhere the roll call behind it tells: it may have come by another way than
+            // the circle, sent again by a member that has gone elsewhere.
             if seq > self.publications.seq {
                 self.counters.forged += 1;
-            } else if seq > self.publications.unproven {
-                self.came_round(seq, out);
             }
             return true;
         }

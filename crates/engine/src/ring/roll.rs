@@ -171,7 +171,6 @@ impl Node {
     /// A neighbour is another than before: what was sent until now tells nothing about the ring.
     pub(super) const fn neighbour_changed(&mut self) {
         self.roll.changed();
-        self.publications.neighbour_changed();
     }
 
     /// Whether the ring is known to be a circle.
@@ -206,6 +205,13 @@ impl Node {
     pub(super) fn roll_deadline(&self) -> Option<Mono> {
         self.next?;
         Some(self.roll.last_sent.map_or(self.now, |sent| sent.plus_millis(self.settings.timers.roll_ms)))
+    }
+
+    /// Publications are under way, and no roll call behind them.
+    pub(super) fn ask_whether_round(&mut self, out: &mut Vec<RingEffect>) {
+        if self.publications.oldest().is_some() && self.roll.sent.is_empty() {
+            self.call_roll(out);
+        }
     }
 
     pub(super) fn call_roll(&mut self, out: &mut Vec<RingEffect>) {
@@ -270,6 +276,7 @@ impl Node {
                 self.came_round(seq, out);
             }
         }
+        self.ask_whether_round(out);
         self.roll.circle = members;
         for member in self.roll.members().iter().skip(1) {
             self.roll.know(member);
