@@ -24,9 +24,9 @@ impl Node {
             Some(peer) => self.may_speak(peer),
             None => Ok(()),
         };
-        // A known member that lives anew; whoever was never a member is not one by knocking.
+        // A known member that lives anew, or anybody to one that finds nobody to join. Otherwise nobody is a member by knocking.
         if let (Some(peer), Ok(())) = (&peer, verdict)
-            && self.roll.incarnation(peer.origin.sid).is_some()
+            && (self.joining.is_some() || self.roll.incarnation(peer.origin.sid).is_some())
         {
             self.roll.meet(peer);
         }
