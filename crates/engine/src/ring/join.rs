@@ -44,6 +44,8 @@ pub(super) struct Joining {
     placed: Option<Mono>,
     /// The predecessor that the ring chose.
     pub(super) claimed_by: Option<ConnId>,
+    /// Word of it came round to itself.
+    own_word: Option<NewConn>,
 }
 
 impl Joining {
@@ -67,8 +69,8 @@ impl Joining {
     }
 
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool) -> Self {
-        let (at, asked, busy, placed, claimed_by) = (None, None, 0, None, None);
-        Self { candidates, at, asked, busy, is_first, not_before: now, placed, claimed_by }
+        let (at, asked, busy, placed, claimed_by, own_word) = (None, None, 0, None, None, None);
+        Self { candidates, at, asked, busy, is_first, not_before: now, placed, claimed_by, own_word }
     }
 }
 
@@ -183,11 +185,11 @@ impl Node {
             return self.join_came_round(id, &word, out);
         }
         if word.joiner.origin == self.settings.me.origin {
-            // The circle from the member that was asked leads here, and from here to it: this is its predecessor already.
-            if word.verdict.is_none() && self.next_peer().is_some_and(|next| next.origin.sid == content) {
-                word.verdict = Some(JoinVerdict::Claimed);
-                self.pass_on(RingWord::NewConn(word), out);
+            // The circle from the member that was asked leads here: once it has accepted, this is its predecessor.
+            if let Some(joining) = self.joining.as_mut().filter(|_| word.verdict.is_none()) {
+                joining.own_word = Some(word);
             }
+            self.claim_for_itself(out);
             return;
         }
         if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
@@ -321,6 +323,15 @@ impl Node {
     pub(super) fn place_found(&mut self) {
         if let Some(joining) = &mut self.joining {
             joining.placed = Some(self.now);
+        }
+    }
+
+    /// It is in the circle of the member that has accepted already, and says so as the one that sends there.
+    pub(super) fn claim_for_itself(&mut self, out: &mut Vec<RingEffect>) {
+        let next = self.next_peer().map(|next| next.origin.sid);
+        let word = self.joining.as_mut().and_then(|joining| joining.own_word.take_if(|word| word.content == next));
+        if let Some(word) = word {
+            self.pass_on(RingWord::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..word }), out);
         }
     }
 

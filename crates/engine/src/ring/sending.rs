@@ -142,6 +142,7 @@ impl Node {
         self.replay(id, &had, out);
         let members = self.roll.members();
         self.say(id, RingWord::CaughtUp { members }, out);
+        self.claim_for_itself(out);
         self.call_roll(out);
     }
 
