@@ -46,7 +46,6 @@ struct Seen {
     fit: Option<u64>,
     /// The step at which the others closed around it.
     skipped: u64,
-    is_alive: bool,
     /// Whom it sends to, or did last.
     next: Option<Life>,
     /// Its publications that have not come round: number, step, and who was in the circle.
@@ -62,7 +61,8 @@ pub(super) struct Oracle {
     lies: bool,
     pub(super) came_round: u64,
     pub(super) delivered: u64,
-    pub(super) judged: u64,
+    /// Publications that leavers sent at once, beyond their windows.
+    flushed: usize,
     pub(super) stopped: BTreeSet<Life>,
 }
 
@@ -73,26 +73,17 @@ const fn is_fit(state: RingState) -> bool {
 impl Oracle {
     pub(super) fn new(lies: bool) -> Self {
         let (lives, stopped) = (BTreeMap::new(), BTreeSet::new());
-        Self { lives, lies, came_round: 0, delivered: 0, judged: 0, stopped }
+        Self { lives, lies, came_round: 0, delivered: 0, flushed: 0, stopped }
     }
 
-    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid, _first: bool) {
-        let seen = Seen {
-            place,
-            sid,
-            fit: None,
-            skipped: 0,
-            is_alive: true,
-            next: None,
-            under_way: Vec::new(),
-            got: BTreeMap::new(),
-        };
+    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid) {
+        let seen = Seen { place, sid, fit: None, skipped: 0, next: None, under_way: Vec::new(), got: BTreeMap::new() };
         self.lives.insert(life, seen);
     }
 
-    pub(super) fn died(&mut self, life: Life, _step: u64) {
+    pub(super) fn died(&mut self, life: Life) {
         if let Some(seen) = self.lives.get_mut(&life) {
-            (seen.is_alive, seen.fit) = (false, None);
+            seen.fit = None;
         }
     }
 
@@ -171,6 +162,9 @@ impl Oracle {
             if is_empty {
                 seen.under_way.clear();
             }
+            if is == RingState::Leaving {
+                self.flushed += seen.under_way.len();
+            }
         }
     }
 
@@ -188,7 +182,6 @@ impl Oracle {
                 if !was_there || self.lies {
                     continue;
                 }
-                self.judged += 1;
                 let got = other.got.get(&life).is_some_and(|got| got.binary_search(&number).is_ok());
                 assert!(got, "I18: {life}.{number} came round, and {} ({member}) has not got it", other.place);
             }
@@ -217,6 +210,12 @@ impl Oracle {
                 seen.skipped = step;
             }
         }
+    }
+
+    /// What a member keeps is bounded by the windows of all that ever published.
+    pub(super) fn judge_buffers(&self, node: &Node, window: usize) {
+        let (kept, most) = (node.view().buffered, self.lives.len() * window + self.flushed);
+        assert!(self.lies || kept <= most as u64, "I21: {kept} publications are kept, and {most} can be under way");
     }
 
     /// Whether a life got that publication.

@@ -212,7 +212,7 @@ impl World {
         broker.dials.clear();
         self.trace.note(now, "start", place as u64, next.map_or(99, |next| next as u64));
         let sid = self.brokers[place].sid;
-        self.oracle.born(life, place, sid, next.is_none());
+        self.oracle.born(life, place, sid);
         self.put(place, RingInput::Tick);
         if self.is_quiet {
             return;
@@ -228,7 +228,7 @@ impl World {
         self.is_disturbed = true;
         let broker = &mut self.brokers[place];
         broker.is_refusing = !machine;
-        self.oracle.died(self.brokers[place].life, self.steps);
+        self.oracle.died(self.brokers[place].life);
         self.trace.note(self.now, "kill", place as u64, u64::from(machine));
         for (wire, side) in self.wires.of(place) {
             // What was said a moment ago may not have left.
@@ -494,6 +494,9 @@ impl World {
         let event = Arc::new(Event { topic, payload: Payload::body(text.into_bytes()) });
         self.oracle.issued(life, number, self.steps);
         self.put(place, RingInput::Publish { event });
+        if let Some(node) = &self.brokers[place].node {
+            self.oracle.judge_buffers(node, self.climate.window);
+        }
     }
 
     /// Lets so many milliseconds pass.
