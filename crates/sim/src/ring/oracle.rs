@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingInput, RingWord};
+use turno_engine::ring::{Node, RetConn, RingInput, RingWord};
 use turno_proto::model::ring::view::RingCounters;
-use turno_proto::model::ring::{RingState, Sid};
+use turno_proto::model::ring::{Fallen, RingState, Sid};
 
 use super::wires::{Life, Place, Wires};
 
@@ -52,6 +52,8 @@ struct Seen {
     under_way: Vec<(u64, u64, Vec<Life>)>,
     /// What it got, by origin.
     got: BTreeMap<Life, Vec<u64>>,
+    /// Those that told it that its next one, or itself, has fallen.
+    callers: BTreeSet<Sid>,
 }
 
 #[derive(Debug)]
@@ -210,6 +212,28 @@ impl Oracle {
                 seen.skipped = step;
             }
         }
+    }
+
+    /// A node is about to hear what is said round the ring.
+    pub(super) fn hears(&mut self, life: Life, input: &RingInput, next: Option<Sid>) {
+        let RingInput::Word {
+            word: RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }), ..
+        } = input
+        else {
+            return;
+        };
+        if let Some(seen) = self.lives.get_mut(&life)
+            && (next == Some(*sid) || seen.sid == *sid)
+        {
+            seen.callers.insert(caller.origin.sid);
+        }
+    }
+
+    /// A node comes to another in place of a fallen one: it has nobody to send to, or was told that its next one has fallen.
+    pub(super) fn heals(&self, life: Life, to: Life, next: Option<Sid>) {
+        let (seen, to) = (&self.lives[&life], self.lives[&to].sid);
+        let is_called = next.is_none() || seen.callers.contains(&to);
+        assert!(self.lies || is_called, "S3.22: {} comes to {to}, and has somebody to send to", seen.place);
     }
 
     /// What a member keeps is bounded by the windows of all that ever published.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS};
-use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_engine::ring::{
+    Node, RetConn, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS,
+};
+use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono, Payload};
 
 use super::oracle::{Note, Oracle};
@@ -263,6 +265,7 @@ impl World {
         let is_tick = matches!(input, RingInput::Tick);
         let note = Note::of(&input, place, &self.wires);
         let before = (node.state(), *node.counters());
+        self.oracle.hears(life, &input, node.next_sid());
         let mut effects = Vec::new();
         node.handle(clock, input, &mut effects);
         if !self.blind {
@@ -345,6 +348,11 @@ impl World {
     }
 
     fn note_word(&mut self, place: Place, conn: ConnId, word: &RingWord) {
+        if let RingWord::RetConn(RetConn::Open { errand: Errand::Heal }) = word
+            && let (Some(to), Some(node)) = (self.wires.peer(place, conn), &self.brokers[place].node)
+        {
+            self.oracle.heals(self.brokers[place].life, to, node.next_sid());
+        }
         let what = match word {
             RingWord::NewConn(_) => "newconn",
             RingWord::RetConn(_) => "retconn",
