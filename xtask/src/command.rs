@@ -185,7 +185,7 @@ Options:
   -h, --help       show this";
 
 const SIM_USAGE: &str = "\
-Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>] [--links] [--blind]
+Usage: cargo xtask sim [--seeds <n>] [--from <seed>] [--steps <n>] [--seed <seed>] [--twice <n>] [--rings <n>] [--links] [--blind]
 
 Runs the simulator: the real engine, codec and client core on one seeded clock
 and a network that breaks, with an oracle beside it. Stops at the first
@@ -197,6 +197,7 @@ Options:
   --steps <n>    events of the storm (2000)
   --seed <seed>  replay one seed with a readable trace
   --twice <n>    first run n seeds twice and compare their traces
+  --rings <n>    how many seeds of rings as well, from 2000000000 on (1000)
   --links        only worlds in which brokers are linked (else every tenth)
   --blind        leave out the brokers' own checks: only the oracle judges
   -h, --help     show this";

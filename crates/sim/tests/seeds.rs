@@ -1,6 +1,6 @@
 //! A few seeds with debug assertions on; `cargo xtask test` runs two thousand optimised ones as well.
 
-use turno_sim::{How, run};
+use turno_sim::{How, RING_SEEDS, run};
 
 const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
 
@@ -44,6 +44,22 @@ fn jobs_in_bad_weather() {
         }
     }
     assert!(tasks > 200, "{tasks} tasks prove little");
+}
+
+/// Proves I16, I17 and I18 for these seeds, and S3.1, S3.4, S3.14, S3.24, S3.29, S3.36 and S3.43: members of a ring join, leave and
+/// fall, and what they publish reaches all that stay, once and in order.
+#[test]
+fn rings_in_bad_weather() {
+    let mut came_round = 0;
+    for seed in 1..=60 {
+        match run(RING_SEEDS + seed, SHORT) {
+            Ok(outcome) => came_round += outcome.came_round,
+            Err(violation) => panic!("seed {}: {}\n{}", violation.seed, violation.what, violation.last),
+        }
+    }
+    assert!(came_round > 10_000, "{came_round} publications that came round prove little");
+    let once = run(RING_SEEDS + 7, SHORT).expect("no violation");
+    assert_eq!(run(RING_SEEDS + 7, SHORT).expect("no violation"), once);
 }
 
 /// Proves I22: the same seed gives the same run, and another seed another one.

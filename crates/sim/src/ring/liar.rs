@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turno_engine::Event;
 use turno_engine::ring::{Publication, RingWord};
 use turno_proto::model::Payload;
-use turno_proto::model::ring::Member;
+use turno_proto::model::ring::{Origin, Sid};
 
 use super::wires::{Item, Place, WireId};
 use super::world::{Happening, World};
@@ -49,13 +49,8 @@ impl World {
         RingWord::Publish(Publication { origin, seq, after, round, hops, event })
     }
 
-    fn nobody(&mut self) -> turno_proto::model::ring::Origin {
-        let sid = turno_proto::model::ring::Sid::new(self.rng.range(500, 600) as u16);
-        let member = Member {
-            origin: turno_proto::model::ring::Origin { sid, incarnation: self.rng.next() },
-            address: String::new(),
-            native: String::new(),
-        };
-        member.origin
+    fn nobody(&mut self) -> Origin {
+        let sid = u16::try_from(self.rng.range(500, 600)).expect("a small number");
+        Origin { sid: Sid::new(sid), incarnation: self.rng.next() }
     }
 }

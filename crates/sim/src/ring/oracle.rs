@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingInput, RingWord};
+use turno_engine::ring::{Node, RetConn, RingInput, RingWord};
 use turno_proto::model::ring::view::RingCounters;
-use turno_proto::model::ring::{RingState, Sid};
+use turno_proto::model::ring::{Fallen, RingState, Sid};
 
 use super::wires::{Life, Place, Wires};
 
@@ -46,13 +46,14 @@ struct Seen {
     fit: Option<u64>,
     /// The step at which the others closed around it.
     skipped: u64,
-    is_alive: bool,
     /// Whom it sends to, or did last.
     next: Option<Life>,
     /// Its publications that have not come round: number, step, and who was in the circle.
     under_way: Vec<(u64, u64, Vec<Life>)>,
     /// What it got, by origin.
     got: BTreeMap<Life, Vec<u64>>,
+    /// Those that told it that its next one, or itself, has fallen.
+    callers: BTreeSet<Sid>,
 }
 
 #[derive(Debug)]
@@ -62,7 +63,8 @@ pub(super) struct Oracle {
     lies: bool,
     pub(super) came_round: u64,
     pub(super) delivered: u64,
-    pub(super) judged: u64,
+    /// Publications that leavers sent at once, beyond their windows.
+    flushed: usize,
     pub(super) stopped: BTreeSet<Life>,
 }
 
@@ -73,26 +75,17 @@ const fn is_fit(state: RingState) -> bool {
 impl Oracle {
     pub(super) fn new(lies: bool) -> Self {
         let (lives, stopped) = (BTreeMap::new(), BTreeSet::new());
-        Self { lives, lies, came_round: 0, delivered: 0, judged: 0, stopped }
+        Self { lives, lies, came_round: 0, delivered: 0, flushed: 0, stopped }
     }
 
-    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid, _first: bool) {
-        let seen = Seen {
-            place,
-            sid,
-            fit: None,
-            skipped: 0,
-            is_alive: true,
-            next: None,
-            under_way: Vec::new(),
-            got: BTreeMap::new(),
-        };
+    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid) {
+        let seen = Seen { place, sid, fit: None, skipped: 0, next: None, under_way: Vec::new(), got: BTreeMap::new() };
         self.lives.insert(life, seen);
     }
 
-    pub(super) fn died(&mut self, life: Life, _step: u64) {
+    pub(super) fn died(&mut self, life: Life) {
         if let Some(seen) = self.lives.get_mut(&life) {
-            (seen.is_alive, seen.fit) = (false, None);
+            seen.fit = None;
         }
     }
 
@@ -171,6 +164,9 @@ impl Oracle {
             if is_empty {
                 seen.under_way.clear();
             }
+            if is == RingState::Leaving {
+                self.flushed += seen.under_way.len();
+            }
         }
     }
 
@@ -188,7 +184,6 @@ impl Oracle {
                 if !was_there || self.lies {
                     continue;
                 }
-                self.judged += 1;
                 let got = other.got.get(&life).is_some_and(|got| got.binary_search(&number).is_ok());
                 assert!(got, "I18: {life}.{number} came round, and {} ({member}) has not got it", other.place);
             }
@@ -217,6 +212,34 @@ impl Oracle {
                 seen.skipped = step;
             }
         }
+    }
+
+    /// A node is about to hear what is said round the ring.
+    pub(super) fn hears(&mut self, life: Life, input: &RingInput, next: Option<Sid>) {
+        let RingInput::Word {
+            word: RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }), ..
+        } = input
+        else {
+            return;
+        };
+        if let Some(seen) = self.lives.get_mut(&life)
+            && (next == Some(*sid) || seen.sid == *sid)
+        {
+            seen.callers.insert(caller.origin.sid);
+        }
+    }
+
+    /// A node comes to another in place of a fallen one: it has nobody to send to, or was told that its next one has fallen.
+    pub(super) fn heals(&self, life: Life, to: Life, next: Option<Sid>) {
+        let (seen, to) = (&self.lives[&life], self.lives[&to].sid);
+        let is_called = next.is_none() || seen.callers.contains(&to);
+        assert!(self.lies || is_called, "S3.22: {} comes to {to}, and has somebody to send to", seen.place);
+    }
+
+    /// What a member keeps is bounded by the windows of all that ever published.
+    pub(super) fn judge_buffers(&self, node: &Node, window: usize) {
+        let (kept, most) = (node.view().buffered, self.lives.len() * window + self.flushed);
+        assert!(self.lies || kept <= most as u64, "I21: {kept} publications are kept, and {most} can be under way");
     }
 
     /// Whether a life got that publication.

@@ -1,6 +1,6 @@
 //! Bad weather: what happens to brokers and to the wires between them.
 
-use turno_engine::ring::RingInput;
+use turno_engine::ring::{Node, RingInput};
 use turno_proto::model::ring::RingState;
 
 use super::wires::Place;
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn state(&self, place: Place) -> Option<RingState> {
-        self.brokers[place].node.as_ref().map(turno_engine::ring::Node::state)
+        self.brokers[place].node.as_ref().map(Node::state)
     }
 
     /// One fault, and the next some time later.
@@ -94,29 +94,36 @@ impl World {
                     self.cut(to, from, millis);
                 }
             }
-            13 => {
-                let sides: Vec<bool> = (0..self.brokers.len()).map(|_| self.rng.once_in(2)).collect();
-                let millis = self.how_long() * 2;
-                self.trace.note(self.now, "part", sides.iter().filter(|side| **side).count() as u64, millis);
-                for (from, left) in sides.iter().enumerate() {
-                    for (to, right) in sides.iter().enumerate() {
-                        if left != right {
-                            self.cut(from, to, millis);
-                        }
-                    }
+            13 => self.part(),
+            _ => self.stall(),
+        }
+    }
+
+    /// All of them on two sides that cannot reach each other.
+    fn part(&mut self) {
+        let sides: Vec<bool> = (0..self.brokers.len()).map(|_| self.rng.once_in(2)).collect();
+        let millis = self.how_long() * 2;
+        self.trace.note(self.now, "part", sides.iter().filter(|side| **side).count() as u64, millis);
+        for (from, left) in sides.iter().enumerate() {
+            for (to, right) in sides.iter().enumerate() {
+                if left != right {
+                    self.cut(from, to, millis);
                 }
             }
-            _ => {
-                let wires: Vec<u32> = self.wires.all.keys().copied().collect();
-                if !wires.is_empty() {
-                    let (wire, side) = (wires[self.rng.index(wires.len())], self.rng.index(2));
-                    let longest = if self.climate.fast { 200 } else { 4_000 };
-                    let stalled = self.now.plus_millis(self.rng.range(1, longest));
-                    if let Some(open) = self.wires.all.get_mut(&wire) {
-                        open.lanes[side].stalled = stalled;
-                    }
-                }
-            }
+        }
+    }
+
+    /// One lane of some wire is slow for once.
+    fn stall(&mut self) {
+        let wires: Vec<u32> = self.wires.all.keys().copied().collect();
+        if wires.is_empty() {
+            return;
+        }
+        let (wire, side) = (wires[self.rng.index(wires.len())], self.rng.index(2));
+        let longest = if self.climate.fast { 200 } else { 4_000 };
+        let stalled = self.now.plus_millis(self.rng.range(1, longest));
+        if let Some(open) = self.wires.all.get_mut(&wire) {
+            open.lanes[side].stalled = stalled;
         }
     }
 

@@ -32,7 +32,6 @@ pub(super) enum Item {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     pub(super) place: Place,
-    pub(super) life: Life,
     pub(super) conn: ConnId,
     pub(super) heard: Mono,
     /// The node knows of it.
@@ -92,11 +91,11 @@ impl Wires {
     pub(super) fn open(&mut self, now: Mono, from: (Place, Life), to: (Place, Life)) -> WireId {
         self.count += 1;
         let wire = self.count;
-        let end = |side: u32, (place, life): (Place, Life)| {
+        let end = |side: u32, place: Place| {
             let conn = ConnId { index: wire * 2 + side, generation: 1 };
-            End { place, life, conn, heard: now, is_known: false }
+            End { place, conn, heard: now, is_known: false }
         };
-        let ends = [end(0, from), end(1, to)];
+        let ends = [end(0, from.0), end(1, to.0)];
         for (side, end) in ends.iter().enumerate() {
             self.by_conn.insert((end.place, end.conn), (wire, side));
         }

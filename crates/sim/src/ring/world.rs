@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS};
-use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_engine::ring::{
+    Node, RetConn, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS,
+};
+use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono, Payload};
 
 use super::oracle::{Note, Oracle};
@@ -212,7 +214,7 @@ impl World {
         broker.dials.clear();
         self.trace.note(now, "start", place as u64, next.map_or(99, |next| next as u64));
         let sid = self.brokers[place].sid;
-        self.oracle.born(life, place, sid, next.is_none());
+        self.oracle.born(life, place, sid);
         self.put(place, RingInput::Tick);
         if self.is_quiet {
             return;
@@ -228,7 +230,7 @@ impl World {
         self.is_disturbed = true;
         let broker = &mut self.brokers[place];
         broker.is_refusing = !machine;
-        self.oracle.died(self.brokers[place].life, self.steps);
+        self.oracle.died(self.brokers[place].life);
         self.trace.note(self.now, "kill", place as u64, u64::from(machine));
         for (wire, side) in self.wires.of(place) {
             // What was said a moment ago may not have left.
@@ -263,6 +265,7 @@ impl World {
         let is_tick = matches!(input, RingInput::Tick);
         let note = Note::of(&input, place, &self.wires);
         let before = (node.state(), *node.counters());
+        self.oracle.hears(life, &input, node.next_sid());
         let mut effects = Vec::new();
         node.handle(clock, input, &mut effects);
         if !self.blind {
@@ -290,87 +293,6 @@ impl World {
         }
         for effect in effects {
             self.carry_out(place, effect);
-        }
-    }
-
-    fn carry_out(&mut self, place: Place, effect: RingEffect) {
-        let life = self.brokers[place].life;
-        match effect {
-            RingEffect::Dial { target, address } => {
-                let to = place_of(&address).expect("only addresses of this world are dialled");
-                self.brokers[place].dials.insert(target, to);
-                let (at, millis) = (self.way(), if self.climate.fast { 300 } else { 1_500 });
-                self.at(at, Happening::Knock(place, life, target, to));
-                self.later(millis, Happening::DialFailed(place, life, target));
-            }
-            RingEffect::Forget { target } => drop(self.brokers[place].dials.remove(&target)),
-            RingEffect::Say { conn, word } => {
-                self.note_word(place, conn, &word);
-                if let Some((wire, side)) = self.wires.find(place, conn) {
-                    self.send(wire, side, Item::Word(word));
-                }
-            }
-            RingEffect::Close { conn, .. } => {
-                if let Some((wire, side)) = self.wires.find(place, conn) {
-                    self.close(wire, side);
-                }
-            }
-            RingEffect::Deliver { event } => self.oracle.delivered(life, &event),
-            RingEffect::Slow(is_slowed) => {
-                assert_ne!(self.brokers[place].is_slowed, is_slowed, "I21: {place} is told twice");
-                self.brokers[place].is_slowed = is_slowed;
-            }
-            RingEffect::Tell(news) => self.note_news(place, &news),
-            RingEffect::Failed(code) => {
-                self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
-                assert!(
-                    self.climate.rogue
-                        || self.climate.liar.is_some()
-                        || !matches!(code, Code::DuplicateSid | Code::Fenced),
-                    "S3.7: {place} is refused as a second one, {}",
-                    code.name()
-                );
-                self.brokers[place].refused = Some(code);
-                // A broker that cannot join at its start ends; one that is fenced off goes on without the ring.
-                if code != Code::Fenced {
-                    self.kill(place, false);
-                }
-            }
-            RingEffect::Left => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
-            RingEffect::Stop => {
-                self.oracle.stopped.insert(life);
-                self.brokers[place].is_out = true;
-            }
-        }
-    }
-
-    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingWord) {
-        let what = match word {
-            RingWord::NewConn(_) => "newconn",
-            RingWord::RetConn(_) => "retconn",
-            RingWord::ServOff { .. } => "servoff",
-            RingWord::Shutdown { .. } => "shutdwn",
-            RingWord::Have { .. } => "have",
-            RingWord::CaughtUp { .. } => "caught up",
-            RingWord::Refused { .. } => "refused",
-            RingWord::Merge { .. } => "merge",
-            RingWord::Publish(_) | RingWord::RollCall { .. } => return,
-            RingWord::Probe(_) | RingWord::Circle(_) | RingWord::AskSid | RingWord::FreeSid { .. } => "question",
-        };
-        let to = self.wires.peer(place, conn).map_or(99, |life| self.oracle.place(life) as u64);
-        if self.trace.is_aloud() {
-            let text = format!("{word:?}");
-            self.trace.say(&format!("                       {place} to {to}: {}", &text[..text.len().min(200)]));
-        }
-        self.trace.note(self.now, what, place as u64, to);
-    }
-
-    fn note_news(&mut self, place: Place, news: &RingNews) {
-        if self.trace.is_aloud() {
-            self.trace.say(&format!("                       {place}: {news:?}"));
-        }
-        if let RingNews::Whole { members, .. } = news {
-            self.trace.note(self.now, "whole", place as u64, members.len() as u64);
         }
     }
 
@@ -494,6 +416,9 @@ impl World {
         let event = Arc::new(Event { topic, payload: Payload::body(text.into_bytes()) });
         self.oracle.issued(life, number, self.steps);
         self.put(place, RingInput::Publish { event });
+        if let Some(node) = &self.brokers[place].node {
+            self.oracle.judge_buffers(node, self.climate.window);
+        }
     }
 
     /// Lets so many milliseconds pass.

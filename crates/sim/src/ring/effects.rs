@@ -1,0 +1,96 @@
+//! What a node wants done, done to the world.
+
+use turno_engine::ring::{RetConn, RingEffect, RingNews, RingWord};
+use turno_proto::model::ring::Errand;
+use turno_proto::model::ConnId;
+
+use super::wires::{Item, Place};
+use super::world::{Happening, World};
+
+impl World {
+    pub(super) fn carry_out(&mut self, place: Place, effect: RingEffect) {
+        let life = self.brokers[place].life;
+        match effect {
+            RingEffect::Dial { target, address } => {
+                let to = place_of(&address).expect("only addresses of this world are dialled");
+                self.brokers[place].dials.insert(target, to);
+                let (at, millis) = (self.way(), if self.climate.fast { 300 } else { 1_500 });
+                self.at(at, Happening::Knock(place, life, target, to));
+                self.later(millis, Happening::DialFailed(place, life, target));
+            }
+            RingEffect::Forget { target } => drop(self.brokers[place].dials.remove(&target)),
+            RingEffect::Say { conn, word } => {
+                self.note_word(place, conn, &word);
+                if let Some((wire, side)) = self.wires.find(place, conn) {
+                    self.send(wire, side, Item::Word(word));
+                }
+            }
+            RingEffect::Close { conn, .. } => {
+                if let Some((wire, side)) = self.wires.find(place, conn) {
+                    self.close(wire, side);
+                }
+            }
+            RingEffect::Deliver { event } => self.oracle.delivered(life, &event),
+            RingEffect::Slow(is_slowed) => {
+                assert_ne!(self.brokers[place].is_slowed, is_slowed, "I21: {place} is told twice");
+                self.brokers[place].is_slowed = is_slowed;
+            }
+            RingEffect::Tell(news) => self.note_news(place, &news),
+            RingEffect::Failed(code) => {
+                self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
+                assert!(
+                    self.climate.rogue
+                        || self.climate.liar.is_some()
+                        || !matches!(code, Code::DuplicateSid | Code::Fenced),
+                    "S3.7: {place} is refused as a second one, {}",
+                    code.name()
+                );
+                self.brokers[place].refused = Some(code);
+                // A broker that cannot join at its start ends; one that is fenced off goes on without the ring.
+                if code != Code::Fenced {
+                    self.kill(place, false);
+                }
+            }
+            RingEffect::Left => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
+            RingEffect::Stop => {
+                self.oracle.stopped.insert(life);
+                self.brokers[place].is_out = true;
+            }
+        }
+    }
+
+    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingWord) {
+        if let RingWord::RetConn(RetConn::Open { errand: Errand::Heal }) = word
+            && let (Some(to), Some(node)) = (self.wires.peer(place, conn), &self.brokers[place].node)
+        {
+            self.oracle.heals(self.brokers[place].life, to, node.next_sid());
+        }
+        let what = match word {
+            RingWord::NewConn(_) => "newconn",
+            RingWord::RetConn(_) => "retconn",
+            RingWord::ServOff { .. } => "servoff",
+            RingWord::Shutdown { .. } => "shutdwn",
+            RingWord::Have { .. } => "have",
+            RingWord::CaughtUp { .. } => "caught up",
+            RingWord::Refused { .. } => "refused",
+            RingWord::Merge { .. } => "merge",
+            RingWord::Publish(_) | RingWord::RollCall { .. } => return,
+            RingWord::Probe(_) | RingWord::Circle(_) | RingWord::AskSid | RingWord::FreeSid { .. } => "question",
+        };
+        let to = self.wires.peer(place, conn).map_or(99, |life| self.oracle.place(life) as u64);
+        if self.trace.is_aloud() {
+            let text = format!("{word:?}");
+            self.trace.say(&format!("                       {place} to {to}: {}", &text[..text.len().min(200)]));
+        }
+        self.trace.note(self.now, what, place as u64, to);
+    }
+
+    fn note_news(&mut self, place: Place, news: &RingNews) {
+        if self.trace.is_aloud() {
+            self.trace.say(&format!("                       {place}: {news:?}"));
+        }
+        if let RingNews::Whole { members, .. } = news {
+            self.trace.note(self.now, "whole", place as u64, members.len() as u64);
+        }
+    }
+}
