@@ -17,6 +17,16 @@ use crate::net::Way;
 /// The way of something that came over a link.
 type Road = Vec<BrokerId>;
 
+/// A message that a broker gave away: the broker, the message, the life of its owner and the attempt. An owner that starts
+/// again, or has lost the first broker on the way, may give a message to brokers that still have it of its last life or of
+/// the attempt before, because they have not heard of that. An owner itself has one attempt at a time under way: 0 stands for all.
+type Gift = (usize, MessageId, u64, u16);
+
+fn gift(broker: usize, id: MessageId, life: u64, attempt: u16) -> Gift {
+    let is_own = life_of(id.run()).0 == broker;
+    (broker, id, life, if is_own { 0 } else { attempt })
+}
+
 /// Where a delivery to a worker comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
@@ -40,9 +50,8 @@ pub(crate) struct Crossings {
     partial: BTreeMap<(usize, Way), Vec<u8>>,
     /// What came to a broker: by message and attempt.
     arrived: BTreeMap<(usize, MessageId, u16), Road>,
-    /// What a broker gave to another and has heard nothing of since. By the life of its owner, too: one that starts again gives
-    /// what it stored to whoever still has it of the last life.
-    given: BTreeMap<(usize, MessageId, u64), (usize, u32)>,
+    /// What a broker gave to another and has heard nothing of since.
+    given: BTreeMap<Gift, (usize, u32)>,
     /// What was handed to workers.
     handed: BTreeMap<(MessageId, u16, Delivery), Source>,
     /// When a link was lost last.
@@ -177,7 +186,7 @@ impl Crossings {
                 if released(*seq) {
                     return;
                 }
-                let before = self.given.insert((broker, *id, life), (wire, *seq));
+                let before = self.given.insert(gift(broker, *id, life, *attempt), (wire, *seq));
                 assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
             }
             Frame::ForwardBroadcast(ForwardBroadcast { targets, path, .. }) => {
@@ -205,7 +214,7 @@ impl Crossings {
                 self.arrived.get(&(broker, id, attempt)).expect("I14: a message of another broker came over a link");
             life_of(road[0].get()).1
         };
-        let given = self.given.get(&(broker, id, life));
+        let given = self.given.get(&gift(broker, id, life, attempt));
         assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
         self.handed.insert((id, attempt, delivery), Source { life, local });
     }
