@@ -1,8 +1,8 @@
 //! What a node wants done, done to the world.
 
 use turno_engine::ring::{RetConn, RingEffect, RingNews, RingWord};
-use turno_proto::model::ring::Errand;
 use turno_proto::model::ConnId;
+use turno_proto::model::ring::Errand;
 
 use super::wires::{Item, Place};
 use super::world::{Happening, World};
