@@ -79,7 +79,16 @@ impl Oracle {
     }
 
     pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid) {
-        let seen = Seen { place, sid, fit: None, skipped: 0, next: None, under_way: Vec::new(), got: BTreeMap::new() };
+        let seen = Seen {
+            place,
+            sid,
+            fit: None,
+            skipped: 0,
+            next: None,
+            under_way: Vec::new(),
+            got: BTreeMap::new(),
+            callers: BTreeSet::new(),
+        };
         self.lives.insert(life, seen);
     }
 
