@@ -1,11 +1,11 @@
 //! What a node wants done, done to the world.
 
 use turno_engine::ring::{RetConn, RingEffect, RingNews, RingWord};
-use turno_proto::model::ConnId;
 use turno_proto::model::ring::Errand;
+use turno_proto::model::{Code, ConnId};
 
 use super::wires::{Item, Place};
-use super::world::{Happening, World};
+use super::world::{Happening, World, place_of};
 
 impl World {
     pub(super) fn carry_out(&mut self, place: Place, effect: RingEffect) {

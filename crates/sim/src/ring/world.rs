@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{
-    Node, RetConn, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS,
-};
-use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
-use turno_proto::model::{Code, ConnId, Mono, Payload};
+use turno_engine::ring::{Node, RingInput, RingSettings, RingTimers, TRANSITIONS};
+use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_proto::model::{Code, Mono, Payload};
 
 use super::oracle::{Note, Oracle};
 use super::wires::{DIALLED, DIALLER, Item, Life, Place, WireId, Wires};
@@ -76,7 +74,7 @@ pub(super) struct Broker {
     clock: u64,
     calendar: u64,
     tick_at: Option<Mono>,
-    dials: BTreeMap<u32, Place>,
+    pub(super) dials: BTreeMap<u32, Place>,
     pub(super) published: u64,
     pub(super) is_slowed: bool,
 }
@@ -178,12 +176,12 @@ impl World {
         self.at(self.now.plus_millis(millis), happening);
     }
 
-    fn at(&mut self, at: Mono, happening: Happening) {
+    pub(super) fn at(&mut self, at: Mono, happening: Happening) {
         self.count += 1;
         self.agenda.insert((at, self.count), happening);
     }
 
-    fn way(&mut self) -> Mono {
+    pub(super) fn way(&mut self) -> Mono {
         let longest = self.climate.latency;
         let micros = self.rng.range(longest / 20, longest);
         Mono::from_micros(self.now.as_micros() + micros)
