@@ -36,7 +36,7 @@ fn a_member_that_sends_without_pause_is_not_carried_far() {
     let origin = Origin { sid: Sid::new(9), incarnation: 5 };
     let payload = Payload { headers: false, bytes: vec![7; 1024 * 1024].into() };
     let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload });
-    let mut send = |net: &mut Net, seq: u64, round: u64| {
+    let send = |net: &mut Net, seq: u64, round: u64| {
         let event = Arc::clone(&event);
         let publication = Publication { origin, seq, after: seq - 1, round, hops: 0, event };
         let conn = net.from(3, 1);
