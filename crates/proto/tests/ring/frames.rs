@@ -83,6 +83,7 @@ fn addresses_have_a_limit() {
     }
 }
 
+/// Proves S3.37: a fixed form with its byte order (the golden vectors have every frame); of priorities there are none, ADR 17.
 #[test]
 fn a_publication_is_read_only_if_it_makes_sense() {
     let publish = |seq, after| {
