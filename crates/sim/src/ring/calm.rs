@@ -12,6 +12,8 @@ use super::world::{World, address, place_of};
 const HEALED_MS: u64 = 15_000;
 /// What is under way comes round, and dead origins are forgotten.
 const DRAINED_MS: u64 = 8_000;
+/// I21: whatever waits has its turn.
+const SLOWED_MS: u64 = 60_000;
 
 impl World {
     /// No more faults.
@@ -185,6 +187,11 @@ impl World {
     pub(crate) fn end(&mut self) {
         self.is_quiet = true;
         self.run(DRAINED_MS);
+        // With a window of one what has gathered goes round one by one.
+        let begun = self.now;
+        while self.brokers.iter().any(|broker| broker.is_slowed) && self.now.millis_since(begun) < SLOWED_MS {
+            self.run(1_000);
+        }
         let lies = self.is_restless();
         let expected = self.expected();
         let lives: Vec<usize> = expected.iter().map(|place| self.brokers[*place].life).collect();
