@@ -99,7 +99,7 @@ fn a_file_is_checked_line_by_line() {
         ("[listen]\nnative = \"example.com:1\"\n", 2, "expected addresses like"),
         ("limits = 3\n", 1, "limits is a table: write [limits] and its keys below"),
         ("name = \n", 1, "not TOML"),
-        ("name = true\n", 1, "name = a truth value: expected text"),
+        ("name = true\n", 1, "name = true: expected text"),
     ];
     for (number, (text, line, expected)) in table.into_iter().enumerate() {
         let file = place.file(&format!("bad{number}.toml"), text).display().to_string();

@@ -75,7 +75,8 @@ fn after_the_greeting_a_broken_frame_is_fatal() {
     let table: &[(&str, Vec<u8>, Code)] = &[
         ("wrong magic", vec![0; 16], Code::BadMagic),
         ("an unknown type", header(200, 0, 1, 0, 0), Code::UnknownType),
-        ("a reserved type", header(95, 0, 1, 0, 0), Code::UnknownType),
+        ("a reserved type", header(79, 0, 1, 0, 0), Code::UnknownType),
+        ("a word of the ring", header(95, 0, 1, 0, 0), Code::WrongDirection),
         ("flags that announce more than there is", header(40, 0x0F, 7, 0, 0), Code::BadFrame),
         ("a header block beyond the frame", short_block, Code::BadFrame),
         ("EXTEND without its number", header(48, 0, 1, 0, 0), Code::BadFrame),
