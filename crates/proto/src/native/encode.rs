@@ -249,6 +249,7 @@ pub(super) fn flagged_map(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, bo
     finish(out, start, kind, flags, seq, 0);
 }
 
+#[inline]
 pub(super) fn plain(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, rest: &[u8]) {
     let length = length_of(rest.len());
     out.extend_from_slice(&Header { kind: kind.number(), flags, seq, word, length }.to_bytes());

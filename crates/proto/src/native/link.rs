@@ -198,6 +198,7 @@ pub struct ForwardEvent<'a> {
 }
 
 /// Appends a frame of this family; nothing of any other.
+#[inline(never)]
 pub(super) fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let kind = frame.kind();
     match frame {

@@ -262,6 +262,7 @@ impl Greets for RingIdentity {
 }
 
 /// Appends a frame of this family but RING_PUBLISH; nothing of any other.
+#[inline(never)]
 pub(super) fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let kind = frame.kind();
     match frame {
