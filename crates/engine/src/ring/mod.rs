@@ -13,6 +13,7 @@
 //! | `heal` | neighbours that are lost |
 //! | `leave` | others that leave, leaving itself, and the end of all |
 //! | `publish` | publications: each once, in order, and again after a loss |
+//! | `kept` | those that have not come round |
 //! | `roll` | the roll call: who is in the circle |
 //! | `merge` | members that are lost are looked for, and two rings become one |
 //! | `host`, `admin` | the node inside the engine, and what an admin may ask of it |
@@ -24,6 +25,7 @@ mod door;
 mod heal;
 mod host;
 mod join;
+mod kept;
 mod leave;
 mod merge;
 mod publish;

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use turno_proto::model::ring::{Had, Origin};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
+use super::kept::{Kept, bytes_of};
 use super::word::{Publication, RingWord};
 use super::{Node, RingEffect, RingNews};
 use crate::topics::Event;
 
-/// What a publication takes beside its topic and its payload.
-const OVERHEAD_BYTES: usize = 64;
 /// Roll calls that come round without an origin before what is left of it is thrown away.
 const ABSENT_MAX: u8 = 3;
 
@@ -51,57 +50,35 @@ struct Seen {
     delivered: u64,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    publications: VecDeque<Publication>,
-    bytes: usize,
-    /// Roll calls that came round without that origin.
-    absent: u8,
-}
-
-fn bytes_of(event: &Event) -> usize {
-    event.topic.as_str().len() + event.payload.len() + OVERHEAD_BYTES
-}
-
 impl Publications {
-    fn keep(&mut self, publication: Publication) {
-        let bytes = bytes_of(&publication.event);
+    fn keep(&mut self, publication: &Publication) {
         self.kept_count += 1;
-        self.kept_bytes += bytes;
-        let kept = self.kept.entry(publication.origin).or_default();
-        kept.bytes += bytes;
-        kept.publications.push_back(publication);
+        self.kept_bytes += bytes_of(&publication.event);
+        self.kept.entry(publication.origin).or_default().push(publication);
     }
 
     /// Whether more of that origin's is under way than it may have sent.
     fn is_flooded_by(&self, origin: Origin) -> bool {
-        self.kept.get(&origin).is_some_and(|kept| {
-            kept.bytes > limits::RING_KEPT_BYTES_MAX || kept.publications.len() > limits::RING_KEPT_MAX
-        })
+        self.kept
+            .get(&origin)
+            .is_some_and(|kept| kept.bytes() > limits::RING_KEPT_BYTES_MAX || kept.len() > limits::RING_KEPT_MAX)
     }
 
     /// All of that origin's up to that one have come round.
     fn trim(&mut self, origin: Origin, round: u64) {
         let Some(kept) = self.kept.get_mut(&origin) else { return };
-        kept.absent = 0;
-        while let Some(publication) = kept.publications.pop_front_if(|publication| publication.seq <= round) {
-            let bytes = bytes_of(&publication.event);
-            self.kept_count -= 1;
-            self.kept_bytes -= bytes;
-            kept.bytes -= bytes;
-        }
-        if kept.publications.is_empty() {
-            self.kept.remove(&origin);
-        }
+        let (count, bytes) = kept.trim(round);
+        self.kept_count -= count;
+        self.kept_bytes -= bytes;
     }
 
     /// What is kept of that origin is thrown away, and may not have come round: it is no longer had.
     fn give_up(&mut self, origin: Origin) {
         let Some(kept) = self.kept.remove(&origin) else { return };
-        self.kept_count -= kept.publications.len();
-        self.kept_bytes -= kept.publications.iter().map(|one| bytes_of(&one.event)).sum::<usize>();
-        if let (Some(first), Some(seen)) = (kept.publications.front(), self.seen.get_mut(&origin)) {
-            seen.has = seen.has.min(first.seq - 1);
+        self.kept_count -= kept.len();
+        self.kept_bytes -= kept.bytes();
+        if let (Some(first), Some(seen)) = (kept.first(), self.seen.get_mut(&origin)) {
+            seen.has = seen.has.min(first - 1);
         }
     }
 
@@ -131,20 +108,16 @@ impl Publications {
 
     /// What is counted is what is there.
     pub(super) fn check(&self, me: Origin) {
-        let all = || self.kept.values().flat_map(|kept| &kept.publications);
-        assert_eq!(self.kept_count, all().count(), "ring: publications that are kept");
-        assert_eq!(self.kept_bytes, all().map(|one| bytes_of(&one.event)).sum::<usize>(), "ring: bytes that are kept");
+        let all = || self.kept.values();
+        assert_eq!(self.kept_count, all().map(Kept::len).sum::<usize>(), "ring: publications that are kept");
+        assert_eq!(self.kept_bytes, all().map(Kept::bytes).sum::<usize>(), "ring: bytes that are kept");
         let own: usize = self.under_way.iter().map(|(_, _, bytes)| bytes).sum();
         assert_eq!(self.under_way_bytes, own, "ring: bytes under way");
         assert!(self.round <= self.seq, "ring: nothing comes round before it is sent");
         assert!(self.waiting.is_empty() || self.is_slowed, "ring: what waits slows publishers down");
         for (origin, kept) in &self.kept {
-            let bytes: usize = kept.publications.iter().map(|one| bytes_of(&one.event)).sum();
-            assert_eq!(kept.bytes, bytes, "ring: bytes that are kept of {origin}");
-            let seqs: Vec<u64> = kept.publications.iter().map(|one| one.seq).collect();
-            assert!(seqs.is_sorted_by(|a, b| a < b), "ring: {origin} is kept in order");
             let last = if *origin == me { Some(self.seq) } else { self.seen.get(origin).map(|seen| seen.has) };
-            assert!(seqs.last().copied() <= last, "ring: what is kept of {origin} was seen");
+            kept.check(*origin, last.unwrap_or(0));
         }
     }
 }
@@ -184,7 +157,7 @@ impl Node {
         own.under_way.push_back((own.seq, now, bytes));
         own.under_way_bytes += bytes;
         let publication = Publication { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
-        own.keep(publication.clone());
+        own.keep(&publication);
         self.pass_on(RingWord::Publish(publication), out);
         self.ask_whether_round(out);
     }
@@ -264,10 +237,8 @@ impl Node {
         let had: BTreeMap<Origin, u64> = had.iter().map(|had| (had.origin, had.seq)).collect();
         for (origin, kept) in &self.publications.kept {
             let last = had.get(origin).copied().unwrap_or(0);
-            for publication in kept.publications.iter().filter(|publication| publication.seq > last) {
-                if publication.hops < limits::RING_HOPS_MAX {
-                    self.say(id, RingWord::Publish(publication.clone()), out);
-                }
+            for publication in kept.after(*origin, last).filter(|one| one.hops < limits::RING_HOPS_MAX) {
+                self.say(id, RingWord::Publish(publication), out);
             }
         }
     }
@@ -318,8 +289,11 @@ impl Node {
         }
         // Whoever is alone hears the last words of a leaver, and has nobody to tell.
         if !self.is_alone || self.attempt.is_some() {
-            self.publications.keep(publication.clone());
-            self.pass_on(RingWord::Publish(publication), out);
+            self.publications.keep(&publication);
+            // Where it was published it is known, and that it came so far the roll call behind it tells.
+            if self.next_peer().is_none_or(|next| next.origin != origin) {
+                self.pass_on(RingWord::Publish(publication), out);
+            }
         }
         true
     }
