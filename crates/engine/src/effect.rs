@@ -197,7 +197,7 @@ pub enum Effect {
     },
     /// What the broker's node of the ring wants done; never [`RingEffect::Deliver`].
     Ring {
-        effect: Box<RingEffect>,
+        effect: RingEffect,
     },
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …

@@ -197,7 +197,7 @@ impl Engine {
             Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
             Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
-            Input::Ring { input } => self.ring(*input, out),
+            Input::Ring { input } => self.ring(input, out),
             Input::Foreman { conn, event } => self.foreman(conn, *event, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),

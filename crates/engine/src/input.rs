@@ -265,7 +265,7 @@ pub enum Input {
     },
     /// Something happened to the ring, or on one of its connections.
     Ring {
-        input: Box<RingInput>,
+        input: RingInput,
     },
     /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
     Foreman {

@@ -67,7 +67,7 @@ impl Engine {
         for effect in effects.drain(..) {
             match effect {
                 RingEffect::Deliver { event } => self.spread_here(&event, out),
-                effect => out.effect(Effect::Ring { effect: Box::new(effect) }),
+                effect => out.effect(Effect::Ring { effect }),
             }
         }
         if let Some(host) = &mut self.ring {

@@ -56,7 +56,7 @@ impl Node {
         &mut self,
         id: ConnId,
         leaver: Member,
-        content: Option<Member>,
+        content: Option<Box<Member>>,
         hops: u8,
         out: &mut Vec<RingEffect>,
     ) {
@@ -92,7 +92,7 @@ impl Node {
             self.previous = None;
             self.be_alone_after(id, out);
         } else {
-            let content = Some(self.settings.me.clone());
+            let content = Some(Box::new(self.settings.me.clone()));
             self.hop(hops, |hops| RingWord::ServOff { leaver, content, hops }, out);
         }
     }

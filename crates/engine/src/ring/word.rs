@@ -81,8 +81,8 @@ pub enum RingWord {
     ServOff {
         /// Who leaves.
         leaver: Member,
-        /// Its successor, once that has heard of it.
-        content: Option<Member>,
+        /// Its successor, once that has heard of it. Elsewhere, so that other words are not moved about in the space of two.
+        content: Option<Box<Member>>,
         /// Members that it came through.
         hops: u8,
     },

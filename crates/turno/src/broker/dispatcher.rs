@@ -307,7 +307,7 @@ impl Sink for Outward {
         match effect {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
             Effect::Event { event, listeners } => self.spread(&event, &listeners),
-            Effect::Ring { effect } => self.ring.send(*effect, self.mask, &mut self.by_router),
+            Effect::Ring { effect } => self.ring.send(effect, self.mask, &mut self.by_router),
             Effect::Dial { target, .. } => {
                 self.dialling.insert(target);
                 let router = dials_for(target, self.by_router.len());

@@ -23,7 +23,7 @@ pub(super) struct RingWays {
 }
 
 fn letter(effect: RingEffect) -> Letter {
-    Letter::Effect(Effect::Ring { effect: Box::new(effect) })
+    Letter::Effect(Effect::Ring { effect })
 }
 
 impl RingWays {
@@ -62,7 +62,7 @@ impl RingWays {
     /// of that was on its way to the router.
     pub(super) fn lets_in(&mut self, input: &Input, mask: u32, bags: &mut [Bag]) -> bool {
         let Input::Ring { input } = input else { return true };
-        match **input {
+        match *input {
             RingInput::Dialled { target, conn, .. } => {
                 let wanted = self.dialling.remove(&target);
                 if wanted {
@@ -86,7 +86,7 @@ impl RingWays {
         let closed = closed.map(|conn| RingInput::Closed { conn: *conn });
         let dialled = self.dialling.iter().filter(|target| dials_for(**target, routers) == router as usize);
         let failed = dialled.map(|target| RingInput::DialFailed { target: *target, code: Code::RingDown });
-        closed.chain(failed).map(|input| Input::Ring { input: Box::new(input) }).collect()
+        closed.chain(failed).map(|input| Input::Ring { input }).collect()
     }
 
     /// What a router must know that takes the place of another.

@@ -34,7 +34,7 @@ pub(super) fn work_of(input: &Input) -> u32 {
         // One that is not an event is about many queues, brokers or workers.
         Input::Link { word, .. } if !matches!(**word, LinkWord::Event(_)) => TURN_WORK_HEAVY,
         // One that is not a publication is about the circle.
-        Input::Ring { input } if !matches!(**input, RingInput::Word { word: RingWord::Publish(_), .. }) => {
+        Input::Ring { input } if !matches!(input, RingInput::Word { word: RingWord::Publish(_), .. }) => {
             TURN_WORK_HEAVY
         }
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,

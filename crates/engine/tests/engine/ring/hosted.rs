@@ -21,7 +21,7 @@ fn member(sid: u16) -> Member {
 }
 
 fn ring(desk: &mut Desk, input: RingInput) -> Vec<Effect> {
-    desk.step(Input::Ring { input: Box::new(input) })
+    desk.step(Input::Ring { input })
 }
 
 fn word(desk: &mut Desk, conn: ConnId, word: RingWord) -> Vec<Effect> {
@@ -30,7 +30,7 @@ fn word(desk: &mut Desk, conn: ConnId, word: RingWord) -> Vec<Effect> {
 
 fn said(effects: &[Effect], conn: ConnId) -> Vec<&RingWord> {
     let words = effects.iter().filter_map(|effect| match effect {
-        Effect::Ring { effect } => match &**effect {
+        Effect::Ring { effect } => match effect {
             RingEffect::Say { conn: to, word } if *to == conn => Some(word),
             _ => None,
         },
@@ -51,7 +51,7 @@ fn published(effects: &[Effect]) -> Vec<&Publication> {
 
 fn dialled(effects: &[Effect]) -> Option<u32> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Ring { effect } => match &**effect {
+        Effect::Ring { effect } => match effect {
             RingEffect::Dial { target, .. } => Some(*target),
             _ => None,
         },
@@ -194,7 +194,7 @@ fn a_broker_that_ends_leaves_first() {
         assert_eq!(said(&effects, NEXT), [&off]);
         assert!(!is_drained(&effects), "it waits for the ring");
         if comes_back {
-            let back = RingWord::ServOff { leaver: member(1), content: Some(member(2)), hops: 1 };
+            let back = RingWord::ServOff { leaver: member(1), content: Some(Box::new(member(2))), hops: 1 };
             assert!(is_drained(&word(&mut desk, PREVIOUS, back)));
         } else {
             let drained = |desk: &Desk| is_drained(desk.log());

@@ -47,7 +47,7 @@ impl Lines {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
             Effect::Event { event, listeners } => self.spread(&event, &listeners),
             Effect::Dial { target, address } => self.dials.push(Dial { target, address }),
-            Effect::Ring { effect } => self.for_the_ring(*effect),
+            Effect::Ring { effect } => self.for_the_ring(effect),
             _ => {}
         }
     }

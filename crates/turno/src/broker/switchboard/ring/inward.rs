@@ -30,7 +30,7 @@ pub(super) fn word_of(frame: Frame<'_>, me: Option<Origin>, topics: &mut LastTop
         }),
         Frame::ServOff(servoff) => {
             let ServOff { leaver, content, hops } = *servoff;
-            RingWord::ServOff { leaver, content, hops }
+            RingWord::ServOff { leaver, content: content.map(Box::new), hops }
         }
         Frame::ShutDwn(ShutDwn { origin, hops }) => RingWord::Shutdown { origin, hops },
         Frame::RollCall(roll_call) => {

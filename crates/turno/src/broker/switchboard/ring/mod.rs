@@ -81,7 +81,7 @@ pub(super) struct RingBoard {
 }
 
 fn told(input: RingInput) -> Input {
-    Input::Ring { input: Box::new(input) }
+    Input::Ring { input }
 }
 
 impl Line {
@@ -202,7 +202,7 @@ impl<D: Desk> Switchboard<D> {
     /// Tells the engine of the end of a connection; not of one that the node has given up before.
     pub(super) fn tell_end(&mut self, now: Mono, input: Input) {
         if let Input::Ring { input } = &input
-            && let RingInput::DialFailed { target, code } = **input
+            && let RingInput::DialFailed { target, code } = *input
         {
             debug!(target, %code, "a member of the ring is not reached");
             if self.lines.ring.wanted.remove(&target).is_none() {

@@ -71,7 +71,9 @@ fn write_word(word: RingWord, out: &mut Vec<u8>) {
             RetConn::Open { errand } => RetConnFrame::Open { errand },
             RetConn::Call { caller, content, hops } => RetConnFrame::Call { caller, content, hops },
         })),
-        RingWord::ServOff { leaver, content, hops } => Frame::ServOff(Box::new(ServOff { leaver, content, hops })),
+        RingWord::ServOff { leaver, content, hops } => {
+            Frame::ServOff(Box::new(ServOff { leaver, content: content.map(|content| *content), hops }))
+        }
         RingWord::Shutdown { origin, hops } => Frame::ShutDwn(ShutDwn { origin, hops }),
         RingWord::RollCall { origin, number, round, mut members } => {
             members.truncate(limits::RING_MEMBERS_MAX);

@@ -64,7 +64,7 @@ fn board(sid: u16, secret: Option<&[u8]>) -> Switchboard<Ear> {
 }
 
 fn ring(effect: RingEffect) -> Effect {
-    Effect::Ring { effect: Box::new(effect) }
+    Effect::Ring { effect }
 }
 
 impl Broker {
@@ -91,7 +91,7 @@ impl Broker {
     fn heard(&mut self) -> Vec<RingInput> {
         let inputs = std::mem::take(&mut self.board.desk_mut().0);
         let input = |input| match input {
-            Input::Ring { input } => *input,
+            Input::Ring { input } => input,
             other => panic!("{other:?}"),
         };
         inputs.into_iter().map(input).collect()
@@ -188,7 +188,7 @@ fn each_word_comes_as_it_was_said() {
         RingWord::RetConn(RetConn::Call { caller: member(4), content: Fallen::Gap, hops }),
         RingWord::RetConn(RetConn::Call { caller: member(4), content: Fallen::Sid(Sid::new(9)), hops }),
         RingWord::Publish(publication(1, 20)),
-        RingWord::ServOff { leaver: member(1), content: Some(member(2)), hops },
+        RingWord::ServOff { leaver: member(1), content: Some(Box::new(member(2))), hops },
         RingWord::ServOff { leaver: member(1), content: None, hops },
         RingWord::Shutdown { origin, hops },
         RingWord::RollCall { origin, number: 8, round: 7, members: vec![member(1)] },
