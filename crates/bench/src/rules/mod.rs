@@ -70,12 +70,12 @@ impl Rule {
     }
 
     /// What is measured apart, and has a verdict of its own.
-    fn parts(self, ways: &[Way]) -> Vec<Part> {
+    fn parts(self) -> Vec<Part> {
         match self {
             Self::Broadcast => vec![Part::Broadcast],
             Self::Takeover => vec![Part::Takeover],
             Self::Crossing => vec![Part::Crossing],
-            Self::Cancel => ways.iter().map(|way| Part::Cancel(*way)).collect(),
+            Self::Cancel => Way::ALL.map(Part::Cancel).to_vec(),
             Self::Ring => {
                 vec![Part::RingCost, Part::RingHealing(Pace::Usual), Part::RingHealing(Pace::Fast), Part::RingHops]
             }
@@ -103,7 +103,7 @@ impl Part {
             Self::Cancel(way) => way.name(),
             Self::RingCost => "cost",
             Self::RingHealing(Pace::Usual) => "healing",
-            Self::RingHealing(Pace::Fast) => "healing, fast",
+            Self::RingHealing(Pace::Fast) => "healing-fast",
             Self::RingHops => "hops",
         }
     }
@@ -138,8 +138,8 @@ impl Part {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     rule: Rule,
-    /// Of cancelling; none named: all.
-    ways: Vec<Way>,
+    /// None named: all.
+    parts: Vec<Part>,
     rounds: usize,
     seed: Option<u64>,
     routers: usize,
@@ -149,7 +149,7 @@ pub(crate) struct Options {
 impl Options {
     /// What is wrong is told in a sentence.
     pub(crate) fn parse(rule: Rule, words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { rule, ways: Vec::new(), rounds: ROUNDS, seed: None, routers: 1, json: None };
+        let mut options = Self { rule, parts: Vec::new(), rounds: ROUNDS, seed: None, routers: 1, json: None };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             match word {
@@ -158,24 +158,23 @@ impl Options {
                 "--routers" => options.routers = routers(word, words.next())?,
                 "--json" => options.json = Some(text(word, words.next())?),
                 other => {
-                    let way = Way::parse(other).filter(|_| rule == Rule::Cancel);
-                    name(&mut options.ways, way, other)?;
+                    let part = rule.parts().into_iter().find(|part| part.name() == other);
+                    name(&mut options.parts, part, other)?;
                 }
             }
         }
-        Ok(Self { ways: all_if_none(options.ways, &Way::ALL), ..options })
+        Ok(Self { parts: all_if_none(options.parts, &rule.parts()), ..options })
     }
 }
 
 /// Runs it; an error names the bars that were missed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Options { rule, ways, rounds, seed, routers, json } = options;
+    let Options { rule, parts, rounds, seed, routers, json } = options;
     let head = Head::now(*routers)?;
     let seed = seed.map_or_else(clock_seed, Ok)?;
     process::raise_file_limit(broadcast::CONSUMERS)?;
     println!("{head}; order by seed {seed}");
     let mut dice = Dice::new(seed);
-    let parts = rule.parts(ways);
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); parts.len()];
     for round in 1..=*rounds {
         let mut order: Vec<usize> = (0..parts.len()).collect();
@@ -205,11 +204,11 @@ mod tests {
     #[test]
     fn options_are_taken_in_any_order() {
         let all =
-            Options { rule: Rule::Cancel, ways: Way::ALL.to_vec(), rounds: 7, seed: None, routers: 1, json: None };
+            Options { rule: Rule::Cancel, parts: Rule::Cancel.parts(), rounds: 7, seed: None, routers: 1, json: None };
         assert_eq!(parse(Rule::Cancel, ""), Ok(all));
         let some = Options {
             rule: Rule::Cancel,
-            ways: vec![Way::Purge],
+            parts: vec![Part::Cancel(Way::Purge)],
             rounds: 2,
             seed: Some(3),
             routers: 2,
@@ -219,14 +218,16 @@ mod tests {
         for line in ["W1", "--rounds", "--rounds 0", "--json", "--peers"] {
             assert!(parse(Rule::Cancel, line).is_err(), "{line}");
         }
-        assert!(parse(Rule::Broadcast, "purge").is_err(), "only cancelling has ways");
+        assert!(parse(Rule::Broadcast, "purge").is_err(), "a part of another rule");
+        let healing = vec![Part::RingHealing(Pace::Fast), Part::RingCost];
+        assert_eq!(parse(Rule::Ring, "healing-fast cost").map(|options| options.parts), Ok(healing));
     }
 
     #[test]
     fn rules_and_ways_have_names() {
         for rule in Rule::ALL {
             assert_eq!(Rule::parse(rule.name()), Some(rule));
-            assert!(!rule.parts(&Way::ALL).is_empty());
+            assert!(!rule.parts().is_empty());
         }
         for way in Way::ALL {
             assert_eq!(Way::parse(way.name()), Some(way));
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn bars() {
         let bars =
-            |rule: Rule| rule.parts(&Way::ALL).into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
+            |rule: Rule| rule.parts().into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
         assert_eq!(
             Rule::ALL[..3].iter().map(|rule| bars(*rule).concat()).collect::<Vec<_>>(),
             ["≥ 1.5", "≤ 50", "≤ 2.2"]
