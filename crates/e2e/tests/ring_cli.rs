@@ -132,6 +132,38 @@ fn a_member_leaves_and_joins_again() {
     assert_eq!(other.error_code(), "bad_usage");
 }
 
+/// SID@HOST means one member: a broker with another number at that address is not joined, be it at the start, by `ring join`,
+/// or by one that asks for a number. What is a ring stays as it is.
+#[test]
+fn the_member_that_is_named_is_joined() {
+    let [one, two, three] = three();
+    let wrong = format!("7@{}", ring_address(&one));
+    let place = Place::new();
+    for sid in ["4", "auto"] {
+        let run = refused(&place, &["--sid", sid, "--ring-port", "0", "--ring-next", &wrong]);
+        // One that has been ready tells it as text.
+        let told = format!("{}{}", run.text(), run.stderr);
+        assert!(run.code == 1 && told.contains("wrong_sid"), "{sid}: {told}");
+    }
+    let alone = member("5", None);
+    let run = alone.run(&["ring", "join", &wrong, "--json"]).expect(1);
+    assert_eq!((run.error_code().as_str(), ring(&alone)["state"].as_str()), ("wrong_sid", Some("alone")));
+    three.run(&["ring", "leave"]).expect(0);
+    let run = three.run(&["ring", "join", &wrong]).expect(1);
+    assert!(run.stderr.contains("has another sid than the one that was named"), "{}", run.stderr);
+    assert_eq!(ring(&three)["state"], "off", "it has not come back to those it knows either");
+    wait_whole(&[&one, &two]);
+    three.run(&["ring", "join", &place_of(&two)]).expect(0);
+    wait_whole(&[&one, &two, &three]);
+
+    let next = format!("7@{}", ring_address(&alone));
+    let flags =
+        ["--sid", "9", "--ring-port", "0", "--foreman-listen", "127.0.0.1:0", "--ring-next", &next, "--ring-wait"];
+    let waiting = Broker::start_with(&flags);
+    wait::until("it says why it is not there", || ring(&waiting)["code"] == "wrong_sid");
+    assert_eq!((&ring(&waiting)["state"], &ring(&alone)["state"]), (&"joining".into(), &"alone".into()));
+}
+
 /// Proves S3.6: a broker that is to find its number gets the one after the highest.
 #[test]
 fn a_number_is_found() {

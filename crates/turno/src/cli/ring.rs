@@ -60,7 +60,7 @@ struct ShowArgs {
 /// Join a ring at one of its members
 ///
 /// Returns when the broker is a member, or says why it is not. The broker must have a number: start it with --sid. Without
-/// a port it is 8000 plus the number of that member.
+/// a port it is 8000 plus the number of that member. If a broker with another number is there, nothing is joined.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring join 3@localhost", "turno ring join 3@10.0.0.7:9003", "turno ring join 3@localhost --json"],
@@ -202,7 +202,8 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
             format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
         });
     }
-    let view = ask(&client, AdminCall::RingJoin { next: next.address.clone() }, invocation).await?;
+    let view =
+        ask(&client, AdminCall::RingJoin { next: next.address.clone(), sid: Some(next.sid) }, invocation).await?;
     let view = look_until(&client, view, invocation, is_decided).await?;
     match view.state {
         RingState::Member | RingState::Rewiring => {

@@ -103,11 +103,11 @@ struct RingArgs {
     #[arg(long, value_name = "N|auto")]
     sid: Option<String>,
 
-    /// Member to join the ring at; without it this broker is the first
+    /// Member to join the ring at, and no other that may be there; without it this broker is the first
     #[arg(long, value_name = "SID@HOST[:PORT]")]
     ring_next: Option<String>,
 
-    /// If that member does not answer, try again each second
+    /// If that member does not answer, or another is there, try again each second
     #[arg(long)]
     ring_wait: bool,
 

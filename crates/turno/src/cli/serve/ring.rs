@@ -60,9 +60,9 @@ pub(super) fn plan(config: &Config) -> Result<Plan, Failure> {
 /// Asks that member for a number that is free.
 pub(super) fn ask_for_sid(next: &Next, secret: Option<&Secret>, wait: bool) -> Result<Sid, Failure> {
     loop {
-        match broker::ask_for_sid(&next.address, secret.cloned()) {
+        match broker::ask_for_sid(Some(next.sid), &next.address, secret.cloned()) {
             Ok(sid) => return Ok(sid),
-            Err(Code::RingDown | Code::RingBusy) if wait => std::thread::sleep(AGAIN),
+            Err(Code::RingDown | Code::RingBusy | Code::WrongSid) if wait => std::thread::sleep(AGAIN),
             Err(code) => {
                 return Err(Failure::new(code, format!("{next} gave no free sid: {}", code.text().what)));
             }
