@@ -51,10 +51,7 @@ fn published(effects: &[Effect]) -> Vec<&Publication> {
 
 fn dialled(effects: &[Effect]) -> Option<u32> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Ring { effect } => match effect {
-            RingEffect::Dial { target, .. } => Some(*target),
-            _ => None,
-        },
+        Effect::Ring { effect: RingEffect::Dial { target, .. } } => Some(*target),
         _ => None,
     })
 }
