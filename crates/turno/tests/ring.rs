@@ -26,6 +26,7 @@ fn config(sid: u16, next: Option<String>) -> RingConfig {
         sid: Sid::new(sid),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         advertise: None,
+        found: false,
         next: next.map(|next| (None, next)),
         wait: false,
         sorted: false,

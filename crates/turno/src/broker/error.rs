@@ -41,6 +41,14 @@ pub enum ServeError {
         /// Why.
         code: Code,
     },
+    /// No member told a number that is free.
+    #[error("{next} gave no free sid: {}", code.text().what)]
+    NoSid {
+        /// The member that was asked.
+        next: String,
+        /// Why.
+        code: Code,
+    },
     /// Another process holds the data directory.
     #[error("the data directory {} is in use by another broker", directory.display())]
     DataInUse {
@@ -95,7 +103,7 @@ impl ServeError {
             {
                 Code::AddressInUse
             }
-            Self::Ring { code, .. } => *code,
+            Self::Ring { code, .. } | Self::NoSid { code, .. } => *code,
             Self::DataInUse { .. } => Code::DataInUse,
             Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
             Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }

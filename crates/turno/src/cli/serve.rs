@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tracing::{debug, warn};
+use turno_proto::model::ring::Sid;
 use turno_proto::model::{Code, units};
 use turno_proto::native::Secret;
 
-use self::ring::{Asking, Plan};
+use self::ring::Plan;
 use super::Invocation;
 use super::error::Failure;
 use super::help;
@@ -21,7 +22,7 @@ use super::schema::broker::Ready;
 use super::shell::quoted;
 use super::version::VERSION;
 use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig, ServeError};
-use crate::config::{Config, Flag, Kind, Origin, Raw, Settings};
+use crate::config::{Config, Flag, Kind, Origin, Raw};
 
 /// Run a broker
 ///
@@ -99,7 +100,7 @@ pub(crate) struct ServeArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Ring")]
 struct RingArgs {
-    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one
+    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one, and another if it is taken
     #[arg(long, value_name = "N|auto")]
     sid: Option<String>,
 
@@ -151,31 +152,48 @@ enum LogStyle {
 }
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let (config, ring) = place(&flags(args), invocation)?;
-    let settings = config.typed();
-    if !args.insecure {
-        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
-    }
-    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
-    let logging = Logging::for_broker(&settings, &invocation.global)?;
+    let flags = flags(args);
+    let config = invocation.config(&flags)?;
+    let (place, finding) = match ring::plan(&config)? {
+        Plan::Nothing => (None, None),
+        Plan::Place(place) => (Some(*place), None),
+        Plan::Find(finding) => (None, Some(finding)),
+    };
+    // Without its number this is not all, but what is wrong with it now would be wrong then.
+    let settings = broker_settings(args, invocation, &config, place)?;
+    let logging = Logging::for_broker(&config.typed(), &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
     }
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
-    let ended = broker::run(broker_settings(&settings, secret, ring.clone()), |bound| {
+    let ready = |settings: &broker::Settings, bound: &Bound| {
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
-            invocation.output.stderr(&self::banner(&settings, ring.as_ref(), bound));
+            invocation.output.stderr(&self::banner(settings, bound));
             invocation.output.hint("turno work hello --echo, then: turno request hello hi");
         }
-    });
+    };
+    let ended = match finding {
+        None => broker::run(settings, ready).map_err(Failure::from),
+        Some(finding) => broker::run_finding(&finding, |sid| numbered(sid, &flags, args, invocation), ready),
+    };
     let end = ended.map(|ended| farewell(&ended, logging.is_for_programs(), invocation));
     logging.finish(&invocation.output);
     printed?;
-    end.map_err(explained)
+    end
+}
+
+/// The settings of a broker that a member told this number.
+fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation) -> Result<broker::Settings, Failure> {
+    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
+    let config = invocation.config(&[flags, &[number]].concat())?;
+    match ring::plan(&config)? {
+        Plan::Place(place) => broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place })),
+        Plan::Nothing | Plan::Find(_) => unreachable!("a number was just given"),
+    }
 }
 
 fn flags(args: &ServeArgs) -> Vec<Flag> {
@@ -220,25 +238,18 @@ fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, 
     put("--ring-links", "ring.links", on(args.ring_links));
 }
 
-/// The configuration with the broker's place in a ring. One that has no number yet asks for it first.
-fn place(flags: &[Flag], invocation: &Invocation) -> Result<(Config, Option<RingConfig>), Failure> {
-    let config = invocation.config(flags)?;
-    let Asking { next, secret, wait } = match ring::plan(&config)? {
-        Plan::Nothing => return Ok((config, None)),
-        Plan::Place(place) => return Ok((config, Some(*place))),
-        Plan::Ask(asking) => asking,
-    };
-    let sid = ring::ask_for_sid(&next, secret.as_ref(), wait)?;
-    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
-    let config = invocation.config(&[flags, &[number]].concat())?;
-    match ring::plan(&config)? {
-        Plan::Place(place) => Ok((config, Some(*place))),
-        Plan::Nothing | Plan::Ask(_) => unreachable!("a number was just given"),
+fn broker_settings(
+    args: &ServeArgs,
+    invocation: &Invocation,
+    config: &Config,
+    ring: Option<RingConfig>,
+) -> Result<broker::Settings, Failure> {
+    let settings = config.typed();
+    if !args.insecure {
+        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
-}
-
-fn broker_settings(settings: &Settings, secret: Option<Secret>, ring: Option<RingConfig>) -> broker::Settings {
-    broker::Settings {
+    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
+    Ok(broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
         foreman: settings.foreman.clone(),
@@ -258,7 +269,7 @@ fn broker_settings(settings: &Settings, secret: Option<Secret>, ring: Option<Rin
         keep_finished: settings.keep_finished,
         links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
         ring,
-    }
+    })
 }
 
 /// A secret, from wherever it is: of links, or of the ring.
@@ -305,7 +316,7 @@ fn ready(bound: &Bound) -> Ready {
     }
 }
 
-fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> String {
+fn banner(settings: &broker::Settings, bound: &Bound) -> String {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
     let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
@@ -313,18 +324,18 @@ fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> Stri
         let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
         facts.push(("job workers", foreman.join(", ")));
     }
-    if let (Some(ring), Some(address)) = (ring, &bound.ring) {
+    if let (Some(ring), Some(address)) = (&settings.ring, &bound.ring) {
         let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
         facts.push(("ring", format!("sid {} at {address}{next}", ring.sid)));
     }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
     }
-    if settings.in_memory {
-        facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
-    } else {
-        facts.push(("data", settings.data.display().to_string()));
+    if let Some(data) = &settings.data {
+        facts.push(("data", data.display().to_string()));
         facts.push(("persistence", "disk: a send is answered once it is stored".to_owned()));
+    } else {
+        facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
     }
     let security =
         if open { "OPEN TO THE NETWORK, no authentication (--insecure)" } else { "loopback only, no authentication" };
@@ -349,16 +360,18 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
 }
 
 /// Why a broker did not start, with what to do about it.
-pub(crate) fn explained(error: ServeError) -> Failure {
-    let failure = Failure::new(error.code(), error.to_string());
-    match &error {
-        ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
-            failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let failure = Self::new(error.code(), error.to_string());
+        match &error {
+            ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
+                failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
+            }
+            ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
+                .why("another broker with that sid runs on this machine, or something else has its port")
+                .fix("choose another --sid, or another port: --ring-port"),
+            _ => failure,
         }
-        ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
-            .why("another broker with that sid runs on this machine, or something else has its port")
-            .fix("choose another --sid, or another port: --ring-port"),
-        _ => failure,
     }
 }
 
@@ -404,14 +417,15 @@ mod tests {
         assert!(text.contains(r"turno serve --listen 0.0.0.0:7460 --name 'it'\''s' --insecure"), "{text}");
     }
 
-    fn settings() -> Settings {
+    fn settings() -> broker::Settings {
         let world = crate::config::World {
             data_dir: Some("/srv/u".into()),
             host: "rb".to_owned(),
             memory: 1 << 30,
             ..Default::default()
         };
-        Config::load(&world, None, &[]).unwrap().typed()
+        let data = Config::load(&world, None, &[]).unwrap().typed().data;
+        broker::Settings { data: Some(data), ..broker::Settings::default() }
     }
 
     #[test]
@@ -468,14 +482,14 @@ mod tests {
         let settings = settings();
         let bound =
             Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        let text = banner(&settings, None, &bound);
+        let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
-        let text = banner(&Settings { in_memory: true, ..settings.clone() }, None, &bound);
+        let text = banner(&broker::Settings { data: None, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
         let bound =
             Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        assert!(banner(&settings, None, &bound).contains("OPEN TO THE NETWORK"));
+        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }
 }

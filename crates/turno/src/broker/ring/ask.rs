@@ -16,11 +16,16 @@ use crate::broker::switchboard::{Nonces, is_local};
 /// only one of those who have it.
 pub fn ask_for_sid(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|_| Code::Io)?;
-    let limit = Duration::from_millis(limits::RING_ASK_MS);
-    let asked = runtime.block_on(async { tokio::time::timeout(limit, ask(named, address, secret)).await });
+    let asked = runtime.block_on(ask_within(named, address, secret));
     // A name that takes long to be found keeps a thread busy: nobody waits for it.
     runtime.shutdown_background();
-    asked.unwrap_or(Err(Code::RingDown))
+    asked
+}
+
+/// The same for those who have a runtime.
+pub(super) async fn ask_within(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
+    let limit = Duration::from_millis(limits::RING_ASK_MS);
+    tokio::time::timeout(limit, ask(named, address, secret)).await.unwrap_or(Err(Code::RingDown))
 }
 
 async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {

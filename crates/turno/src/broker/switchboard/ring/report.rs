@@ -5,10 +5,13 @@ use std::fmt::Display;
 use tracing::{info, warn};
 use turno_engine::ring::{RingEffect, RingNews};
 use turno_proto::model::Code;
+use turno_proto::model::ring::RingState;
 
 /// What whoever runs the broker must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingReport {
+    /// It has a place in the ring; or in one of its own, where others join.
+    Joined,
     /// It could not join at the start, or must not be in the ring.
     Failed(Code),
     /// It is out of the ring, as it was asked to.
@@ -23,6 +26,12 @@ pub(in crate::broker) const fn report_of(effect: &RingEffect) -> Option<RingRepo
         RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
         RingEffect::Left => Some(RingReport::Left),
         RingEffect::Stop => Some(RingReport::Stop),
+        RingEffect::Tell(RingNews::State { from: RingState::Joining, to, .. }) => match to {
+            RingState::Joining | RingState::Leaving | RingState::Off => None,
+            RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => {
+                Some(RingReport::Joined)
+            }
+        },
         _ => None,
     }
 }
