@@ -63,3 +63,22 @@ pub(in crate::broker) fn log_news(news: &RingNews) {
 fn list(of: &[impl Display]) -> String {
     of.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
+
+#[cfg(test)]
+mod tests {
+    use RingState::{Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
+
+    use super::*;
+
+    /// Whoever comes from outside and is not turned away has joined.
+    #[test]
+    fn who_has_joined() {
+        for to in [Alone, Member, Rewiring, LinkDown] {
+            let state = |from| report_of(&RingEffect::Tell(RingNews::State { from, to, why: "" }));
+            assert_eq!((state(Joining), state(Member)), (Some(RingReport::Joined), None), "{to:?}");
+        }
+        for to in [Leaving, Off] {
+            assert_eq!(report_of(&RingEffect::Tell(RingNews::State { from: Joining, to, why: "" })), None, "{to:?}");
+        }
+    }
+}
