@@ -193,6 +193,33 @@ fn a_number_is_had_by_one() {
     let run = refused(&place, &["--sid", "2", "--ring-port", "0", "--ring-next", &next]);
     assert!(run.code == 1 && run.stderr.contains("code: duplicate_sid"), "{}", run.stderr);
     wait_whole(&[&one, &two]);
+    // Of all that goes with a number, and is taken, the number itself is told.
+    let data = two.unix().parent().expect("a directory").display().to_string();
+    let flags = ["serve", "--sid", "2", "--ring-port", &port, "--ring-next", &next, "--data", &data];
+    let run = place.run([&flags[..], &["--listen", &two.address().to_string()]].concat()).expect(1);
+    assert!(run.stderr.starts_with("error: cannot be broker 2 of a ring: cannot listen on "), "{}", run.stderr);
+}
+
+/// What cannot be joined is told in words of the ring, whoever it is that answers.
+#[test]
+fn whom_one_cannot_join() {
+    let one = member("1", None);
+    let alone = member("5", None);
+    let run = alone.run(&["ring", "join", &place_of(&alone)]).expect(2);
+    assert!(run.stderr.contains("is this broker's own sid"), "{}", run.stderr);
+    let place = Place::new();
+    for listener in [one.address(), one.foreman()] {
+        let next = format!("1@{listener}");
+        let run = alone.run(&["ring", "join", &next]).expect(1);
+        let runs = [run, refused(&place, &["--sid", "2", "--ring-port", "0", "--ring-next", &next])];
+        for run in runs {
+            assert!(run.stderr.contains(&format!("no member of a ring listens at {listener}\n")), "{}", run.stderr);
+        }
+    }
+    assert_eq!(ring(&alone)["state"], "alone");
+    let run = Broker::start().run(&["ring", "join", &place_of(&one)]).expect(1);
+    let expected = format!("fix: start it with one: turno serve --sid auto --ring-next {}\n", place_of(&one));
+    assert!(run.stderr.contains("the broker has no sid") && run.stderr.contains(&expected), "{}", run.stderr);
 }
 
 /// Proves S3.17: nobody to join is an error; and with --ring-wait the broker waits.

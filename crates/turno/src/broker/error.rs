@@ -38,6 +38,8 @@ pub enum ServeError {
     Ring {
         /// The broker's number.
         sid: Sid,
+        /// Whom it was to join at, HOST:PORT.
+        next: Option<String>,
         /// Why.
         code: Code,
     },

@@ -96,11 +96,12 @@ pub(super) async fn serve_here(
     stop: &mut Stop,
     ready: impl FnOnce(&Settings, &Bound),
 ) -> Result<Ended, ServeError> {
+    // First, since a second broker with its number is told by that what is wrong; directory and other ports follow from it.
+    let members = settings.ring.as_ref().map(ring::listen).transpose()?;
     let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
     let workers = listen_for_workers(&settings)?;
-    let members = settings.ring.as_ref().map(ring::listen).transpose()?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
@@ -237,7 +238,10 @@ async fn until_stopped(
         }
     };
     match (why, &settings.ring) {
-        (Why::RingFailed(code), Some(ring)) => Err(ServeError::Ring { sid: ring.sid, code }),
+        (Why::RingFailed(code), Some(ring)) => {
+            let next = ring.next.as_ref().map(|(_, address)| address.clone());
+            Err(ServeError::Ring { sid: ring.sid, next, code })
+        }
         _ => Ok(ended),
     }
 }

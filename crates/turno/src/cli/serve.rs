@@ -1,5 +1,6 @@
 //! `turno serve`: run a broker.
 
+mod failed;
 mod ring;
 
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
 use super::version::VERSION;
-use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig, ServeError};
+use super::words::count;
+use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig};
 use crate::config::{Config, Flag, Kind, Origin, Raw};
 
 /// Run a broker
@@ -346,40 +348,21 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> String {
 /// What did not end well is told; a quiet end is not.
 fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     let told = [
-        (ended.returned, "waiting requests were given back to their callers"),
-        (ended.cut, "deliveries were cut short"),
-        (ended.lost, "messages in memory ended with the broker"),
+        (
+            ended.returned,
+            "waiting request was given back to its caller",
+            "waiting requests were given back to their callers",
+        ),
+        (ended.cut, "delivery was cut short", "deliveries were cut short"),
+        (ended.lost, "message in memory ended with the broker", "messages in memory ended with the broker"),
     ];
-    for (count, what) in told.into_iter().filter(|(count, _)| *count > 0) {
+    for (number, one, many) in told.into_iter().filter(|(number, ..)| *number > 0) {
         match logged {
-            true => warn!(count, "{what}"),
-            false => invocation.output.note(&format!("{count} {what}")),
+            true => warn!(count = number, "{many}"),
+            false => invocation.output.note(&count(number, one, many)),
         }
     }
     ended.cut_by.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(0)
-}
-
-/// Why a broker did not start, with what to do about it.
-impl From<ServeError> for Failure {
-    fn from(error: ServeError) -> Self {
-        let failure = Self::new(error.code(), error.to_string());
-        match &error {
-            ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
-                failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
-            }
-            ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
-                .why("another broker with that sid runs on this machine, or something else has its port")
-                .fix("choose another --sid, or another port: --ring-port"),
-            _ => failure,
-        }
-    }
-}
-
-fn bare(address: &SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
-    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub fn run_finding<E: From<ServeError>>(
 /// What somebody else has, if it may follow from the number. If it is the same under another number, it does not.
 fn taken(error: &ServeError) -> Option<String> {
     match error {
-        ServeError::Ring { sid, code: Code::DuplicateSid } => Some(sid.to_string()),
+        ServeError::Ring { sid, code: Code::DuplicateSid, .. } => Some(sid.to_string()),
         ServeError::Listen { address, .. } | ServeError::RingListen { address, .. } => {
             (error.code() == Code::AddressInUse).then(|| address.to_string())
         }
@@ -104,7 +104,7 @@ mod tests {
     /// Another number is of use only against what may follow from the number.
     #[test]
     fn what_another_number_may_mend() {
-        let ring = |code| ServeError::Ring { sid: Sid::new(3), code };
+        let ring = |code| ServeError::Ring { sid: Sid::new(3), next: None, code };
         let address = "127.0.0.1:8003".parse().unwrap();
         let listen = |kind: io::ErrorKind| ServeError::Listen { address, source: kind.into() };
         let ring_listen =
