@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tracing::{debug, warn};
+use turno_client::Address;
 use turno_proto::model::ring::Sid;
 use turno_proto::model::{Code, units};
 use turno_proto::native::Secret;
 
 use self::ring::Plan;
 use super::Invocation;
+use super::connect;
 use super::error::Failure;
 use super::help;
 use super::logging::Logging;
@@ -175,7 +177,8 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
             printed = invocation.output.document(&ready(bound));
         } else if banner {
             invocation.output.stderr(&self::banner(settings, bound));
-            invocation.output.hint("turno work hello --echo, then: turno request hello hi");
+            let tried = connect::addresses(invocation).unwrap_or_default();
+            invocation.output.hint(&first_steps(bound, tried.first()));
         }
     };
     let ended = match finding {
@@ -316,6 +319,17 @@ fn ready(bound: &Bound) -> Ready {
         foreman: bound.foreman.first().map(ToString::to_string),
         ring: bound.ring.as_ref().map(ToString::to_string),
     }
+}
+
+/// What a new user types next. `tried`: where commands look first; a broker that is elsewhere is named.
+fn first_steps(bound: &Bound, tried: Option<&Address>) -> String {
+    let tcp = bound.native.iter().map(|address| Address::Tcp(address.to_string()));
+    let own: Vec<Address> = tcp.chain(bound.unix.clone().map(Address::Unix)).collect();
+    let url = match own.first() {
+        Some(first) if !tried.is_some_and(|tried| own.contains(tried)) => format!(" --url {first}"),
+        _ => String::new(),
+    };
+    format!("turno work hello --echo{url}, then: turno request hello hi{url}")
 }
 
 fn banner(settings: &broker::Settings, bound: &Bound) -> String {
