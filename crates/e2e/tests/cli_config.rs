@@ -210,7 +210,7 @@ fn a_running_broker_obeys_its_drain_timeout() {
     broker.process().signal(Signal::TERM);
     // The default would be 30 s.
     assert_eq!(broker.process().end(Duration::from_secs(15)), 0);
-    broker.process().expect_line("1 deliveries were cut short");
+    broker.process().expect_line("1 delivery was cut short");
 }
 
 /// Proves S2.35: a request that was being worked on when its broker ended is not given to another one; its caller

@@ -52,6 +52,12 @@ fn what_the_hint_says_works() {
     worker.expect_line(" registered: queues hello, slots 10, ");
     assert_eq!(place.run(["request", "hello", "hi"]).expect(0).text(), "hi");
     assert!(place.run(["status"]).expect(0).text().contains("1, 0 of 10 slots in use"));
+    // A second broker is named, since commands would find the first.
+    let second = serve(&place, &["--data", "second"]);
+    let hint = second.expect_line("hint: ");
+    let words: Vec<&str> = hint.split(", then: turno ").last().unwrap_or_default().split(' ').collect();
+    assert!(words.starts_with(&["request", "hello", "hi", "--url"]), "{hint}");
+    assert_eq!(place.run(["status", "--url", words[4]]).expect(0).code, 0);
 }
 
 #[test]

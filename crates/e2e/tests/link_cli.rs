@@ -220,6 +220,22 @@ fn a_link_that_the_other_end_dialled_comes_back() {
     });
 }
 
+/// That links come and go is in the log of both brokers, with names and the reason.
+#[test]
+fn links_are_in_the_log() {
+    let (mut near, mut far) = pair();
+    for (broker, name) in [(&mut near, "rb-2"), (&mut far, "rb-1")] {
+        broker.process().expect_line(&format!("a link is up name=\"{name}\""));
+    }
+    near.run(&["link", "rm", "rb-2"]).expect(0);
+    for (broker, name) in [(&mut near, "rb-2"), (&mut far, "rb-1")] {
+        broker.process().expect_line(&format!("a link has ended name=\"{name}\""));
+    }
+    near.run(&["link", "add", &address(&far)]).expect(0);
+    far.kill();
+    near.process().expect_line("code=link_down");
+}
+
 /// Removing a link brings back what crossed it.
 #[test]
 fn what_crossed_comes_back_when_its_link_is_removed() {

@@ -132,6 +132,38 @@ fn a_member_leaves_and_joins_again() {
     assert_eq!(other.error_code(), "bad_usage");
 }
 
+/// SID@HOST means one member: a broker with another number at that address is not joined, be it at the start, by `ring join`,
+/// or by one that asks for a number. What is a ring stays as it is.
+#[test]
+fn the_member_that_is_named_is_joined() {
+    let [one, two, three] = three();
+    let wrong = format!("7@{}", ring_address(&one));
+    let place = Place::new();
+    for sid in ["4", "auto"] {
+        let run = refused(&place, &["--sid", sid, "--ring-port", "0", "--ring-next", &wrong]);
+        // One that has been ready tells it as text.
+        let told = format!("{}{}", run.text(), run.stderr);
+        assert!(run.code == 1 && told.contains("wrong_sid"), "{sid}: {told}");
+    }
+    let alone = member("5", None);
+    let run = alone.run(&["ring", "join", &wrong, "--json"]).expect(1);
+    assert_eq!((run.error_code().as_str(), ring(&alone)["state"].as_str()), ("wrong_sid", Some("alone")));
+    three.run(&["ring", "leave"]).expect(0);
+    let run = three.run(&["ring", "join", &wrong]).expect(1);
+    assert!(run.stderr.contains("has another sid than the one that was named"), "{}", run.stderr);
+    assert_eq!(ring(&three)["state"], "off", "it has not come back to those it knows either");
+    wait_whole(&[&one, &two]);
+    three.run(&["ring", "join", &place_of(&two)]).expect(0);
+    wait_whole(&[&one, &two, &three]);
+
+    let next = format!("7@{}", ring_address(&alone));
+    let flags =
+        ["--sid", "9", "--ring-port", "0", "--foreman-listen", "127.0.0.1:0", "--ring-next", &next, "--ring-wait"];
+    let waiting = Broker::start_with(&flags);
+    wait::until("it says why it is not there", || ring(&waiting)["code"] == "wrong_sid");
+    assert_eq!((&ring(&waiting)["state"], &ring(&alone)["state"]), (&"joining".into(), &"alone".into()));
+}
+
 /// Proves S3.6: a broker that is to find its number gets the one after the highest.
 #[test]
 fn a_number_is_found() {
@@ -161,6 +193,33 @@ fn a_number_is_had_by_one() {
     let run = refused(&place, &["--sid", "2", "--ring-port", "0", "--ring-next", &next]);
     assert!(run.code == 1 && run.stderr.contains("code: duplicate_sid"), "{}", run.stderr);
     wait_whole(&[&one, &two]);
+    // Of all that goes with a number, and is taken, the number itself is told.
+    let data = two.unix().parent().expect("a directory").display().to_string();
+    let flags = ["serve", "--sid", "2", "--ring-port", &port, "--ring-next", &next, "--data", &data];
+    let run = place.run([&flags[..], &["--listen", &two.address().to_string()]].concat()).expect(1);
+    assert!(run.stderr.starts_with("error: cannot be broker 2 of a ring: cannot listen on "), "{}", run.stderr);
+}
+
+/// What cannot be joined is told in words of the ring, whoever it is that answers.
+#[test]
+fn whom_one_cannot_join() {
+    let one = member("1", None);
+    let alone = member("5", None);
+    let run = alone.run(&["ring", "join", &place_of(&alone)]).expect(2);
+    assert!(run.stderr.contains("is this broker's own sid"), "{}", run.stderr);
+    let place = Place::new();
+    for listener in [one.address(), one.foreman()] {
+        let next = format!("1@{listener}");
+        let run = alone.run(&["ring", "join", &next]).expect(1);
+        let runs = [run, refused(&place, &["--sid", "2", "--ring-port", "0", "--ring-next", &next])];
+        for run in runs {
+            assert!(run.stderr.contains(&format!("no member of a ring listens at {listener}\n")), "{}", run.stderr);
+        }
+    }
+    assert_eq!(ring(&alone)["state"], "alone");
+    let run = Broker::start().run(&["ring", "join", &place_of(&one)]).expect(1);
+    let expected = format!("fix: start it with one: turno serve --sid auto --ring-next {}\n", place_of(&one));
+    assert!(run.stderr.contains("the broker has no sid") && run.stderr.contains(&expected), "{}", run.stderr);
 }
 
 /// Proves S3.17: nobody to join is an error; and with --ring-wait the broker waits.

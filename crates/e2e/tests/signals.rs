@@ -65,7 +65,7 @@ fn the_drain_deadline_cuts() {
     assert_eq!(client.undelivered(), (seq, Code::CutShort));
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(broker.process().end(SOON), 0);
-    assert!(said(&mut broker).contains("1 deliveries were cut short"), "{}", said(&mut broker));
+    assert!(said(&mut broker).contains("1 delivery was cut short"), "{}", said(&mut broker));
 }
 
 /// Proves S2.17: a second signal ends the broker at once, and it says what was cut. The exit code is that of the

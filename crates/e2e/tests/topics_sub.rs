@@ -190,6 +190,7 @@ fn a_line_that_is_too_long_ends_the_lines() {
 fn prefixes_are_the_beginnings_of_topics() {
     let broker = Broker::start();
     let some = broker.listen(&["--prefix", "news.s", "w"]);
+    some.expect_line("listening to news.s…, w…");
     let all = broker.listen(&["--prefix", ""]);
     for topic in ["news.sport", "news.art", "weather", "new"] {
         broker.publish(topic, "x");
@@ -232,6 +233,7 @@ fn a_subscriber_outlives_its_broker() {
     let address = broker.address().to_string();
     broker.kill();
     assert_eq!(strict.end(SOON), 5);
+    strict.expect_line("error: the connection to the broker was lost, and events may be missing");
     strict.expect_line("code: connection_lost");
     let broker = Broker::start_in_at(broker.into_place(), &address, &[]);
     listener.expect_line("warning: connected again; what was published meanwhile is missing");

@@ -24,7 +24,7 @@ impl Broker {
         let thread = std::thread::Builder::new()
             .name("turno-dispatcher".to_owned())
             .spawn(move || {
-                serve(settings, Until::Told(told), |bound| {
+                serve(settings, Until::Told(told), |_, bound| {
                     // Nobody waits only if the starter is gone, and then the broker is about to end too.
                     let _ = tell.send(bound.clone());
                 })

@@ -26,6 +26,7 @@ fn config(sid: u16, next: Option<String>) -> RingConfig {
         sid: Sid::new(sid),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         advertise: None,
+        found: false,
         next: next.map(|next| (None, next)),
         wait: false,
         sorted: false,
@@ -154,15 +155,18 @@ fn the_whole_ring_ends() {
 #[test]
 fn a_free_number_is_asked_for() {
     let [one, two, _three] = ring_of_three(1);
-    assert_eq!(ask_for_sid(&address(&one.0), secret()), Ok(Sid::new(4)));
-    assert_eq!(ask_for_sid(&address(&two.0), secret()), Ok(Sid::new(4)));
-    assert_eq!(ask_for_sid(&address(&one.0), None), Err(Code::RingRefused));
-    assert_eq!(ask_for_sid(&address(&one.0), Secret::new(&[7; 32])), Err(Code::RingRefused));
+    assert_eq!(ask_for_sid(None, &address(&one.0), secret()), Ok(Sid::new(4)));
+    assert_eq!(ask_for_sid(None, &address(&two.0), secret()), Ok(Sid::new(4)));
+    assert_eq!(ask_for_sid(None, &address(&one.0), None), Err(Code::RingRefused));
+    assert_eq!(ask_for_sid(None, &address(&one.0), Secret::new(&[7; 32])), Err(Code::RingRefused));
+    // The one that is there is another than the one that is meant.
+    let at = |sid| ask_for_sid(Some(Sid::new(sid)), &address(&one.0), secret());
+    assert_eq!((at(1), at(2)), (Ok(Sid::new(5)), Err(Code::WrongSid)));
     // A broker's own port is no member's.
-    assert_eq!(ask_for_sid(&one.0.addresses()[0].to_string(), secret()), Err(Code::ExpectedConnect));
+    assert_eq!(ask_for_sid(None, &one.0.addresses()[0].to_string(), secret()), Err(Code::ExpectedConnect));
     // Nobody is there.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(ask_for_sid(&free.to_string(), secret()), Err(Code::RingDown));
+    assert_eq!(ask_for_sid(None, &free.to_string(), secret()), Err(Code::RingDown));
 }
 
 fn code_of(broker: Broker) -> Option<Code> {
@@ -206,7 +210,7 @@ fn a_member_leaves_and_joins_again() {
     two.1.admin(AdminCall::RingLeave {}).expect("it is in a ring");
     until_whole(&one.1, &[1, 3]);
     until(|| view(&two.1).state == RingState::Off);
-    two.1.admin(AdminCall::RingJoin { next: address(&one.0) }).expect("it has a number");
+    two.1.admin(AdminCall::RingJoin { next: address(&one.0), sid: None }).expect("it has a number");
     until_whole(&one.1, &[1, 3, 2]);
     until_whole(&three.1, &[3, 2, 1]);
 }

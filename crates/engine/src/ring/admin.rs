@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::ring::Sid;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::{Code, ConnId};
 
@@ -21,7 +22,7 @@ impl Engine {
 
     pub(crate) fn ring_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
         match call {
-            AdminCall::RingJoin { next } => self.ring_join(conn, seq, next, out),
+            AdminCall::RingJoin { next, sid } => self.ring_join(conn, seq, (next, sid), out),
             AdminCall::RingLeave {} => self.ring_leave(conn, seq, out),
             AdminCall::RingShutdown {} if !self.is_local(conn) => {
                 out.effect(Effect::Error { conn, seq, code: Code::NotLocal });
@@ -37,8 +38,14 @@ impl Engine {
     }
 
     /// Joins at that member. Answered at once: the view tells how far it is.
-    pub(crate) fn ring_join(&mut self, conn: ConnId, seq: u32, next: String, out: &mut impl Sink) {
-        self.ring(RingInput::Join { next }, out);
+    pub(crate) fn ring_join(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        (next, sid): (String, Option<Sid>),
+        out: &mut impl Sink,
+    ) {
+        self.ring(RingInput::Join { next, sid }, out);
         self.show_ring(conn, seq, out);
     }
 

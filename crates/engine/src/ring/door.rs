@@ -147,6 +147,8 @@ pub enum RingInput {
     Join {
         /// HOST:PORT of a member.
         next: String,
+        /// Who that must be, if it was said: another one there is not joined.
+        sid: Option<Sid>,
     },
     /// An admin here wants it to leave, or the broker ends.
     Leave,

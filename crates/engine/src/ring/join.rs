@@ -39,6 +39,10 @@ pub(super) struct Joining {
     busy: u32,
     /// It was never a member before.
     is_first: bool,
+    /// Who must be at an address, by word of the admin who told it to join there.
+    named: Option<(String, Sid)>,
+    /// It was out of the ring when it was told to join.
+    was_off: bool,
     not_before: Mono,
     /// When it was accepted; from then on the predecessor is waited for.
     placed: Option<Mono>,
@@ -70,7 +74,8 @@ impl Joining {
 
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool) -> Self {
         let (at, asked, busy, placed, claimed_by, own_word) = (None, None, 0, None, None, None);
-        Self { candidates, at, asked, busy, is_first, not_before: now, placed, claimed_by, own_word }
+        let (named, was_off) = (None, false);
+        Self { candidates, at, asked, busy, is_first, named, was_off, not_before: now, placed, claimed_by, own_word }
     }
 }
 
@@ -282,14 +287,16 @@ impl Node {
 /// This one.
 impl Node {
     /// An admin wants it to join there.
-    pub(super) fn join_at(&mut self, next: String, out: &mut Vec<RingEffect>) {
+    pub(super) fn join_at(&mut self, next: String, sid: Option<Sid>, out: &mut Vec<RingEffect>) {
         if self.leaving.is_some() {
             return;
         }
-        if self.is_off {
-            (self.is_off, self.is_alone, self.code) = (false, false, None);
+        let was_off = std::mem::take(&mut self.is_off);
+        self.code = None;
+        self.rejoin(Some(next.clone()), out);
+        if let Some(joining) = &mut self.joining {
+            (joining.named, joining.was_off) = (sid.map(|sid| (next, sid)), was_off);
         }
-        self.rejoin(Some(next), out);
     }
 
     /// Asks for a place, at that member or at any other that is known.
@@ -311,12 +318,12 @@ impl Node {
         self.joining = Some(Joining::new(self.now, candidates, is_first));
     }
 
-    /// Whether the one that was reached is the one that was named at the start, if this is its place.
-    pub(super) fn is_meant(&self, sid: Option<Sid>) -> bool {
-        let named = self.settings.next_sid.filter(|_| {
-            self.joining.as_ref().is_some_and(|joining| joining.is_first && joining.at == self.settings.next)
-        });
-        named.is_none_or(|named| sid == Some(named))
+    /// Whether the one that was reached is the one that was named, by an admin or at the start, if this is its place.
+    pub(super) fn is_meant(&self, sid: Sid) -> bool {
+        let Some(joining) = &self.joining else { return true };
+        let by_admin = joining.named.as_ref().filter(|(address, _)| joining.at.as_ref() == Some(address));
+        let at_start = self.settings.next_sid.filter(|_| joining.is_first && joining.at == self.settings.next);
+        by_admin.map(|(_, named)| *named).or(at_start).is_none_or(|named| sid == named)
     }
 
     /// The member that was asked has accepted.
@@ -402,6 +409,8 @@ impl Node {
             Code::RingBusy if joining.is_first && joining.asked.is_some_and(|asked| sid < asked) => {
                 return self.be_alone(out);
             }
+            // Whoever names a member means its ring: another that is known from before is none to try instead.
+            Code::WrongSid if !joining.is_first => joining.candidates.clear(),
             _ => {}
         }
         if code == Code::DuplicateSid {
@@ -433,6 +442,9 @@ impl Node {
             self.be_off(Some(code), out);
         } else if self.next.is_some() && self.previous.is_some() {
             self.joining = None;
+        } else if joining.was_off && code == Code::WrongSid {
+            // Alone it would look for those it left, and join them again.
+            self.be_off(Some(code), out);
         } else {
             self.be_alone(out);
         }

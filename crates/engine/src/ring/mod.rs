@@ -184,7 +184,7 @@ impl Node {
             RingInput::Accepted { conn, peer } => self.accepted(conn, peer, out),
             RingInput::Word { conn, word } => self.hear(conn, word, out),
             RingInput::Closed { conn } => self.closed(conn, out),
-            RingInput::Join { next } => self.join_at(next, out),
+            RingInput::Join { next, sid } => self.join_at(next, sid, out),
             RingInput::Leave => self.leave(out),
             RingInput::Shutdown => self.shutdown(out),
             RingInput::Publish { .. } | RingInput::Tick => {}

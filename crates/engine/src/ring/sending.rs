@@ -70,7 +70,12 @@ impl Node {
 
     /// A connection that was wanted is there.
     pub(super) fn dialled(&mut self, target: u32, id: ConnId, peer: Member, out: &mut Vec<RingEffect>) {
-        self.roll.meet(&peer);
+        let is_meant =
+            self.attempt.as_ref().is_none_or(|attempt| attempt.target != target) || self.is_meant(peer.origin.sid);
+        // Whoever is not meant is nobody to know: it would be asked next.
+        if is_meant {
+            self.roll.meet(&peer);
+        }
         let mut conn = Conn::new(Some(peer), Role::Opening, self.now);
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.target == target) {
             attempt.conn = Some(id);
@@ -86,10 +91,9 @@ impl Node {
                 self.conns.insert(id, conn);
                 return self.attempt_failed(Code::DuplicateSid, None, out);
             }
-            let is_meant = self.is_meant(conn.sid());
             self.conns.insert(id, conn);
             if !is_meant {
-                return self.attempt_failed(Code::RingDown, None, out);
+                return self.attempt_failed(Code::WrongSid, None, out);
             }
             self.say(id, word, out);
         } else if self.search.dialled(target, id) {

@@ -291,7 +291,7 @@ fn a_request_given_back_keeps_its_deadline() {
 fn a_broker_without_a_sid_is_in_no_ring() {
     let mut desk = Desk::new();
     let next = || "127.0.0.1:8005".to_owned();
-    for call in [AdminCall::Ring {}, AdminCall::RingJoin { next: next() }, AdminCall::RingLeave {}] {
+    for call in [AdminCall::Ring {}, AdminCall::RingJoin { next: next(), sid: None }, AdminCall::RingLeave {}] {
         assert_eq!(desk.look(call), Err(Code::NotInRing));
     }
     assert_eq!(desk.look(AdminCall::RingShutdown {}), Err(Code::NotLocal));

@@ -414,6 +414,10 @@ codes! {
         "that is heard only from the machine that the broker runs on",
         "a shutdown ends every broker of the ring, so that whoever asks for it must be at one of them",
         "type it on the broker's machine, over its Unix socket or loopback";
+    WrongSid = 110, "wrong_sid", exit 1,
+        "the broker at that address has another sid than the one that was named",
+        "SID@HOST names a member by its number too, so that nobody joins the wrong ring",
+        "look at both: `turno ring show` at that broker tells its sid and its address";
 }
 
 impl Code {

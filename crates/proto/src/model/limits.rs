@@ -436,6 +436,8 @@ pub const RING_BEAT_MS: u32 = 1_000;
 pub const RING_BEAT_FAST_MS: u32 = 100;
 /// Time for asking a member for a free number. Longer: `ring_down`.
 pub const RING_ASK_MS: u64 = 5_000;
+/// Free numbers that a broker tries which is to find its own. If somebody else has all of them: `duplicate_sid`.
+pub const RING_SIDS_TRIED: u32 = 5;
 
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -164,6 +164,21 @@ fn only_words_of_the_right_direction_may_come() {
     }
 }
 
+/// A word that is not known ends the connection, from a member too: all numbers of the ring's words have their meaning, and what
+/// another one means may matter (S3.44, see ADR 17).
+#[test]
+fn an_unknown_word_ends_the_connection() {
+    let unknown = [0x47, 0xc0, 200, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let (mut sends, mut receives) = up(dialler(Some(SECRET)));
+    step(&mut receives, &written(&open()), &mut Vec::new()).expect("as it should be");
+    for session in [&mut sends, &mut receives] {
+        let mut out = Vec::new();
+        let fault = session.step(at(0), &unknown, &mut out).expect_err("nobody knows it");
+        assert_eq!((fault.code, fault.fatal), (Code::UnknownType, true));
+        assert_says(&out, Code::UnknownType);
+    }
+}
+
 /// The first word says what the connection is for.
 #[test]
 fn one_word_opens_a_connection() {

@@ -10,7 +10,7 @@ impl Seed {
     pub(super) fn ring_call(&self, choice: u8) -> AdminCall {
         match choice {
             0 => AdminCall::Ring {},
-            1 => AdminCall::RingJoin { next: self.text() },
+            1 => AdminCall::RingJoin { next: self.text(), sid: self.bits[0].then(|| Sid::new(self.small)) },
             2 => AdminCall::RingLeave {},
             _ => AdminCall::RingShutdown {},
         }

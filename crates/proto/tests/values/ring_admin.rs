@@ -8,7 +8,8 @@ use turno_proto::native::admin::{AdminAnswer, AdminCall};
 pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
     let calls = vec![
         ("call_ring_show", AdminCall::Ring {}),
-        ("call_ring_join", AdminCall::RingJoin { next: "10.0.0.7:8005".to_owned() }),
+        ("call_ring_join", AdminCall::RingJoin { next: "10.0.0.7:8005".to_owned(), sid: None }),
+        ("call_ring_join_named", AdminCall::RingJoin { next: "10.0.0.7:8005".to_owned(), sid: Some(Sid::new(5)) }),
         ("call_ring_leave", AdminCall::RingLeave {}),
         ("call_ring_shutdown", AdminCall::RingShutdown {}),
     ];

@@ -72,7 +72,7 @@ impl World {
             };
             is_told = true;
             self.trace.note(self.now, "join", stranger as u64, first as u64);
-            self.put(stranger, RingInput::Join { next: address(first) });
+            self.put(stranger, RingInput::Join { next: address(first), sid: None });
         }
     }
 

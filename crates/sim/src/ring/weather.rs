@@ -148,7 +148,7 @@ impl World {
             self.trace.note(self.now, "join", place as u64, next as u64);
             self.brokers[place].is_out = false;
             self.brokers[place].refused = None;
-            self.put(place, RingInput::Join { next: address(next) });
+            self.put(place, RingInput::Join { next: address(next), sid: None });
         }
     }
 

@@ -38,6 +38,16 @@ pub enum ServeError {
     Ring {
         /// The broker's number.
         sid: Sid,
+        /// Whom it was to join at, HOST:PORT.
+        next: Option<String>,
+        /// Why.
+        code: Code,
+    },
+    /// No member told a number that is free.
+    #[error("{next} gave no free sid: {}", code.text().what)]
+    NoSid {
+        /// The member that was asked.
+        next: String,
         /// Why.
         code: Code,
     },
@@ -95,7 +105,7 @@ impl ServeError {
             {
                 Code::AddressInUse
             }
-            Self::Ring { code, .. } => *code,
+            Self::Ring { code, .. } | Self::NoSid { code, .. } => *code,
             Self::DataInUse { .. } => Code::DataInUse,
             Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
             Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }

@@ -32,7 +32,7 @@ mod timer;
 mod turn;
 
 pub use error::ServeError;
-pub use ring::ask_for_sid;
+pub use ring::{Finding, ask_for_sid, run_finding};
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};

@@ -47,8 +47,12 @@ impl RingWays {
                 self.slowed = *slow;
                 return bags.iter_mut().for_each(|bag| bag.letters.push(letter(effect.clone())));
             }
-            RingEffect::Tell(news) => return log_news(news),
-            other => return self.reports.extend(report_of(other)),
+            other => {
+                if let RingEffect::Tell(news) = other {
+                    log_news(news);
+                }
+                return self.reports.extend(report_of(other));
+            }
         };
         if let Some(bag) = bags.get_mut(router) {
             if let RingEffect::Say { word: RingWord::Publish(publication), .. } = &effect {

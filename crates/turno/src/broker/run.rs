@@ -65,27 +65,43 @@ pub(crate) enum Until {
 }
 
 /// Runs a broker on this thread until a signal ends it. `ready` is called once it listens.
-pub fn run(settings: Settings, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
+pub fn run(settings: Settings, ready: impl FnOnce(&Settings, &Bound)) -> Result<Ended, ServeError> {
     serve(settings, Until::Signal, ready)
 }
 
-pub(crate) fn serve(settings: Settings, until: Until, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
+pub(crate) fn serve(
+    settings: Settings,
+    until: Until,
+    ready: impl FnOnce(&Settings, &Bound),
+) -> Result<Ended, ServeError> {
+    in_runtime(async {
+        // Signals are caught before anything is taken, so that none can leave half a broker behind.
+        let mut stop = Stop::new(until)?;
+        serve_here(settings, &mut stop, ready).await
+    })?
+}
+
+/// Runs a broker's life in a runtime of its own, which ends with it and takes along whatever still runs.
+pub(super) fn in_runtime<T>(life: impl Future<Output = T>) -> Result<T, ServeError> {
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .map_err(|source| ServeError::System { doing: "start the runtime", source })?;
-    runtime.block_on(serve_here(settings, until, ready))
+    Ok(runtime.block_on(life))
 }
 
-async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)) -> Result<Ended, ServeError> {
-    // Signals are caught before anything is taken, so that none can leave half a broker behind.
-    let mut stop = Stop::new(until)?;
+pub(super) async fn serve_here(
+    settings: Settings,
+    stop: &mut Stop,
+    ready: impl FnOnce(&Settings, &Bound),
+) -> Result<Ended, ServeError> {
+    // First, since a second broker with its number is told by that what is wrong; directory and other ports follow from it.
+    let members = settings.ring.as_ref().map(ring::listen).transpose()?;
     let mut directory = settings.data.as_deref().map(DataDirectory::take).transpose()?;
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
     let workers = listen_for_workers(&settings)?;
-    let members = settings.ring.as_ref().map(ring::listen).transpose()?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
@@ -100,30 +116,39 @@ async fn serve_here(settings: Settings, until: Until, ready: impl FnOnce(&Bound)
     let run = random();
     let (desk, ring) = desk_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
     let shell = shell_of(&settings, run, &bound, clock, desk, ring)?;
-    for (listeners, door) in
-        [(tcp, Door::Native), (workers, Door::Foreman), (members.into_iter().collect(), Door::Ring)]
-    {
-        for listener in listeners {
-            shell.spawn(accept_tcp(shell.clone(), listener, door));
+    accept_at(&shell, members, Door::Ring);
+    let opens = || {
+        accept_at(&shell, tcp, Door::Native);
+        accept_at(&shell, workers, Door::Foreman);
+        if let Some(listener) = unix {
+            shell.spawn(accept_unix(shell.clone(), listener));
         }
+        ready(&settings, &bound);
+        // After the banner: the log has its own writer, and two writers would mix their lines.
+        let version = env!("CARGO_PKG_VERSION");
+        let Bound { native, foreman, unix, ring } = &bound;
+        info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, ?ring, "ready");
+    };
+    let mut opens = Some(opens);
+    let mut open = || opens.take().map_or((), |opens| opens());
+    if settings.ring.as_ref().is_none_or(|ring| !ring.found) {
+        open();
     }
-    if let Some(listener) = unix {
-        shell.spawn(accept_unix(shell.clone(), listener));
-    }
-    ready(&bound);
-    // After the banner: the log has its own writer, and two writers would mix their lines.
-    let version = env!("CARGO_PKG_VERSION");
-    let Bound { native, foreman, unix, ring } = &bound;
-    info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, ?ring, "ready");
-
     let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
     let ended = tokio::select! {
-        ended = until_stopped(&shell, &mut stop, &settings) => ended,
+        ended = until_stopped(&shell, stop, &settings, open) => ended,
         source = shell.hear_store() => return Err(failed(source)),
         () = shell.broken() => return Err(ServeError::Broken),
     };
     shell.close_store().map_err(failed)?;
     ended
+}
+
+/// Whoever comes there is let in.
+fn accept_at(shell: &Shell, listeners: impl IntoIterator<Item = TcpListener>, door: Door) {
+    for listener in listeners {
+        shell.spawn(accept_tcp(shell.clone(), listener, door));
+    }
 }
 
 /// The engine with what it had when it last ended, and the way to the disk.
@@ -188,11 +213,16 @@ fn engine_of(
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
 /// is sent on), and lets the last answers be written.
-async fn until_stopped(shell: &Shell, stop: &mut Stop, settings: &Settings) -> Result<Ended, ServeError> {
+async fn until_stopped(
+    shell: &Shell,
+    stop: &mut Stop,
+    settings: &Settings,
+    joined: impl FnMut(),
+) -> Result<Ended, ServeError> {
     let timeout = settings.drain_timeout;
     let why = tokio::select! {
         _ = stop.wait() => Why::Asked,
-        why = ring::ends(shell) => why,
+        why = ring::ends(shell, joined) => why,
     };
     info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
     shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
@@ -208,7 +238,10 @@ async fn until_stopped(shell: &Shell, stop: &mut Stop, settings: &Settings) -> R
         }
     };
     match (why, &settings.ring) {
-        (Why::RingFailed(code), Some(ring)) => Err(ServeError::Ring { sid: ring.sid, code }),
+        (Why::RingFailed(code), Some(ring)) => {
+            let next = ring.next.as_ref().map(|(_, address)| address.clone());
+            Err(ServeError::Ring { sid: ring.sid, next, code })
+        }
         _ => Ok(ended),
     }
 }
@@ -280,13 +313,13 @@ fn random() -> u64 {
 }
 
 /// Waits for whatever ends the broker.
-enum Stop {
+pub(super) enum Stop {
     Signals { terminate: Signal, interrupt: Signal, hangup: Signal },
     Told { told: oneshot::Receiver<()>, over: bool },
 }
 
 impl Stop {
-    fn new(until: Until) -> Result<Self, ServeError> {
+    pub(super) fn new(until: Until) -> Result<Self, ServeError> {
         let caught = |kind| signal(kind).map_err(|source| ServeError::System { doing: "catch signals", source });
         Ok(match until {
             Until::Signal => Self::Signals {
@@ -299,7 +332,7 @@ impl Stop {
     }
 
     /// Returns the number of the signal; 0 if it was none.
-    async fn wait(&mut self) -> i32 {
+    pub(super) async fn wait(&mut self) -> i32 {
         match self {
             Self::Signals { terminate, interrupt, hangup } => {
                 tokio::select! {

@@ -67,6 +67,8 @@ pub struct RingConfig {
     pub listen: SocketAddr,
     /// The host that others are told to reach it at; `None`: the address that it listens on, or loopback if that is any.
     pub advertise: Option<String>,
+    /// The number was told by a member, and is its own once the ring has taken it in: until then it is not ready.
+    pub found: bool,
     /// Whom to join at, HOST:PORT, and who that must be, if it was said; `None`: it is the first of its ring.
     pub next: Option<(Option<Sid>, String)>,
     /// If nobody can be joined at the start, it goes on trying.

@@ -60,7 +60,7 @@ struct ShowArgs {
 /// Join a ring at one of its members
 ///
 /// Returns when the broker is a member, or says why it is not. The broker must have a number: start it with --sid. Without
-/// a port it is 8000 plus the number of that member.
+/// a port it is 8000 plus the number of that member. If a broker with another number is there, nothing is joined.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring join 3@localhost", "turno ring join 3@10.0.0.7:9003", "turno ring join 3@localhost --json"],
@@ -193,7 +193,12 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
             .fix("turno ring join 3@localhost")
     })?;
     let client = connect::client(invocation).await?;
-    let view = ask(&client, AdminCall::Ring {}, invocation).await?;
+    let view = ask(&client, AdminCall::Ring {}, invocation).await.map_err(|failure| without_sid(failure, &next))?;
+    if next.sid == view.sid {
+        return Err(Failure::new(Code::BadUsage, format!("{next} is this broker's own sid"))
+            .why("a broker joins a ring at another member")
+            .fix("name another member"));
+    }
     if is_among_others(&view) {
         if !has(&view, &next) {
             return Err(elsewhere(&view, &next));
@@ -202,7 +207,8 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
             format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
         });
     }
-    let view = ask(&client, AdminCall::RingJoin { next: next.address.clone() }, invocation).await?;
+    let view =
+        ask(&client, AdminCall::RingJoin { next: next.address.clone(), sid: Some(next.sid) }, invocation).await?;
     let view = look_until(&client, view, invocation, is_decided).await?;
     match view.state {
         RingState::Member | RingState::Rewiring => {
@@ -242,9 +248,19 @@ fn is_decided(view: &RingView) -> bool {
     }
 }
 
+/// To join, a broker must have been started for it: `turno ring join` is what was typed already.
+fn without_sid(failure: Failure, next: &Next) -> Failure {
+    if failure.code() != Code::NotInRing {
+        return failure;
+    }
+    Failure::new(Code::NotInRing, "the broker has no sid, so that it can be in no ring")
+        .why("a broker has its number in a ring from its start on")
+        .fix(format!("start it with one: turno serve --sid auto --ring-next {next}"))
+}
+
 fn not_joined(view: &RingView, next: &Next) -> Failure {
     match view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
-        Some(code) => Failure::new(code, format!("the broker did not join at {next}: {}", code.text().what)),
+        Some(code) => told::not_joined(code, format!("the broker did not join at {next}"), &next.address),
         None => Failure::new(Code::TimedOut, format!("the broker has not joined at {next} yet"))
             .why(told::line(view))
             .fix("`turno ring show` tells how far it is"),

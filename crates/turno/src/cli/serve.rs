@@ -1,5 +1,6 @@
 //! `turno serve`: run a broker.
 
+mod failed;
 mod ring;
 
 use std::ffi::OsString;
@@ -9,19 +10,23 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tracing::{debug, warn};
+use turno_client::Address;
+use turno_proto::model::ring::Sid;
 use turno_proto::model::{Code, units};
 use turno_proto::native::Secret;
 
-use self::ring::{Asking, Plan};
+use self::ring::Plan;
 use super::Invocation;
+use super::connect;
 use super::error::Failure;
 use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
 use super::version::VERSION;
-use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig, ServeError};
-use crate::config::{Config, Flag, Kind, Origin, Raw, Settings};
+use super::words::count;
+use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig};
+use crate::config::{Config, Flag, Kind, Origin, Raw};
 
 /// Run a broker
 ///
@@ -99,15 +104,15 @@ pub(crate) struct ServeArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Ring")]
 struct RingArgs {
-    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one
+    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one, and another if it is taken
     #[arg(long, value_name = "N|auto")]
     sid: Option<String>,
 
-    /// Member to join the ring at; without it this broker is the first
+    /// Member to join the ring at, and no other that may be there; without it this broker is the first
     #[arg(long, value_name = "SID@HOST[:PORT]")]
     ring_next: Option<String>,
 
-    /// If that member does not answer, try again each second
+    /// If that member does not answer, or another is there, try again each second
     #[arg(long)]
     ring_wait: bool,
 
@@ -151,31 +156,49 @@ enum LogStyle {
 }
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let (config, ring) = place(&flags(args), invocation)?;
-    let settings = config.typed();
-    if !args.insecure {
-        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
-    }
-    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
-    let logging = Logging::for_broker(&settings, &invocation.global)?;
+    let flags = flags(args);
+    let config = invocation.config(&flags)?;
+    let (place, finding) = match ring::plan(&config)? {
+        Plan::Nothing => (None, None),
+        Plan::Place(place) => (Some(*place), None),
+        Plan::Find(finding) => (None, Some(finding)),
+    };
+    // Without its number this is not all, but what is wrong with it now would be wrong then.
+    let settings = broker_settings(args, invocation, &config, place)?;
+    let logging = Logging::for_broker(&config.typed(), &invocation.global)?;
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
     }
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
-    let ended = broker::run(broker_settings(&settings, secret, ring.clone()), |bound| {
+    let ready = |settings: &broker::Settings, bound: &Bound| {
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
-            invocation.output.stderr(&self::banner(&settings, ring.as_ref(), bound));
-            invocation.output.hint("turno work hello --echo, then: turno request hello hi");
+            invocation.output.stderr(&self::banner(settings, bound));
+            let tried = connect::addresses(invocation).unwrap_or_default();
+            invocation.output.hint(&first_steps(bound, tried.first()));
         }
-    });
+    };
+    let ended = match finding {
+        None => broker::run(settings, ready).map_err(Failure::from),
+        Some(finding) => broker::run_finding(&finding, |sid| numbered(sid, &flags, args, invocation), ready),
+    };
     let end = ended.map(|ended| farewell(&ended, logging.is_for_programs(), invocation));
     logging.finish(&invocation.output);
     printed?;
-    end.map_err(explained)
+    end
+}
+
+/// The settings of a broker that a member told this number.
+fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation) -> Result<broker::Settings, Failure> {
+    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
+    let config = invocation.config(&[flags, &[number]].concat())?;
+    match ring::plan(&config)? {
+        Plan::Place(place) => broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place })),
+        Plan::Nothing | Plan::Find(_) => unreachable!("a number was just given"),
+    }
 }
 
 fn flags(args: &ServeArgs) -> Vec<Flag> {
@@ -220,25 +243,18 @@ fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, 
     put("--ring-links", "ring.links", on(args.ring_links));
 }
 
-/// The configuration with the broker's place in a ring. One that has no number yet asks for it first.
-fn place(flags: &[Flag], invocation: &Invocation) -> Result<(Config, Option<RingConfig>), Failure> {
-    let config = invocation.config(flags)?;
-    let Asking { next, secret, wait } = match ring::plan(&config)? {
-        Plan::Nothing => return Ok((config, None)),
-        Plan::Place(place) => return Ok((config, Some(*place))),
-        Plan::Ask(asking) => asking,
-    };
-    let sid = ring::ask_for_sid(&next, secret.as_ref(), wait)?;
-    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
-    let config = invocation.config(&[flags, &[number]].concat())?;
-    match ring::plan(&config)? {
-        Plan::Place(place) => Ok((config, Some(*place))),
-        Plan::Nothing | Plan::Ask(_) => unreachable!("a number was just given"),
+fn broker_settings(
+    args: &ServeArgs,
+    invocation: &Invocation,
+    config: &Config,
+    ring: Option<RingConfig>,
+) -> Result<broker::Settings, Failure> {
+    let settings = config.typed();
+    if !args.insecure {
+        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
-}
-
-fn broker_settings(settings: &Settings, secret: Option<Secret>, ring: Option<RingConfig>) -> broker::Settings {
-    broker::Settings {
+    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
+    Ok(broker::Settings {
         name: settings.name.clone(),
         listen: settings.listen.clone(),
         foreman: settings.foreman.clone(),
@@ -258,7 +274,7 @@ fn broker_settings(settings: &Settings, secret: Option<Secret>, ring: Option<Rin
         keep_finished: settings.keep_finished,
         links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
         ring,
-    }
+    })
 }
 
 /// A secret, from wherever it is: of links, or of the ring.
@@ -305,7 +321,18 @@ fn ready(bound: &Bound) -> Ready {
     }
 }
 
-fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> String {
+/// What a new user types next. `tried`: where commands look first; a broker that is elsewhere is named.
+fn first_steps(bound: &Bound, tried: Option<&Address>) -> String {
+    let tcp = bound.native.iter().map(|address| Address::Tcp(address.to_string()));
+    let own: Vec<Address> = tcp.chain(bound.unix.clone().map(Address::Unix)).collect();
+    let url = match own.first() {
+        Some(first) if !tried.is_some_and(|tried| own.contains(tried)) => format!(" --url {first}"),
+        _ => String::new(),
+    };
+    format!("turno work hello --echo{url}, then: turno request hello hi{url}")
+}
+
+fn banner(settings: &broker::Settings, bound: &Bound) -> String {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
     let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
@@ -313,18 +340,18 @@ fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> Stri
         let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
         facts.push(("job workers", foreman.join(", ")));
     }
-    if let (Some(ring), Some(address)) = (ring, &bound.ring) {
+    if let (Some(ring), Some(address)) = (&settings.ring, &bound.ring) {
         let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
         facts.push(("ring", format!("sid {} at {address}{next}", ring.sid)));
     }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
     }
-    if settings.in_memory {
-        facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
-    } else {
-        facts.push(("data", settings.data.display().to_string()));
+    if let Some(data) = &settings.data {
+        facts.push(("data", data.display().to_string()));
         facts.push(("persistence", "disk: a send is answered once it is stored".to_owned()));
+    } else {
+        facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
     }
     let security =
         if open { "OPEN TO THE NETWORK, no authentication (--insecure)" } else { "loopback only, no authentication" };
@@ -335,38 +362,21 @@ fn banner(settings: &Settings, ring: Option<&RingConfig>, bound: &Bound) -> Stri
 /// What did not end well is told; a quiet end is not.
 fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     let told = [
-        (ended.returned, "waiting requests were given back to their callers"),
-        (ended.cut, "deliveries were cut short"),
-        (ended.lost, "messages in memory ended with the broker"),
+        (
+            ended.returned,
+            "waiting request was given back to its caller",
+            "waiting requests were given back to their callers",
+        ),
+        (ended.cut, "delivery was cut short", "deliveries were cut short"),
+        (ended.lost, "message in memory ended with the broker", "messages in memory ended with the broker"),
     ];
-    for (count, what) in told.into_iter().filter(|(count, _)| *count > 0) {
+    for (number, one, many) in told.into_iter().filter(|(number, ..)| *number > 0) {
         match logged {
-            true => warn!(count, "{what}"),
-            false => invocation.output.note(&format!("{count} {what}")),
+            true => warn!(count = number, "{many}"),
+            false => invocation.output.note(&count(number, one, many)),
         }
     }
     ended.cut_by.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(0)
-}
-
-/// Why a broker did not start, with what to do about it.
-pub(crate) fn explained(error: ServeError) -> Failure {
-    let failure = Failure::new(error.code(), error.to_string());
-    match &error {
-        ServeError::Listen { address, .. } if error.code() == Code::AddressInUse => {
-            failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
-        }
-        ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
-            .why("another broker with that sid runs on this machine, or something else has its port")
-            .fix("choose another --sid, or another port: --ring-port"),
-        _ => failure,
-    }
-}
-
-fn bare(address: &SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
-    }
 }
 
 #[cfg(test)]
@@ -404,14 +414,15 @@ mod tests {
         assert!(text.contains(r"turno serve --listen 0.0.0.0:7460 --name 'it'\''s' --insecure"), "{text}");
     }
 
-    fn settings() -> Settings {
+    fn settings() -> broker::Settings {
         let world = crate::config::World {
             data_dir: Some("/srv/u".into()),
             host: "rb".to_owned(),
             memory: 1 << 30,
             ..Default::default()
         };
-        Config::load(&world, None, &[]).unwrap().typed()
+        let data = Config::load(&world, None, &[]).unwrap().typed().data;
+        broker::Settings { data: Some(data), ..broker::Settings::default() }
     }
 
     #[test]
@@ -468,14 +479,14 @@ mod tests {
         let settings = settings();
         let bound =
             Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        let text = banner(&settings, None, &bound);
+        let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
-        let text = banner(&Settings { in_memory: true, ..settings.clone() }, None, &bound);
+        let text = banner(&broker::Settings { data: None, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
         let bound =
             Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        assert!(banner(&settings, None, &bound).contains("OPEN TO THE NETWORK"));
+        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
     }
 }

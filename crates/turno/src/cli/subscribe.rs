@@ -76,7 +76,9 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
                     .fix("try again with a longer --timeout"));
             }
         };
-        invocation.output.note(&format!("listening to {}", args.filters.join(", ")));
+        let more = if args.prefix { "…" } else { "" };
+        let filters: Vec<String> = args.filters.iter().map(|filter| format!("{filter}{more}")).collect();
+        invocation.output.note(&format!("listening to {}", filters.join(", ")));
         let mut listener =
             Listener { args, invocation, printer: Printer::start(), heard: 0, dropped: 0, kept: Vec::new() };
         let end = listener.listen(&mut subscription, &mut signals).await;
@@ -106,8 +108,8 @@ impl Listener<'_> {
             let (room, heard) = tokio::select! {
                 exit = signals.next() => return Ok(exit),
                 next = next => match next {
-                    Some((room, Some(heard))) => (room, heard?),
-                    Some((_, None)) => return Err(Failure::of(Code::ConnectionLost)),
+                    Some((room, Some(heard))) => (room, heard.map_err(over)?),
+                    Some((_, None)) => return Err(lost()),
                     // Why the printer ended is told by the printer.
                     None => return Ok(0),
                 },
@@ -153,6 +155,20 @@ impl Listener<'_> {
         }
         end
     }
+}
+
+/// Why nothing more comes.
+fn over(error: turno_client::Error) -> Failure {
+    match Failure::from(error) {
+        failure if failure.code() == Code::ConnectionLost => lost(),
+        failure => failure,
+    }
+}
+
+fn lost() -> Failure {
+    Failure::new(Code::ConnectionLost, "the connection to the broker was lost, and events may be missing")
+        .why("the broker ended or the network broke, and --or-close ends rather than miss something")
+        .fix("listen again; without --or-close `turno sub` connects again by itself")
 }
 
 /// Prints on a thread of its own: the connection lives while nobody takes what is printed.

@@ -51,10 +51,7 @@ fn published(effects: &[Effect]) -> Vec<&Publication> {
 
 fn dialled(effects: &[Effect]) -> Option<u32> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Ring { effect } => match effect {
-            RingEffect::Dial { target, .. } => Some(*target),
-            _ => None,
-        },
+        Effect::Ring { effect: RingEffect::Dial { target, .. } } => Some(*target),
         _ => None,
     })
 }
@@ -99,7 +96,8 @@ fn crosses(effects: &[Effect]) -> bool {
 }
 
 /// Proves S3.33, S3.36 and S3.40: what is published here goes to whoever listens here, its publisher too, and round; what
-/// comes round from elsewhere goes to whoever listens here and on; what comes back goes nowhere.
+/// comes round from elsewhere goes to whoever listens here and on, but not back to where it was published; what comes back all the
+/// same goes nowhere.
 #[test]
 fn events_go_to_those_here_and_round() {
     let mut desk = two(false);
@@ -121,11 +119,14 @@ fn events_go_to_those_here_and_round() {
     let effects = word(&mut desk, PREVIOUS, RingWord::Publish(back));
     assert_eq!((heard(&effects), published(&effects)), (vec![], vec![]));
 
-    let theirs =
-        Publication { origin: member(2).origin, seq: 1, after: 0, round: 0, hops: 0, event: Arc::new(event("theirs")) };
-    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs.clone()));
-    assert_eq!(heard(&effects), [(body("theirs").bytes, 1)]);
-    assert_eq!(published(&effects), [&Publication { hops: 1, ..theirs }]);
+    let theirs = |sid| {
+        let origin = member(sid).origin;
+        Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event: Arc::new(event("theirs")) }
+    };
+    for (sid, goes_on) in [(3, vec![&Publication { hops: 1, ..theirs(3) }]), (2, vec![])] {
+        let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs(sid)));
+        assert_eq!((heard(&effects), published(&effects)), (vec![(body("theirs").bytes, 1)], goes_on), "of {sid}");
+    }
 }
 
 /// Events cross links only where no ring carries them: not to members of the circle, but to everyone else.

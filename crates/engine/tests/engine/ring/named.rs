@@ -22,10 +22,57 @@ fn whoever_else_is_there_is_not_joined() {
         };
         net.start(2, Some(1));
         net.run(3_000);
-        let failed = if joins { vec![] } else { vec![(2, Code::RingDown)] };
+        let failed = if joins { vec![] } else { vec![(2, Code::WrongSid)] };
         assert_eq!(net.failed, failed, "{named} is named");
         assert_eq!(net.state(1) == RingState::Member, joins);
     }
+}
+
+/// `--ring-wait` waits for the one that is named. Whoever else is there is not known for having been met.
+#[test]
+fn the_one_that_is_named_is_waited_for() {
+    let mut net = Net::new();
+    net.start_at(7, 1, None);
+    net.settings = |settings| (settings.next_sid, settings.wait) = (Some(Sid::new(7)), true);
+    net.start(2, Some(7));
+    net.run(10_000);
+    let view = net.view(2);
+    assert_eq!((view.state, view.code.as_deref()), (RingState::Joining, Some("wrong_sid")));
+    assert_eq!((view.lost, net.state(7)), (vec![], RingState::Alone));
+    net.kill(7);
+    net.settings = |_| {};
+    net.start(7, None);
+    net.run(3_000);
+    assert_eq!((net.circle(2), net.failed), (vec![2, 7], vec![]));
+}
+
+/// `turno ring join 7@HOST`: if another is there, nothing is joined, neither that one nor members that are known from before.
+#[test]
+fn an_admin_names_the_member() {
+    let named = |net: &mut Net, broker: u16, place: u16, sid: u16| {
+        let next = format!("host:{place}");
+        net.put(broker, RingInput::Join { next, sid: Some(Sid::new(sid)) });
+        net.run(12_000);
+        let view = net.view(broker);
+        (view.state, view.code)
+    };
+    let wrong = Some("wrong_sid".to_owned());
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.start(5, None);
+    // One that was never in a ring stays alone.
+    assert_eq!(named(&mut net, 5, 1, 7), (RingState::Alone, wrong.clone()));
+    // One that left stays out: alone, it would look for those it knows.
+    net.put(3, RingInput::Leave);
+    net.run(3_000);
+    assert_eq!(named(&mut net, 3, 5, 1), (RingState::Off, wrong.clone()));
+    // One that has its place keeps it.
+    assert_eq!(named(&mut net, 2, 5, 7).0, RingState::Member);
+    assert_eq!((net.circle(1), net.state(5)), (vec![1, 2], RingState::Alone));
+    assert_eq!(net.failed, [], "no broker ends for that");
+    // And the right number is joined.
+    assert_eq!(named(&mut net, 3, 1, 1), (RingState::Member, None));
+    assert_eq!(named(&mut net, 5, 3, 3), (RingState::Member, None));
+    assert_eq!(net.circle(1).len(), 4);
 }
 
 /// A member that sends on though nothing of it comes round is carried as far as two of its windows; what it sends beyond is

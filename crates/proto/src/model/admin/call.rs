@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Slots;
 use crate::model::archive::{OutputPiece, OutputPlace, UploadId};
 use crate::model::job::{JobId, JobSpec, TaskState};
+use crate::model::ring::Sid;
 use crate::model::view::QueueSettings;
 
 /// What an admin asks for. `op` names it on the wire.
@@ -420,6 +421,9 @@ pub enum AdminCall {
     RingJoin {
         /// HOST:PORT where that member listens for others.
         next: String,
+        /// Who that must be. `None`: whoever is there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sid: Option<Sid>,
     },
     /// The broker leaves its ring, and goes on alone.
     #[serde(rename = "ring.leave")]

@@ -11,18 +11,24 @@ use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingSte
 use crate::broker::router::{Stream, connect_within};
 use crate::broker::switchboard::{Nonces, is_local};
 
-/// Which sid is free in the ring of the member at that address, HOST:PORT. It takes at most [`limits::RING_ASK_MS`]. Whoever
-/// asks at the same moment gets the same answer; the ring takes in only one of them.
-pub fn ask_for_sid(address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
+/// Which sid is free in the ring of the member at that address, HOST:PORT, which must be the one that is named, if one is. It
+/// takes at most [`limits::RING_ASK_MS`]. A member tells each number once; another one may tell the same, and the ring takes in
+/// only one of those who have it.
+pub fn ask_for_sid(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|_| Code::Io)?;
-    let limit = Duration::from_millis(limits::RING_ASK_MS);
-    let asked = runtime.block_on(async { tokio::time::timeout(limit, ask(address, secret)).await });
+    let asked = runtime.block_on(ask_within(named, address, secret));
     // A name that takes long to be found keeps a thread busy: nobody waits for it.
     runtime.shutdown_background();
-    asked.unwrap_or(Err(Code::RingDown))
+    asked
 }
 
-async fn ask(address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
+/// The same for those who have a runtime.
+pub(super) async fn ask_within(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
+    let limit = Duration::from_millis(limits::RING_ASK_MS);
+    tokio::time::timeout(limit, ask(named, address, secret)).await.unwrap_or(Err(Code::RingDown))
+}
+
+async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
     let lost = |error: io::Error| {
         debug!(address, %error, "cannot ask a member of the ring for a number");
         Code::RingDown
@@ -43,6 +49,9 @@ async fn ask(address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
             Ok((RingStep::NeedMore, _)) => read(&stream, &mut heard).await.map_err(lost)?,
             Ok((step, used)) => {
                 match step {
+                    RingStep::Reached(peer) if named.is_some_and(|named| named != peer.origin.sid) => {
+                        return Err(Code::WrongSid);
+                    }
                     RingStep::Reached(_) => encode(&Frame::RingSid { free: None }, &mut said),
                     RingStep::Frame(Frame::RingSid { free: Some(sid) }) => return Ok(sid),
                     RingStep::Frame(Frame::RingRefused(refused)) => return Err(refused.code),

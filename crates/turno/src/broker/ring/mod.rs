@@ -1,6 +1,7 @@
 //! The broker's place in a ring, from its settings to its end.
 
 mod ask;
+mod find;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -18,6 +19,7 @@ use super::shell::Shell;
 use super::switchboard::{Nonces, RingReport, RingWireSettings};
 
 pub use self::ask::ask_for_sid;
+pub use self::find::{Finding, run_finding};
 
 /// Why the broker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +64,8 @@ fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
     }
 }
 
-/// Waits until the ring ends the broker.
-pub(super) async fn ends(shell: &Shell) -> Why {
+/// Waits until the ring ends the broker, and tells when it has taken it in.
+pub(super) async fn ends(shell: &Shell, mut joined: impl FnMut()) -> Why {
     loop {
         for report in shell.ring_reports().await {
             match report {
@@ -75,6 +77,7 @@ pub(super) async fn ends(shell: &Shell) -> Why {
                     warn!(%code, "this broker cannot be in the ring");
                     return Why::RingFailed(code);
                 }
+                RingReport::Joined => joined(),
                 RingReport::Left => info!("out of the ring"),
             }
         }

@@ -221,6 +221,7 @@ impl<D: Desk> Switchboard<D> {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
         let code = if matches!(line.talk, Talk::Ring(_)) { Code::RingDown } else { Code::LinkDown };
+        line.tell_of_link(line.phase, code);
         let Some(input) = line.ending(line.phase, code) else { return };
         self.tell_end(now, input);
         self.settle(now);
@@ -458,6 +459,7 @@ impl<D: Desk> Switchboard<D> {
         line.leftover = Leftover::default();
         // They would come behind the last word.
         line.events = None;
+        line.tell_of_link(before, code);
         let input = line.ending(before, code);
         self.lines.mark_dirty(id);
         if let Some(input) = input {

@@ -20,7 +20,6 @@ use super::compose::{self, check_queue, parse_count};
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::serve;
 use super::signals::Signals;
 use super::worker::parse_slots;
 use crate::embedded::Broker;
@@ -163,7 +162,7 @@ pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<u8, Failu
         BenchCommand::Send(args) => (Kind::Send, &args.load),
     };
     args.check(invocation)?;
-    let broker = args.embedded.then(Broker::start_loopback).transpose().map_err(serve::explained)?;
+    let broker = args.embedded.then(Broker::start_loopback).transpose()?;
     let options = match &broker {
         Some(broker) => Options::try_from(broker.url().as_str())?,
         None => connect::options(invocation)?,

@@ -6,6 +6,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{RingState, Sid};
 
+use crate::cli::error::Failure;
 use crate::cli::time::short;
 use crate::cli::words::{count, one_line};
 
@@ -64,6 +65,19 @@ pub(crate) fn why_not_whole(view: &RingView) -> Option<String> {
     }
 }
 
+/// Why a broker did not join at that address. What answers there may be no member of a ring at all, and says so in words that are
+/// for others.
+pub(crate) fn not_joined(code: Code, what: String, address: &str) -> Failure {
+    match code {
+        Code::BadMagic | Code::UnknownType | Code::ExpectedConnect | Code::BadFrame | Code::WrongDirection => {
+            Failure::new(code, format!("{what}: no member of a ring listens at {address}"))
+                .why("something else does, perhaps the same broker for its clients or its job workers")
+                .fix("give the address that `turno ring show` tells there; the usual one is 8000 plus the sid")
+        }
+        code => Failure::new(code, format!("{what}: {}", code.text().what)),
+    }
+}
+
 /// Neighbours that it had in the last whole circle and has not now.
 fn silent(view: &RingView) -> impl Iterator<Item = Sid> {
     let others = || view.members.iter().map(|member| member.sid).filter(|sid| *sid != view.sid);
@@ -95,6 +109,7 @@ mod tests {
     use turno_proto::model::ring::view::{MemberView, RingCounters};
 
     use super::*;
+    use crate::cli::paint::Paint;
 
     fn ring(state: RingState, members: &[u16]) -> RingView {
         let member = |sid: &u16| {
@@ -160,6 +175,23 @@ mod tests {
         ];
         for (view, broken, expected) in table {
             assert_eq!((line(&view).as_str(), is_broken(&view)), (expected, broken), "{view:?}");
+        }
+    }
+
+    #[test]
+    fn something_else_listens_there() {
+        for (code, expected) in [
+            (
+                Code::ExpectedConnect,
+                "error: it did not join: no member of a ring listens at h:8101\nwhy: something else",
+            ),
+            (Code::UnknownType, "error: it did not join: no member of a ring listens at h:8101\nwhy: something else"),
+            (Code::RingDown, "error: it did not join: nobody answers at that place of the ring\nwhy: the other broker"),
+            (Code::RingRefused, "error: it did not join: the other broker does not know the secret"),
+        ] {
+            let failure = not_joined(code, "it did not join".to_owned(), "h:8101");
+            let text = failure.render(Paint::plain());
+            assert!(failure.code() == code && text.starts_with(expected), "{text}");
         }
     }
 

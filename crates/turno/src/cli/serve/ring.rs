@@ -1,19 +1,14 @@
 //! From what is set about the ring to a place in it, and what is wrong with that.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
-use turno_proto::native::Secret;
 
 use super::super::error::Failure;
 use super::secret;
-use crate::broker::{self, RingConfig};
+use crate::broker::{Finding, RingConfig};
 use crate::config::{Config, Next, Origin, RingKeys, SidWanted};
-
-/// How long until a member that does not answer is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a flag of `turno serve` sets.
 const FLAGS: &[(&str, &str)] = &[
@@ -25,24 +20,13 @@ const FLAGS: &[(&str, &str)] = &[
     ("listen.native", "--listen"),
 ];
 
-/// What a broker that has no number yet must know to get one.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asking {
-    /// The member that is asked.
-    pub(super) next: Next,
-    /// What all members know.
-    pub(super) secret: Option<Secret>,
-    /// If it does not answer, it is asked again each second.
-    pub(super) wait: bool,
-}
-
 /// What is to be done about the ring.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Nothing: the broker is in none.
     Nothing,
-    /// It must ask for a number first.
-    Ask(Asking),
+    /// It must find a number first.
+    Find(Finding),
     /// It takes that place.
     Place(Box<RingConfig>),
 }
@@ -52,21 +36,8 @@ pub(super) fn plan(config: &Config) -> Result<Plan, Failure> {
     let keys = config.typed().ring;
     match keys.sid {
         None => nothing(config),
-        Some(SidWanted::Auto) => ask(config, keys),
+        Some(SidWanted::Auto) => find(config, keys),
         Some(SidWanted::Number(sid)) => place(config, keys, sid).map(|place| Plan::Place(Box::new(place))),
-    }
-}
-
-/// Asks that member for a number that is free.
-pub(super) fn ask_for_sid(next: &Next, secret: Option<&Secret>, wait: bool) -> Result<Sid, Failure> {
-    loop {
-        match broker::ask_for_sid(&next.address, secret.cloned()) {
-            Ok(sid) => return Ok(sid),
-            Err(Code::RingDown | Code::RingBusy) if wait => std::thread::sleep(AGAIN),
-            Err(code) => {
-                return Err(Failure::new(code, format!("{next} gave no free sid: {}", code.text().what)));
-            }
-        }
     }
 }
 
@@ -96,11 +67,11 @@ fn nothing(config: &Config) -> Result<Plan, Failure> {
     }
 }
 
-fn ask(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
+fn find(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
     match keys.next {
         Some(next) => {
             let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
-            Ok(Plan::Ask(Asking { next, secret, wait: keys.wait }))
+            Ok(Plan::Find(Finding { next: (Some(next.sid), next.address), secret, wait: keys.wait }))
         }
         None => Err(wrong(config, "ring.sid", format!("{} auto needs a member to ask", called(config, "ring.sid")))
             .why("the members of a ring know which numbers are free")
@@ -147,6 +118,7 @@ fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failur
         sid,
         listen,
         advertise: keys.advertise,
+        found: false,
         next: keys.next.map(|next| (Some(next.sid), next.address)),
         wait: keys.wait,
         sorted: keys.sorted,
@@ -186,6 +158,8 @@ fn is_elsewhere(next: &Next) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use turno_proto::native::Secret;
+
     use super::*;
     use crate::cli::paint::Paint;
     use crate::config::{Flag, Raw, World};
@@ -215,6 +189,7 @@ mod tests {
             sid: Sid::new(3),
             listen: "127.0.0.1:8003".parse().unwrap(),
             advertise: None,
+            found: false,
             next: None,
             wait: false,
             sorted: false,
@@ -243,6 +218,7 @@ mod tests {
             sid: Sid::new(300),
             listen: "0.0.0.0:9000".parse().unwrap(),
             advertise: Some("10.0.0.7".to_owned()),
+            found: false,
             next: Some((Some(Sid::new(3)), "10.0.0.3:8003".to_owned())),
             wait: true,
             sorted: true,
@@ -254,8 +230,8 @@ mod tests {
         let port = place(&[("ring.sid", "3"), ("ring.port", "0")]);
         assert_eq!(port.listen, "127.0.0.1:0".parse().unwrap());
         let auto = plan(&config(&[("ring.sid", "auto"), ("ring.next", "3@localhost")])).unwrap();
-        let next = "3@localhost:8003".parse().unwrap();
-        assert_eq!(auto, Plan::Ask(Asking { next, secret: None, wait: false }));
+        let next = (Some(Sid::new(3)), "localhost:8003".to_owned());
+        assert_eq!(auto, Plan::Find(Finding { next, secret: None, wait: false }));
     }
 
     /// Proves S3.48, and that what cannot be is told before anything starts.

@@ -7,7 +7,7 @@ mod inward;
 mod nonces;
 mod outward;
 
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use turno_engine::{FarWord, Input};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
@@ -16,7 +16,7 @@ use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession,
 use self::inward::input_of;
 pub use self::nonces::Nonces;
 pub(super) use self::outward::{is_settling, write_over_link};
-use super::lines::{Phase, Talk};
+use super::lines::{Line, Phase, Talk};
 use super::{Desk, Switchboard};
 use crate::broker::turn::work_of;
 
@@ -46,6 +46,8 @@ pub(super) struct LinkTalk {
     target: Option<u32>,
     /// Whom this end reached, until the engine knows the link.
     peer: Option<Box<Identity>>,
+    /// What the broker at the other end is called, once the link is up.
+    name: String,
 }
 
 /// How far a look at the bytes of a link came.
@@ -65,6 +67,15 @@ impl LinkTalk {
     /// Whether a payload may cross to the other end: its own clients could have sent it.
     fn fits(&self, payload: &Payload) -> bool {
         outward::fits(payload, self.session.peer_bytes_max())
+    }
+}
+
+impl Line {
+    /// That a link has ended is for whoever runs the broker to know.
+    pub(super) fn tell_of_link(&self, phase: Phase, code: Code) {
+        if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk) {
+            info!(name = talk.name, address = self.address, %code, "a link has ended");
+        }
     }
 }
 
@@ -93,7 +104,7 @@ impl<D: Desk> Switchboard<D> {
             .begin(&address, |credentials, nonce, local| LinkSession::dial(now, credentials, nonce, local, &mut hello));
         match begun {
             Ok(session) => {
-                let talk = LinkTalk { session, target: Some(target), peer: None };
+                let talk = LinkTalk { session, target: Some(target), peer: None, name: String::new() };
                 let id = self.lines.insert_talk(address, Talk::Link(Box::new(talk)));
                 self.lines.write(id, |out| out.extend_from_slice(&hello));
                 Some(id)
@@ -139,7 +150,7 @@ impl<D: Desk> Switchboard<D> {
         };
         let session = LinkSession::accept(now, credentials.clone(), nonce, is_local(&address));
         let Some(line) = self.lines.get_mut(id) else { return false };
-        line.talk = Talk::Link(Box::new(LinkTalk { session, target: None, peer: None }));
+        line.talk = Talk::Link(Box::new(LinkTalk { session, target: None, peer: None, name: String::new() }));
         true
     }
 
@@ -200,7 +211,10 @@ impl<D: Desk> Switchboard<D> {
         let address = line.address.clone();
         let payload_max = peer.frame_bytes_max.saturating_sub(HEADER_LEN as u64);
         let Identity { broker, name, .. } = peer;
-        debug!(conn = conn.index, name, %broker, address, dialled = target.is_some(), "a link is up");
+        if let Talk::Link(talk) = &mut line.talk {
+            talk.name.clone_from(&name);
+        }
+        info!(name, %broker, address, dialled = target.is_some(), "a link is up");
         Some(Input::Linked { conn, target, broker, name, address, payload_max })
     }
 

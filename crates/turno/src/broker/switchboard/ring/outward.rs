@@ -33,10 +33,14 @@ impl Lines {
                 self.ring.eased |= self.ring.slowed && !slow;
                 self.ring.slowed = slow;
             }
-            RingEffect::Tell(news) => log_news(&news),
             // What is published goes to the topics, inside the engine.
             RingEffect::Deliver { .. } => {}
-            other => self.ring.reports.extend(report_of(&other)),
+            other => {
+                if let RingEffect::Tell(news) = &other {
+                    log_news(news);
+                }
+                self.ring.reports.extend(report_of(&other));
+            }
         }
     }
 

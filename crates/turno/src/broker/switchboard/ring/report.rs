@@ -5,10 +5,13 @@ use std::fmt::Display;
 use tracing::{info, warn};
 use turno_engine::ring::{RingEffect, RingNews};
 use turno_proto::model::Code;
+use turno_proto::model::ring::RingState;
 
 /// What whoever runs the broker must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingReport {
+    /// It has a place in the ring; or in one of its own, where others join.
+    Joined,
     /// It could not join at the start, or must not be in the ring.
     Failed(Code),
     /// It is out of the ring, as it was asked to.
@@ -23,6 +26,12 @@ pub(in crate::broker) const fn report_of(effect: &RingEffect) -> Option<RingRepo
         RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
         RingEffect::Left => Some(RingReport::Left),
         RingEffect::Stop => Some(RingReport::Stop),
+        RingEffect::Tell(RingNews::State { from: RingState::Joining, to, .. }) => match to {
+            RingState::Joining | RingState::Leaving | RingState::Off => None,
+            RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => {
+                Some(RingReport::Joined)
+            }
+        },
         _ => None,
     }
 }
@@ -53,4 +62,23 @@ pub(in crate::broker) fn log_news(news: &RingNews) {
 
 fn list(of: &[impl Display]) -> String {
     of.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use RingState::{Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
+
+    use super::*;
+
+    /// Whoever comes from outside and is not turned away has joined.
+    #[test]
+    fn who_has_joined() {
+        for to in [Alone, Member, Rewiring, LinkDown] {
+            let state = |from| report_of(&RingEffect::Tell(RingNews::State { from, to, why: "" }));
+            assert_eq!((state(Joining), state(Member)), (Some(RingReport::Joined), None), "{to:?}");
+        }
+        for to in [Leaving, Off] {
+            assert_eq!(report_of(&RingEffect::Tell(RingNews::State { from: Joining, to, why: "" })), None, "{to:?}");
+        }
+    }
 }

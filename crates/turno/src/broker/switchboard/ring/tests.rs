@@ -492,7 +492,7 @@ fn reports_are_kept_until_they_are_taken() {
         b.effect(effect);
     }
     assert!(b.board.has_ring_reports());
-    let expected = [RingReport::Left, RingReport::Failed(Code::Fenced), RingReport::Stop];
+    let expected = [RingReport::Joined, RingReport::Left, RingReport::Failed(Code::Fenced), RingReport::Stop];
     assert_eq!(b.board.take_ring_reports(), expected);
     assert!(!b.board.has_ring_reports());
 }
