@@ -4,8 +4,8 @@ use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
 use crate::links::{Forward, LinkWord};
 use crate::persist::{Persist, Put};
-use crate::ring::RingEffect;
-use crate::topics::{Event, Listener};
+use crate::ring::{PublicationRef, RingEffect, RingWord};
+use crate::topics::{Event, EventRef, Listener};
 use bytes::Bytes;
 use std::sync::Arc;
 use turno_proto::model::admin::AdminAnswer;
@@ -321,8 +321,13 @@ pub trait Sink {
         self.effect(Effect::from(put));
     }
     /// An event for everyone named, the same bytes for each.
-    fn event(&mut self, event: &Event, listeners: &[Listener]) {
-        self.effect(Effect::Event { event: Arc::new(event.clone()), listeners: listeners.to_vec() });
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
+        self.effect(Effect::Event { event: Arc::new(event.to_event()), listeners: listeners.to_vec() });
+    }
+    /// A publication on its way round, to the next member.
+    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
+        let word = RingWord::Publish(publication.to_publication());
+        self.effect(Effect::Ring { effect: RingEffect::Say { conn, word } });
     }
     /// Everything else.
     fn effect(&mut self, effect: Effect);

@@ -114,6 +114,11 @@ impl Engine {
     pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
         self.now = self.now.max(now);
         self.take(input, out);
+        self.follow_up(out);
+    }
+
+    /// What follows from an input.
+    pub(crate) fn follow_up(&mut self, out: &mut impl Sink) {
         self.work_off_agenda(out);
         if self.jobs.is_due() {
             self.work_off_jobs(out);

@@ -94,4 +94,4 @@ pub use links::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
-pub use topics::{Event, Listener};
+pub use topics::{Event, EventRef, Listener};

@@ -238,8 +238,7 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        let bars =
-            |rule: Rule| rule.parts().into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
+        let bars = |rule: Rule| rule.parts().into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
         assert_eq!(
             Rule::ALL[..3].iter().map(|rule| bars(*rule).concat()).collect::<Vec<_>>(),
             ["≥ 1.5", "≤ 50", "≤ 2.2"]

@@ -14,7 +14,7 @@ use crate::broadcast::Spread;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{End, State};
-use crate::topics::Event;
+use crate::topics::{Event, EventRef};
 
 /// Which brokers are reached over which link.
 pub(crate) type Shares = BTreeMap<ConnId, Vec<BrokerId>>;
@@ -194,7 +194,7 @@ impl Engine {
             let latest = self.links.latest_events.entry(origin).or_default();
             if *latest < number {
                 *latest = number;
-                self.spread_here(&event, out);
+                self.spread_here(EventRef::from(&*event), out);
             }
             if self.links.latest_events.len() > limits::BROKERS_MAX {
                 let reachable: Vec<BrokerId> = self.links.reachable().into_keys().collect();

@@ -1,15 +1,14 @@
 //! The node inside the engine: topics go round, neighbours link.
 
-use std::sync::Arc;
-
-use turno_proto::model::Mono;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Origin, RingState};
+use turno_proto::model::{ConnId, Mono};
 
-use super::{Node, RingEffect, RingInput, RingSettings};
+use super::publish::Passed;
+use super::{Node, PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::topics::Event;
+use crate::topics::EventRef;
 
 /// The broker's place in a ring.
 #[derive(Debug)]
@@ -19,11 +18,14 @@ pub(crate) struct Host {
     effects: Vec<RingEffect>,
     /// The address of the next one, if the broker links with it for the ring's sake.
     linked: Option<String>,
+    /// Who this broker is in the ring, as neighbours over links were told.
+    told: Option<Origin>,
 }
 
 impl Host {
     pub(crate) fn new(settings: RingSettings, now: Mono) -> Self {
-        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None }
+        let told = Some(settings.me.origin);
+        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None, told }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
@@ -55,18 +57,57 @@ impl Host {
 }
 
 impl Engine {
+    /// A publication of the ring came: as [`Input::Ring`] with that word, but nobody has to own it.
+    ///
+    /// [`Input::Ring`]: crate::Input::Ring
+    pub fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, out: &mut impl Sink) {
+        self.now = self.now.max(now);
+        let Some(host) = &mut self.ring else { return };
+        let Passed { is_new, on } = host.node.pass(self.now, conn, publication, &mut host.effects);
+        if is_new {
+            self.spread_here(publication.event, out);
+        }
+        if let Some((next, publication)) = on {
+            out.publication(next, publication);
+        }
+        self.follow_if_more(out);
+        self.follow_up(out);
+    }
+
     /// Something happened to the ring.
     pub(crate) fn ring(&mut self, input: RingInput, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        let mut effects = std::mem::take(&mut host.effects);
-        let before = host.origin();
-        host.node.handle(self.now, input, &mut effects);
-        if host.origin() != before {
+        host.node.handle(self.now, input, &mut host.effects);
+        self.follow_the_node(out);
+    }
+
+    /// An event that was published here goes round.
+    pub(crate) fn send_round(&mut self, event: EventRef<'_>, out: &mut impl Sink) {
+        let Some(host) = &mut self.ring else { return };
+        if let Some((next, publication)) = host.node.publish(self.now, event, &mut host.effects) {
+            out.publication(next, publication);
+        }
+        self.follow_if_more(out);
+    }
+
+    /// A publication mostly is all there is.
+    fn follow_if_more(&mut self, out: &mut impl Sink) {
+        if self.ring.as_ref().is_some_and(|host| !host.effects.is_empty()) {
+            self.follow_the_node(out);
+        }
+    }
+
+    /// Does what the node wants done.
+    fn follow_the_node(&mut self, out: &mut impl Sink) {
+        let Some(host) = &mut self.ring else { return };
+        let origin = host.origin();
+        if std::mem::replace(&mut host.told, origin) != origin {
             self.links.presence_changes();
         }
+        let mut effects = std::mem::take(&mut host.effects);
         for effect in effects.drain(..) {
             match effect {
-                RingEffect::Deliver { event } => self.spread_here(&event, out),
+                RingEffect::Deliver { event } => self.spread_here(EventRef::from(&*event), out),
                 effect => out.effect(Effect::Ring { effect }),
             }
         }
@@ -80,13 +121,6 @@ impl Engine {
         let due = self.ring.as_ref().and_then(|host| host.next_deadline());
         if due.is_some_and(|at| at <= self.now) {
             self.ring(RingInput::Tick, out);
-        }
-    }
-
-    /// An event that was published here goes round.
-    pub(crate) fn send_round(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
-        if self.ring.is_some() {
-            self.ring(RingInput::Publish { event: Arc::clone(event) }, out);
         }
     }
 

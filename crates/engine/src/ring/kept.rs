@@ -1,8 +1,8 @@
 //! What has not come round, of one origin.
 //!
 //! There are many of these, and each is kept for a whole round: in allocations of their own they would be cold when they are
-//! freed, which costs more than all else that is done with them. So small payloads lie one behind the other in a few pieces of
-//! memory, and only large ones stay where they are.
+//! freed, which costs more than all else that is done with them. So small ones lie one behind the other in a few pieces of
+//! memory, topic and payload, and only large ones are on their own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,33 +11,35 @@ use bytes::Bytes;
 use turno_proto::model::ring::Origin;
 use turno_proto::model::{Payload, Topic};
 
-use super::word::Publication;
-use crate::topics::Event;
+use super::word::{Publication, PublicationRef};
+use crate::topics::{Event, EventRef};
 
 /// What a publication takes beside its topic and its payload.
 const OVERHEAD_BYTES: usize = 64;
-/// Payloads up to this size are copied.
+/// Payloads up to this size are copied into pieces.
 const COPIED_MAX: usize = 1024;
 /// How much memory is taken at a time.
 const PIECE_BYTES: usize = 64 * 1024;
+/// Pieces that are kept for whoever needs one next, at most.
+const SPARE_MAX: usize = 8;
 
 /// How many bytes an event counts while it is under way.
-pub(super) fn bytes_of(event: &Event) -> usize {
-    bytes_for(&event.topic, event.payload.len())
+pub(super) fn bytes_of(event: EventRef<'_>) -> usize {
+    event.topic.as_str().len() + event.bytes.len() + OVERHEAD_BYTES
 }
 
-fn bytes_for(topic: &Topic, length: usize) -> usize {
-    topic.as_str().len() + length + OVERHEAD_BYTES
-}
+/// Memory that is not needed now, of all origins.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Vec<Vec<u8>>);
 
 /// Publications of one origin, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     entries: VecDeque<Entry>,
-    /// Where small payloads lie, in the same order. None is without one.
+    /// Where the small ones lie, in the same order. No piece is without one.
     pieces: VecDeque<Piece>,
-    /// One that is not needed now.
-    spare: Piece,
+    /// The large ones, in the same order.
+    large: VecDeque<Arc<Event>>,
     /// What all of them count.
     bytes: usize,
     /// All up to this one have come round.
@@ -46,38 +48,30 @@ pub(super) struct Kept {
     pub(super) absent: u8,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Piece {
     bytes: Vec<u8>,
-    /// How many payloads in it are still kept, the last of those that came.
+    /// How many in it are still kept, the last of those that came.
     count: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     seq: u64,
     after: u64,
+    /// Where it begins in its piece.
+    at: u32,
+    payload: u32,
+    topic: u8,
     hops: u8,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    /// In a piece; nothing is in none.
-    Copied { topic: Topic, headers: bool, at: u32, length: u32 },
-    Shared(Arc<Event>),
+    headers: bool,
+    is_large: bool,
 }
 
 impl Entry {
-    fn bytes(&self) -> usize {
-        match &self.content {
-            Content::Copied { topic, length, .. } => bytes_for(topic, *length as usize),
-            Content::Shared(event) => bytes_of(event),
-        }
-    }
-
-    const fn is_in_a_piece(&self) -> bool {
-        matches!(self.content, Content::Copied { length: 1.., .. })
+    /// Of one in a piece.
+    const fn bytes(&self) -> usize {
+        self.topic as usize + self.payload as usize
     }
 }
 
@@ -97,48 +91,51 @@ impl Kept {
     }
 
     /// One more, behind all others.
-    pub(super) fn push(&mut self, publication: &Publication) {
-        let Publication { seq, after, hops, ref event, .. } = *publication;
-        let content = self.put(event);
+    pub(super) fn push(&mut self, publication: PublicationRef<'_>, spare: &mut Spare) {
+        let PublicationRef { seq, after, hops, event, .. } = publication;
+        let topic = event.topic.as_str().as_bytes();
+        let sizes = (u8::try_from(topic.len()), u32::try_from(event.bytes.len()));
         self.bytes += bytes_of(event);
-        self.entries.push_back(Entry { seq, after, hops, content });
-    }
-
-    fn put(&mut self, event: &Arc<Event>) -> Content {
-        let Payload { headers, ref bytes } = event.payload;
-        if bytes.len() > COPIED_MAX {
-            return Content::Shared(Arc::clone(event));
-        }
-        let at = if bytes.is_empty() { 0 } else { self.copy(bytes) };
-        let in_32_bits = |number: usize| u32::try_from(number).expect("a piece is small");
-        Content::Copied { topic: event.topic.clone(), headers, at: in_32_bits(at), length: in_32_bits(bytes.len()) }
+        let entry = match sizes {
+            (Ok(topic_bytes), Ok(payload)) if event.bytes.len() <= COPIED_MAX => {
+                let at = self.copy(topic, event.bytes, spare);
+                Entry { seq, after, at, payload, topic: topic_bytes, hops, headers: event.headers, is_large: false }
+            }
+            _ => {
+                self.large.push_back(Arc::new(event.to_event()));
+                Entry { seq, after, at: 0, payload: 0, topic: 0, hops, headers: event.headers, is_large: true }
+            }
+        };
+        self.entries.push_back(entry);
     }
 
     /// Where it is, in the last piece.
-    fn copy(&mut self, bytes: &[u8]) -> usize {
-        let has_room = |piece: &&mut Piece| piece.bytes.len() + bytes.len() <= PIECE_BYTES;
+    fn copy(&mut self, topic: &[u8], payload: &[u8], spare: &mut Spare) -> u32 {
+        let has_room = |piece: &&mut Piece| piece.bytes.len() + topic.len() + payload.len() <= PIECE_BYTES;
         if self.pieces.back_mut().filter(has_room).is_none() {
-            let mut piece = std::mem::take(&mut self.spare);
-            piece.bytes.reserve_exact(PIECE_BYTES);
-            self.pieces.push_back(piece);
+            let bytes = spare.0.pop().unwrap_or_else(|| Vec::with_capacity(PIECE_BYTES));
+            self.pieces.push_back(Piece { bytes, count: 0 });
         }
         let Some(piece) = self.pieces.back_mut() else { unreachable!("there is one with room") };
         let at = piece.bytes.len();
-        piece.bytes.extend_from_slice(bytes);
+        piece.bytes.extend_from_slice(topic);
+        piece.bytes.extend_from_slice(payload);
         piece.count += 1;
-        at
+        u32::try_from(at).expect("a piece is small")
     }
 
     /// All up to that one have come round. Returns how many these are, and what they counted.
-    pub(super) fn trim(&mut self, round: u64) -> (usize, usize) {
+    pub(super) fn trim(&mut self, round: u64, spare: &mut Spare) -> (usize, usize) {
         self.absent = 0;
         self.round = self.round.max(round);
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.seq <= round) {
             count += 1;
-            bytes += entry.bytes();
-            if entry.is_in_a_piece() {
-                self.leave_piece();
+            if entry.is_large {
+                bytes += self.large.pop_front().map_or(0, |event| bytes_of(EventRef::from(&*event)));
+            } else {
+                bytes += entry.bytes() + OVERHEAD_BYTES;
+                self.leave_piece(spare);
             }
         }
         self.bytes -= bytes;
@@ -146,46 +143,55 @@ impl Kept {
     }
 
     /// The oldest that is in a piece is gone.
-    fn leave_piece(&mut self) {
+    fn leave_piece(&mut self, spare: &mut Spare) {
         let Some(piece) = self.pieces.front_mut() else { return };
         piece.count -= 1;
         if piece.count == 0
-            && let Some(mut piece) = self.pieces.pop_front()
+            && let Some(Piece { mut bytes, .. }) = self.pieces.pop_front()
+            && spare.0.len() < SPARE_MAX
         {
-            piece.bytes.clear();
-            self.spare = piece;
+            bytes.clear();
+            spare.0.push(bytes);
         }
     }
 
     /// All of them after that one, as they are passed on.
     pub(super) fn after(&self, origin: Origin, last: u64) -> impl Iterator<Item = Publication> {
         let mut pieces = self.pieces.iter().flat_map(|piece| std::iter::repeat_n(&piece.bytes, piece.count));
-        let all = self.entries.iter().map(move |entry| (entry, entry.is_in_a_piece().then(|| pieces.next()).flatten()));
-        all.filter(move |(entry, _)| entry.seq > last).map(move |(entry, piece)| {
-            let Entry { seq, after, hops, ref content } = *entry;
-            let event = match content {
-                Content::Shared(event) => Arc::clone(event),
-                Content::Copied { topic, headers, at, length } => {
-                    let bytes = piece.map_or(&[][..], |piece| &piece[*at as usize..][..*length as usize]);
-                    let payload = Payload { headers: *headers, bytes: Bytes::copy_from_slice(bytes) };
-                    Arc::new(Event { topic: topic.clone(), payload })
-                }
-            };
-            Publication { origin, seq, after, round: self.round, hops, event }
+        let mut large = self.large.iter();
+        let all = self.entries.iter().map(move |entry| {
+            let piece = if entry.is_large { None } else { pieces.next() };
+            (entry, piece, if entry.is_large { large.next() } else { None })
+        });
+        all.filter(move |(entry, ..)| entry.seq > last).filter_map(move |(entry, piece, large)| {
+            let Entry { seq, after, hops, .. } = *entry;
+            let event = piece.map(|piece| Arc::new(copied(entry, piece))).or_else(|| large.cloned())?;
+            Some(Publication { origin, seq, after, round: self.round, hops, event })
         })
     }
 
     /// What is counted is what is there, in order, up to that one.
     pub(super) fn check(&self, origin: Origin, last: u64) {
-        let all: usize = self.entries.iter().map(Entry::bytes).sum();
+        let small = || self.entries.iter().filter(|entry| !entry.is_large);
+        let large: usize = self.large.iter().map(|event| bytes_of(EventRef::from(&**event))).sum();
+        let all = small().map(|entry| entry.bytes() + OVERHEAD_BYTES).sum::<usize>() + large;
         assert_eq!(self.bytes, all, "ring: bytes that are kept of {origin}");
+        assert_eq!(self.entries.len(), small().count() + self.large.len(), "ring: large ones of {origin}");
         let seqs = || self.entries.iter().map(|entry| entry.seq);
         assert!(seqs().is_sorted_by(|a, b| a < b), "ring: {origin} is kept in order");
         assert!(seqs().next_back().is_none_or(|seq| seq <= last), "ring: what is kept of {origin} was seen");
-        let copied = self.entries.iter().filter(|entry| entry.is_in_a_piece()).count();
-        assert_eq!(self.pieces.iter().map(|piece| piece.count).sum::<usize>(), copied, "ring: payloads of {origin}");
+        let in_pieces: usize = self.pieces.iter().map(|piece| piece.count).sum();
+        assert_eq!(in_pieces, small().count(), "ring: small ones of {origin}");
         assert!(self.pieces.iter().all(|piece| piece.count > 0), "ring: no piece of {origin} is kept for nothing");
     }
+}
+
+/// One that lies in a piece, as an event of its own.
+fn copied(entry: &Entry, piece: &[u8]) -> Event {
+    let bytes = &piece[entry.at as usize..][..entry.bytes()];
+    let (topic, payload) = bytes.split_at(usize::from(entry.topic));
+    let topic = Topic::from_bytes(topic).expect("it was a topic when it came");
+    Event { topic, payload: Payload { headers: entry.headers, bytes: Bytes::copy_from_slice(payload) } }
 }
 
 #[cfg(test)]
@@ -201,33 +207,47 @@ mod tests {
         let bytes = Bytes::from(vec![seq.to_le_bytes()[0]; length]);
         let payload = Payload { headers: seq.is_multiple_of(2), bytes };
         let topic = format!("t.{}", seq % 3).parse().expect("a topic");
-        Publication { origin: ORIGIN, seq, after: seq - 1, round: 0, hops: 2, event: Arc::new(Event { topic, payload }) }
+        Publication {
+            origin: ORIGIN,
+            seq,
+            after: seq - 1,
+            round: 0,
+            hops: 2,
+            event: Arc::new(Event { topic, payload }),
+        }
     }
 
     fn length() -> impl Strategy<Value = usize> {
-        prop_oneof![Just(0), 1usize..20, Just(COPIED_MAX - 1), Just(COPIED_MAX), Just(COPIED_MAX + 1), Just(PIECE_BYTES)]
+        prop_oneof![
+            Just(0),
+            1usize..20,
+            Just(COPIED_MAX - 1),
+            Just(COPIED_MAX),
+            Just(COPIED_MAX + 1),
+            Just(PIECE_BYTES)
+        ]
     }
 
     proptest! {
         /// What is kept comes out as it went in, whatever its size, and what has come round is gone.
         #[test]
         fn what_is_kept_is_what_was_put_in(steps in proptest::collection::vec((length(), 1usize..80, 0u64..100), 1..40)) {
-            let mut kept = Kept::default();
+            let (mut kept, mut spare) = (Kept::default(), Spare::default());
             let mut plain: VecDeque<Publication> = VecDeque::new();
             let (mut seq, mut round) = (0, 0);
             for (length, count, trim) in steps {
                 for _ in 0..count {
                     seq += 1;
-                    kept.push(&publication(seq, length));
+                    kept.push(PublicationRef::from(&publication(seq, length)), &mut spare);
                     plain.push_back(publication(seq, length));
                 }
                 round = (round + trim).min(seq);
                 let (mut count, mut bytes) = (0, 0);
                 while let Some(gone) = plain.pop_front_if(|one| one.seq <= round) {
                     count += 1;
-                    bytes += bytes_of(&gone.event);
+                    bytes += bytes_of(EventRef::from(&*gone.event));
                 }
-                prop_assert_eq!(kept.trim(round), (count, bytes));
+                prop_assert_eq!(kept.trim(round, &mut spare), (count, bytes));
                 kept.check(ORIGIN, seq);
                 prop_assert_eq!((kept.len(), kept.first()), (plain.len(), plain.front().map(|one| one.seq)));
                 let last = round + trim / 2;
@@ -241,14 +261,18 @@ mod tests {
 
     #[test]
     fn memory_is_taken_in_pieces_and_given_back() {
-        let mut kept = Kept::default();
+        let (mut kept, mut spare) = (Kept::default(), Spare::default());
+        let push = |kept: &mut Kept, spare: &mut Spare, seq| {
+            kept.push(PublicationRef::from(&publication(seq, 997)), spare);
+        };
         for seq in 1..=1_000 {
-            kept.push(&publication(seq, 1_000));
+            push(&mut kept, &mut spare, seq);
         }
-        assert_eq!(kept.pieces.len(), 1_000_usize.div_ceil(PIECE_BYTES / 1_000));
-        kept.trim(1_000);
-        assert_eq!((kept.pieces.len(), kept.spare.bytes.capacity()), (0, PIECE_BYTES), "but for one");
-        kept.push(&publication(1_001, 1_000));
-        assert_eq!((kept.pieces.len(), kept.spare.bytes.capacity()), (1, 0), "which is used again");
+        assert_eq!(kept.pieces.len(), 1_000_usize.div_ceil(PIECE_BYTES / 1_000), "997 of payload, three of topic");
+        kept.trim(1_000, &mut spare);
+        assert_eq!((kept.pieces.len(), spare.0.len()), (0, SPARE_MAX), "some stay, for whoever is next");
+        push(&mut kept, &mut spare, 1_001);
+        assert_eq!((kept.pieces.len(), spare.0.len()), (1, SPARE_MAX - 1), "such as this one");
+        assert_eq!(size_of::<Entry>(), 32, "there are many");
     }
 }

@@ -52,7 +52,7 @@ use self::publish::Publications;
 use self::roll::Roll;
 use self::sending::Attempt;
 pub use self::states::{TRANSITIONS, Why};
-pub use self::word::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingWord};
+pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
 
 /// How long a connection may be there without a word, in attempts to dial.
 const FRESH_DIALS: u64 = 3;
@@ -167,18 +167,11 @@ impl Node {
     /// Something happened.
     pub fn handle(&mut self, now: Mono, input: RingInput, out: &mut Vec<RingEffect>) {
         self.now = self.now.max(now);
-        let input = match input {
-            // There are many of these, and nothing else follows from them.
-            RingInput::Publish { event } => return self.publish(event, out),
-            RingInput::Word { conn, word: RingWord::Publish(publication) } if self.is_heard(conn) => {
-                if self.received(conn, publication, out) {
-                    return;
-                }
-                RingInput::Tick
-            }
-            input => input,
-        };
         match input {
+            RingInput::Publish { event } => return self.publish_value(&event, out),
+            RingInput::Word { conn, word: RingWord::Publish(publication) } => {
+                return self.pass_value(conn, &publication, out);
+            }
             RingInput::Dialled { target, conn, peer } => self.dialled(target, conn, peer, out),
             RingInput::DialFailed { target, code } => self.dial_failed(target, code, out),
             RingInput::Accepted { conn, peer } => self.accepted(conn, peer, out),
@@ -187,7 +180,7 @@ impl Node {
             RingInput::Join { next, sid } => self.join_at(next, sid, out),
             RingInput::Leave => self.leave(out),
             RingInput::Shutdown => self.shutdown(out),
-            RingInput::Publish { .. } | RingInput::Tick => {}
+            RingInput::Tick => {}
         }
         self.tick(out);
         self.settle(out);
@@ -227,16 +220,11 @@ impl Node {
         self.settings.me.origin.sid
     }
 
-    /// Whether what is said there about the ring counts.
-    fn is_heard(&self, conn: ConnId) -> bool {
-        self.conns.get(&conn).is_some_and(|conn| conn.role.is_heard())
-    }
-
     /// A word on its way round, or about a connection.
     fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
         // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
-        if self.is_alone && role == Role::Draining && !matches!(word, RingWord::Publish(_)) {
+        if self.is_alone && role == Role::Draining {
             return;
         }
         match word {

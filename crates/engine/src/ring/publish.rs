@@ -10,10 +10,10 @@ use std::sync::Arc;
 use turno_proto::model::ring::{Had, Origin};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
-use super::kept::{Kept, bytes_of};
-use super::word::{Publication, RingWord};
+use super::kept::{Kept, Spare, bytes_of};
+use super::word::{Publication, PublicationRef, RingWord};
 use super::{Node, RingEffect, RingNews};
-use crate::topics::Event;
+use crate::topics::{Event, EventRef};
 
 /// Roll calls that come round without an origin before what is left of it is thrown away.
 const ABSENT_MAX: u8 = 3;
@@ -37,6 +37,8 @@ pub(super) struct Publications {
     kept: BTreeMap<Origin, Kept>,
     kept_count: usize,
     kept_bytes: usize,
+    /// Memory for what is kept.
+    spare: Spare,
     /// When the oldest was last warned of.
     warned: Option<Mono>,
 }
@@ -50,11 +52,23 @@ struct Seen {
     delivered: u64,
 }
 
+/// The neighbour said something that cannot follow what it said before.
+struct OutOfOrder;
+
+/// What becomes of a publication that came.
+#[derive(Debug, Default)]
+pub(super) struct Passed<'a> {
+    /// It is for whoever listens here.
+    pub(super) is_new: bool,
+    /// It goes on, to that one.
+    pub(super) on: Option<(ConnId, PublicationRef<'a>)>,
+}
+
 impl Publications {
-    fn keep(&mut self, publication: &Publication) {
+    fn keep(&mut self, publication: PublicationRef<'_>) {
         self.kept_count += 1;
-        self.kept_bytes += bytes_of(&publication.event);
-        self.kept.entry(publication.origin).or_default().push(publication);
+        self.kept_bytes += bytes_of(publication.event);
+        self.kept.entry(publication.origin).or_default().push(publication, &mut self.spare);
     }
 
     /// Whether more of that origin's is under way than it may have sent.
@@ -67,7 +81,7 @@ impl Publications {
     /// All of that origin's up to that one have come round.
     fn trim(&mut self, origin: Origin, round: u64) {
         let Some(kept) = self.kept.get_mut(&origin) else { return };
-        let (count, bytes) = kept.trim(round);
+        let (count, bytes) = kept.trim(round, &mut self.spare);
         self.kept_count -= count;
         self.kept_bytes -= bytes;
     }
@@ -122,18 +136,39 @@ impl Publications {
     }
 }
 
+fn say_publication(conn: ConnId, publication: PublicationRef<'_>) -> RingEffect {
+    RingEffect::Say { conn, word: RingWord::Publish(publication.to_publication()) }
+}
+
 /// This node's own.
 impl Node {
-    pub(super) fn publish(&mut self, event: Arc<Event>, out: &mut Vec<RingEffect>) {
+    /// Something is published here. Returns it if it goes out at once, and to whom; what else follows comes behind it.
+    pub(super) fn publish<'a>(
+        &mut self,
+        now: Mono,
+        event: EventRef<'a>,
+        out: &mut Vec<RingEffect>,
+    ) -> Option<(ConnId, PublicationRef<'a>)> {
+        self.now = self.now.max(now);
         if self.is_off || (self.is_alone && self.attempt.is_none()) {
-            return;
+            return None;
         }
         self.counters.published += 1;
-        if self.has_room() && self.publications.waiting.is_empty() {
-            self.send(event, out);
-        } else {
-            self.publications.waiting.push_back(event);
+        if !self.has_room() || !self.publications.waiting.is_empty() {
+            self.publications.waiting.push_back(Arc::new(event.to_event()));
             self.slow(true, out);
+            return None;
+        }
+        let publication = self.send(event);
+        self.ask_whether_round(out);
+        self.next.map(|next| (next, publication))
+    }
+
+    /// The same as an input of its own.
+    pub(super) fn publish_value(&mut self, event: &Event, out: &mut Vec<RingEffect>) {
+        let more = out.len();
+        if let Some((conn, publication)) = self.publish(self.now, EventRef::from(event), out) {
+            out.insert(more, say_publication(conn, publication));
         }
     }
 
@@ -149,15 +184,21 @@ impl Node {
         }
     }
 
-    fn send(&mut self, event: Arc<Event>, out: &mut Vec<RingEffect>) {
+    /// The next of its own: from now on it is under way.
+    fn send<'a>(&mut self, event: EventRef<'a>) -> PublicationRef<'a> {
         let (origin, now) = (self.settings.me.origin, self.now);
         let own = &mut self.publications;
         own.seq += 1;
-        let bytes = bytes_of(&event);
+        let bytes = bytes_of(event);
         own.under_way.push_back((own.seq, now, bytes));
         own.under_way_bytes += bytes;
-        let publication = Publication { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
-        own.keep(&publication);
+        let publication = PublicationRef { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
+        own.keep(publication);
+        publication
+    }
+
+    fn send_waiting(&mut self, event: &Event, out: &mut Vec<RingEffect>) {
+        let publication = self.send(EventRef::from(event)).to_publication();
         self.pass_on(RingWord::Publish(publication), out);
         self.ask_whether_round(out);
     }
@@ -165,7 +206,7 @@ impl Node {
     /// Before it leaves: whoever stays is to have them.
     pub(super) fn send_all_waiting(&mut self, out: &mut Vec<RingEffect>) {
         while let Some(event) = self.publications.waiting.pop_front() {
-            self.send(event, out);
+            self.send_waiting(&event, out);
         }
         self.slow(false, out);
     }
@@ -187,7 +228,7 @@ impl Node {
         own.trim(self.settings.me.origin, seq);
         while self.has_room() {
             let Some(event) = self.publications.waiting.pop_front() else { break };
-            self.send(event, out);
+            self.send_waiting(&event, out);
         }
         if self.publications.waiting.is_empty() {
             self.slow(false, out);
@@ -243,16 +284,46 @@ impl Node {
         }
     }
 
-    /// PUBLISH, on its way round. False if it ends the connection.
-    pub(super) fn received(&mut self, id: ConnId, publication: Publication, out: &mut Vec<RingEffect>) -> bool {
-        let Publication { origin, seq, after, round, hops, .. } = publication;
+    /// PUBLISH, on its way round: what becomes of it, and mostly nothing else. What does comes behind it.
+    pub(super) fn pass<'a>(
+        &mut self,
+        now: Mono,
+        id: ConnId,
+        publication: PublicationRef<'a>,
+        out: &mut Vec<RingEffect>,
+    ) -> Passed<'a> {
+        self.now = self.now.max(now);
+        self.received(id, publication, out).unwrap_or_else(|OutOfOrder| {
+            self.out_of_order(id, out);
+            self.tick(out);
+            self.settle(out);
+            Passed::default()
+        })
+    }
+
+    /// The same as an input of its own.
+    pub(super) fn pass_value(&mut self, id: ConnId, publication: &Publication, out: &mut Vec<RingEffect>) {
+        let more = out.len();
+        let Passed { is_new, on } = self.pass(self.now, id, PublicationRef::from(publication), out);
+        let deliver = is_new.then(|| RingEffect::Deliver { event: Arc::clone(&publication.event) });
+        let say = on.map(|(conn, publication)| say_publication(conn, publication));
+        out.splice(more..more, deliver.into_iter().chain(say));
+    }
+
+    fn received<'a>(
+        &mut self,
+        id: ConnId,
+        publication: PublicationRef<'a>,
+        out: &mut Vec<RingEffect>,
+    ) -> Result<Passed<'a>, OutOfOrder> {
+        let PublicationRef { origin, seq, after, round, hops, .. } = publication;
         let me = self.settings.me.origin;
-        let Some(conn) = self.conns.get_mut(&id) else { return true };
+        let nothing = Ok(Passed::default());
+        let Some(conn) = self.conns.get_mut(&id).filter(|conn| conn.role.is_heard()) else { return nothing };
         // On one connection nothing may be missing; what it begins with is what the other end has to give.
         let last = conn.heard.insert(origin, seq);
         if last.is_some_and(|last| seq <= last || after > last) {
-            self.out_of_order(id, out);
-            return false;
+            return Err(OutOfOrder);
         }
         if origin == me {
             // It ends here. That it has been everywhere the roll call behind it tells: it may have come by another way than
@@ -260,42 +331,39 @@ impl Node {
             if seq > self.publications.seq {
                 self.counters.forged += 1;
             }
-            return true;
+            return nothing;
         }
         if origin.sid == me.sid && origin.incarnation > me.incarnation {
             self.counters.forged += 1;
-            return true;
+            return nothing;
         }
         self.publications.trim(origin, round);
         let seen = self.publications.seen.get(&origin).copied();
         if seen.is_some_and(|seen| seq <= seen.has) {
             self.counters.duplicates += 1;
-            return true;
+            return nothing;
         }
         if hops >= limits::RING_HOPS_MAX {
             self.counters.hop_limit += 1;
-            return true;
+            return nothing;
         }
         if self.publications.is_flooded_by(origin) {
             self.counters.flooded += 1;
-            return true;
+            return nothing;
         }
         let is_new = self.see(origin, seq, out);
         // What is missing here is missing for those behind as well, unless they have it already.
         let after = seen.map_or(after, |seen| after.min(seen.has));
-        let publication = Publication { after, hops: hops + 1, ..publication };
-        if is_new && origin.sid != me.sid {
-            out.push(RingEffect::Deliver { event: Arc::clone(&publication.event) });
-        }
+        let publication = PublicationRef { after, hops: hops + 1, ..publication };
+        let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
         // Whoever is alone hears the last words of a leaver, and has nobody to tell.
         if !self.is_alone || self.attempt.is_some() {
-            self.publications.keep(&publication);
+            self.publications.keep(publication);
             // Where it was published it is known, and that it came so far the roll call behind it tells.
-            if self.next_peer().is_none_or(|next| next.origin != origin) {
-                self.pass_on(RingWord::Publish(publication), out);
-            }
+            let next = self.next.filter(|_| self.next_peer().is_none_or(|next| next.origin != origin));
+            passed.on = next.map(|next| (next, publication));
         }
-        true
+        Ok(passed)
     }
 
     /// Has it from now on; whether it was not delivered before.

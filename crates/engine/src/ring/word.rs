@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turno_proto::model::Code;
 use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
 
-use crate::topics::Event;
+use crate::topics::{Event, EventRef};
 
 /// Somebody wants to be a member. Without content: it says so itself, to the member it wants to send to. With content:
 /// word of it on its way round the ring.
@@ -66,6 +66,33 @@ pub struct Publication {
     pub hops: u8,
     /// What was published.
     pub event: Arc<Event>,
+}
+
+/// The same where it lies: most only pass, and are never owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of a publication")]
+pub struct PublicationRef<'a> {
+    pub origin: Origin,
+    pub seq: u64,
+    pub after: u64,
+    pub round: u64,
+    pub hops: u8,
+    pub event: EventRef<'a>,
+}
+
+impl PublicationRef<'_> {
+    /// One of its own.
+    pub fn to_publication(&self) -> Publication {
+        let Self { origin, seq, after, round, hops, event } = *self;
+        Publication { origin, seq, after, round, hops, event: Arc::new(event.to_event()) }
+    }
+}
+
+impl<'a> From<&'a Publication> for PublicationRef<'a> {
+    fn from(publication: &'a Publication) -> Self {
+        let Publication { origin, seq, after, round, hops, ref event } = *publication;
+        Self { origin, seq, after, round, hops, event: EventRef::from(&**event) }
+    }
 }
 
 /// A word on a connection of the ring.

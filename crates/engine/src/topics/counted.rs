@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use turno_proto::model::limits::{TOPIC_RECEIVERS_KNOWN_MAX, TOPICS_COUNTED_MAX};
 use turno_proto::model::{Mono, Topic};
 
-use super::Event;
+use super::EventRef;
 use super::seeded::{Seeded, Table};
 
 /// Topics, each with its counts. When there are too many, one goes that nothing was heard of since it was last passed
@@ -40,9 +40,9 @@ impl Counted {
     }
 
     /// Tells who it is for. False if that must be looked up: filters may have changed since it was.
-    pub(super) fn count(&mut self, event: &Event, now: Mono, version: u64, found: &mut Vec<u32>) -> bool {
-        let bytes = event.payload.len() as u64;
-        if let Some(known) = self.topics.get_mut(&event.topic) {
+    pub(super) fn count(&mut self, event: EventRef<'_>, now: Mono, version: u64, found: &mut Vec<u32>) -> bool {
+        let bytes = event.bytes.len() as u64;
+        if let Some(known) = self.topics.get_mut(event.topic) {
             let Count { events, bytes: before, .. } = known.count;
             known.count = Count { events: events + 1, bytes: before + bytes, latest: now };
             known.heard = true;

@@ -2,6 +2,7 @@
 //!
 //! | room | what it decides |
 //! |---|---|
+//! | `event` | what is published, as a value and where it lies |
 //! | `trie`, `prefixes`, `receivers` | whose filters match a topic |
 //! | `name`, `seeded` | keys that peers choose, and tables of them |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
@@ -9,6 +10,7 @@
 //! | `view` | telling what is going on |
 
 mod counted;
+mod event;
 mod fetch;
 mod name;
 mod prefixes;
@@ -21,9 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_proto::model::limits::{SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
-use turno_proto::model::{Code, ConnId, Filter, Mono, Payload, Topic};
+use turno_proto::model::{Code, ConnId, Filter, Mono, Topic};
 
 use self::counted::Counted;
+pub use self::event::{Event, EventRef};
 use self::fetch::Fetcher;
 use self::prefixes::Prefixes;
 use self::seeded::Seeded;
@@ -33,15 +36,6 @@ use crate::engine::{Engine, answer};
 
 /// Filters whose segments the check counts anew. More: it would take too long after every step.
 const FILTERS_CHECKED_MAX: usize = 100;
-
-/// Something that was published.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What it is about.
-    pub topic: Topic,
-    /// What it carries.
-    pub payload: Payload,
-}
 
 /// A connection that an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,10 +207,10 @@ impl Topics {
     }
 
     /// Counts an event, and finds everyone it is for, once each.
-    fn find(&mut self, event: &Event, now: Mono, found: &mut Vec<u32>) {
+    fn find(&mut self, event: EventRef<'_>, now: Mono, found: &mut Vec<u32>) {
         if !self.counted.count(event, now, self.version, found) {
-            self.look(&event.topic, found);
-            self.counted.learn(&event.topic, found, self.version);
+            self.look(event.topic, found);
+            self.counted.learn(event.topic, found, self.version);
         }
     }
 
@@ -298,11 +292,11 @@ impl Engine {
 
     /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
     pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
-        self.spread_here(&event, out);
-        if self.ring.is_some() || !self.links.is_empty() {
-            let event = Arc::new(event);
-            self.send_round(&event, out);
-            self.spread_event(&event, out);
+        let passing = EventRef::from(&event);
+        self.spread_here(passing, out);
+        self.send_round(passing, out);
+        if !self.links.is_empty() {
+            self.spread_event(&Arc::new(event), out);
         }
         if confirm {
             out.effect(Effect::Ok { conn, seq });
@@ -310,7 +304,7 @@ impl Engine {
     }
 
     /// To everyone at this broker.
-    pub(crate) fn spread_here(&mut self, event: &Event, out: &mut impl Sink) {
+    pub(crate) fn spread_here(&mut self, event: EventRef<'_>, out: &mut impl Sink) {
         let topics = &mut self.topics;
         let (mut found, mut listeners) = (std::mem::take(&mut topics.found), std::mem::take(&mut topics.listeners));
         topics.find(event, self.now, &mut found);
@@ -321,7 +315,7 @@ impl Engine {
             match receiver.who {
                 Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
                 Who::Fetcher(_) => {
-                    topics.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.clone())));
+                    topics.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.to_event())));
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turno_engine::ring::PublicationRef;
 use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
@@ -101,6 +102,14 @@ impl Desk {
             stamps: BTreeSet::new(),
             bodies: BTreeMap::new(),
         }
+    }
+
+    /// A publication of the ring that somebody else owns, now.
+    pub(crate) fn lend(&mut self, conn: ConnId, publication: PublicationRef<'_>) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.engine.pass(self.now, conn, publication, &mut out);
+        self.engine.sanity_check();
+        out
     }
 
     /// One input, now; the effects as they are.

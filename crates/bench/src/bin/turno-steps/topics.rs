@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use bytes::Bytes;
-use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Settings, Sink};
+use turno_engine::{Deliver, Effect, Engine, Event, EventRef, Input, Listener, Settings, Sink};
 use turno_proto::model::{ConnId, Filter, Mono, Payload, Topic};
 
 use crate::Run;
@@ -31,7 +31,7 @@ struct Found(u64);
 impl Sink for Found {
     fn deliver(&mut self, _: Deliver<'_>) {}
 
-    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         black_box(event);
         self.0 += black_box(listeners).len() as u64;
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turno_engine::ring::{NewConn, Publication, RetConn, RingEffect, RingInput, RingSettings, RingWord};
+use turno_engine::ring::{
+    NewConn, Publication, PublicationRef, RetConn, RingEffect, RingInput, RingSettings, RingWord,
+};
 use turno_engine::{Effect, Event, Input, LinkWord, Settings};
 use turno_proto::model::link::{BrokerId, Path, Presence};
 use turno_proto::model::ring::{Errand, Member, Origin, Sid};
@@ -127,6 +129,29 @@ fn events_go_to_those_here_and_round() {
         let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs(sid)));
         assert_eq!((heard(&effects), published(&effects)), (vec![(body("theirs").bytes, 1)], goes_on), "of {sid}");
     }
+}
+
+/// A publication may be lent to the engine instead of given: the same follows, in the same order.
+#[test]
+fn a_publication_that_is_lent_does_what_the_word_does() {
+    let (mut given, mut lent) = (two(false), two(false));
+    for desk in [&mut given, &mut lent] {
+        let listener = desk.client();
+        let filter = Filter::pattern(b"news.>").expect("a filter");
+        desk.step(Input::Subscribe { conn: listener, seq: 50, filter, or_close: false });
+    }
+    let of = |sid, seq, after| {
+        let (origin, event) = (member(sid).origin, Arc::new(event(&format!("{seq} of {sid}"))));
+        Publication { origin, seq, after, round: 0, hops: 3, event }
+    };
+    // New, new again, from the next one, one's own, after a gap, and what cannot follow: the connection ends.
+    for publication in [of(3, 1, 0), of(3, 2, 1), of(2, 1, 0), of(1, 9, 0), of(3, 7, 2), of(3, 9, 8)] {
+        let effects = lent.lend(PREVIOUS, PublicationRef::from(&publication));
+        assert_eq!(effects, word(&mut given, PREVIOUS, RingWord::Publish(publication.clone())), "{publication:?}");
+        assert_eq!(effects.is_empty(), publication.origin == member(1).origin, "{effects:?}");
+    }
+    let strangers = of(3, 10, 9);
+    assert_eq!(lent.lend(NEXT, PublicationRef::from(&strangers)), [], "whoever is sent to says none");
 }
 
 /// Events cross links only where no ring carries them: not to members of the circle, but to everyone else.

@@ -1,8 +1,9 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
 use tracing::error;
-use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Put, Sink};
-use turno_proto::model::Mono;
+use turno_engine::ring::{PublicationRef, RingInput, RingWord};
+use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Sink};
+use turno_proto::model::{ConnId, Mono};
 
 use crate::broker::archive::Archivist;
 use crate::broker::keeper::{Keep, Keeper};
@@ -11,6 +12,12 @@ use crate::broker::keeper::{Keep, Keeper};
 pub trait Desk {
     /// One input. What the engine makes of it at once goes to the sink.
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink);
+
+    /// A publication of the ring, where it lies. Whoever cannot deal with it at once owns it.
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
+        let word = RingWord::Publish(publication.to_publication());
+        self.put(now, Input::Ring { input: RingInput::Word { conn, word } }, sink);
+    }
 }
 
 /// The engine, the keeper of what must outlive it, and the archive.
@@ -32,6 +39,11 @@ impl<K: Keep> Desk for EngineDesk<K> {
             engine.handle(now, answered, &mut Parted { sink, keeper, archivist, now });
         }
     }
+
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
+        let Self { engine, keeper, archivist } = self;
+        engine.pass(now, conn, publication, &mut Parted { sink, keeper, archivist, now });
+    }
 }
 
 /// What is for the disk goes to the keeper or the archive, everything else to peers.
@@ -51,8 +63,12 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
         self.keeper.put(&put);
     }
 
-    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         self.sink.event(event, listeners);
+    }
+
+    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
+        self.sink.publication(conn, publication);
     }
 
     fn effect(&mut self, effect: Effect) {

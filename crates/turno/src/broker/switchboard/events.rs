@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turno_engine::{Event, Listener};
+use turno_engine::{EventRef, Listener};
 use turno_proto::model::ConnId;
 use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
@@ -118,10 +118,11 @@ impl Line {
 
 impl Lines {
     /// An event for all of these connections, as far as they are here.
-    pub(super) fn spread(&mut self, event: &Event, listeners: &[Listener]) {
+    pub(super) fn spread(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         let mut bytes = std::mem::take(&mut self.event);
-        let topic = event.topic.as_str().as_bytes();
-        encode(&Frame::Event(EventFrame { topic, raw: Raw::from(&event.payload) }), &mut bytes);
+        let EventRef { topic, headers, bytes: payload, .. } = event;
+        let raw = Raw { headers, bytes: payload };
+        encode(&Frame::Event(EventFrame { topic: topic.as_str().as_bytes(), raw }), &mut bytes);
         let mut frame = EventBytes::new(&bytes);
         self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
@@ -169,7 +170,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::{Limits, Mono, Payload, Topic};
+    use turno_proto::model::{Limits, Mono, Topic};
     use turno_proto::native::{decode, split};
 
     use super::super::lines::{Door, Seat};
@@ -184,9 +185,8 @@ mod tests {
     fn publish(lines: &mut Lines, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
         let mut body = vec![0; bytes];
         body[..4].copy_from_slice(&number.to_le_bytes());
-        let event =
-            Event { topic: "a.b".parse::<Topic>().unwrap(), payload: Payload { headers: false, bytes: body.into() } };
-        lines.spread(&event, &[Listener { conn, or_close }]);
+        let topic = "a.b".parse::<Topic>().unwrap();
+        lines.spread(EventRef::passing(&topic, false, &body), &[Listener { conn, or_close }]);
     }
 
     /// What the peer reads when it takes all there is: numbers of events, and how many are missing where.

@@ -8,15 +8,10 @@ pub(super) struct LastTopic(Option<Topic>);
 
 impl LastTopic {
     /// The topic in these bytes.
-    pub(super) fn of(&mut self, bytes: &[u8]) -> Result<Topic, TopicError> {
-        if let Some(last) = &self.0
-            && last.as_str().as_bytes() == bytes
-        {
-            return Ok(last.clone());
-        }
-        let topic = Topic::from_bytes(bytes)?;
-        self.0 = Some(topic.clone());
-        Ok(topic)
+    pub(super) fn of(&mut self, bytes: &[u8]) -> Result<&Topic, TopicError> {
+        let last = self.0.take().filter(|last| last.as_str().as_bytes() == bytes);
+        let topic = last.map_or_else(|| Topic::from_bytes(bytes), Ok)?;
+        Ok(self.0.insert(topic))
     }
 }
 

@@ -1,12 +1,14 @@
 //! Effects to frames, written straight into the out-buffer of the connection they are for.
 
-use turno_engine::{Deliver, Effect, Event, ForemanOrder, Listener, Sink};
+use turno_engine::ring::PublicationRef;
+use turno_engine::{Deliver, Effect, EventRef, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
 
 use super::lines::{Drained, Lines, Talk};
 use super::links::{Dial, is_settling, write_over_link};
+use super::ring::write_publication;
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
@@ -21,8 +23,12 @@ impl Sink for Lines {
         }
     }
 
-    fn event(&mut self, event: &Event, listeners: &[Listener]) {
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         self.spread(event, listeners);
+    }
+
+    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
+        self.write(conn, |out| write_publication(publication, out));
     }
 
     fn effect(&mut self, effect: Effect) {
@@ -45,7 +51,7 @@ impl Lines {
     fn for_no_one_peer(&mut self, effect: Effect) {
         match effect {
             Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
-            Effect::Event { event, listeners } => self.spread(&event, &listeners),
+            Effect::Event { event, listeners } => self.spread(EventRef::from(&*event), &listeners),
             Effect::Dial { target, address } => self.dials.push(Dial { target, address }),
             Effect::Ring { effect } => self.for_the_ring(effect),
             _ => {}

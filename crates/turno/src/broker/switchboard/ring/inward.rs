@@ -1,28 +1,23 @@
 //! Frames of the ring to words. Only words are changed here; the session has refused what may not come.
 
-use std::sync::{Arc, LazyLock};
-
-use turno_engine::Event;
-use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingWord};
-use turno_proto::model::ring::Origin;
-use turno_proto::model::{Code, Payload};
+use turno_engine::EventRef;
+use turno_engine::ring::{Circle, JoinVerdict, NewConn, PublicationRef, RetConn, RingWord};
+use turno_proto::model::{Code, Topic};
 use turno_proto::native::{
     CaughtUp, Frame, JoinVerdict as WireVerdict, NewConn as NewConnFrame, RetConn as RetConnFrame, RingCircle,
     RingMerge, RingPublish, RingRefused, RollCall, ServOff, ShutDwn,
 };
 
-use super::super::last_topic::LastTopic;
+/// A publication where it lies, about that topic.
+pub(super) const fn publication<'a>(publish: &RingPublish<'a>, topic: &'a Topic) -> PublicationRef<'a> {
+    let RingPublish { origin, seq, after, round, hops, event } = *publish;
+    let event = EventRef::passing(topic, event.raw.headers, event.raw.bytes);
+    PublicationRef { origin, seq, after, round, hops, event }
+}
 
-/// What stands for an event that came back to where it was published: it was read there before.
-static NOTHING_NEW: LazyLock<Arc<Event>> = LazyLock::new(|| {
-    let topic = "own".parse().expect("a topic");
-    Arc::new(Event { topic, payload: Payload::default() })
-});
-
-/// The word that a frame is, to that member.
-pub(super) fn word_of(frame: Frame<'_>, me: Option<Origin>, topics: &mut LastTopic) -> Result<RingWord, Code> {
+/// The word that a frame is, unless it is a publication.
+pub(super) fn word_of(frame: Frame<'_>) -> Result<RingWord, Code> {
     Ok(match frame {
-        Frame::RingPublish(publish) => RingWord::Publish(publication(&publish, me, topics)?),
         Frame::NewConn(newconn) => RingWord::NewConn(new_conn(*newconn)),
         Frame::RetConn(retconn) => RingWord::RetConn(match *retconn {
             RetConnFrame::Open { errand } => RetConn::Open { errand },
@@ -56,17 +51,6 @@ pub(super) fn word_of(frame: Frame<'_>, me: Option<Origin>, topics: &mut LastTop
             return Err(Code::WrongDirection);
         }
     })
-}
-
-fn publication(publish: &RingPublish<'_>, me: Option<Origin>, topics: &mut LastTopic) -> Result<Publication, Code> {
-    let RingPublish { origin, seq, after, round, hops, event } = *publish;
-    let event = if me == Some(origin) {
-        Arc::clone(&NOTHING_NEW)
-    } else {
-        let topic = topics.of(event.topic).map_err(|_| Code::BadTopic)?;
-        Arc::new(Event { topic, payload: event.raw.to_payload() })
-    };
-    Ok(Publication { origin, seq, after, round, hops, event })
 }
 
 fn new_conn(newconn: NewConnFrame) -> NewConn {

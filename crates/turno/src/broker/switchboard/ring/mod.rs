@@ -15,9 +15,10 @@ use turno_engine::Input;
 use turno_engine::ring::RingInput;
 use turno_proto::model::ring::Member;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Credentials, Fault, Nonce, RingIdentity, RingSession, RingStep, Secret};
+use turno_proto::native::{Credentials, Fault, Frame, Nonce, RingIdentity, RingSession, RingStep, Secret};
 
-use self::inward::word_of;
+use self::inward::{publication, word_of};
+pub(super) use self::outward::write_publication;
 pub use self::report::RingReport;
 pub(in crate::broker) use self::report::{log_news, report_of};
 use super::lines::{Line, Lines, Phase, Talk};
@@ -227,6 +228,15 @@ impl<D: Desk> Switchboard<D> {
                 self.part(now, id, code);
                 Heard::Over
             }
+            Ok((RingStep::Frame(Frame::RingPublish(publish)), used)) => {
+                let Ok(topic) = self.last_topic.of(publish.event.topic) else {
+                    self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
+                    return Heard::Over;
+                };
+                self.lines.copies = 0;
+                self.desk.pass(now, id, publication(&publish, topic), &mut self.lines);
+                Heard::Took(used, 1 + work_of_copies(self.lines.copies))
+            }
             Ok((step, used)) => match self.ring_meaning(id, step) {
                 Ok(Some(input)) => {
                     let input = told(input);
@@ -261,10 +271,7 @@ impl<D: Desk> Switchboard<D> {
                 self.ring_is_up(conn);
                 Ok(Some(RingInput::Accepted { conn, peer: peer.map(|peer| *peer) }))
             }
-            RingStep::Frame(frame) => {
-                let me = self.ring.as_ref().map(|ring| ring.me.origin);
-                Ok(Some(RingInput::Word { conn, word: word_of(frame, me, &mut self.last_topic)? }))
-            }
+            RingStep::Frame(frame) => Ok(Some(RingInput::Word { conn, word: word_of(frame)? })),
         }
     }
 

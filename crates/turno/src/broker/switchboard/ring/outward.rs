@@ -1,6 +1,7 @@
 //! What the node wants done: words to frames, connections to make and to end.
 
-use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingEffect, RingWord};
+use turno_engine::EventRef;
+use turno_engine::ring::{Circle, JoinVerdict, NewConn, PublicationRef, RetConn, RingEffect, RingWord};
 use turno_proto::model::{Code, ConnId, limits};
 use turno_proto::native::{
     CaughtUp, Event, Frame, JoinVerdict as WireVerdict, NewConn as NewConnFrame, Raw, RetConn as RetConnFrame,
@@ -60,16 +61,16 @@ impl Lines {
     }
 }
 
-fn write_publication(publication: &Publication, out: &mut Vec<u8>) {
-    let Publication { origin, seq, after, round, hops, ref event } = *publication;
-    let event = Event { topic: event.topic.as_str().as_bytes(), raw: Raw::from(&event.payload) };
+pub(in super::super) fn write_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
+    let PublicationRef { origin, seq, after, round, hops, event } = publication;
+    let EventRef { topic, headers, bytes, .. } = event;
+    let event = Event { topic: topic.as_str().as_bytes(), raw: Raw { headers, bytes } };
     encode_ring_publish(&RingPublish { origin, seq, after, round, hops, event }, out);
 }
 
 fn write_word(word: RingWord, out: &mut Vec<u8>) {
     let frame = match word {
-        // Said often: without a detour.
-        RingWord::Publish(publication) => return write_publication(&publication, out),
+        RingWord::Publish(publication) => return write_publication(PublicationRef::from(&publication), out),
         RingWord::NewConn(newconn) => Frame::NewConn(Box::new(new_conn(newconn))),
         RingWord::RetConn(retconn) => Frame::RetConn(Box::new(match retconn {
             RetConn::Open { errand } => RetConnFrame::Open { errand },
