@@ -121,11 +121,19 @@ fn events_go_to_those_here_and_round() {
     let effects = word(&mut desk, PREVIOUS, RingWord::Publish(back));
     assert_eq!((heard(&effects), published(&effects)), (vec![], vec![]));
 
-    let theirs =
-        Publication { origin: member(2).origin, seq: 1, after: 0, round: 0, hops: 0, event: Arc::new(event("theirs")) };
-    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs.clone()));
+    let theirs = |number: u16| {
+        let (origin, event) = (member(number).origin, Arc::new(event("theirs")));
+        Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event }
+    };
+    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs(3)));
     assert_eq!(heard(&effects), [(body("theirs").bytes, 1)]);
-    assert_eq!(published(&effects), [&Publication { hops: 1, ..theirs }]);
+    assert_eq!(published(&effects), [&Publication { hops: 1, ..theirs(3) }]);
+    let effects = word(&mut desk, PREVIOUS, RingWord::Publish(theirs(2)));
+    assert_eq!(
+        (heard(&effects), published(&effects)),
+        (vec![(body("theirs").bytes, 1)], vec![]),
+        "it ends before its origin"
+    );
 }
 
 /// Events cross links only where no ring carries them: not to members of the circle, but to everyone else.
