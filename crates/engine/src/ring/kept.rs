@@ -98,7 +98,8 @@ impl Kept {
 
     /// One more, behind all others.
     pub(super) fn push(&mut self, publication: &Publication) {
-        let Publication { seq, after, hops, ref event, .. } = *publication;
+        let Publication { seq, after, round, hops, ref event, .. } = *publication;
+        self.round = self.round.max(round);
         let content = self.put(event);
         self.bytes += bytes_of(event);
         self.entries.push_back(Entry { seq, after, hops, content });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{Publication, RingInput, RingNews, RingWord};
-use turno_proto::model::ring::RingState;
+use turno_proto::model::ring::{Origin, RingState, Sid};
 
 use super::net::Net;
 use crate::seen::body;
@@ -97,6 +97,25 @@ fn thrown_away_and_passed_on_again() {
     net.run(2_000);
     assert_eq!((net.got(2), net.got(3)), (vec!["only at 2"], vec!["only at 2"]));
     assert_eq!(net.view(1).not_round, 0);
+}
+
+/// What is sent again says how far all has come round, also by one that had nothing of that origin before: otherwise more than a
+/// window of it is kept behind it.
+#[test]
+fn what_is_sent_again_says_what_has_come_round() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    let origin = Origin { sid: Sid::new(9), incarnation: 1 };
+    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the fifth") });
+    net.slip(2, RingWord::Publish(Publication { origin, seq: 5, after: 4, round: 4, hops: 1, event }));
+    net.mend();
+    net.said.clear();
+    net.run(3_500);
+    let words = net.said.iter().filter_map(|(from, to, word)| match word {
+        RingWord::Publish(publication) => Some((*from, *to, publication.seq, publication.round)),
+        _ => None,
+    });
+    assert_eq!(words.collect::<Vec<_>>(), [(2, 3, 5, 4), (3, 1, 5, 4), (1, 2, 5, 4)]);
 }
 
 /// A later life of an origin counts from one again, and its publications are new.
