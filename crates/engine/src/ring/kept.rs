@@ -42,8 +42,8 @@ pub(super) struct Kept {
     bytes: usize,
     /// All up to this one have come round.
     round: u64,
-    /// Roll calls that came round without that origin.
-    pub(super) absent: u8,
+    /// The last roll call that was sent before the last of them came.
+    roll: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +64,12 @@ struct Entry {
 #[derive(Debug)]
 enum Content {
     /// In a piece; nothing is in none.
-    Copied { topic: Topic, headers: bool, at: u32, length: u32 },
+    Copied {
+        topic: Topic,
+        headers: bool,
+        at: u32,
+        length: u32,
+    },
     Shared(Arc<Event>),
 }
 
@@ -96,10 +101,15 @@ impl Kept {
         self.entries.front().map(|entry| entry.seq)
     }
 
-    /// One more, behind all others.
-    pub(super) fn push(&mut self, publication: &Publication) {
+    /// Whether that roll call was sent behind all of them.
+    pub(super) const fn is_before(&self, number: u64) -> bool {
+        self.roll < number
+    }
+
+    /// One more, behind all others and behind that roll call.
+    pub(super) fn push(&mut self, publication: &Publication, roll: u64) {
         let Publication { seq, after, round, hops, ref event, .. } = *publication;
-        self.round = self.round.max(round);
+        (self.round, self.roll) = (self.round.max(round), roll);
         let content = self.put(event);
         self.bytes += bytes_of(event);
         self.entries.push_back(Entry { seq, after, hops, content });
@@ -132,7 +142,6 @@ impl Kept {
 
     /// All up to that one have come round. Returns how many these are, and what they counted.
     pub(super) fn trim(&mut self, round: u64) -> (usize, usize) {
-        self.absent = 0;
         self.round = self.round.max(round);
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.seq <= round) {
@@ -202,11 +211,25 @@ mod tests {
         let bytes = Bytes::from(vec![seq.to_le_bytes()[0]; length]);
         let payload = Payload { headers: seq.is_multiple_of(2), bytes };
         let topic = format!("t.{}", seq % 3).parse().expect("a topic");
-        Publication { origin: ORIGIN, seq, after: seq - 1, round: 0, hops: 2, event: Arc::new(Event { topic, payload }) }
+        Publication {
+            origin: ORIGIN,
+            seq,
+            after: seq - 1,
+            round: 0,
+            hops: 2,
+            event: Arc::new(Event { topic, payload }),
+        }
     }
 
     fn length() -> impl Strategy<Value = usize> {
-        prop_oneof![Just(0), 1usize..20, Just(COPIED_MAX - 1), Just(COPIED_MAX), Just(COPIED_MAX + 1), Just(PIECE_BYTES)]
+        prop_oneof![
+            Just(0),
+            1usize..20,
+            Just(COPIED_MAX - 1),
+            Just(COPIED_MAX),
+            Just(COPIED_MAX + 1),
+            Just(PIECE_BYTES)
+        ]
     }
 
     proptest! {
@@ -219,7 +242,7 @@ mod tests {
             for (length, count, trim) in steps {
                 for _ in 0..count {
                     seq += 1;
-                    kept.push(&publication(seq, length));
+                    kept.push(&publication(seq, length), 0);
                     plain.push_back(publication(seq, length));
                 }
                 round = (round + trim).min(seq);
@@ -244,12 +267,12 @@ mod tests {
     fn memory_is_taken_in_pieces_and_given_back() {
         let mut kept = Kept::default();
         for seq in 1..=1_000 {
-            kept.push(&publication(seq, 1_000));
+            kept.push(&publication(seq, 1_000), 0);
         }
         assert_eq!(kept.pieces.len(), 1_000_usize.div_ceil(PIECE_BYTES / 1_000));
         kept.trim(1_000);
         assert_eq!((kept.pieces.len(), kept.spare.bytes.capacity()), (0, PIECE_BYTES), "but for one");
-        kept.push(&publication(1_001, 1_000));
+        kept.push(&publication(1_001, 1_000), 0);
         assert_eq!((kept.pieces.len(), kept.spare.bytes.capacity()), (1, 0), "which is used again");
     }
 }

@@ -118,6 +118,11 @@ impl Roll {
         self.circle.len()
     }
 
+    /// The number of the last that was sent.
+    pub(super) const fn last(&self) -> u64 {
+        self.number
+    }
+
     pub(super) const fn whole_at(&self) -> Mono {
         self.whole_at
     }
@@ -283,7 +288,7 @@ impl Node {
         }
         if self.is_whole() {
             self.roll.whole_at = self.now;
-            self.forget_the_absent();
+            self.forget_the_absent(number);
             self.tell_members(out);
         }
     }
