@@ -21,6 +21,8 @@ pub(super) struct LostNext {
     is_gone: bool,
     /// Attempts so far at those after it.
     tries: usize,
+    /// How many of these said that they are in no ring.
+    out: usize,
 }
 
 /// The predecessor is lost.
@@ -45,7 +47,7 @@ impl Node {
             && self.joining.is_none()
         {
             let is_gone = self.roll.has_left(member.origin.sid);
-            self.lost_next = Some(LostNext { member, at: self.now, not_before: self.now, is_gone, tries: 0 });
+            self.lost_next = Some(LostNext { member, at: self.now, not_before: self.now, is_gone, tries: 0, out: 0 });
         }
     }
 
@@ -115,17 +117,18 @@ impl Node {
         let Some(lost) = &mut self.lost_next else { return };
         lost.not_before = now.plus_millis(retry_ms);
         match code {
-            Code::NotInRing if !lost.is_gone => (lost.is_gone, lost.not_before) = (true, now),
+            Code::NotInRing if !lost.is_gone && lost.tries == 0 => (lost.is_gone, lost.not_before) = (true, now),
             Code::RingWhole | Code::Replaced => {
                 let address = lost.member.address.clone();
                 self.rejoin(Some(address), out);
             }
             _ if lost.tries > 0 && !code_is_busy(code) => {
+                lost.out += usize::from(code == Code::NotInRing);
                 // The one after it, at once, until all were tried.
                 if lost.tries < self.roll.count() {
                     lost.not_before = now;
                 } else {
-                    lost.tries = 0;
+                    (lost.tries, lost.out) = (0, 0);
                 }
             }
             _ => {}
@@ -198,8 +201,10 @@ impl Node {
         lost.tries += 1;
         match after.get(tries) {
             Some(next) => self.try_for(next.address.clone(), Purpose::Heal, out),
+            // All of them have answered, and none is in the ring any more: there is nothing to come back to.
+            None if lost.is_gone && lost.out == after.len() => self.rejoin(None, out),
             None => {
-                lost.tries = 0;
+                (lost.tries, lost.out) = (0, 0);
                 lost.not_before = self.now.plus_millis(timers.retry_ms);
                 self.try_for(member.address, Purpose::Return, out);
             }
@@ -246,7 +251,8 @@ impl Node {
             self.drop_attempt(out);
             if self.lost_next.is_none() && self.next.is_none() {
                 let (at, not_before) = (self.now, self.now);
-                self.lost_next = Some(LostNext { member: caller.clone(), at, not_before, is_gone: false, tries: 0 });
+                self.lost_next =
+                    Some(LostNext { member: caller.clone(), at, not_before, is_gone: false, tries: 0, out: 0 });
             }
             self.try_for(caller.address, if is_return { Purpose::Return } else { Purpose::Heal }, out);
         }

@@ -246,7 +246,8 @@ impl Node {
         match (word.verdict, joiner) {
             (Some(JoinVerdict::Claimed), joiner) => {
                 // All that came on the old path before is dealt with: it was read in order.
-                if joiner != Some(id) {
+                let by = self.conns.get(&id).and_then(|conn| conn.peer.as_ref());
+                if by.is_none_or(|by| by.origin != word.joiner.origin) {
                     self.end_path(id, out);
                 }
                 match joiner {
@@ -261,6 +262,16 @@ impl Node {
             (Some(JoinVerdict::Refused(code)), Some(joiner)) => self.turn_away(joiner, code, None, out),
             (None, Some(joiner)) => self.turn_away(joiner, Code::RingBusy, None, out),
             (_, None) => {}
+        }
+    }
+
+    /// A roll call came round by that connection. If it is the joiner's, and the predecessor is not in the circle, the joiner is in
+    /// its place: word of the join was lost, and somebody sends to the joiner all the same.
+    pub(super) fn came_by(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        let is_joiner = self.joiners.front().is_some_and(|joiner| joiner.conn == id);
+        if is_joiner && self.previous_peer().is_none_or(|previous| !self.is_in_circle(previous.origin)) {
+            self.joiners.pop_front();
+            self.promote(id, out);
         }
     }
 

@@ -44,8 +44,8 @@ pub(super) struct Kept {
     bytes: usize,
     /// All up to this one have come round.
     round: u64,
-    /// Roll calls that came round without that origin.
-    pub(super) absent: u8,
+    /// The last roll call that was sent before the last of them came.
+    roll: u64,
 }
 
 #[derive(Debug)]
@@ -90,9 +90,15 @@ impl Kept {
         self.entries.front().map(|entry| entry.seq)
     }
 
-    /// One more, behind all others.
-    pub(super) fn push(&mut self, publication: PublicationRef<'_>, spare: &mut Spare) {
-        let PublicationRef { seq, after, hops, event, .. } = publication;
+    /// Whether that roll call was sent behind all of them.
+    pub(super) const fn is_before(&self, number: u64) -> bool {
+        self.roll < number
+    }
+
+    /// One more, behind all others and behind that roll call.
+    pub(super) fn push(&mut self, publication: PublicationRef<'_>, roll: u64, spare: &mut Spare) {
+        let PublicationRef { seq, after, round, hops, event, .. } = publication;
+        (self.round, self.roll) = (self.round.max(round), roll);
         let topic = event.topic.as_str().as_bytes();
         let sizes = (u8::try_from(topic.len()), u32::try_from(event.bytes.len()));
         self.bytes += bytes_of(event);
@@ -126,7 +132,6 @@ impl Kept {
 
     /// All up to that one have come round. Returns how many these are, and what they counted.
     pub(super) fn trim(&mut self, round: u64, spare: &mut Spare) -> (usize, usize) {
-        self.absent = 0;
         self.round = self.round.max(round);
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.seq <= round) {
@@ -238,7 +243,7 @@ mod tests {
             for (length, count, trim) in steps {
                 for _ in 0..count {
                     seq += 1;
-                    kept.push(PublicationRef::from(&publication(seq, length)), &mut spare);
+                    kept.push(PublicationRef::from(&publication(seq, length)), 0, &mut spare);
                     plain.push_back(publication(seq, length));
                 }
                 round = (round + trim).min(seq);
@@ -263,7 +268,7 @@ mod tests {
     fn memory_is_taken_in_pieces_and_given_back() {
         let (mut kept, mut spare) = (Kept::default(), Spare::default());
         let push = |kept: &mut Kept, spare: &mut Spare, seq| {
-            kept.push(PublicationRef::from(&publication(seq, 997)), spare);
+            kept.push(PublicationRef::from(&publication(seq, 997)), 0, spare);
         };
         for seq in 1..=1_000 {
             push(&mut kept, &mut spare, seq);

@@ -229,7 +229,7 @@ impl Node {
         }
         match word {
             RingWord::RollCall { origin, number, round, members } if role.is_heard() => {
-                self.called(origin, number, round, members, out);
+                self.called(conn, origin, number, round, members, out);
             }
             RingWord::NewConn(word) if role == Role::Fresh && word.content.is_none() => self.asked_to_join(conn, out),
             RingWord::NewConn(word) if role.is_heard() => self.somebody_joins(conn, word, out),

@@ -15,9 +15,6 @@ use super::word::{Publication, PublicationRef, RingWord};
 use super::{Node, RingEffect, RingNews};
 use crate::topics::{Event, EventRef};
 
-/// Roll calls that come round without an origin before what is left of it is thrown away.
-const ABSENT_MAX: u8 = 3;
-
 /// What a node knows of publications.
 #[derive(Debug, Default)]
 pub(super) struct Publications {
@@ -65,10 +62,11 @@ pub(super) struct Passed<'a> {
 }
 
 impl Publications {
-    fn keep(&mut self, publication: PublicationRef<'_>) {
+    /// Roll calls after that one will be behind it.
+    fn keep(&mut self, publication: PublicationRef<'_>, roll: u64) {
         self.kept_count += 1;
         self.kept_bytes += bytes_of(publication.event);
-        self.kept.entry(publication.origin).or_default().push(publication, &mut self.spare);
+        self.kept.entry(publication.origin).or_default().push(publication, roll, &mut self.spare);
     }
 
     /// Whether more of that origin's is under way than it may have sent.
@@ -86,12 +84,17 @@ impl Publications {
         self.kept_bytes -= bytes;
     }
 
-    /// What is kept of that origin is thrown away, and may not have come round: it is no longer had.
-    fn give_up(&mut self, origin: Origin) {
-        let Some(kept) = self.kept.remove(&origin) else { return };
+    /// What is kept of that origin is thrown away. Returns the number of the first.
+    fn forget(&mut self, origin: Origin) -> Option<u64> {
+        let kept = self.kept.remove(&origin)?;
         self.kept_count -= kept.len();
         self.kept_bytes -= kept.bytes();
-        if let (Some(first), Some(seen)) = (kept.first(), self.seen.get_mut(&origin)) {
+        kept.first()
+    }
+
+    /// The same, and nobody may have it from here: it is no longer had.
+    fn give_up(&mut self, origin: Origin) {
+        if let (Some(first), Some(seen)) = (self.forget(origin), self.seen.get_mut(&origin)) {
             seen.has = seen.has.min(first - 1);
         }
     }
@@ -186,14 +189,14 @@ impl Node {
 
     /// The next of its own: from now on it is under way.
     fn send<'a>(&mut self, event: EventRef<'a>) -> PublicationRef<'a> {
-        let (origin, now) = (self.settings.me.origin, self.now);
+        let (origin, now, roll) = (self.settings.me.origin, self.now, self.roll.last());
         let own = &mut self.publications;
         own.seq += 1;
         let bytes = bytes_of(event);
         own.under_way.push_back((own.seq, now, bytes));
         own.under_way_bytes += bytes;
         let publication = PublicationRef { origin, seq: own.seq, after: own.seq - 1, round: own.round, hops: 0, event };
-        own.keep(publication);
+        own.keep(publication, roll);
         publication
     }
 
@@ -358,7 +361,7 @@ impl Node {
         let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
         // Whoever is alone hears the last words of a leaver, and has nobody to tell.
         if !self.is_alone || self.attempt.is_some() {
-            self.publications.keep(publication);
+            self.publications.keep(publication, self.roll.last());
             // Where it was published it is known, and that it came so far the roll call behind it tells.
             let next = self.next.filter(|_| self.next_peer().is_none_or(|next| next.origin != origin));
             passed.on = next.map(|next| (next, publication));
@@ -409,22 +412,15 @@ impl Node {
         }
     }
 
-    /// A roll call came round: whoever is not in the circle says nothing more, so what it said has been everywhere.
-    pub(super) fn forget_the_absent(&mut self) {
-        let absent: Vec<Origin> = {
-            let roll = &self.roll;
-            let kept = self.publications.kept.iter_mut();
-            let absent =
-                kept.filter(|(origin, _)| roll.member(origin.sid).is_none_or(|member| member.origin != **origin));
-            absent
-                .filter_map(|(origin, kept)| {
-                    kept.absent += 1;
-                    (kept.absent >= ABSENT_MAX).then_some(*origin)
-                })
-                .collect()
-        };
+    /// A roll call came round: whoever is not in the circle says nothing more, and all that it said before that roll call was
+    /// sent has been at everyone who is. It stays had: who was not in the circle meanwhile was not in the ring.
+    pub(super) fn forget_the_absent(&mut self, number: u64) {
+        let (roll, kept) = (&self.roll, self.publications.kept.iter());
+        let absent = kept.filter(|(origin, _)| roll.member(origin.sid).is_none_or(|member| member.origin != **origin));
+        let absent: Vec<Origin> =
+            absent.filter(|(_, kept)| kept.is_before(number)).map(|(origin, _)| *origin).collect();
         for origin in absent {
-            self.publications.give_up(origin);
+            self.publications.forget(origin);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use turno_proto::model::ring::{Member, Origin, Sid};
-use turno_proto::model::{Mono, limits};
+use turno_proto::model::{ConnId, Mono, limits};
 
 use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews};
@@ -116,6 +116,11 @@ impl Roll {
 
     pub(super) const fn count(&self) -> usize {
         self.circle.len()
+    }
+
+    /// The number of the last that was sent.
+    pub(super) const fn last(&self) -> u64 {
+        self.number
     }
 
     pub(super) const fn whole_at(&self) -> Mono {
@@ -233,6 +238,7 @@ impl Node {
     /// A roll call came.
     pub(super) fn called(
         &mut self,
+        id: ConnId,
         origin: Origin,
         number: u64,
         round: u64,
@@ -241,7 +247,7 @@ impl Node {
     ) {
         let me = self.settings.me.clone();
         if origin == me.origin {
-            return self.roll_came_round(number, members, out);
+            return self.roll_came_round(id, number, members, out);
         }
         if origin.sid == me.origin.sid {
             self.counters.forged += 1;
@@ -263,7 +269,7 @@ impl Node {
         self.pass_on(RingWord::RollCall { origin, number, round, members }, out);
     }
 
-    fn roll_came_round(&mut self, number: u64, members: Vec<Member>, out: &mut Vec<RingEffect>) {
+    fn roll_came_round(&mut self, id: ConnId, number: u64, members: Vec<Member>, out: &mut Vec<RingEffect>) {
         if number > self.roll.number || self.roll.returned.is_some_and(|(last, _)| number <= last) {
             return;
         }
@@ -283,8 +289,11 @@ impl Node {
         }
         if self.is_whole() {
             self.roll.whole_at = self.now;
-            self.forget_the_absent();
+            self.forget_the_absent(number);
             self.tell_members(out);
+        }
+        if number >= self.roll.mark {
+            self.came_by(id, out);
         }
     }
 

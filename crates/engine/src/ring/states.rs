@@ -35,7 +35,7 @@ pub const TRANSITIONS: &[(RingState, RingState, Why)] = &[
     (Rewiring, Off, "all shut down, or fenced off"),
     (LinkDown, Member, "both neighbours are there again"),
     (LinkDown, Rewiring, "both neighbours are there again, and somebody joins or leaves behind this one"),
-    (LinkDown, Joining, "nobody came for too long, or the place is another's"),
+    (LinkDown, Joining, "nobody came for too long, the ring is over, or the place is another's"),
     (LinkDown, Alone, "the only other member is lost"),
     (LinkDown, Leaving, "told to leave"),
     (LinkDown, Off, "told to leave, all shut down, or fenced off"),

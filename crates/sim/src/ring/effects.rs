@@ -89,8 +89,15 @@ impl World {
         if self.trace.is_aloud() {
             self.trace.say(&format!("                       {place}: {news:?}"));
         }
-        if let RingNews::Whole { members, .. } = news {
-            self.trace.note(self.now, "whole", place as u64, members.len() as u64);
+        match news {
+            RingNews::Whole { members, .. } => {
+                self.trace.note(self.now, "whole", place as u64, members.len() as u64);
+            }
+            RingNews::Refused { peer, code: Code::BadSequence } => {
+                let lies = self.climate.liar.is_some();
+                assert!(lies, "I16: nobody lies, and {place} hears {peer:?} out of sequence");
+            }
+            _ => {}
         }
     }
 }

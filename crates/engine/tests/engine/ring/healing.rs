@@ -103,6 +103,20 @@ fn nobody_comes() {
     net.until_whole(&[1, 2, 3], 15_000);
 }
 
+/// Proves S3.20: if all others have begun anew and are in no ring, there is nothing to come back to, and nothing to wait for.
+#[test]
+fn nobody_is_in_the_ring_any_more() {
+    for others in [&[2][..], &[2, 3], &[2, 3, 4]] {
+        let all: Vec<u16> = [1].iter().chain(others).copied().collect();
+        let mut net = Net::ring(&all);
+        for number in others {
+            net.kill(*number);
+            net.start(*number, None);
+        }
+        net.until_whole(&all, 5_000);
+    }
+}
+
 /// Proves S3.23: one that is called fallen and is not connects again.
 #[test]
 fn called_fallen_and_alive() {

@@ -137,3 +137,17 @@ fn whoever_sends_there_already_is_the_predecessor() {
     net.mend();
     net.until_whole(&[1, 2, 3, 4, 5, 6], 15_000);
 }
+
+/// Word of a join is lost, and the joiner gets a predecessor all the same: the circle leads through it, and past the one that sent
+/// to the member that was asked. That one comes in again.
+#[test]
+fn word_of_a_join_is_lost() {
+    let mut net = Net::ring(&[1, 2, 3, 5, 4]);
+    net.kill(5);
+    net.run(100);
+    // It asks 1; 3 has nobody to pass the word on to, and comes back to 5 when the second is over.
+    net.start(5, Some(1));
+    net.run(1_500);
+    assert_eq!(net.view(1).previous, Some(Sid::new(5)));
+    net.until_whole(&[1, 2, 3, 4, 5], 1_500);
+}

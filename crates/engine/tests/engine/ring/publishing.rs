@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{Publication, RingInput, RingNews, RingWord};
-use turno_proto::model::ring::RingState;
+use turno_proto::model::Code;
+use turno_proto::model::ring::{Origin, RingState, Sid};
 
 use super::net::Net;
 use crate::seen::body;
@@ -97,6 +98,72 @@ fn thrown_away_and_passed_on_again() {
     net.run(2_000);
     assert_eq!((net.got(2), net.got(3)), (vec!["only at 2"], vec!["only at 2"]));
     assert_eq!(net.view(1).not_round, 0);
+}
+
+/// What is sent again says how far all has come round, also by one that had nothing of that origin before: otherwise more than a
+/// window of it is kept behind it.
+#[test]
+fn what_is_sent_again_says_what_has_come_round() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    let origin = Origin { sid: Sid::new(9), incarnation: 1 };
+    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the fifth") });
+    net.slip(2, RingWord::Publish(Publication { origin, seq: 5, after: 4, round: 4, hops: 1, event }));
+    net.mend();
+    net.said.clear();
+    net.run(3_500);
+    let words = net.said.iter().filter_map(|(from, to, word)| match word {
+        RingWord::Publish(publication) => Some((*from, *to, publication.seq, publication.round)),
+        _ => None,
+    });
+    assert_eq!(words.collect::<Vec<_>>(), [(2, 3, 5, 4), (3, 1, 5, 4), (1, 2, 5, 4)]);
+}
+
+/// Proves S3.36: what an origin said that is not in the circle any more, and everyone in the circle has, is not passed on again when
+/// somebody comes back who still keeps it. Nobody takes it for a mistake of its neighbour's.
+#[test]
+fn what_the_circle_has_is_not_passed_on_again() {
+    let mut net = Net::ring(&[1, 2, 3, 4]);
+    net.cut(2, 3);
+    net.publish(3, "everywhere");
+    net.run(50);
+    // 1 and 2 close their circle. 4 has lost both neighbours, waits for them, and keeps what it has.
+    net.part(&[1, 2], &[3, 4]);
+    net.part(&[3], &[4]);
+    net.run(12_000);
+    assert_eq!((net.view(1).buffered, net.view(2).buffered, net.view(4).buffered), (0, 0, 1));
+    assert!(net.view(1).whole && net.view(2).whole && net.state(4) == RingState::LinkDown);
+    net.mend();
+    net.said.clear();
+    net.until_whole(&[1, 2, 3, 4], 25_000);
+    let again = net.said.iter().filter(|(_, to, word)| *to != 3 && matches!(word, RingWord::Publish(_))).count();
+    let is_mistake = |(_, news): &(u16, RingNews)| matches!(news, RingNews::Refused { code: Code::BadSequence, .. });
+    assert_eq!((again, net.news.iter().any(is_mistake)), (0, false));
+    for number in [1, 2, 4] {
+        assert_eq!((net.got(number), net.view(number).buffered), (vec!["everywhere"], 0), "{number}");
+    }
+}
+
+/// What is kept of an origin that is not in the circle is thrown away once a roll call is back that was sent behind it: one that was
+/// sent before tells nothing about it.
+#[test]
+fn kept_until_a_roll_call_behind_it_is_back() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    net.run(1_100);
+    let last_roll_call = |net: &Net| {
+        let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
+        said.filter(|word| matches!(word, RingWord::RollCall { .. })).find(|_| true).cloned().expect("a roll call")
+    };
+    let before = last_roll_call(&net);
+    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the last word") });
+    let origin = Origin { sid: Sid::new(9), incarnation: 1 };
+    net.slip(1, RingWord::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 1, event }));
+    net.slip(1, before);
+    assert_eq!(net.view(1).buffered, 1, "2 need not have it yet");
+    net.run(1_100);
+    net.slip(1, last_roll_call(&net));
+    assert_eq!(net.view(1).buffered, 0);
 }
 
 /// A later life of an origin counts from one again, and its publications are new.
