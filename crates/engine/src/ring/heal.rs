@@ -201,8 +201,9 @@ impl Node {
         lost.tries += 1;
         match after.get(tries) {
             Some(next) => self.try_for(next.address.clone(), Purpose::Heal, out),
-            // All of them have answered, and none is in the ring any more: there is nothing to come back to.
-            None if lost.is_gone && lost.out == after.len() => self.rejoin(None, out),
+            // All of them have answered, and none is in the ring any more: there is nothing to come back to. But a predecessor may
+            // still have something to say, of a shutdown, too.
+            None if lost.is_gone && lost.out == after.len() && self.previous.is_none() => self.rejoin(None, out),
             None => {
                 (lost.tries, lost.out) = (0, 0);
                 lost.not_before = self.now.plus_millis(timers.retry_ms);

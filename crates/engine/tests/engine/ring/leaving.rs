@@ -1,7 +1,8 @@
 //! Members that leave.
 
 use turno_engine::ring::{RingInput, RingWord};
-use turno_proto::model::ring::RingState;
+use turno_proto::model::Code;
+use turno_proto::model::ring::{RingState, Sid};
 
 use super::net::Net;
 
@@ -88,4 +89,15 @@ fn all_end() {
     assert_eq!(net.stopped, [1, 2, 3]);
     let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingWord::Shutdown { .. }));
     assert_eq!(said.map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>(), [(2, 3), (3, 1)]);
+}
+
+/// Proves S3.42: of two, one hears that the other takes nothing from it any more before it hears why. It goes on listening.
+#[test]
+fn the_end_is_heard_after_the_refusal() {
+    let mut net = Net::ring(&[1, 2]);
+    net.slip(2, RingWord::Refused { code: Code::NotInRing, instead: None });
+    assert_eq!((net.state(2), net.view(2).previous), (RingState::LinkDown, Some(Sid::new(1))));
+    net.put(1, RingInput::Shutdown);
+    net.run(1_000);
+    assert_eq!(net.stopped, [1, 2]);
 }
