@@ -78,6 +78,33 @@ fn leaving_takes_no_longer_than_two_seconds() {
     net.until_whole(&[2, 3], 15_000);
 }
 
+/// Proves S3.28 and S3.30: a neighbour of the leaver falls at any moment of the leave. The leaver is out in time all the same, the
+/// others close the circle, and have what the leaver and each other published before.
+#[test]
+fn a_neighbour_falls_while_one_leaves() {
+    for fallen in [2, 4] {
+        for moment in 0..12 {
+            let mut net = Net::ring(&[1, 2, 3, 4, 5]);
+            net.publish(3, "of the leaver");
+            net.publish(1, "of another");
+            net.run(50);
+            net.put(3, RingInput::Leave);
+            net.run(moment);
+            net.kill(fallen);
+            net.run(2_100 - moment);
+            assert_eq!(net.state(3), RingState::Off, "{fallen} falls after {moment} ms");
+            let others: Vec<u16> = [1, 2, 4, 5].into_iter().filter(|number| *number != fallen).collect();
+            net.until_whole(&others, 15_000);
+            assert_eq!(net.got(5), ["of the leaver", "of another"], "{fallen} falls after {moment} ms");
+            net.publish(1, "after it");
+            net.run(1_000);
+            for number in others.into_iter().filter(|number| *number != 1) {
+                assert_eq!(net.got(number).last(), Some(&"after it"), "{fallen} falls after {moment} ms: {number}");
+            }
+        }
+    }
+}
+
 /// Proves S3.42: an admin at one of them ends all, and the word is not passed on to where it began.
 #[test]
 fn all_end() {
