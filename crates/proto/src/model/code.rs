@@ -409,7 +409,7 @@ codes! {
     RingDown = 108, "ring_down", exit 1,
         "nobody answers at that place of the ring",
         "the other broker does not run, or cannot be reached from here",
-        "start it, or look at the address; --ring-wait tries again each second";
+        "start it, or look at the address; a broker that was started with --ring-wait tries again each second";
     NotLocal = 109, "not_local", exit 1,
         "that is heard only from the machine that the broker runs on",
         "a shutdown ends every broker of the ring, so that whoever asks for it must be at one of them",
