@@ -206,7 +206,7 @@ const BENCH_USAGE: &str = "\
 Usage: cargo xtask bench [W1 W2 W3 W4 W5 W6 W7] [--peers] [--runs <n>] [--pending <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench growth [workers queues waiting bodies] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench overload [refused expired reader] [--seconds <n>] [--routers <n>] [--json <file>]
-       cargo xtask bench broadcast|takeover|crossing [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
+       cargo xtask bench broadcast|takeover|crossing|matching [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench ring [cost healing healing-fast hops] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench cancel [ids purge caller gone] [--rounds <n>] [--seed <n>] [--routers <n>] [--json <file>]
        cargo xtask bench W9 [rate submit restart] [--rounds <n>] [--array <n>] [--jobs <n>] [--tasks <n>] [--full] [--routers <n>] [--json <file>]

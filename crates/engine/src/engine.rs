@@ -76,7 +76,7 @@ impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
         let exclusives = Exclusives::new(settings.term);
-        let topics = Topics::new(settings.run);
+        let topics = Topics::new(settings.seed);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             links: Links::new(BrokerId::new(settings.run), &settings.links, now),

@@ -33,6 +33,8 @@ pub struct Settings {
     pub foreman: Option<String>,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
+    /// Random bits that are told to nobody: where things are in tables whose keys peers choose depends on them.
+    pub seed: u64,
     /// Rises with every start of this broker: the upper part of the tokens of exclusive queues.
     pub term: u64,
     /// Every limit.
@@ -95,6 +97,7 @@ impl Default for Settings {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             foreman: None,
             run: 1,
+            seed: 1,
             term: 1,
             limits: Limits::default(),
             lease_ms: None,

@@ -1,4 +1,5 @@
-//! `cargo xtask bench broadcast|takeover|crossing|cancel|ring`: the figures of the rules of queues, links and the ring.
+//! `cargo xtask bench broadcast|takeover|crossing|cancel|ring|matching`: the figures of the rules of queues, links, the ring
+//! and topics.
 
 pub(crate) mod admin;
 mod broadcast;
@@ -6,6 +7,7 @@ mod cancel;
 pub(crate) mod canceller;
 mod crossing;
 pub(crate) mod figures;
+mod matching;
 mod ring;
 pub(crate) mod standby;
 
@@ -34,10 +36,12 @@ pub(crate) enum Rule {
     Cancel,
     /// Brokers in a circle.
     Ring,
+    /// Who listens to a topic, among few filters and many.
+    Matching,
 }
 
 impl Rule {
-    const ALL: [Self; 5] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel, Self::Ring];
+    const ALL: [Self; 6] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel, Self::Ring, Self::Matching];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.name() == word)
@@ -50,6 +54,7 @@ impl Rule {
             Self::Crossing => "crossing",
             Self::Cancel => "cancel",
             Self::Ring => "ring",
+            Self::Matching => "matching",
         }
     }
 
@@ -66,6 +71,9 @@ impl Rule {
             Self::Ring => {
                 "a publication round three brokers beside one; a member of five is killed; to the farthest of seven"
             }
+            Self::Matching => {
+                "an event in the engine, about each of 25,000 topics in turn: among 100,000 filters and among 100"
+            }
         }
     }
 
@@ -79,6 +87,7 @@ impl Rule {
             Self::Ring => {
                 vec![Part::RingCost, Part::RingHealing(Pace::Usual), Part::RingHealing(Pace::Fast), Part::RingHops]
             }
+            Self::Matching => vec![Part::Matching],
         }
     }
 }
@@ -92,6 +101,7 @@ enum Part {
     RingCost,
     RingHealing(Pace),
     RingHops,
+    Matching,
 }
 
 impl Part {
@@ -105,6 +115,7 @@ impl Part {
             Self::RingHealing(Pace::Usual) => "healing",
             Self::RingHealing(Pace::Fast) => "healing-fast",
             Self::RingHops => "hops",
+            Self::Matching => Rule::Matching.name(),
         }
     }
 
@@ -114,7 +125,7 @@ impl Part {
             Self::Broadcast => Bound::AtLeast(1.5),
             Self::Takeover => Bound::AtMost(50.0),
             Self::Crossing => Bound::AtMost(2.2),
-            Self::Cancel(_) => Bound::AtMost(2.0),
+            Self::Cancel(_) | Self::Matching => Bound::AtMost(2.0),
             Self::RingCost => Bound::AtMost(4.0),
             Self::RingHealing(Pace::Usual) => Bound::AtMost(7_000.0),
             Self::RingHealing(Pace::Fast) => Bound::AtMost(1_000.0),
@@ -131,6 +142,7 @@ impl Part {
             Self::RingCost => ring::cost(routers, dice),
             Self::RingHealing(pace) => ring::healing(pace, routers),
             Self::RingHops => ring::hops(routers),
+            Self::Matching => Ok(matching::measure(dice)),
         }
     }
 }
@@ -245,5 +257,6 @@ mod tests {
         );
         assert_eq!(bars(Rule::Cancel), vec!["≤ 2"; Way::ALL.len()]);
         assert_eq!(bars(Rule::Ring), ["≤ 4", "≤ 7000", "≤ 1000", "≤ 7"]);
+        assert_eq!(bars(Rule::Matching), ["≤ 2"]);
     }
 }

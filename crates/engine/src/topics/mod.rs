@@ -3,21 +3,24 @@
 //! | room | what it decides |
 //! |---|---|
 //! | `event` | what is published, as a value and where it lies |
-//! | `trie`, `prefixes`, `receivers` | whose filters match a topic |
-//! | `name`, `seeded` | keys that peers choose, and tables of them |
+//! | `filters`, `trie`, `nodes`, `ends` | whose filters match a topic |
+//! | `words`, `seeded` | segments, which peers choose, as keys of tables |
+//! | `numbers` | small numbers for what comes and goes |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
 //! | `counted` | topics that were heard of lately: how often, and who listens to them |
 //! | `view` | telling what is going on |
 
 mod counted;
+mod ends;
 mod event;
 mod fetch;
-mod name;
-mod prefixes;
-mod receivers;
+mod filters;
+mod nodes;
+mod numbers;
 mod seeded;
 mod trie;
 mod view;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,9 +31,8 @@ use turno_proto::model::{Code, ConnId, Filter, Mono, Topic};
 use self::counted::Counted;
 pub use self::event::{Event, EventRef};
 use self::fetch::Fetcher;
-use self::prefixes::Prefixes;
+use self::filters::Filters;
 use self::seeded::Seeded;
-use self::trie::Trie;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
 
@@ -49,16 +51,11 @@ pub struct Listener {
 /// Everyone who listens.
 #[derive(Debug)]
 pub(crate) struct Topics {
-    trie: Trie,
-    prefixes: Prefixes,
+    filters: Filters,
     receivers: Vec<Option<Receiver>>,
     vacant: Vec<u32>,
     by_conn: BTreeMap<ConnId, u32>,
     by_id: BTreeMap<Arc<str>, u32>,
-    /// Filters of all of them.
-    filters: usize,
-    /// Segments of these.
-    segments: usize,
     /// Bytes of what waits to be fetched.
     fetch_bytes: usize,
     /// Counts how often it was looked who listens to a topic.
@@ -99,20 +96,17 @@ impl Receiver {
 impl Topics {
     /// Whether there is any filter.
     pub(crate) const fn anyone_listens(&self) -> bool {
-        self.filters > 0
+        self.filters.count() > 0
     }
 
     pub(crate) fn new(seed: u64) -> Self {
         let seed = Seeded(seed);
         Self {
-            trie: Trie::new(seed),
-            prefixes: Prefixes::new(seed),
+            filters: Filters::new(seed),
             receivers: Vec::new(),
             vacant: Vec::new(),
             by_conn: BTreeMap::new(),
             by_id: BTreeMap::new(),
-            filters: 0,
-            segments: 0,
             fetch_bytes: 0,
             looks: 0,
             version: 0,
@@ -146,8 +140,8 @@ impl Topics {
 
     /// Adds a filter. The same again changes nothing; true unless it was the same.
     fn listen(&mut self, number: u32, filter: &Filter) -> Result<bool, Code> {
-        let room =
-            self.filters < SUBSCRIPTIONS_ALL_MAX && self.segments + filter.segments() <= SUBSCRIPTION_SEGMENTS_MAX;
+        let room = self.filters.count() < SUBSCRIPTIONS_ALL_MAX
+            && self.filters.segments() + filter.segments() <= SUBSCRIPTION_SEGMENTS_MAX;
         let receiver = self.at(number);
         if receiver.filters.contains(filter) {
             return Ok(false);
@@ -156,13 +150,8 @@ impl Topics {
             return Err(Code::TooManySubscriptions);
         }
         receiver.filters.insert(filter.clone());
-        self.filters += 1;
-        self.segments += filter.segments();
+        self.filters.insert(filter, number);
         self.version += 1;
-        match filter {
-            Filter::Pattern(pattern) => self.trie.insert(pattern, number),
-            Filter::Prefix(prefix) => self.prefixes.insert(prefix, number),
-        };
         Ok(true)
     }
 
@@ -177,13 +166,8 @@ impl Topics {
 
     /// A filter that is there matches nothing any more.
     fn unindex(&mut self, filter: &Filter, number: u32) {
-        self.filters -= 1;
-        self.segments -= filter.segments();
+        self.filters.remove(filter, number);
         self.version += 1;
-        match filter {
-            Filter::Pattern(pattern) => self.trie.remove(pattern, number),
-            Filter::Prefix(prefix) => self.prefixes.remove(prefix, number),
-        };
     }
 
     /// Everyone with a filter that matches, once each.
@@ -195,15 +179,14 @@ impl Topics {
 
     fn look(&mut self, topic: &Topic, found: &mut Vec<u32>) {
         self.looks += 1;
-        let Self { trie, prefixes, receivers, looks, .. } = self;
-        let mut tell = |number: u32| {
+        let Self { filters, receivers, looks, .. } = self;
+        let tell = |number: u32| {
             let receiver = receivers[number as usize].as_mut().expect("filters are of receivers that are there");
             if std::mem::replace(&mut receiver.found, *looks) != *looks {
                 found.push(number);
             }
         };
-        trie.matching(topic.as_str(), &mut tell);
-        prefixes.matching(topic.as_str().as_bytes(), &mut tell);
+        filters.matching(topic, tell);
     }
 
     /// Counts an event, and finds everyone it is for, once each.
@@ -217,18 +200,17 @@ impl Topics {
     /// All of it agrees.
     pub(crate) fn check(&self) {
         let there = self.receivers.iter().flatten();
-        assert_eq!(self.filters, there.clone().map(|receiver| receiver.filters.len()).sum::<usize>(), "filters");
-        if self.filters <= FILTERS_CHECKED_MAX {
+        let filters = self.filters.count();
+        assert_eq!(filters, there.clone().map(|receiver| receiver.filters.len()).sum::<usize>(), "filters");
+        if filters <= FILTERS_CHECKED_MAX {
             let segments = there.clone().flat_map(|receiver| &receiver.filters).map(Filter::segments);
-            assert_eq!(self.segments, segments.sum::<usize>(), "segments of filters");
+            assert_eq!(self.filters.segments(), segments.sum::<usize>(), "segments of filters");
         }
         assert_eq!(self.by_conn.len() + self.by_id.len(), there.clone().count(), "everyone is known by a name");
         assert_eq!(self.receivers.len(), there.clone().count() + self.vacant.len(), "places");
         let waits: usize = there.filter_map(|receiver| receiver.who.fetcher()).map(Fetcher::check).sum();
         assert_eq!(self.fetch_bytes, waits, "bytes that wait to be fetched");
-        if self.filters == 0 {
-            assert!(self.trie.is_empty() && self.prefixes.is_empty(), "nothing is kept of filters that are gone");
-        }
+        self.filters.check();
         self.counted.check();
     }
 }
@@ -343,7 +325,7 @@ mod tests {
     fn segments_of_all_filters_are_limited() {
         let mut topics = Topics::new(7);
         let number = topics.add(Receiver::new(Who::Conn(ConnId { index: 1, generation: 1 })));
-        topics.segments = SUBSCRIPTION_SEGMENTS_MAX - 4;
+        topics.filters.pretend_segments(SUBSCRIPTION_SEGMENTS_MAX - 4);
         let mut listen = |text: &str| topics.listen(number, &text.parse().unwrap());
         assert_eq!(listen("a.b.c.d.e"), Err(Code::TooManySubscriptions));
         assert_eq!(listen("a.b.c"), Ok(true));
@@ -351,7 +333,10 @@ mod tests {
         assert_eq!(listen("a.b"), Err(Code::TooManySubscriptions));
         assert_eq!(listen(">"), Ok(true));
         assert!(topics.unlisten(number, &"a.b.c".parse().unwrap()));
-        assert_eq!(topics.segments, SUBSCRIPTION_SEGMENTS_MAX - 3);
-        assert_eq!(topics.listen(number, &Filter::prefix(b"a.b.c.d.e").unwrap()), Ok(true), "a prefix is one");
+        assert_eq!(topics.filters.segments(), SUBSCRIPTION_SEGMENTS_MAX - 3);
+        let mut listen = |prefix: &str| topics.listen(number, &Filter::prefix(prefix.as_bytes()).unwrap());
+        assert_eq!(listen("a.b.c."), Err(Code::TooManySubscriptions), "those of a prefix count too");
+        assert_eq!(listen("...."), Err(Code::TooManySubscriptions));
+        assert_eq!(listen("a.b.c"), Ok(true));
     }
 }

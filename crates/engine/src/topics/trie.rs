@@ -2,178 +2,159 @@
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
-use super::name::Name;
-use super::receivers::Receivers;
-use super::seeded::{Seeded, Table};
+use std::collections::BTreeMap;
 
-/// A tree of patterns.
+use super::ends::{Crowds, End};
+use super::nodes::{Key, Length, Node, Nodes, Place, ROOT};
+use super::seeded::Seeded;
+use super::words::{SHORT_MAX, Word, Words};
+
+/// A tree of filters.
 #[derive(Debug)]
 pub(super) struct Trie {
-    nodes: Vec<Node>,
-    vacant: Vec<u32>,
+    nodes: Nodes,
+    words: Words,
+    crowds: Crowds,
+    /// How many beginnings of a length come after a node, by its number.
+    beginnings: BTreeMap<(u32, Length), u32>,
     seed: Seeded,
+    /// The hash of `*`.
+    star: u64,
+    /// Those of a topic; kept for their room only.
+    segments: Vec<Segment>,
 }
 
-const ROOT: u32 = 0;
-
-/// One of very many, most of which lead to one other at most, and to one receiver: what that takes is all in one place.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Node {
-    children: Children,
-    star: Option<u32>,
-    /// Whose pattern ends here, and how.
-    ends: Receivers<(End, u32)>,
+/// A filter as a way through the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path<'a> {
+    /// Parted by dots; `None`: it begins with how it ends.
+    pub(super) segments: Option<&'a str>,
+    /// What the next one begins with. None: it may be any, or there is none.
+    pub(super) beginning: &'a [u8],
+    pub(super) end: End,
 }
 
-/// How a pattern ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
-    /// With the segment that leads to the node.
-    Here,
-    /// With `>` after it.
-    Rest,
+/// One part of it.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    bytes: &'a [u8],
+    is_whole: bool,
 }
 
-/// Where segments lead to.
-#[derive(Debug, Default)]
-enum Children {
-    #[default]
-    None,
-    One(Name, u32),
-    Many(Box<Table<Name, u32>>),
+/// Where a path goes through, and by what.
+struct Step<'a> {
+    key: Key,
+    parent: u32,
+    word: Word,
+    part: Part<'a>,
 }
 
-impl Children {
-    fn get(&self, segment: &str) -> Option<u32> {
-        match self {
-            Self::None => None,
-            Self::One(own, child) => (own.as_bytes() == segment.as_bytes()).then_some(*child),
-            Self::Many(many) => many.get(segment.as_bytes()).copied(),
-        }
-    }
+/// A segment of a topic. It is hashed once, however many nodes it is looked up from.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    word: Word,
+    hash: u64,
+    /// Where it is in the topic.
+    begin: u32,
+    end: u32,
+}
 
-    /// One that was not there.
-    fn insert(&mut self, segment: &str, child: u32, seed: Seeded) {
-        match self {
-            Self::None => *self = Self::One(Name::new(segment.as_bytes()), child),
-            Self::One(..) => {
-                let mut many = Table::with_hasher(seed);
-                if let Self::One(own, one) = std::mem::take(self) {
-                    many.insert(own, one);
-                }
-                many.insert(Name::new(segment.as_bytes()), child);
-                *self = Self::Many(Box::new(many));
-            }
-            Self::Many(many) => drop(many.insert(Name::new(segment.as_bytes()), child)),
-        }
-    }
+/// What a walk is about.
+struct Walk<'a> {
+    topic: &'a [u8],
+    segments: &'a [Segment],
+}
 
-    /// One that is there.
-    fn remove(&mut self, segment: &str) {
-        match self {
-            Self::None => {}
-            Self::One(..) => *self = Self::None,
-            Self::Many(many) => {
-                many.remove(segment.as_bytes());
-                if many.len() == 1 {
-                    let last = many.drain().next();
-                    *self = last.map_or(Self::None, |(last, child)| Self::One(last, child));
-                }
-            }
-        }
-    }
-
-    const fn is_empty(&self) -> bool {
-        matches!(self, Self::None)
+impl<'a> Path<'a> {
+    fn parts(&self) -> impl Iterator<Item = Part<'a>> + use<'a> {
+        let segments = self.segments.into_iter().flat_map(|segments| segments.split('.'));
+        let beginning = Some(self.beginning).filter(|beginning| !beginning.is_empty());
+        segments
+            .map(|segment| Part { bytes: segment.as_bytes(), is_whole: true })
+            .chain(beginning.map(|bytes| Part { bytes, is_whole: false }))
     }
 }
 
-impl Node {
-    const fn is_empty(&self) -> bool {
-        self.children.is_empty() && self.star.is_none() && self.ends.is_empty()
+impl Part<'_> {
+    fn word(self, words: &Words) -> Word {
+        self.shaped(words.get(self.bytes))
     }
 
-    fn child(&self, segment: &str) -> Option<u32> {
-        if segment == "*" { self.star } else { self.children.get(segment) }
-    }
-
-    fn tell(&self, end: End, tell: &mut impl FnMut(u32)) {
-        self.ends.tell_within((end, 0)..=(end, u32::MAX), |(_, receiver)| tell(receiver));
+    fn shaped(self, word: Word) -> Word {
+        if self.is_whole { word } else { word.beginning() }
     }
 }
 
 impl Trie {
     pub(super) fn new(seed: Seeded) -> Self {
-        Self { nodes: vec![Node::default()], vacant: Vec::new(), seed }
-    }
-
-    fn node(&self, at: u32) -> &Node {
-        &self.nodes[at as usize]
-    }
-
-    fn node_mut(&mut self, at: u32) -> &mut Node {
-        &mut self.nodes[at as usize]
+        Self {
+            nodes: Nodes::new(),
+            words: Words::new(seed),
+            crowds: Crowds::default(),
+            beginnings: BTreeMap::new(),
+            seed,
+            star: Word::STAR.hash(seed),
+            segments: Vec::new(),
+        }
     }
 
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, pattern: &str, receiver: u32) -> bool {
-        let mut at = ROOT;
-        for segment in pattern.split('.') {
-            if segment == ">" {
-                return self.node_mut(at).ends.insert((End::Rest, receiver));
-            }
-            at = match self.node(at).child(segment) {
-                Some(child) => child,
-                None => self.add(at, segment),
+    pub(super) fn insert(&mut self, path: Path<'_>, receiver: u32) -> bool {
+        let (mut at, mut key) = (ROOT, Key::ROOT);
+        for part in path.parts() {
+            let (parent, word) = (self.nodes.at(at).number, part.word(&self.words));
+            let next = key.then(word.hash(self.seed));
+            (at, key) = match self.nodes.find(next, parent, word) {
+                Some(child) => (child, next),
+                None => self.add(at, key, part),
             };
         }
-        self.node_mut(at).ends.insert((End::Here, receiver))
+        self.nodes.at_mut(at).ends.insert(path.end, receiver, &mut self.crowds)
     }
 
-    fn add(&mut self, parent: u32, segment: &str) -> u32 {
-        let child = self.vacant.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::default());
-            u32::try_from(self.nodes.len() - 1).expect("filters are limited, and their segments")
-        });
-        let seed = self.seed;
-        let node = self.node_mut(parent);
-        if segment == "*" {
-            node.star = Some(child);
+    /// A node that was not there.
+    fn add(&mut self, at: Place, key: Key, part: Part<'_>) -> (Place, Key) {
+        let word = part.shaped(self.words.take(part.bytes));
+        let key = key.then(word.hash(self.seed));
+        let node = self.nodes.at_mut(at);
+        let parent = node.number;
+        if word == Word::STAR {
+            node.set_star(true);
+        } else if part.is_whole {
+            node.add_segment();
         } else {
-            node.children.insert(segment, child, seed);
+            let length = Length::of(part.bytes);
+            node.set_beginning(length, true);
+            *self.beginnings.entry((parent, length)).or_default() += 1;
         }
-        child
+        (self.nodes.insert(key, parent, word), key)
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, pattern: &str, receiver: u32) -> bool {
-        let mut path = Vec::new();
+    pub(super) fn remove(&mut self, path: Path<'_>, receiver: u32) -> bool {
+        let mut steps = Vec::new();
+        let nothing = Part { bytes: &[], is_whole: true };
+        let mut step = Step { key: Key::ROOT, parent: 0, word: Word::default(), part: nothing };
         let mut at = ROOT;
-        let mut end = End::Here;
-        for segment in pattern.split('.') {
-            if segment == ">" {
-                end = End::Rest;
-                break;
-            }
-            let Some(child) = self.node(at).child(segment) else { return false };
-            path.push((at, segment));
+        for part in path.parts() {
+            let (parent, word) = (self.nodes.at(at).number, part.word(&self.words));
+            let key = step.key.then(word.hash(self.seed));
+            let Some(child) = self.nodes.find(key, parent, word) else { return false };
+            steps.push(std::mem::replace(&mut step, Step { key, parent, word, part }));
             at = child;
         }
-        let removed = self.node_mut(at).ends.remove((end, receiver));
+        let removed = self.nodes.at_mut(at).ends.remove(path.end, receiver, &mut self.crowds);
         // What leads nowhere any more goes.
-        while let Some((parent, segment)) = path.pop() {
-            if !self.node(at).is_empty() {
+        while let Some(before) = steps.pop() {
+            if !self.nodes.at(at).is_empty() {
                 break;
             }
-            let node = self.node_mut(parent);
-            if segment == "*" {
-                node.star = None;
-            } else {
-                node.children.remove(segment);
-            }
-            self.vacant.push(at);
-            at = parent;
+            self.nodes.remove(at);
+            // It may be at another place now.
+            let parent = self.nodes.find(before.key, before.parent, before.word);
+            at = parent.expect("each node comes after one that is there");
+            self.forget(at, &step);
+            step = before;
         }
         if self.is_empty() {
             *self = Self::new(self.seed);
@@ -181,95 +162,87 @@ impl Trie {
         removed
     }
 
-    /// Tells of every receiver with a pattern that matches; of one with several perhaps more than once.
-    pub(super) fn matching(&self, topic: &str, mut tell: impl FnMut(u32)) {
-        self.walk(ROOT, Some(topic), &mut tell);
-    }
-
-    /// Goes as deep as the topic has segments, which its length limits.
-    fn walk(&self, at: u32, left: Option<&str>, tell: &mut impl FnMut(u32)) {
-        let node = self.node(at);
-        let Some(left) = left else { return node.tell(End::Here, tell) };
-        node.tell(End::Rest, tell);
-        if node.star.is_none() && node.children.is_empty() {
-            return;
+    /// Nothing comes after the node by that step any more.
+    fn forget(&mut self, at: Place, step: &Step<'_>) {
+        self.words.give_back(step.part.bytes);
+        let node = self.nodes.at_mut(at);
+        if step.word == Word::STAR {
+            node.set_star(false);
+        } else if step.part.is_whole {
+            node.remove_segment();
+        } else {
+            let length = Length::of(step.part.bytes);
+            let left = self.beginnings.get_mut(&(node.number, length)).expect("it was counted");
+            *left -= 1;
+            if *left == 0 {
+                self.beginnings.remove(&(node.number, length));
+                node.set_beginning(length, false);
+            }
         }
-        let (segment, left) = left.split_once('.').map_or((left, None), |(segment, left)| (segment, Some(left)));
-        for child in [node.star, node.children.get(segment)].into_iter().flatten() {
-            self.walk(child, left, tell);
+    }
+
+    /// Tells of every receiver with a filter that matches; of one with several perhaps more than once.
+    pub(super) fn matching(&mut self, topic: &str, mut tell: impl FnMut(u32)) {
+        let topic = topic.as_bytes();
+        let mut segments = std::mem::take(&mut self.segments);
+        let mut begin = 0;
+        for name in topic.split(|byte| *byte == b'.') {
+            let word = self.words.get(name);
+            let end = begin + name.len() as u32;
+            segments.push(Segment { word, hash: word.hash(self.seed), begin, end });
+            begin = end + 1;
+        }
+        self.walk(&Walk { topic, segments: &segments }, ROOT, Key::ROOT, &mut tell);
+        segments.clear();
+        self.segments = segments;
+    }
+
+    /// Goes as deep as the topic has segments, which are limited. Where it goes on follows from the key, which it has, and
+    /// not from the node, which may have to be waited for.
+    fn walk(&self, walk: &Walk<'_>, at: Place, key: Key, tell: &mut impl FnMut(u32)) {
+        let node = self.nodes.at(at);
+        node.ends.tell(walk.segments.len(), &self.crowds, tell);
+        let Some((segment, left)) = walk.segments.split_first() else { return };
+        let after = Walk { topic: walk.topic, segments: left };
+        if node.has_star() {
+            let key = key.then(self.star);
+            if let Some(child) = self.nodes.find(key, node.number, Word::STAR) {
+                self.walk(&after, child, key, tell);
+            }
+        }
+        if node.has_beginnings() {
+            let name = &walk.topic[segment.begin as usize..segment.end as usize];
+            self.begin(node, key, name, tell);
+        }
+        if node.has_segments() {
+            let key = key.then(segment.hash);
+            if let Some(child) = self.nodes.find(key, node.number, segment.word) {
+                self.walk(&after, child, key, tell);
+            }
         }
     }
 
-    /// Nothing is kept for patterns that are gone; the memory goes with the last.
-    pub(super) fn is_empty(&self) -> bool {
-        self.node(ROOT).is_empty() && self.vacant.len() == self.nodes.len() - 1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-    use turno_proto::model::{Filter, Topic};
-
-    use super::*;
-
-    fn told(trie: &Trie, topic: &str) -> BTreeSet<u32> {
-        let mut all = BTreeSet::new();
-        trie.matching(topic, |receiver| {
-            all.insert(receiver);
+    /// Tells of those to whom the beginning of that segment is enough. It is looked up once for each length that some
+    /// beginning here has, or may have if it is long.
+    #[inline(never)]
+    fn begin(&self, node: &Node, key: Key, name: &[u8], tell: &mut impl FnMut(u32)) {
+        let lengths = node.beginnings().flat_map(|length| match length {
+            Length::LONG => SHORT_MAX + 1..=name.len(),
+            short => short.bytes()..=short.bytes(),
         });
-        all
-    }
-
-    fn segment() -> impl Strategy<Value = &'static str> {
-        prop_oneof![Just("a"), Just("b"), Just("c")]
-    }
-
-    fn pattern() -> impl Strategy<Value = String> {
-        let segments = proptest::collection::vec(prop_oneof![3 => segment(), 1 => Just("*")], 0..4);
-        (segments, any::<bool>()).prop_map(|(mut segments, rest)| {
-            if rest || segments.is_empty() {
-                segments.push(">");
-            }
-            segments.join(".")
-        })
-    }
-
-    /// One line of a processor's cache.
-    #[test]
-    fn a_node_stays_small() {
-        assert_eq!(size_of::<Node>(), 64);
-    }
-
-    proptest! {
-        /// The tree finds what looking at each filter finds, and keeps nothing of what is gone.
-        #[test]
-        fn the_tree_finds_what_a_scan_finds(
-            steps in proptest::collection::vec((pattern(), 0u32..5, any::<bool>()), 1..60),
-            topics in proptest::collection::vec(proptest::collection::vec(segment(), 1..5), 1..10),
-        ) {
-            let mut trie = Trie::new(Seeded(7));
-            let mut plain: BTreeSet<(String, u32)> = BTreeSet::new();
-            for (pattern, receiver, add) in steps {
-                let key = (pattern.clone(), receiver);
-                if add {
-                    prop_assert_eq!(trie.insert(&pattern, receiver), plain.insert(key));
-                } else {
-                    prop_assert_eq!(trie.remove(&pattern, receiver), plain.remove(&key));
-                }
-                prop_assert_eq!(trie.is_empty(), plain.is_empty());
-            }
-            for topic in topics {
-                let topic: Topic = topic.join(".").parse().unwrap();
-                let scanned: BTreeSet<u32> = plain
-                    .iter()
-                    .filter(|(pattern, _)| pattern.parse::<Filter>().unwrap().matches(&topic))
-                    .map(|(_, receiver)| *receiver)
-                    .collect();
-                prop_assert_eq!(told(&trie, topic.as_str()), scanned, "{}", topic);
+        for beginning in lengths.map_while(|length| name.get(..length)) {
+            let word = self.words.get(beginning).beginning();
+            if let Some(child) = self.nodes.find(key.then(word.hash(self.seed)), node.number, word) {
+                self.nodes.at(child).ends.tell(0, &self.crowds, tell);
             }
         }
+    }
+
+    /// Nothing is kept for filters that are gone; the memory goes with the last.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_empty = self.nodes.is_bare() && self.nodes.at(ROOT).is_empty();
+        let are_others = self.words.is_empty() && self.crowds.is_empty() && self.beginnings.is_empty();
+        assert!(!is_empty || are_others, "what nodes need goes with them");
+        is_empty
     }
 }

@@ -182,6 +182,7 @@ fn engine_of(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         foreman: bound.foreman.first().map(ToString::to_string),
         run,
+        seed: random(),
         // The clock starts at Unix time.
         term: clock.now().as_millis(),
         limits: settings.limits.clone(),

@@ -125,12 +125,9 @@ impl Filter {
         }
     }
 
-    /// The segments of a pattern; a prefix counts as one.
+    /// How many segments it has. The last of a prefix may be the beginning of one, or nothing.
     pub fn segments(&self) -> usize {
-        match self {
-            Self::Pattern(pattern) => pattern.split('.').count(),
-            Self::Prefix(_) => 1,
-        }
+        self.as_bytes().split(|byte| *byte == b'.').count()
     }
 
     /// Whether that topic is meant. One by one; whoever has many filters keeps them in a tree.
