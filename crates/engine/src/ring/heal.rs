@@ -25,7 +25,7 @@ pub(super) struct LostNext {
     out: usize,
 }
 
-/// The predecessor is lost.
+/// The predecessor is lost, or was, and the circle has not been whole since.
 #[derive(Clone, Debug)]
 pub(super) struct LostPrevious {
     pub(super) sid: Sid,
@@ -107,8 +107,16 @@ impl Node {
             && self.lost_previous.as_ref().is_some_and(|lost| is_over(lost.at))
     }
 
-    pub(super) const fn miss_previous(&mut self, sid: Sid) {
-        self.lost_previous = Some(LostPrevious { sid, at: self.now, called: None, calls: 0 });
+    /// The predecessor is lost. One that came meanwhile, and went before the circle was whole again, changes nothing: time
+    /// counts from the first.
+    pub(super) fn miss_previous(&mut self, sid: Sid) {
+        let at = self.now;
+        self.lost_previous.get_or_insert(LostPrevious { sid, at, called: None, calls: 0 });
+    }
+
+    /// Who is waited for.
+    fn missed(&self) -> Option<&LostPrevious> {
+        self.lost_previous.as_ref().filter(|_| self.previous.is_none())
     }
 
     /// The next one, or whoever was tried in its place, cannot be reached or does not want.
@@ -154,7 +162,7 @@ impl Node {
 
     fn look_for_previous(&mut self, out: &mut Vec<RingEffect>) {
         let timers = self.settings.timers;
-        let Some(lost) = &self.lost_previous else { return };
+        let Some(lost) = self.missed() else { return };
         let (sid, waited) = (lost.sid, self.now.millis_since(lost.at));
         if waited < timers.wait_ms {
             return;
@@ -217,7 +225,7 @@ impl Node {
             return None;
         }
         let timers = self.settings.timers;
-        let previous = self.lost_previous.as_ref().map(|lost| {
+        let previous = self.missed().map(|lost| {
             let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };
             let rejoin = lost.at.plus_millis(timers.rejoin_ms);
             lost.called

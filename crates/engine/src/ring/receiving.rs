@@ -114,7 +114,6 @@ impl Node {
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.role = Role::Previous;
         }
-        self.lost_previous = None;
         self.neighbour_changed();
     }
 

@@ -289,6 +289,7 @@ impl Node {
         }
         if self.is_whole() {
             self.roll.whole_at = self.now;
+            self.lost_previous = None;
             self.forget_the_absent(number);
             self.tell_members(out);
         }

@@ -103,6 +103,24 @@ fn nobody_comes() {
     net.until_whole(&[1, 2, 3], 15_000);
 }
 
+/// Proves S3.18 and S3.21: one that comes in the place of the lost predecessor, and goes before the circle is whole, does not make it
+/// wait longer.
+#[test]
+fn whoever_comes_and_goes_changes_nothing() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(3, 1);
+    net.run(4_000);
+    // It finds the place before 1, and 3 cannot reach it.
+    net.cut(3, 4);
+    net.start(4, Some(1));
+    net.run(1_000);
+    assert_eq!(net.view(1).previous, Some(Sid::new(4)));
+    net.run(2_000);
+    assert_eq!((net.view(1).previous, calls(&net)), (None, vec![]));
+    net.run(1_500);
+    assert_eq!(calls(&net), [(1, Fallen::Sid(Sid::new(3)))]);
+}
+
 /// Proves S3.20: if all others have begun anew and are in no ring, there is nothing to come back to, and nothing to wait for.
 #[test]
 fn nobody_is_in_the_ring_any_more() {
