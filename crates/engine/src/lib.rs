@@ -62,6 +62,7 @@ mod jobs;
 mod line;
 mod links;
 mod message;
+mod numbered;
 mod owed;
 mod owned;
 mod peer;

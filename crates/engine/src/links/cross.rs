@@ -57,7 +57,7 @@ impl Engine {
         });
         far.handle = Some(handle);
         self.links.queue_changed(name);
-        let came = self.links.foreign.get(&index).map(|foreign| foreign.path.clone()).unwrap_or_default();
+        let came = self.links.foreign.get(&index).map(|foreign| foreign.path).unwrap_or_default();
         let left_ms = message.deadline.map(|deadline| deadline.millis_left(self.now));
         let forward = Forward {
             seq: message.stamp,

@@ -13,6 +13,7 @@ use turno_proto::model::{Code, ConnId, Slots, limits};
 use super::Link;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::numbered::Numbered;
 use crate::peer::Worker;
 
 impl Engine {
@@ -75,7 +76,7 @@ impl Engine {
             round_trip_us: None,
             far: BTreeMap::new(),
             handles: 0,
-            out: BTreeMap::new(),
+            out: Numbered::default(),
             held: BTreeMap::new(),
             told: BTreeMap::new(),
             told_presence: Vec::new(),

@@ -38,6 +38,7 @@ pub(crate) use self::spread::Shares;
 use self::targets::Targets;
 pub(crate) use self::view::{FarWorkers, LinkCounts};
 pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
+use crate::numbered::Numbered;
 
 /// All links.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub(crate) struct Links {
     targets: Targets,
     claims: Claims,
     /// Messages that came over a link, by their place.
-    foreign: BTreeMap<u32, Foreign>,
+    foreign: Numbered<Foreign>,
     /// Queues of which something may have to be told.
     changed: BTreeSet<QueueName>,
     /// Crews whose members' room changed: of all their queues something may have to be told.
@@ -87,7 +88,7 @@ struct Link {
     /// Handles given out on this link.
     handles: u32,
     /// What crossed and is not settled, by the number of the crossing.
-    out: BTreeMap<u32, u32>,
+    out: Numbered<u32>,
     /// Slots that messages from there take here and further on, by queue; none are 0.
     held: BTreeMap<QueueName, u32>,
     /// What the other end was told last.
@@ -157,7 +158,7 @@ impl Links {
             by_conn: BTreeMap::new(),
             targets: Targets::new(me, targets, now),
             claims: Claims::default(),
-            foreign: BTreeMap::new(),
+            foreign: Numbered::default(),
             changed: BTreeSet::new(),
             changed_crews: BTreeSet::new(),
             presence_changed: false,
@@ -192,7 +193,7 @@ impl Links {
 
     /// The message that its owner knows under that id, if it came here.
     pub(crate) fn find_foreign(&self, id: MessageId) -> Option<u32> {
-        self.foreign.iter().find(|(_, foreign)| foreign.id == id).map(|(index, _)| *index)
+        self.foreign.iter().filter(|(_, foreign)| foreign.id == id).map(|(index, _)| *index).min()
     }
 
     fn link(&self, conn: ConnId) -> &Link {

@@ -176,7 +176,7 @@ impl Engine {
     fn cross_event(&self, shares: Shares, number: u64, path: &Path, event: &Arc<Event>, out: &mut impl Sink) {
         let Some(path) = path.then(self.links.me) else { return };
         for (conn, targets) in shares {
-            let word = LinkWord::Event(ForwardEvent { number, targets, path: path.clone(), event: Arc::clone(event) });
+            let word = LinkWord::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
             out.effect(Effect::Link { conn, word: Box::new(word) });
         }
     }

@@ -42,7 +42,7 @@ impl<'a> Brokers<'a> {
 
     /// The same as a way; `None` if it is none.
     pub fn to_path(self) -> Option<Path> {
-        Path::new(self.iter().collect())
+        Path::new(self.iter())
     }
 
     /// Reads a count and so many ids, none of them twice. Nothing is kept for more of them than are there.

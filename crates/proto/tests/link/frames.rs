@@ -79,7 +79,7 @@ fn targets_are_few_and_each_of_them_once() {
 }
 
 fn path(ids: &[u64]) -> Path {
-    Path::new(ids.iter().map(|id| BrokerId::new(*id)).collect()).expect("as it should be")
+    Path::new(ids.iter().map(|id| BrokerId::new(*id))).expect("as it should be")
 }
 
 fn inside(frame: &Frame<'_>) -> Vec<u8> {

@@ -59,9 +59,20 @@ impl fmt::Debug for BrokerId {
 
 /// Brokers in the order of a way: of a message those that it came through, its first one first; of an offer those from
 /// the one that tells of it to the one that has the slots.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<BrokerId>", into = "Vec<BrokerId>")]
-pub struct Path(Vec<BrokerId>);
+pub struct Path {
+    /// All in one place: each message that crosses a link has a path, and an allocation for it would cost more than the rest of it.
+    brokers: [BrokerId; limits::PATH_MAX],
+    len: u8,
+}
+
+/// No broker at all.
+impl Default for Path {
+    fn default() -> Self {
+        Self { brokers: [BrokerId(0); limits::PATH_MAX], len: 0 }
+    }
+}
 
 impl TryFrom<Vec<BrokerId>> for Path {
     type Error = PathError;
@@ -73,57 +84,61 @@ impl TryFrom<Vec<BrokerId>> for Path {
 
 impl From<Path> for Vec<BrokerId> {
     fn from(path: Path) -> Self {
-        path.0
+        path.brokers().to_vec()
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Path").field(&self.brokers()).finish()
     }
 }
 
 impl Path {
     /// A way through these; `None` if they are too many, or one of them comes twice.
-    pub fn new(brokers: Vec<BrokerId>) -> Option<Self> {
-        let twice =
-            brokers.iter().enumerate().any(|(at, broker)| brokers.iter().take(at).any(|before| before == broker));
-        (brokers.len() <= limits::PATH_MAX && !twice).then_some(Self(brokers))
+    pub fn new(brokers: impl IntoIterator<Item = BrokerId>) -> Option<Self> {
+        brokers.into_iter().try_fold(Self::default(), Self::then)
     }
 
     /// Whether the way leads through that broker.
     pub fn has(&self, broker: BrokerId) -> bool {
-        self.0.contains(&broker)
+        self.brokers().contains(&broker)
     }
 
     /// Whether both ways lead through some broker.
     pub fn meets(&self, other: &Self) -> bool {
-        self.0.iter().any(|broker| other.has(*broker))
+        self.brokers().iter().any(|broker| other.has(*broker))
     }
 
     /// The way with one more broker before it; `None` if it would be too long, or leads through it already.
     pub fn after(&self, broker: BrokerId) -> Option<Self> {
-        let mut brokers = Vec::with_capacity(self.0.len() + 1);
-        brokers.push(broker);
-        brokers.extend_from_slice(&self.0);
-        Self::new(brokers)
+        Self::new(std::iter::once(broker).chain(self.brokers().iter().copied()))
     }
 
     /// The way with one more broker at its end; `None` if it would be too long, or leads through it already.
-    pub fn then(&self, broker: BrokerId) -> Option<Self> {
-        let mut brokers = Vec::with_capacity(self.0.len() + 1);
-        brokers.extend_from_slice(&self.0);
-        brokers.push(broker);
-        Self::new(brokers)
+    pub fn then(mut self, broker: BrokerId) -> Option<Self> {
+        if self.has(broker) {
+            return None;
+        }
+        let at = self.len();
+        *self.brokers.get_mut(at)? = broker;
+        self.len += 1;
+        Some(self)
     }
 
     /// The brokers, in order.
     pub fn brokers(&self) -> &[BrokerId] {
-        &self.0
+        self.brokers.get(..self.len()).unwrap_or_default()
     }
 
     /// How many.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    pub const fn len(&self) -> usize {
+        self.len as usize
     }
 
     /// None at all.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 

@@ -168,7 +168,7 @@ fn payload(bytes: &[u8]) -> Payload {
 }
 
 fn path(ids: &[u64]) -> Path {
-    Path::new(ids.iter().map(|id| BrokerId::new(*id)).collect()).unwrap()
+    Path::new(ids.iter().map(|id| BrokerId::new(*id))).unwrap()
 }
 
 fn forward(bytes: usize) -> Forward {
