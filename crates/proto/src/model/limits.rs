@@ -15,7 +15,8 @@ pub const TOPIC_SEGMENTS_MAX: usize = 32;
 pub const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Filters of all together. More: refused, `too_many_subscriptions`.
 pub const SUBSCRIPTIONS_ALL_MAX: usize = 1_000_000;
-/// Segments of all filters together, each of which takes some 200 bytes. More: refused, `too_many_subscriptions`.
+/// Segments of all filters together: each may be a node of the tree, and a long one a word of its own. More: refused,
+/// `too_many_subscriptions`.
 pub const SUBSCRIPTION_SEGMENTS_MAX: usize = 4_000_000;
 /// Subscribers that fetch. More: refused, `too_many_subscriptions`.
 pub const FETCHERS_MAX: usize = 10_000;

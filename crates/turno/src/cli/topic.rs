@@ -176,7 +176,7 @@ async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<
     }
     invocation.output.rows(&SubscriberListDocument { subscribers: &rows, next: None }, &rows)?;
     if rows.is_empty() {
-        invocation.output.hint("nobody listens; try: turno sub '>'");
+        invocation.output.hint("nobody listens at this broker; try: turno sub '>'");
     }
     Ok(0)
 }
