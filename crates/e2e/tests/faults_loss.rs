@@ -140,7 +140,8 @@ fn a_send_that_loses_all_its_workers_is_a_dead_letter() {
     let broker = Broker::start();
     let mut client = Peer::client(broker.address(), "q");
     client.send(b"x", |message| message.retries = Some(1));
-    for attempt in 1..=2 {
+    // The first two losses are free: they may be the workers' own fault.
+    for attempt in [1, 1, 1, 2] {
         let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
         assert_eq!(worker.delivery().2, attempt);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::{ConnId, Slots};
+use turno_proto::model::{ConnId, Slots, limits};
 
 use crate::chain::Lane;
 use crate::engine::Engine;
@@ -19,6 +19,7 @@ impl Engine {
         self.check_messages();
         self.check_broadcasts();
         self.check_crews();
+        self.check_losses();
         self.loads.check();
         self.check_exclusives();
         self.check_jobs();
@@ -63,7 +64,7 @@ impl Engine {
                 }
             }
             durable += u64::from(message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED));
-            bytes += bytes_of(message.bytes.len());
+            bytes += bytes_of(message.bytes.len()) + self.failure_bytes(index);
             timers += usize::from(message.timer.is_some());
             owned += usize::from(message.origin.is_some());
             assert!(
@@ -104,6 +105,10 @@ impl Engine {
         assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
         let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
         assert_eq!(owned, listed, "every request with a caller is in its caller's list");
+    }
+
+    fn failure_bytes(&self, index: u32) -> u64 {
+        self.failures.get(&index).map_or(0, |failure| failure.len() as u64)
     }
 
     fn check_broadcasts(&self) {
@@ -156,11 +161,11 @@ impl Engine {
             let awaited = self.loads.turns(number, priority).filter(|serial| line.position(*serial).is_some());
             assert!(line.loading().map(Cold::serial).eq(awaited), "what a line waits for is being loaded, in order");
         }
-        for (_, message) in of_queue {
+        for (index, message) in of_queue {
             waiting += u32::from(message.state == State::Waiting);
             held += u32::from(message.holder().is_some());
             storing += u32::from(matches!(message.state, State::Storing { .. }));
-            bytes += bytes_of(message.bytes.len());
+            bytes += bytes_of(message.bytes.len()) + self.failure_bytes(index);
         }
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
         assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");
@@ -175,7 +180,7 @@ impl Engine {
             assert_eq!(reserved_for, Some(number), "a reservation is known on both sides");
             let head = queue.backlog.head().expect("a reservation is for a head that waits");
             let cost = u32::from(self.messages[head].cost);
-            assert!(cost > 1, "only a costly head reserves");
+            assert!(cost > 1 || self.losses.goes_alone(head), "only a costly head, or one that goes alone, reserves");
             let slots = self.peers.worker(worker).map_or(0, |worker| worker.slots.as_count());
             assert!(slots >= cost, "the worker kept for a head is large enough for it");
             assert!(self.drain.is_none(), "nobody is kept for anything in a drain");
@@ -189,8 +194,7 @@ impl Engine {
             && let Some(head) = queue.backlog.head()
             && !self.messages[head].flags.has(Flags::ABANDONED)
         {
-            let cost = u32::from(self.messages[head].cost);
-            assert_eq!(self.pick(number, cost), None, "{}: the head waits beside a free slot", queue.name);
+            assert_eq!(self.pick_for(number, head), None, "{}: the head waits beside a free slot", queue.name);
         }
     }
 
@@ -218,8 +222,9 @@ impl Engine {
             assert_eq!(place.consumer(number).worker, conn, "a consumer's number is its own");
             let kept = worker.reserved_for.is_some_and(|reserved| reserved != queue);
             let probes = worker.standings.has_probe(queue);
-            let open = ready && !worker.draining && !worker.leaving && !kept && !probes;
+            let open = ready && !worker.draining && !worker.leaving && !kept && !probes && !worker.is_closed();
             let room = match worker.slots {
+                Slots::Unlimited if worker.used() >= limits::UNLIMITED_WINDOW => 0,
                 Slots::Unlimited => u32::MAX,
                 Slots::Limited(count) => count.saturating_sub(worker.used()),
             };
@@ -233,7 +238,8 @@ impl Engine {
             assert_eq!(crew.member(seat.number), conn, "a seat is its worker's own");
             let settled = seen.keys().filter(|queue| !worker.standings.is_probing(**queue));
             assert!(crew.queues.iter().eq(settled), "a crew consumes what its members do, probes apart");
-            let open = ready && !worker.draining && !worker.leaving && worker.reserved_for.is_none();
+            let open =
+                ready && !worker.draining && !worker.leaving && worker.reserved_for.is_none() && !worker.is_closed();
             let room = if open { worker.room() } else { 0 };
             assert_eq!(crew.rota.free(seat.number), room, "a crew's rota shows a worker's true room");
         }

@@ -25,8 +25,10 @@ impl Engine {
     pub(crate) fn lay(&mut self, index: u32, failure: Payload) {
         let message = &mut self.messages[index];
         message.state = State::Dead;
-        let queue = self.queues.at_mut(message.queue);
-        queue.dead.push_back(&mut self.messages, Lane::Place, index);
+        self.losses.forget(index);
+        let queue = message.queue;
+        self.queues.at_mut(queue).dead.push_back(&mut self.messages, Lane::Place, index);
+        self.add_bytes(queue, failure.len() as u64);
         self.failures.insert(index, failure);
         self.stats.dead += 1;
     }
@@ -35,7 +37,9 @@ impl Engine {
         let queue = self.messages[index].queue;
         self.queues.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
         self.stats.dead -= 1;
-        self.failures.remove(&index).expect("a dead letter says what its last failure was")
+        let failure = self.failures.remove(&index).expect("a dead letter says what its last failure was");
+        self.drop_bytes(queue, failure.len() as u64);
+        failure
     }
 
     /// A dead letter leaves the broker.

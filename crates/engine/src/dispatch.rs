@@ -77,11 +77,16 @@ impl Engine {
         self.dispatch(queue, out);
     }
 
-    /// Back to the head of its queue.
+    /// Back to the head of its queue, or behind the messages at hand if it steps aside (see `losses`).
     pub(crate) fn place_again(&mut self, index: u32) {
         let queue = self.messages[index].queue;
         self.messages[index].state = State::Waiting;
-        self.queues.at_mut(queue).backlog.push_front(&mut self.messages, index);
+        let backlog = &mut self.queues.at_mut(queue).backlog;
+        if self.losses.steps_aside(index) {
+            backlog.push_hot(&mut self.messages, index);
+        } else {
+            backlog.push_front(&mut self.messages, index);
+        }
         self.stats.ready += 1;
         self.note_waiting(queue);
         self.arm_deadline(index);
@@ -126,11 +131,11 @@ impl Engine {
                 continue;
             }
             let cost = u32::from(message.cost);
-            let Some(consumer) = self.pick(number, cost) else {
+            let Some(consumer) = self.pick_for(number, head) else {
                 if self.cross_head(number, head, out) {
                     return true;
                 }
-                self.reserve(number, cost);
+                self.reserve(number, cost, self.losses.goes_alone(head));
                 return false;
             };
             if queue.would_be_late(message, self.now) {
@@ -149,6 +154,12 @@ impl Engine {
             return true;
         }
         false
+    }
+
+    /// The consumer that takes the head, by its number.
+    pub(crate) fn pick_for(&self, number: u32, head: u32) -> Option<u32> {
+        let cost = u32::from(self.messages[head].cost);
+        if self.losses.goes_alone(head) { self.pick_empty(number, cost) } else { self.pick(number, cost) }
     }
 
     /// Nobody here has room for the head: perhaps somebody behind a link has (S2.7).
@@ -248,6 +259,9 @@ impl Engine {
         if !record.standings.is_empty() {
             record.standings.handed(queue_number, index);
         }
+        if self.losses.goes_alone(index) && !record.is_link {
+            record.alone_with = Some(index);
+        }
         record.held.push_back(&mut self.messages, Lane::Place, index);
         self.stats.in_flight += 1;
         self.count(queue_number, |counters| &mut counters.deliveries);
@@ -289,16 +303,16 @@ impl Engine {
         }
     }
 
-    /// Nobody has room for a costly head: the next worker that is large enough is kept free for it. The head may
-    /// be another than last time: one of higher priority, or one that came back.
-    fn reserve(&mut self, number: u32, cost: u32) {
+    /// Nobody has room for a costly head, or one that goes alone: the next worker that is large enough is kept free for
+    /// it. The head may be another than last time: one of higher priority, or one that came back.
+    fn reserve(&mut self, number: u32, cost: u32, alone: bool) {
         if let Some(kept) = self.queues.at(number).reserved {
-            if cost > 1 && self.peers.worker_mut(kept).slots.as_count() >= cost {
+            if (cost > 1 || alone) && self.peers.worker_mut(kept).slots.as_count() >= cost {
                 return;
             }
             self.release_reservation(number);
         }
-        if cost == 1 {
+        if cost == 1 && !alone {
             return;
         }
         let candidate = self.turns(number).into_iter().find(|worker| {

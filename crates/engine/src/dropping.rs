@@ -18,6 +18,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::losses::Trust;
 use crate::peer::{Consuming, Worker};
 
 /// What counts against a worker in one queue.
@@ -141,6 +142,13 @@ impl Standings {
             reason: standing.reason.name().to_owned(),
         })
     }
+}
+
+/// A worker on trial because others were lost before it; see `losses`.
+fn on_trial(worker: &Worker) -> Option<view::Standing> {
+    let reason = Code::WorkerLost.name().to_owned();
+    let standing = view::Standing { state: StandingState::Probing, expired: 0, dropped_ms: None, reason };
+    (worker.trust != Trust::Full).then_some(standing)
 }
 
 impl Engine {
@@ -270,7 +278,7 @@ impl Engine {
             used: worker.used(),
             turn,
             in_flight: held.filter(|index| self.messages[*index].queue == queue).count() as u64,
-            standing: worker.standings.view(queue, self.now),
+            standing: worker.standings.view(queue, self.now).or_else(|| on_trial(worker)),
             // One that was dropped has the queue no more, though nobody else has it before all is settled.
             token: turn.and_then(|_| self.queues.at(queue).token()),
             waits: None,

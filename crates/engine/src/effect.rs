@@ -38,6 +38,28 @@ pub struct Deliver<'a> {
     pub bytes: &'a Bytes,
 }
 
+/// An event that an operator should know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Workers of a queue were lost in a row, and none of them had settled anything. The next one waits so long for its
+    /// first delivery.
+    WorkersLost {
+        /// Its name.
+        queue: QueueName,
+        /// How many.
+        in_a_row: u32,
+        /// The pause.
+        wait_ms: u64,
+    },
+    /// A queue has more dead letters than `limits.dead`. None is deleted; they count against the memory limit.
+    ManyDead {
+        /// Its name.
+        queue: QueueName,
+        /// How many.
+        dead: u64,
+    },
+}
+
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
@@ -219,6 +241,8 @@ pub enum Effect {
     Missing {
         serial: u64,
     },
+    /// For the operator; it changes nothing.
+    Report(Report),
     /// The drain is over: requests given back while waiting, deliveries cut short at the deadline, and
     /// messages in memory that end with the broker.
     Drained {
@@ -264,6 +288,7 @@ impl Effect {
             | Self::Load { .. }
             | Self::Archive { .. }
             | Self::Missing { .. }
+            | Self::Report(_)
             | Self::Drained { .. } => None,
         }
     }

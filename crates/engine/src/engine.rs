@@ -20,6 +20,7 @@ use crate::exclusive::Exclusives;
 use crate::input::Input;
 use crate::jobs::Jobs;
 use crate::links::Links;
+use crate::losses::Losses;
 use crate::message::{Flags, Message, Messages, State};
 use crate::peer::Peers;
 use crate::queue::Queues;
@@ -63,6 +64,7 @@ pub struct Engine {
     pub(crate) broadcasts: BTreeMap<u32, Tally>,
     /// The broker's place in a ring; `None`: it has none.
     pub(crate) ring: Option<Box<Host>>,
+    pub(crate) losses: Losses,
     pub(crate) drain: Option<Drain>,
     pub(crate) chores: Chores,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
@@ -103,6 +105,7 @@ impl Engine {
             stamps: 0,
             failures: BTreeMap::new(),
             broadcasts: BTreeMap::new(),
+            losses: Losses::default(),
             drain: None,
             chores: Chores::default(),
             agenda: VecDeque::new(),
@@ -147,6 +150,7 @@ impl Engine {
         match input {
             Input::Connected { conn, name, address } => self.connected(conn, name, address, out),
             Input::Ready { conn } => self.ready(conn),
+            Input::Unread { conn } => self.left_unread(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => {
                 let result = self.open(conn, handle, queue);
@@ -225,6 +229,9 @@ impl Engine {
         }
         if let Some(due) = self.jobs.next_deadline() {
             or_at(due);
+        }
+        if let Some(at) = self.losses.next_deadline() {
+            or_at(at);
         }
         if let Some(sweep) = self.dedup.next_sweep() {
             or_at(sweep);

@@ -15,6 +15,7 @@ impl Engine {
             self.due(index, out);
         }
         self.tick_jobs(out);
+        self.tick_trials();
         self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();

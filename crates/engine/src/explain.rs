@@ -6,6 +6,7 @@ use turno_proto::model::{ConnId, MessageId};
 use crate::chain::{Lane, NIL};
 use crate::engine::Engine;
 use crate::links::{FarWorkers, LinkCounts};
+use crate::losses::Trust;
 use crate::message::{Message, State};
 
 impl Engine {
@@ -77,7 +78,7 @@ impl Engine {
         let (mut workers, mut used, mut largest, mut probing) = (0, 0, 0, 0);
         for worker in sizes {
             workers += 1;
-            probing += u64::from(worker.standings.is_probing(message.queue));
+            probing += u64::from(worker.standings.is_probing(message.queue) || worker.trust != Trust::Full);
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());
         }

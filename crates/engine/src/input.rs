@@ -80,6 +80,10 @@ pub enum Input {
     Ready {
         conn: ConnId,
     },
+    /// The peer closed its connection before it had read all bytes; [`Self::Disconnected`] follows.
+    Unread {
+        conn: ConnId,
+    },
     /// It is gone, for whatever reason.
     Disconnected {
         conn: ConnId,

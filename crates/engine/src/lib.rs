@@ -61,6 +61,7 @@ mod intake;
 mod jobs;
 mod line;
 mod links;
+mod losses;
 mod message;
 mod numbered;
 mod owed;
@@ -84,7 +85,7 @@ mod upkeep;
 mod worker;
 
 pub use archive::ArchiveCall;
-pub use effect::{Deliver, Effect, Sink};
+pub use effect::{Deliver, Effect, Report, Sink};
 pub use engine::Engine;
 pub use input::{Broadcast, Input, Outgoing};
 pub use jobs::{

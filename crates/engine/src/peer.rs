@@ -1,10 +1,11 @@
 //! Connections as the engine sees them: who asked for what, and, for a worker, what it may take and holds.
 
-use turno_proto::model::{ConnId, Mono, Slots};
+use turno_proto::model::{ConnId, Mono, Slots, limits};
 
 use crate::chain::{Chain, NIL};
 use crate::crew::Seat;
 use crate::dropping::Standings;
+use crate::losses::Trust;
 use crate::owned::Owned;
 use crate::round::Round;
 
@@ -86,6 +87,11 @@ pub(crate) struct Worker {
     pub(crate) round: Round,
     /// What counts against it.
     pub(crate) standings: Standings,
+    pub(crate) trust: Trust,
+    /// The send that it holds alone: it gets nothing else.
+    pub(crate) alone_with: Option<u32>,
+    /// It closed its connection with bytes unread.
+    pub(crate) unread: bool,
     /// When it was used last, as a rising number.
     pub(crate) turn: u64,
     pub(crate) held: Chain,
@@ -117,6 +123,9 @@ impl Worker {
             crew: None,
             round: Round::default(),
             standings: Standings::default(),
+            trust: Trust::default(),
+            alone_with: None,
+            unread: false,
             turn: 0,
             held: Chain::default(),
             reserved_for: None,
@@ -151,9 +160,25 @@ impl Worker {
         !self.draining && !self.leaving
     }
 
-    /// Slots it could fill now, were it allowed to. Unlimited stays unlimited.
+    pub(crate) const fn has_settled(&self) -> bool {
+        self.settled > 0 || self.failed > 0
+    }
+
+    /// Gets nothing for now, from none of its queues.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.alone_with.is_some()
+            || match self.trust {
+                Trust::Full => false,
+                Trust::OneAtATime => !self.held.is_empty(),
+                Trust::Paused => true,
+            }
+    }
+
+    /// Slots it could fill now, were it allowed to. A worker with unlimited slots has a window; a link has none, because
+    /// the other end says how much room there is.
     pub(crate) const fn room(&self) -> u32 {
         match self.slots {
+            Slots::Unlimited if !self.is_link && self.used >= limits::UNLIMITED_WINDOW => 0,
             Slots::Unlimited => u32::MAX,
             Slots::Limited(_) => self.limit - self.used,
         }
@@ -162,7 +187,7 @@ impl Worker {
     /// What it shows of its room to one of its queues.
     pub(crate) fn shown(&self, room: u32, queue: u32) -> u32 {
         let kept_for_other = self.reserved_for.is_some_and(|reserved| reserved != queue);
-        if kept_for_other || self.standings.has_probe(queue) { 0 } else { room }
+        if kept_for_other || self.is_closed() || self.standings.has_probe(queue) { 0 } else { room }
     }
 
     /// The queues it consumes on probation.

@@ -7,6 +7,7 @@ use crate::broadcast::NOWHERE;
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::losses::Trust;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::retry::Cause;
 use crate::stats::bytes_of;
@@ -81,7 +82,10 @@ impl Engine {
         }
         let record = self.peers.worker_mut(conn);
         record.failed += 1;
-        if !record.standings.is_empty() {
+        if record.trust != Trust::Full {
+            self.end_trial(conn);
+        }
+        if !self.peers.worker_mut(conn).standings.is_empty() {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, |counters| &mut counters.failed);
@@ -140,7 +144,10 @@ impl Engine {
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let record = self.peers.worker_mut(conn);
         record.settled += 1;
-        if !record.standings.is_empty() {
+        if record.trust != Trust::Full {
+            self.end_trial(conn);
+        }
+        if !self.peers.worker_mut(conn).standings.is_empty() {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, counter);
@@ -153,6 +160,7 @@ impl Engine {
         *counter(&mut self.stats.counters) += 1;
         let queue = self.queues.at_mut(message.queue);
         *counter(&mut queue.counters) += 1;
+        queue.lost_in_a_row = 0;
         if message.wants == Wants::Reply {
             queue.note_settled(message, self.now);
         }
@@ -168,6 +176,7 @@ impl Engine {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
+        record.alone_with.take_if(|alone| *alone == index);
         if record.is_link {
             return self.crossed_back(worker, index);
         }
@@ -190,6 +199,7 @@ impl Engine {
         }
         self.disarm(index);
         self.disown(index);
+        self.losses.forget(index);
         let message = self.messages.remove(index, holder, end);
         if message.flags.has(Flags::FORWARDED) {
             self.foreign_gone(index);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::view::{Counters, QueueSettings};
-use turno_proto::model::{ConnId, QueueName, limits};
+use turno_proto::model::{ConnId, Mono, QueueName, limits};
 
 use crate::backlog::Backlog;
 use crate::chain::Chain;
@@ -47,6 +47,10 @@ pub(crate) struct Queue {
     /// The worker kept free for the head of the backlog, which costs more than anyone has free.
     pub(crate) reserved: Option<ConnId>,
     pub(crate) service: Service,
+    /// Workers lost in a row that had settled nothing, while they held sends of it.
+    pub(crate) lost_in_a_row: u32,
+    /// Workers that begin to consume it get nothing before then.
+    pub(crate) paused_until: Mono,
     pub(crate) counters: Counters,
 }
 
@@ -70,6 +74,8 @@ impl Queue {
             handles: 0,
             reserved: None,
             service: Service::default(),
+            lost_in_a_row: 0,
+            paused_until: Mono::ZERO,
             counters: Counters::default(),
         }
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{Effect, Report, Sink};
 use crate::engine::Engine;
 use crate::message::{End, Flags, State, Wants};
 
@@ -14,6 +14,8 @@ pub(crate) enum Cause {
     Failed { payload: Payload, permanent: bool },
     /// The worker's connection ended.
     WorkerLost,
+    /// The worker's connection ended, and nothing says that a send died of it: no attempt counts (see `losses`).
+    NotPinned,
     /// The worker held it for too long.
     LeaseExpired,
 }
@@ -22,15 +24,19 @@ impl Cause {
     const fn code(&self) -> Code {
         match self {
             Self::Failed { .. } => Code::Failed,
-            Self::WorkerLost => Code::WorkerLost,
+            Self::WorkerLost | Self::NotPinned => Code::WorkerLost,
             Self::LeaseExpired => Code::LeaseExpired,
         }
+    }
+
+    pub(crate) const fn is_loss(&self) -> bool {
+        matches!(self, Self::WorkerLost | Self::NotPinned)
     }
 
     fn into_payload(self) -> Payload {
         match self {
             Self::Failed { payload, .. } => payload,
-            Self::WorkerLost | Self::LeaseExpired => Payload::default(),
+            Self::WorkerLost | Self::NotPinned | Self::LeaseExpired => Payload::default(),
         }
     }
 }
@@ -44,7 +50,7 @@ impl Engine {
             self.finish(index, End::Otherwise);
             return;
         }
-        if cause == Cause::WorkerLost {
+        if cause.is_loss() {
             self.count(queue, |counters| &mut counters.lost);
         }
         if matches!(self.messages[index].state, State::Asked { .. }) {
@@ -52,6 +58,12 @@ impl Engine {
         }
         if self.messages[index].flags.has(Flags::FORWARDED) {
             return self.foreign_attempt_over(index, cause, out);
+        }
+        if cause == Cause::NotPinned && self.may_wait_uncounted(index) {
+            return self.wait_uncounted(index);
+        }
+        if matches!(cause, Cause::Failed { .. }) {
+            self.losses.forget(index);
         }
         if self.may_try_again(index, &cause) {
             self.release(index);
@@ -70,7 +82,7 @@ impl Engine {
             Wants::Reply | Wants::Nothing => {
                 let origin = self.messages[index].origin;
                 // Lost after its time was over, though nobody has looked yet: it would have got no other attempt.
-                let late = self.messages[index].past_deadline(self.now) && cause == Cause::WorkerLost;
+                let late = self.messages[index].past_deadline(self.now) && cause.is_loss();
                 let code = if late { Code::TimedOut } else { cause.code() };
                 // The worker said the last word itself only if it failed: a second word is then doubled.
                 let end = if code == Code::Failed { End::Settled } else { End::Otherwise };
@@ -84,7 +96,7 @@ impl Engine {
                 self.count(queue, |counters| &mut counters.expired);
                 self.finish(index, End::Otherwise);
             }
-            Wants::Settling => self.bury(index, cause),
+            Wants::Settling => self.bury(index, cause, out),
         }
     }
 
@@ -124,6 +136,11 @@ impl Engine {
         self.place_again(index);
     }
 
+    fn may_wait_uncounted(&self, index: u32) -> bool {
+        let message = &self.messages[index];
+        message.wants == Wants::Settling && !message.past_deadline(self.now)
+    }
+
     fn may_try_again(&self, index: u32, cause: &Cause) -> bool {
         let message = &self.messages[index];
         let wanted = match message.wants {
@@ -138,7 +155,7 @@ impl Engine {
     }
 
     /// The message becomes a dead letter of its queue.
-    fn bury(&mut self, index: u32, cause: Cause) {
+    fn bury(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
         self.release(index);
         self.disarm(index);
         let number = self.messages[index].queue;
@@ -146,12 +163,12 @@ impl Engine {
         self.store_death(index, &failure.bytes);
         self.lay(index, failure);
         self.count(number, |counters| &mut counters.dead);
-        let oldest = self.queues.at(number).dead;
-        if oldest.len() as usize > self.settings.limits.dead_max
-            && let Some(oldest) = oldest.front()
-        {
-            self.count(number, |counters| &mut counters.dead_dropped);
-            self.unbury(oldest);
+        let queue = self.queues.at(number);
+        // Nothing that a sender was promised is deleted to make room: somebody is told in time.
+        let (dead, most) = (queue.dead.len() as usize, self.settings.limits.dead_max);
+        if dead > most && (dead - most - 1).is_multiple_of(most.max(1)) {
+            let queue = queue.name.clone();
+            out.effect(Effect::Report(Report::ManyDead { queue, dead: dead as u64 }));
         }
     }
 }

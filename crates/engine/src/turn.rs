@@ -46,7 +46,7 @@ impl Engine {
         if self.settings.policy.moves_to_bottom() { record.turn } else { record.id }
     }
 
-    fn number_in(&self, worker: ConnId, queue: u32) -> u32 {
+    pub(crate) fn number_in(&self, worker: ConnId, queue: u32) -> u32 {
         let record = self.peers.worker(worker).expect("consumers are workers");
         record.consumes[record.position_of(queue).expect("a consumer consumes its queue")].number
     }
@@ -56,7 +56,7 @@ impl Engine {
         let Some(peer) = self.peers.get(worker) else { return 0 };
         let Some(record) = &peer.worker else { return 0 };
         let kept_for_other = record.reserved_for.is_some_and(|reserved| reserved != queue);
-        let closed = kept_for_other || record.standings.has_probe(queue);
+        let closed = kept_for_other || record.is_closed() || record.standings.has_probe(queue);
         if peer.ready && record.takes_work() && !closed { record.room() } else { 0 }
     }
 
@@ -99,7 +99,7 @@ impl Engine {
             if has_links {
                 self.links.crew_changed(crew);
             }
-            let free = if record.reserved_for.is_none() { room } else { 0 };
+            let free = if record.reserved_for.is_none() && !record.is_closed() { room } else { 0 };
             self.crews[crew].rota.set_free(number, free);
             if !record.standings.is_empty() {
                 self.show_room_on_probation(worker, room);

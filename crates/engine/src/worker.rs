@@ -5,9 +5,9 @@ use turno_proto::model::{Code, ConnId, Slots};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
+use crate::losses::Trust;
 use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
-use crate::retry::Cause;
 
 /// What came of CONSUME.
 enum Consumed {
@@ -116,6 +116,7 @@ impl Engine {
         worker.consumes.insert(at, consuming);
         self.comes_back(conn, queue);
         self.join_turns(conn, consuming);
+        self.begin_trial(conn, queue);
         self.offer(conn);
     }
 
@@ -156,15 +157,7 @@ impl Engine {
         self.lose_hand(conn, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);
-        // A worker that said goodbye in order gives back what it could not finish; one that is lost has failed.
-        let said_goodbye = self.peers.worker(conn).is_some_and(|worker| worker.leaving);
-        while let Some(newest) = self.peers.worker(conn).and_then(|worker| worker.held.back()) {
-            if said_goodbye {
-                self.give_back(newest, out);
-            } else {
-                self.attempt_over(newest, Cause::WorkerLost, out);
-            }
-        }
+        self.lose_deliveries(conn, out);
         let Some(peer) = self.peers.remove(conn) else { return };
         if let Some(worker) = &peer.worker {
             self.workers.remove(&worker.id);
@@ -213,6 +206,10 @@ impl Engine {
         self.give_up_queues(conn);
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
+        if worker.trust != Trust::Full {
+            self.end_trial(conn);
+        }
+        let worker = self.peers.worker_mut(conn);
         let all = std::mem::take(&mut worker.consumes);
         let has_crew = worker.crew.is_some();
         self.leave_crew(conn);

@@ -140,7 +140,7 @@ impl Play {
                 self.listening.answered(&answer);
                 (conn, None)
             }
-            Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } => {
+            Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Report(_) => {
                 panic!("{effect:?} without a store")
             }
             Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),

@@ -1,6 +1,6 @@
 //! What comes out of a peer's core: the wish for a connection, work, and word about the peer itself.
 
-use turno_client::core::Event;
+use turno_client::core::{Event, Handed};
 use turno_proto::model::Code;
 
 use crate::body;
@@ -34,6 +34,7 @@ impl World {
                     let is_far = source.is_some_and(|source| !source.local);
                     self.oracle.drops.handed(now, post, number, (handed, is_far), times);
                 }
+                self.judge_holders(wire, handed);
                 let peer = &mut self.peers[index];
                 if let Actor::Worker(worker) = &mut peer.actor {
                     let (queues, broker_life) = (&self.queues, self.wires[wire].life);
@@ -63,6 +64,26 @@ impl World {
                 }
             }
         }
+    }
+
+    /// A send is at one worker at a time: of all that got it as this attempt, the broker serves at most one (I2). Over links
+    /// the worker may be served by a broker that has given it up.
+    fn judge_holders(&mut self, wire: usize, handed: &Handed) {
+        if handed.wants_reply || handed.cost == 0 || self.oracle.crossings.on {
+            return;
+        }
+        let holders = self.oracle.letters.holders(handed.id, self.wires[wire].life, handed.attempt, wire);
+        let served = holders.iter().filter(|wire| self.is_served(**wire)).count();
+        assert!(served <= 1, "I2: {} is at {served} workers as attempt {}", handed.id, handed.attempt);
+    }
+
+    /// Whether a broker goes on with that connection.
+    fn is_served(&self, wire: usize) -> bool {
+        let Wire { broker, conn, .. } = &self.wires[wire];
+        let broker = &self.brokers[*broker];
+        conn.is_some_and(|conn| {
+            broker.wires.get(&conn) == Some(&wire) && broker.board.as_ref().is_some_and(|board| board.serves(conn))
+        })
     }
 
     /// What a worker's connection says of the worker itself.

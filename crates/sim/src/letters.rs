@@ -25,6 +25,8 @@ pub(crate) struct Truth {
 /// One way through a broker: what was handed out, in which of its lives, as which attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handing {
+    /// Only sends may come again as the same attempt: when their worker was lost and it is not clear what of.
+    pub(crate) send: bool,
     pub(crate) id: MessageId,
     /// The life of the broker that wrote it.
     pub(crate) life: u64,
@@ -45,6 +47,8 @@ pub(crate) struct Letters {
     told: BTreeMap<MessageId, Told>,
     /// Deliveries, by message, life and attempt. Ids of requests may come again in another life.
     handed: BTreeMap<(u64, MessageId), BTreeSet<(u64, u16)>>,
+    /// Connections over which sends were handed out.
+    wires: BTreeMap<(MessageId, u64, u16), BTreeSet<usize>>,
     /// A worker that left may have given it back, and then that attempt never was.
     returnable: BTreeSet<(u64, MessageId)>,
     /// A worker did it and said so.
@@ -61,18 +65,26 @@ impl Letters {
     }
 
     /// A worker got a message (I2): once for each of its attempts, and once more for each life of the broker that
-    /// ended before the outcome was on disk.
+    /// ended before the outcome was on disk. A send may come again as the same attempt, but not while its last worker
+    /// is there: see `hearing`.
     pub(crate) fn handed(&mut self, number: u64, handing: Handing) {
-        let Handing { id, life, attempt, retries } = handing;
+        let Handing { send, id, life, attempt, retries } = handing;
         let all = self.handed.entry((number, id)).or_default();
         // In any order: an attempt may be on its way when the next one arrives.
-        let first = all.insert((life, attempt)) || self.returnable.contains(&(number, id));
+        let first = all.insert((life, attempt)) || send || self.returnable.contains(&(number, id));
         assert!(first, "I2: {number} comes as attempt {attempt} twice");
         let lives: BTreeSet<u64> = all.iter().map(|(life, _)| *life).collect();
         let (count, most) = (all.len() as u64, retries + lives.len() as u64);
         assert!(count <= most, "I2: {number} was handed out {count} times in {} lives, {most} allowed", lives.len());
         let died = self.dead.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
         assert!(died.is_none_or(|found| life < *found), "I2: {number} was a dead letter, and is handed out again");
+    }
+
+    /// Where a send was handed out as that attempt, over all of its deliveries.
+    pub(crate) fn holders(&mut self, id: MessageId, life: u64, attempt: u16, wire: usize) -> Vec<usize> {
+        let wires = self.wires.entry((id, life, attempt)).or_default();
+        wires.insert(wire);
+        wires.iter().copied().collect()
     }
 
     pub(crate) fn may_come_back(&mut self, number: u64, id: MessageId) {

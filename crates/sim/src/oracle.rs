@@ -72,6 +72,7 @@ struct First {
     life: u64,
     /// What is stored first takes its place later than what is not.
     durable: bool,
+    send: bool,
     queue: usize,
     priority: u8,
     stamp: u32,
@@ -117,6 +118,8 @@ pub(crate) struct Oracle {
     cancels: Cancels,
     /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
     goodbyes: BTreeSet<u64>,
+    /// Lives in which a connection was lost: a send that nobody saw at its first worker comes again as the first attempt.
+    losses: BTreeSet<u64>,
     pub(crate) fences: Fences,
     pub(crate) crossings: Crossings,
     /// The store that has each send, by its number.
@@ -165,17 +168,27 @@ impl Oracle {
         let source = self.crossings.source_of(id, attempt, delivery);
         let (life, local) = source.map_or((life, true), |source| (source.life, source.local));
         assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
-        self.letters.handed(number, Handing { id, life, attempt, retries });
+        self.letters.handed(number, Handing { send: asked.send, id, life, attempt, retries });
         asked.is(number, id);
         asked.ids.insert(id);
         if !asked.send && local {
             self.cancels.handed(number, asked.at, id, delivery.stamp);
         }
+        // A send may be delivered twice as the first attempt; a request never is.
         let once = !asked.may_come_again() && !asked.returnable;
         assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
         if attempt == 1 && once && !self.crossings.on {
             let (run, serial, durable) = (id.run(), id.serial(), is_durable(id));
-            self.firsts.push(First { run, life, durable, queue, priority, stamp: delivery.stamp, serial });
+            self.firsts.push(First {
+                run,
+                life,
+                durable,
+                send: asked.send,
+                queue,
+                priority,
+                stamp: delivery.stamp,
+                serial,
+            });
         }
     }
 
@@ -185,6 +198,11 @@ impl Oracle {
         if let Some(asked) = self.asked.get_mut(&number) {
             asked.returnable = true;
         }
+    }
+
+    /// A broker in that life lost a connection.
+    pub(crate) fn lost(&mut self, life: u64) {
+        self.losses.insert(life);
     }
 
     /// A worker of a broker in that life has deregistered.
@@ -329,11 +347,12 @@ impl Oracle {
         }
         self.broadcasts.judge();
         self.cancels.judge();
-        self.firsts.retain(|first| !self.goodbyes.contains(&first.life));
+        self.firsts
+            .retain(|first| !self.goodbyes.contains(&first.life) && !(first.send && self.losses.contains(&first.life)));
         self.firsts.sort_unstable();
         for pair in self.firsts.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            let turn = |first: First| (first.run, first.life, first.durable, first.queue, first.priority);
+            let turn = |first: First| (first.run, first.life, first.durable, first.send, first.queue, first.priority);
             if turn(a) == turn(b) {
                 assert!(a.serial < b.serial, "I5: {b:?} went out after {a:?} though it came before");
             }

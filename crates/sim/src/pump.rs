@@ -93,6 +93,7 @@ impl World {
                 {
                     self.oracle.fences.wire_gone(wire);
                     self.oracle.topics.wire_gone(wire);
+                    self.oracle.lost(self.wires[wire].life);
                     board.hang_up(now, conn);
                 }
                 self.pump_broker(broker);
@@ -366,6 +367,7 @@ impl World {
         for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
                 self.oracle.topics.wire_gone(wire);
+                self.oracle.lost(self.wires[wire].life);
                 self.close(wire, self.way_out(index, conn, wire));
             }
         }

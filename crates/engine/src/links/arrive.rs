@@ -13,7 +13,7 @@ use crate::retry::Cause;
 impl Engine {
     /// FORWARD came.
     pub(crate) fn forwarded(&mut self, conn: ConnId, forward: Forward, out: &mut impl Sink) {
-        let Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, path, payload } = forward;
+        let Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, alone, path, payload } = forward;
         let Some(link) = self.links.by_conn.get_mut(&conn) else { return };
         link.received += 1;
         let neighbour = link.broker;
@@ -39,18 +39,21 @@ impl Engine {
         message.attempts = attempt.saturating_sub(1);
         *self.links.link_mut(conn).held.entry(name).or_default() += u32::from(cost);
         self.links.foreign.insert(index, Foreign { link: conn, id, path });
+        if alone {
+            self.losses.mark_alone(index);
+        }
         self.place_foreign(index, out);
     }
 
     /// To whoever has room now, here or further on; or back.
     pub(crate) fn place_foreign(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
-        let (queue, cost) = (message.queue, u32::from(message.cost));
+        let queue = message.queue;
         if message.past_deadline(self.now) {
             return self.end_without_reply(index, Code::TimedOut, out);
         }
         if self.drain.is_none() && self.queues.at(queue).backlog.is_empty() {
-            if let Some(number) = self.pick(queue, cost) {
+            if let Some(number) = self.pick_for(queue, index) {
                 return self.hand_over(index, number, out);
             }
             if let Some(link) = self.pick_link(index) {
@@ -85,9 +88,11 @@ impl Engine {
         let (conn, seq) = (origin.conn(), origin.seq);
         out.effect(match cause {
             Cause::Failed { payload, permanent } => Effect::FarFail { conn, seq, permanent, payload },
-            Cause::WorkerLost if late => {
+            _ if late && cause.is_loss() => {
                 Effect::Undelivered { conn, seq, code: Code::TimedOut, payload: Payload::default() }
             }
+            // With others, or unread: it costs no attempt.
+            Cause::NotPinned => Effect::Undelivered { conn, seq, code: Code::CutShort, payload: Payload::default() },
             Cause::WorkerLost => Effect::Undelivered { conn, seq, code: Code::WorkerLost, payload: Payload::default() },
             Cause::LeaseExpired => {
                 Effect::Undelivered { conn, seq, code: Code::LeaseExpired, payload: Payload::default() }

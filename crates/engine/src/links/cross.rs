@@ -72,6 +72,7 @@ impl Engine {
             cost: message.cost,
             priority: message.priority,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
+            alone: self.losses.goes_alone(index),
             path: came.then(self.links.me).expect("what came through here before, or too far, is not picked"),
             payload: Payload { headers: message.flags.has(Flags::HEADERS), bytes: message.bytes.clone() },
         };
@@ -163,7 +164,11 @@ impl Engine {
                 self.note_return(conn, index);
                 self.give_back(index, out);
             }
-            (State::Held { .. }, Code::WorkerLost | Code::LeaseExpired | Code::CutShort) => {
+            (State::Held { .. }, Code::CutShort) => {
+                self.strike(index);
+                self.attempt_over(index, Cause::NotPinned, out);
+            }
+            (State::Held { .. }, Code::WorkerLost | Code::LeaseExpired) => {
                 self.attempt_over(index, Cause::WorkerLost, out);
             }
             (State::Held { .. }, _) => self.attempt_over(index, Cause::Failed { payload, permanent: false }, out),

@@ -26,6 +26,8 @@ pub struct Forward {
     pub priority: u8,
     /// Milliseconds left.
     pub deadline_ms: Option<u32>,
+    /// Only to a worker that holds nothing else, and gets nothing else before it settles this.
+    pub alone: bool,
     /// Brokers that it came through, the one that says this included.
     pub path: Path,
     /// What it carries.

@@ -235,7 +235,7 @@ fn the_next_holder_begins_where_the_last_one_stopped() {
     assert_eq!(desk.leave(holder), [told]);
     assert_eq!(desk.send(client, ask(3, "q", "c")).1, [], "it waits while there is no holder");
     let token = FIRST + 1;
-    let again = |text| sent(next, text).attempt(2).token(token);
+    let again = |text| sent(next, text).token(token);
     let expected = vec![again("a"), again("b"), sent(next, "c").token(token)];
     assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(token), expected));
 }
@@ -328,7 +328,7 @@ fn an_old_holder_is_late() {
     assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(holder, "a").token(FIRST)]);
     let old = desk.held(holder, "a");
     assert_eq!(desk.leave(holder), []);
-    let again = sent(next, "a").attempt(2).token(FIRST + 1);
+    let again = sent(next, "a").token(FIRST + 1);
     assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), vec![again]));
     let back = idle(&mut desk);
     let word = Input::Ack { conn: back, delivery: old };
@@ -459,12 +459,16 @@ fn the_next_one_is_told_when_everything_is_back() {
         assert_eq!(desk.try_send(client, ask(1, "q", "a")).len(), 1);
         let given = desk.say(Input::Persisted { group: 1 });
         assert_eq!(given.last(), Some(&sent(holder, "a").token(FIRST)));
+        // One that settled something before: its loss counts.
+        desk.try_send(client, ask(2, "q", "b"));
+        desk.say(Input::Persisted { group: 2 });
+        desk.ack(holder, "b");
         let attempts = Persist::Attempts { serial: 41, attempts: 1 };
-        assert_eq!(desk.leave(holder), [Seen::Said(Effect::Persist { group: 2, op: attempts })]);
+        assert_eq!(desk.leave(holder), [Seen::Said(Effect::Persist { group: 4, op: attempts })]);
         assert_eq!(desk.queue("q").exclusive, Some(ExclusiveView { token: FIRST, worker: None }));
         assert_eq!(desk.alone(third, "q"), Got::Full, "its message is on its way back");
         let told = desk.available(next, "q");
-        let disk = if room { Input::Persisted { group: 2 } } else { Input::Refused { group: 2, code: Code::OverDisk } };
+        let disk = if room { Input::Persisted { group: 4 } } else { Input::Refused { group: 4, code: Code::OverDisk } };
         assert_eq!(desk.say(disk), [told]);
         let expected = if room { vec![sent(next, "a").attempt(2).token(FIRST + 1)] } else { vec![] };
         assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), expected));

@@ -26,6 +26,7 @@ mod late;
 mod lease;
 mod limits;
 mod links;
+mod losses;
 mod overload;
 mod property;
 mod queues;

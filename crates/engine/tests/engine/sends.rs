@@ -1,6 +1,6 @@
 //! One-way messages: stored, settled by ACK, tried again, kept when nothing helps.
 
-use turno_engine::{Effect, Settings};
+use turno_engine::{Effect, Report, Settings};
 use turno_proto::model::view::{MessageKind, MessageState, MessageView, Reason};
 use turno_proto::model::{Durability, Limits, Slots, limits};
 
@@ -98,28 +98,29 @@ fn a_dead_letter_says_what_happened() {
     assert_eq!(desk.explain(lost).reason, Reason::Dead { failure });
 }
 
-/// Dead letters are bounded per queue; the oldest goes, and is counted.
+/// Proves I1: no number of dead letters deletes one. The operator hears of the first beyond the limit, and of every
+/// further limit's worth.
 #[test]
-fn dead_letters_are_bounded() {
-    for dead_max in [0, 1, 3] {
+fn dead_letters_are_never_deleted_for_others() {
+    for (dead_max, told) in [(0, vec![1, 2, 3, 4, 5]), (1, vec![2, 3, 4, 5]), (2, vec![3, 5]), (5, vec![])] {
         let limits = Limits { dead_max, ..Limits::default() };
         let mut desk = Desk::with(Settings { limits, ..Settings::default() });
         let (worker, client) = (desk.worker(1, &["q"]), desk.client());
-        let mut ids = Vec::new();
+        let (mut ids, mut reports) = (Vec::new(), Vec::new());
         for seq in 0..5 {
             let text = seq.to_string();
             let (id, got) = desk.send(client, ask(seq, "q", &text));
             assert_eq!(got, [sent(worker, &text)]);
-            assert_eq!(desk.fail_for_good(worker, &text, "no"), []);
+            reports.extend(desk.fail_for_good(worker, &text, "no"));
             ids.push(id);
         }
         let view = desk.status();
-        let kept = dead_max as u64;
-        assert_eq!((view.dead, view.bytes), (kept, kept * 129));
-        assert_eq!((view.counters.dead, view.counters.dead_dropped), (5, 5 - kept));
-        for id in &ids[5 - dead_max..] {
-            assert_eq!(desk.explain(*id).reason, Reason::Dead { failure: "no".to_owned() }, "the youngest are kept");
+        assert_eq!((view.dead, view.counters.dead), (5, 5));
+        for id in ids {
+            assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "no".to_owned() });
         }
+        let report = |dead| Seen::Said(Effect::Report(Report::ManyDead { queue: "q".parse().unwrap(), dead }));
+        assert_eq!(reports, told.into_iter().map(report).collect::<Vec<_>>());
     }
 }
 

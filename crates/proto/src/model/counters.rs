@@ -26,7 +26,7 @@ pub struct Counters {
     pub lost: u64,
     /// Messages put back for another attempt.
     pub retried: u64,
-    /// Deliveries given back without counting as an attempt (drain, resize).
+    /// Deliveries given back without counting as an attempt (drain, resize, a lost worker that cannot be blamed on it).
     pub returned: u64,
     /// Messages that passed their deadline.
     pub expired: u64,
@@ -34,8 +34,6 @@ pub struct Counters {
     pub cancelled: u64,
     /// Messages that became dead letters.
     pub dead: u64,
-    /// Dead letters dropped because their queue held too many.
-    pub dead_dropped: u64,
     /// Settling frames for a delivery that is no longer the worker's.
     pub late: u64,
     /// Settling frames for a delivery the worker had settled already.

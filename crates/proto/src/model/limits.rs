@@ -102,6 +102,24 @@ pub const SEND_RETRIES: u8 = 9;
 pub const DROP_AFTER: u16 = 2;
 /// The most of them a queue may bear; 0 is for ever. More: refused, `bad_call`.
 pub const DROP_AFTER_MAX: u16 = 1_000;
+/// Losses that a send shared with other deliveries, from which on it goes out alone.
+pub const STRIKES_MAX: u8 = 2;
+/// Workers that had settled nothing, lost with one send alone, before such a loss counts as an attempt of it.
+pub const LOST_ALONE_FREE: u8 = 2;
+/// Workers of a queue lost in a row without settling anything, from which on the next one is on trial.
+pub const TRIAL_LOSSES: u32 = 2;
+/// A worker that is lost within this time of its only delivery, with bytes unread, has not read it.
+pub const UNREAD_MS: u64 = 5_000;
+/// Workers of a queue lost in a row without settling anything, from which on the next one waits for its first delivery.
+pub const LOSSES_MAX: u32 = 3;
+/// That pause, at first; doubled with each further loss.
+pub const LOSS_PAUSE_MS: u64 = 100;
+/// The longest such pause.
+pub const LOSS_PAUSE_MS_MAX: u64 = 5_000;
+/// How long a worker on trial gets one delivery at a time if it settles nothing.
+pub const TRIAL_MS: u64 = 10_000;
+/// Slots in use at a worker with unlimited slots. More: it gets nothing until some are free.
+pub const UNLIMITED_WINDOW: u32 = 1_024;
 /// Messages a queue gets of each round of a worker that has several queues, where nothing else is set.
 pub const WEIGHT: u8 = 1;
 /// The most of them, the fewest are 1. More, or none: refused, `bad_call`.
@@ -455,7 +473,7 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Dedup ids known at a time, of all queues. More: the oldest is forgotten.
     pub dedup_ids_max: usize,
-    /// Dead letters kept per queue. More: the oldest goes, counted.
+    /// Dead letters of a queue. More: the log, `status` and `doctor` warn; none is deleted.
     pub dead_max: usize,
     /// Bytes waiting for one peer that reads none of them, beside deliveries and the longest frame among them. More:
     /// closed, `slow_reader`; its deliveries move on. One that does read may have [`OUT_PATIENCE`] times as many.

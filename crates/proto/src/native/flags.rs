@@ -21,6 +21,9 @@ pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 
+/// FORWARD: only to a worker that holds nothing else and gets nothing else before it settles this.
+pub const ALONE: u8 = 0x40;
+
 /// SUBSCRIBE, UNSUBSCRIBE: the filter is a prefix of bytes, no pattern.
 pub const PREFIX: u8 = 0x01;
 /// SUBSCRIBE: whoever reads too slowly is disconnected; without it the oldest events are dropped.

@@ -159,6 +159,8 @@ pub struct Forward<'a> {
     pub priority: u8,
     /// Milliseconds left.
     pub deadline_ms: Option<u32>,
+    /// Only to a worker that holds nothing else, and gets nothing else before it settles this.
+    pub alone: bool,
     /// Brokers that it came through, the one that says this included; a way, and not empty.
     pub path: Brokers<'a>,
     /// What it carries.
@@ -217,7 +219,8 @@ pub(super) fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
 
 /// Appends FORWARD.
 pub fn encode_forward(forward: &Forward<'_>, out: &mut Vec<u8>) {
-    let mut flags = headers_flag(forward.raw) | wants_flag(forward.wants);
+    let mut flags =
+        headers_flag(forward.raw) | wants_flag(forward.wants) | if forward.alone { flags::ALONE } else { 0 };
     let start = begin(out);
     out.extend_from_slice(&forward.id.to_bytes());
     out.extend_from_slice(&forward.attempt.to_le_bytes());
@@ -299,12 +302,13 @@ fn forward<'a>(header: &Header, rest: &'a [u8]) -> Result<Forward<'a>, Code> {
         (false, false) => ForwardWants::Settling,
         (true, true) => return Err(Code::BadBody),
     };
+    let alone = flags & flags::ALONE != 0;
     let raw = raw(flags, reader)?;
     if priority > limits::PRIORITY_MAX || attempt == 0 || cost == 0 {
         return Err(Code::BadBody);
     }
     let (seq, handle) = (header.seq, header.word);
-    Ok(Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, path, raw })
+    Ok(Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, alone, path, raw })
 }
 
 fn forward_broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<ForwardBroadcast<'a>, Code> {

@@ -87,6 +87,7 @@ impl Seed {
             cost: self.small.rotate_left(3).max(1),
             priority: self.choice % 10,
             deadline_ms: self.bits[0].then_some(self.number),
+            alone: self.bits[1],
             path: Brokers::from(self.ids()),
             raw: Raw::from(&self.payload),
         }

@@ -208,7 +208,6 @@ fn counters() -> Counters {
         expired: 11,
         cancelled: 12,
         dead: 13,
-        dead_dropped: 14,
         late: 15,
         doubled: 16,
         forged: 17,

@@ -107,6 +107,7 @@ fn crossings() -> Vec<(&'static str, Frame<'static>)> {
         cost: 1,
         priority: 4,
         deadline_ms: Some(1_500),
+        alone: false,
         path: Brokers::from(ONE),
         raw: Raw { headers: false, bytes: b"hello" },
     };
@@ -137,6 +138,7 @@ fn crossings() -> Vec<(&'static str, Frame<'static>)> {
                 cost: 500,
                 priority: 9,
                 deadline_ms: None,
+                alone: true,
                 path: Brokers::from(TWO),
                 ..forward
             }),

@@ -42,6 +42,10 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
             invocation.output.hint("what is known of the ring: turno ring show");
         } else if view.links_down > 0 {
             invocation.output.hint("why links are down: turno link ls");
+        } else if view.dead > 0 {
+            invocation
+                .output
+                .hint("dead letters stay until somebody decides: turno queue ls, then turno queue dead ls QUEUE");
         }
         Ok(0)
     })

@@ -225,7 +225,7 @@ pub static KEYS: &[Key] = &[
         name: "limits.dead",
         kind: Kind::Count { min: 0, max: COUNT_MAX },
         default: Preset::Text("10_000"),
-        doc: "dead letters kept per queue; beyond it the oldest goes",
+        doc: "dead letters of a queue from which on the broker warns; none is ever deleted for others",
     },
     Key {
         name: "heartbeat",

@@ -210,7 +210,7 @@ fn acks_and_permanent_failures_reach_the_owner() {
     assert_eq!((status.counters.acked, status.counters.failed), (1, 1));
 }
 
-/// A link that is lost is a worker that is lost: sends go elsewhere, requests are told, and the other end stops.
+/// A lost link costs a send no attempt: it goes elsewhere. Requests are told, and the other end stops.
 #[test]
 fn a_lost_link_ends_what_crossed_it() {
     let mut net = chain(2);
@@ -229,7 +229,40 @@ fn a_lost_link_ends_what_crossed_it() {
     let near = net.worker(0, "q", 1);
     net.settle();
     net.given.retain(|given| given.worker == near);
-    assert_eq!(net.take("send").attempt, 2);
+    assert_eq!(net.take("send").attempt, 1);
+}
+
+/// A far worker that is lost with several sends costs none of them an attempt; lost twice, a send crosses alone, to a worker
+/// that holds nothing else; and a far worker that had settled others and is lost with one alone costs that one an attempt.
+#[test]
+fn a_far_loss_counts_only_where_it_can_be_pinned() {
+    let mut net = chain(2);
+    let sender = net.client(0, "q");
+    for text in ["a", "b"] {
+        net.send(sender, text, |_| {});
+    }
+    for _ in 0..2 {
+        let far = net.worker(1, "q", 2);
+        net.settle();
+        assert_eq!(net.given.iter().map(|given| given.attempt).collect::<Vec<u16>>(), [1, 1]);
+        net.given.clear();
+        net.put(1, Input::Disconnected { conn: far.conn });
+        net.settle();
+    }
+    let far = net.worker(1, "q", 2);
+    net.settle();
+    assert_eq!(net.given.len(), 1, "alone");
+    let first = net.take("a");
+    assert_eq!((first.worker, first.attempt), (far, 1));
+    net.ack(&first);
+    net.settle();
+    let second = net.take("b");
+    assert_eq!((second.worker, second.attempt), (far, 1));
+    net.put(1, Input::Disconnected { conn: far.conn });
+    net.settle();
+    net.worker(1, "q", 1);
+    net.settle();
+    assert_eq!(net.take("b").attempt, 2);
 }
 
 /// A far worker that leaves in order, and a broker that drains, give back what they have: no attempt counts.

@@ -83,6 +83,7 @@ fn brokers_without_a_name_are_told_by_their_ids() {
         cost: 1,
         priority: 4,
         deadline_ms: None,
+        alone: false,
         path: Path::new(vec![Net::id(7), Net::id(9)]).unwrap(),
         payload: body("m"),
     };

@@ -32,6 +32,7 @@ fn forward() -> Forward {
         cost: 1,
         priority: 4,
         deadline_ms: Some(60_000),
+        alone: false,
         path: path(),
         payload: body("x"),
     }

@@ -194,6 +194,12 @@ impl<U: Upstream> State<U> {
         self.switchboard.hang_up(now, id);
     }
 
+    /// The same, and the peer left bytes unread.
+    fn reset(&mut self, id: ConnId) {
+        let now = self.clock.now();
+        self.switchboard.reset(now, id);
+    }
+
     /// Lets a paused reader go on, if it may.
     fn resume(&mut self, id: ConnId) {
         if self.switchboard.wants_reading(id)

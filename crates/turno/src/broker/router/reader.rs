@@ -20,7 +20,7 @@ use crate::broker::turn::Turn;
 /// Reads until the connection ends, from either side.
 pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end: ReadEnd) {
     let mut last = Turn::Done;
-    loop {
+    let reset = loop {
         if let Some(resumed) = paused(&router, id) {
             resumed.notified().await;
         }
@@ -31,7 +31,9 @@ pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end
         let (count, turn) = match last {
             Turn::Cut => (0, go_on(&router, id)),
             Turn::Done => match read_once(&router, id, &mut end).await {
-                Ok((0, _)) | Err(_) => break,
+                Ok((0, _)) => break false,
+                // A peer that closes with bytes unread resets the connection.
+                Err(error) => break error.kind() == io::ErrorKind::ConnectionReset,
                 Ok(read) => read,
             },
         };
@@ -40,9 +42,13 @@ pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end
             tokio::task::yield_now().await;
         }
         last = turn;
-    }
+    };
     let mut state = router.state();
-    state.hang_up(id);
+    if reset {
+        state.reset(id);
+    } else {
+        state.hang_up(id);
+    }
     router.settle(state);
 }
 

@@ -1,8 +1,8 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
-use tracing::error;
+use tracing::{error, warn};
 use turno_engine::ring::{PublicationRef, RingInput, RingWord};
-use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Sink};
+use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Report, Sink};
 use turno_proto::model::{ConnId, Mono};
 
 use crate::broker::archive::Archivist;
@@ -77,7 +77,25 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
             Effect::Load { serial } => self.keeper.load(serial),
             Effect::Archive { ticket, call } => self.archivist.ask(self.now, ticket, *call),
             Effect::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
+            Effect::Report(report) => log(&report),
             effect => self.sink.effect(effect),
         }
+    }
+}
+
+/// What an operator should know.
+fn log(report: &Report) {
+    match report {
+        Report::WorkersLost { queue, in_a_row, wait_ms } => warn!(
+            %queue,
+            in_a_row,
+            wait_ms,
+            "workers of this queue were lost in a row before they settled anything; the next one waits for its first delivery"
+        ),
+        Report::ManyDead { queue, dead } => warn!(
+            %queue,
+            dead,
+            "this queue has more dead letters than limits.dead; none is deleted, and they take memory: turno queue dead ls"
+        ),
     }
 }

@@ -218,11 +218,29 @@ impl<D: Desk> Switchboard<D> {
 
     /// The peer closed the connection, or it broke.
     pub fn hang_up(&mut self, now: Mono, id: ConnId) {
+        self.end(now, id, false);
+    }
+
+    /// Whether a connection is open: greeted, and not on its way out.
+    pub fn serves(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| line.phase == Phase::Open)
+    }
+
+    /// The same, and the peer had not read all that was written to it.
+    pub fn reset(&mut self, now: Mono, id: ConnId) {
+        self.end(now, id, true);
+    }
+
+    fn end(&mut self, now: Mono, id: ConnId, reset: bool) {
         let Some(line) = self.lines.remove(id) else { return };
         self.gone.push(id);
         let code = if matches!(line.talk, Talk::Ring(_)) { Code::RingDown } else { Code::LinkDown };
         line.tell_of_link(line.phase, code);
         let Some(input) = line.ending(line.phase, code) else { return };
+        let unread = reset || !line.unwritten().is_empty();
+        if unread && let Input::Disconnected { conn } = input {
+            self.tell_end(now, Input::Unread { conn });
+        }
         self.tell_end(now, input);
         self.settle(now);
     }

@@ -160,6 +160,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         | Effect::Load { .. }
         | Effect::Archive { .. }
         | Effect::Missing { .. }
+        | Effect::Report(_)
         | Effect::Drained { .. } => {}
     }
 }

@@ -62,8 +62,6 @@ pub(crate) struct CountersBody {
     pub(crate) cancelled: u64,
     /// Messages that became dead letters.
     pub(crate) dead: u64,
-    /// Dead letters dropped because their queue held too many.
-    pub(crate) dead_dropped: u64,
     /// Answers for a delivery that was no longer the worker's.
     pub(crate) late: u64,
     /// Answers for a delivery the worker had answered already.
@@ -93,7 +91,6 @@ impl From<&Counters> for CountersBody {
             expired: counters.expired,
             cancelled: counters.cancelled,
             dead: counters.dead,
-            dead_dropped: counters.dead_dropped,
             late: counters.late,
             doubled: counters.doubled,
             forged: counters.forged,

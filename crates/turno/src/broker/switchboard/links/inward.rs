@@ -59,9 +59,9 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
 }
 
 fn forward(frame: &ForwardFrame<'_>) -> Result<Forward, Fault> {
-    let ForwardFrame { seq, handle, id, wants, attempt, cost, priority, deadline_ms, path, raw } = *frame;
+    let ForwardFrame { seq, handle, id, wants, attempt, cost, priority, deadline_ms, alone, path, raw } = *frame;
     let (path, payload) = (way(seq, path)?, raw.to_payload());
-    Ok(Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, path, payload })
+    Ok(Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, alone, path, payload })
 }
 
 fn broadcast(frame: &BroadcastFrame<'_>) -> Result<ForwardBroadcast, Fault> {

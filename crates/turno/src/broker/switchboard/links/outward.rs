@@ -43,13 +43,25 @@ impl Lines {
 
     /// A message crosses. Slots of the other end limit how many do, as those of a worker limit its deliveries.
     pub(in super::super) fn forward(&mut self, id: ConnId, forward: &Forward) {
-        let Forward { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, ref path, ref payload } =
-            *forward;
+        let Forward {
+            seq,
+            handle,
+            id: message,
+            wants,
+            attempt,
+            cost,
+            priority,
+            deadline_ms,
+            alone,
+            ref path,
+            ref payload,
+        } = *forward;
         if self.bounces(id, seq, payload) {
             return;
         }
         let (path, raw) = (Brokers::from(path), Raw::from(payload));
-        let frame = ForwardFrame { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, path, raw };
+        let frame =
+            ForwardFrame { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, alone, path, raw };
         self.write_delivery(id, |out| encode_forward(&frame, out));
     }
 

@@ -181,6 +181,7 @@ fn forward(bytes: usize) -> Forward {
         cost: 2,
         priority: 4,
         deadline_ms: Some(1_000),
+        alone: false,
         path: path(&[1]),
         payload: payload(&vec![b'x'; bytes]),
     }
