@@ -13,6 +13,7 @@ use super::error::Failure;
 use super::global::Format;
 use super::help;
 use super::schema::broadcast::{BroadcastAnswer, BroadcastDocument, BroadcastEndDocument};
+use super::shown::escaped;
 use super::words::count;
 
 /// Say something to every consumer of a queue and print their replies
@@ -84,12 +85,12 @@ fn tell(
         (Format::Json, _) => kept.push(BroadcastAnswer::new(answer, seconds)),
         (Format::Jsonl, _) => invocation.output.document(&BroadcastAnswer::new(answer, seconds))?,
         (_, AnswerPart::Piece(reply) | AnswerPart::Last(reply)) => {
-            let mut line = format!("{}: ", answer.name).into_bytes();
+            let mut line = format!("{}: ", escaped(&answer.name)).into_bytes();
             line.extend_from_slice(&reply.body);
             if !line.ends_with(b"\n") {
                 line.push(b'\n');
             }
-            invocation.output.bytes(&line)?;
+            invocation.output.raw(&line)?;
         }
         (_, AnswerPart::Failed(why)) => {
             let why = why.lines().next().unwrap_or_default();

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CompletionsArgs, invocation: &Invocation) -> Result<u8,
             let text = String::from_utf8_lossy(&script).into_owned();
             invocation.output.document(&TextDocument { name: format!("turno.{}", args.shell), text })?;
         }
-        _ => invocation.output.bytes(&script)?,
+        _ => invocation.output.raw(&script)?,
     }
     Ok(0)
 }

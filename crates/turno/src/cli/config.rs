@@ -9,6 +9,7 @@ use super::Invocation;
 use super::error::Failure;
 use super::help;
 use super::schema::config::{CheckDocument, ConfigDocument, SettingRow};
+use super::shown::Page;
 use crate::config::{Config, World};
 
 /// Show and check the configuration
@@ -79,10 +80,11 @@ fn check(args: &CheckArgs, invocation: &Invocation) -> Result<u8, Failure> {
     })?;
     let files = names(&config);
     let text = match files.as_slice() {
-        [] => "ok: no file, built-in values only\n".to_owned(),
-        files => files.iter().map(|file| format!("ok: {file}\n")).collect(),
+        [] => Page::from("ok: no file, built-in values only"),
+        files => files.iter().map(|file| format!("ok: {file}")).collect(),
     };
-    invocation.output.one(&CheckDocument { files: files.clone(), valid: true }, &files.join("\n"), || text)?;
+    let names: Page = files.iter().collect();
+    invocation.output.several(&CheckDocument { files, valid: true }, names, || text)?;
     Ok(0)
 }
 

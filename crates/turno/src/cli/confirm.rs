@@ -15,7 +15,7 @@ pub(crate) fn ask(invocation: &Invocation, question: &str) -> Result<(), Failure
     if invocation.global.no_input || !io::stdin().is_terminal() {
         return Err(Failure::new(Code::NotConfirmed, format!("not done without a yes: {question}")));
     }
-    invocation.output.stderr(&format!("{question} [y/N] "));
+    invocation.output.prompt(question);
     let mut answer = String::new();
     // An answer that cannot be read is no yes.
     let _ = io::stdin().lock().read_line(&mut answer);

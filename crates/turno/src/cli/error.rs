@@ -6,6 +6,7 @@ use turno_proto::model::Code;
 
 use super::paint::Paint;
 use super::schema::error::{ErrorBody, ErrorDocument};
+use super::shown::{Page, escaped};
 use crate::config::Problem;
 
 /// A command that did not do what was asked.
@@ -96,15 +97,16 @@ impl Failure {
     /// For people, on stderr.
     pub(crate) fn render(&self, paint: Paint) -> String {
         let name = self.code.name();
-        let detail: String = self.detail.lines().map(|line| format!("| {line}\n")).collect();
+        let mut detail = Page::new();
+        detail.block("| ", &self.detail);
         format!(
             "{} {}\n{} {}\n{} {}\n{} {name} (turno explain {name})\n{detail}",
             paint.bad("error:"),
-            self.what,
+            escaped(&self.what),
             paint.dim("why:"),
-            self.why,
+            escaped(&self.why),
             paint.good("fix:"),
-            self.fix,
+            escaped(&self.fix),
             paint.dim("code:"),
         )
     }

@@ -7,6 +7,7 @@ use super::error::Failure;
 use super::global::Format;
 use super::schema::topic::EventDocument;
 use super::schema::{envelope, line};
+use super::shown::escaped;
 
 /// Characters of a text that are repeated to whoever typed it. More: cut.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -16,10 +17,10 @@ pub(crate) fn printed(event: &Event, format: Format, raw: bool) -> Vec<u8> {
     match format {
         Format::Json => Vec::new(),
         Format::Jsonl => line(&envelope(&EventDocument::from(event))).into_bytes(),
-        Format::Name => format!("{}\n", event.topic).into_bytes(),
+        Format::Name => format!("{}\n", escaped(event.topic.as_str())).into_bytes(),
         Format::Text | Format::Wide if raw => event.body.to_vec(),
         Format::Text | Format::Wide => {
-            let mut line = format!("{} ", event.topic).into_bytes();
+            let mut line = format!("{} ", escaped(event.topic.as_str())).into_bytes();
             line.extend_from_slice(&event.body);
             if !line.ends_with(b"\n") {
                 line.push(b'\n');

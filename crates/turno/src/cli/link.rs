@@ -285,10 +285,10 @@ async fn graph(args: &GraphArgs, invocation: &Invocation) -> Result<u8, Failure>
     };
     match (args.dot, invocation.output.format()) {
         (true, Format::Json | Format::Jsonl) => {
-            let (name, text) = ("links.dot".to_owned(), dot::dot(&brokers));
+            let (name, text) = ("links.dot".to_owned(), dot::dot(&brokers).to_string());
             invocation.output.document(&TextDocument { name, text })?;
         }
-        (true, _) => invocation.output.text(&dot::dot(&brokers))?,
+        (true, _) => invocation.output.text(dot::dot(&brokers))?,
         (false, _) => invocation.output.rows(&LinkGraphDocument { brokers: &brokers }, &brokers)?,
     }
     if brokers.len() == 1 {

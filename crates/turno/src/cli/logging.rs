@@ -9,7 +9,8 @@ use std::io::{self, IsTerminal as _};
 use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{Format as LineFormat, Full, Writer};
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{self, Format as LineFormat, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 use turno_proto::model::Code;
@@ -18,6 +19,7 @@ use super::error::Failure;
 use super::global::Global;
 use super::output::Output;
 use super::paint::Paint;
+use super::shown::{self, escaped};
 use crate::config::{LogFormat, Settings};
 
 /// Lines that wait to be written. More: dropped, counted.
@@ -111,11 +113,45 @@ fn style(format: LogFormat, global: &Global) -> Style {
 }
 
 fn install(filter: EnvFilter, writer: NonBlocking, style: Style) -> bool {
-    let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let base = tracing_subscriber::fmt().with_env_filter(filter);
     match style {
-        Style::Json => base.json().flatten_event(true).try_init().is_ok(),
-        Style::Journal => base.with_ansi(false).event_format(Journal::default()).try_init().is_ok(),
-        Style::Text { color } => base.with_ansi(color).try_init().is_ok(),
+        Style::Json => {
+            let json = base.json().flatten_event(true).with_writer(move || Visible(writer.clone()));
+            json.try_init().is_ok()
+        }
+        Style::Journal => {
+            let text = base.with_writer(writer).with_ansi(false).fmt_fields(fields());
+            text.event_format(Journal::default()).try_init().is_ok()
+        }
+        Style::Text { color } => base.with_writer(writer).with_ansi(color).fmt_fields(fields()).try_init().is_ok(),
+    }
+}
+
+/// Message and fields of a line for people. Names, addresses and errors in them come from peers: whatever they hold, the
+/// line is one line, and no terminal acts on it.
+fn fields() -> impl for<'a> FormatFields<'a> + 'static {
+    format::debug_fn(|writer, field, value| {
+        let value = format!("{value:?}");
+        match (field.name(), writer.has_ansi_escapes()) {
+            ("message", _) => write!(writer, "{}", escaped(&value)),
+            (name, false) => write!(writer, "{name}={}", escaped(&value)),
+            (name, true) => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{}", escaped(&value)),
+        }
+    })
+    .delimited(" ")
+}
+
+/// Takes whole lines of JSON, and writes them with what a terminal would act on escaped.
+struct Visible<W>(W);
+
+impl<W: io::Write> io::Write for Visible<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(shown::json(String::from_utf8_lossy(line).into_owned()).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -167,6 +203,12 @@ mod tests {
         }
     }
 
+    impl Paper {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
     #[test]
     fn the_journal_gets_priorities_and_no_time() {
         let paper = Paper::default();
@@ -174,15 +216,49 @@ mod tests {
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || copy.clone())
             .with_ansi(false)
+            .fmt_fields(fields())
             .event_format(Journal::default())
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(port = 7460, "listening");
             tracing::error!("gone");
         });
-        let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+        let text = paper.text();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("<6>") && lines[0].ends_with("listening port=7460"), "{text}");
         assert!(lines[1].starts_with("<3>") && lines[1].ends_with("gone"), "{text}");
+    }
+
+    /// In a value, a message, an error and a Debug text: one line each, and only colours of our own.
+    #[test]
+    fn what_peers_chose_is_escaped_in_every_style() {
+        let hostile = "\x1b]52;c;aGk=\x07\u{9b}2J\u{202e}\u{200b}\nforged";
+        let log = |subscriber: Box<dyn Fn(Paper) -> tracing::Dispatch>| {
+            let paper = Paper::default();
+            tracing::dispatcher::with_default(&subscriber(paper.clone()), || {
+                let error = io::Error::other(hostile);
+                tracing::info!(name = hostile, shown = %hostile, debug = ?hostile, %error, "a peer says {hostile}");
+            });
+            paper.text()
+        };
+        let text = |color| {
+            log(Box::new(move |paper| {
+                let base = tracing_subscriber::fmt().with_writer(move || paper.clone());
+                base.with_ansi(color).fmt_fields(fields()).finish().into()
+            }))
+        };
+        let json = log(Box::new(|paper| {
+            let base = tracing_subscriber::fmt().json().flatten_event(true);
+            base.with_writer(move || Visible(paper.clone())).finish().into()
+        }));
+        let coloured = text(true);
+        assert!(coloured.contains("\x1b[3mname"), "{coloured:?}");
+        let ours = ["\x1b[0m", "\x1b[2m", "\x1b[3m", "\x1b[32m"];
+        let coloured = ours.iter().fold(coloured, |text, sequence| text.replace(sequence, ""));
+        for line in [text(false), coloured, json] {
+            let line = line.strip_suffix('\n').unwrap();
+            assert!(!line.contains(shown::is_hidden), "{line:?}");
+            assert!(line.contains("52;c;aGk="), "{line:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use super::error::Failure;
 use super::global::Format;
 use super::help;
 use super::schema::meta::{PagesDocument, TextDocument};
+use super::shown::Page;
 use super::tree;
 use super::version::VERSION;
 use crate::config::nearest;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &ManArgs, invocation: &Invocation) -> Result<u8, Failure
             let text = String::from_utf8_lossy(&page).into_owned();
             invocation.output.document(&TextDocument { name: file_name(command), text })?;
         }
-        _ => invocation.output.bytes(&page)?,
+        _ => invocation.output.raw(&page)?,
     }
     Ok(0)
 }
@@ -82,8 +83,8 @@ fn write_all(root: &Command, dir: &Path, invocation: &Invocation) -> Result<u8, 
         Failure::new(Code::Io, format!("cannot write {}", path.display())).why(error.to_string())
     })?;
     let document = PagesDocument { files: files.iter().map(|path| path.display().to_string()).collect() };
-    let list = document.files.iter().map(|file| format!("{file}\n")).collect::<String>();
-    invocation.output.one(&document, list.trim_end(), || list.clone())?;
+    let list: Page = document.files.iter().collect();
+    invocation.output.several(&document, list.clone(), || list)?;
     Ok(0)
 }
 

@@ -32,6 +32,7 @@ pub mod schema;
 mod send;
 mod serve;
 mod shell;
+mod shown;
 mod signals;
 mod size;
 mod status;

@@ -9,6 +9,7 @@ use super::error::Failure;
 use super::global::{Format, Global};
 use super::paint::Paint;
 use super::schema::{self, Document};
+use super::shown::{self, Page, escaped};
 use super::table::{self, Row};
 use super::time::Clock;
 
@@ -52,14 +53,14 @@ impl Output {
         self.paint
     }
 
-    /// Bytes as they are.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    /// Bytes as they are: only what the user asked to have byte for byte, and scripts and pages that this program made.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
         write(bytes)
     }
 
-    /// Text as it is.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
-        self.bytes(text.as_bytes())
+    /// Text for people, each line of it escaped.
+    pub(crate) fn text(&self, page: impl Into<Page>) -> Result<(), Failure> {
+        self.raw(page.into().as_bytes())
     }
 
     /// One document: spread out for a person at a terminal, else one line.
@@ -67,24 +68,34 @@ impl Output {
         let spread = self.format == Format::Json && io::stdout().is_terminal();
         let envelope = schema::envelope(document);
         let text = match spread {
-            true => serde_json::to_string_pretty(&envelope).unwrap_or_default() + "\n",
+            true => shown::json(serde_json::to_string_pretty(&envelope).unwrap_or_default()) + "\n",
             false => schema::line(&envelope),
         };
         self.told.set(true);
-        self.text(&text)
+        self.raw(text.as_bytes())
     }
 
     /// One thing: a document for programs, `text` for people, its name for scripts.
-    pub(crate) fn one<D: Document>(
+    pub(crate) fn one<D: Document, P: Into<Page>>(
         &self,
         document: &D,
         name: &str,
-        text: impl FnOnce() -> String,
+        text: impl FnOnce() -> P,
+    ) -> Result<(), Failure> {
+        self.several(document, name.into(), text)
+    }
+
+    /// Several things in one document, with a line for each name.
+    pub(crate) fn several<D: Document, P: Into<Page>>(
+        &self,
+        document: &D,
+        names: Page,
+        text: impl FnOnce() -> P,
     ) -> Result<(), Failure> {
         match self.format {
             Format::Json | Format::Jsonl => self.document(document),
-            Format::Name => self.text(&format!("{name}\n")),
-            Format::Text | Format::Wide => self.text(&text()),
+            Format::Name => self.text(names),
+            Format::Text | Format::Wide => self.text(text()),
         }
     }
 
@@ -109,10 +120,10 @@ impl Output {
             Format::Jsonl => {
                 self.told.set(true);
                 let keys: Vec<&str> = columns.iter().map(|column| column.key).collect();
-                self.text(&rows.iter().map(|row| self.row(row, &keys)).collect::<String>())
+                self.raw(rows.iter().map(|row| self.row(row, &keys)).collect::<String>().as_bytes())
             }
-            Format::Name => self.text(&rows.iter().map(|row| format!("{}\n", row.name())).collect::<String>()),
-            Format::Text | Format::Wide => self.text(&table::render(&columns, rows, &self.clock)),
+            Format::Name => self.text(rows.iter().map(R::name).collect::<Page>()),
+            Format::Text | Format::Wide => self.text(table::render(&columns, rows, &self.clock)),
         }
     }
 
@@ -127,20 +138,20 @@ impl Output {
     /// The next useful command, unless nobody wants to hear of it.
     pub(crate) fn hint(&self, text: &str) {
         if !self.quiet {
-            self.stderr(&format!("{} {text}\n", self.paint.dim("hint:")));
+            self.stderr_raw(format!("{} {}\n", self.paint.dim("hint:"), escaped(text)).as_bytes());
         }
     }
 
     /// What happens, unless nobody wants to hear of it.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            self.stderr(&format!("{text}\n"));
+            self.stderr(text);
         }
     }
 
     /// What should not be missed.
     pub(crate) fn warn(&self, text: &str) {
-        self.stderr(&format!("{} {text}\n", self.paint.bad("warning:")));
+        self.stderr_raw(format!("{} {}\n", self.paint.bad("warning:"), escaped(text)).as_bytes());
     }
 
     /// Why the command failed: on stdout for programs, else on stderr.
@@ -152,17 +163,23 @@ impl Output {
         if self.format.is_json() && !second {
             let _ = self.document(&failure.document());
         } else {
-            self.stderr(&failure.render(self.paint));
+            self.stderr_raw(failure.render(self.paint).as_bytes());
         }
     }
 
-    /// Nobody can be told that stderr is gone.
-    pub(crate) fn stderr(&self, text: &str) {
-        self.stderr_bytes(text.as_bytes());
+    /// A question at the end of whose line the answer is typed.
+    pub(crate) fn prompt(&self, question: &str) {
+        self.stderr_raw(format!("{} [y/N] ", escaped(question)).as_bytes());
     }
 
-    /// The same with bytes as they are.
-    pub(crate) fn stderr_bytes(&self, bytes: &[u8]) {
+    /// Text for people on stderr, each line of it escaped. Nobody can be told that stderr is gone.
+    pub(crate) fn stderr(&self, page: impl Into<Page>) {
+        self.stderr_raw(page.into().as_bytes());
+    }
+
+    /// Bytes as they are on stderr: the output of tasks, and what is drawn in colours or over itself. Such drawings escape
+    /// the texts in them.
+    pub(crate) fn stderr_raw(&self, bytes: &[u8]) {
         let _ = io::stderr().lock().write_all(bytes);
     }
 }
@@ -180,7 +197,7 @@ fn chosen<R: Row>(row: &R, keys: &[&str]) -> String {
     let pair = |key: &str, value: &Value| format!("{}:{value}", Value::from(key));
     let mut pairs = vec![pair("schema", &R::SCHEMA.into())];
     pairs.extend(keys.iter().map(|key| pair(key, value.get(key).unwrap_or(&Value::Null))));
-    format!("{{{}}}\n", pairs.join(","))
+    shown::json(format!("{{{}}}", pairs.join(","))) + "\n"
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::error::Failure;
 use super::help;
 use super::schema::message::MessageBody;
 use super::schema::queue::{ConsumerListDocument, ConsumerRow, QueueDocument, QueueListDocument, QueueRow};
+use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
@@ -157,7 +158,7 @@ async fn ask(client: &Client, call: AdminCall, queue: &str, invocation: &Invocat
     })
 }
 
-fn text(document: &QueueDocument, invocation: &Invocation) -> String {
+fn text(document: &QueueDocument, invocation: &Invocation) -> Page {
     let row = &document.queue.row;
     let oldest = match row.oldest_seconds {
         Some(age) => short(std::time::Duration::from_secs_f64(age)),
@@ -185,9 +186,9 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> String {
     if row.waiters > 0 {
         facts.push(("standing by", row.waiters.to_string()));
     }
-    let mut text = table::facts(&facts);
-    text.push_str(&messages("next:", &document.queue.head, invocation));
-    text
+    let mut page = table::facts(&facts);
+    page.append(&messages("next:", &document.queue.head, invocation));
+    page
 }
 
 /// Whether sends to it outlive the broker, and who says so.
@@ -209,15 +210,15 @@ fn told_drops(drop_after: u16) -> String {
 }
 
 /// A few messages below a heading; nothing if there are none.
-pub(crate) fn messages(heading: &str, list: &[MessageBody], invocation: &Invocation) -> String {
-    if list.is_empty() {
-        return String::new();
+pub(crate) fn messages(heading: &str, list: &[MessageBody], invocation: &Invocation) -> Page {
+    let mut page = Page::new();
+    if !list.is_empty() {
+        page.line(heading);
     }
-    let mut text = format!("{heading}\n");
     for message in list {
         let moment = message.received_at.parse().map(|at| invocation.output.clock().phrase(at)).unwrap_or_default();
-        text.push_str(&format!(
-            "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, came {moment}\n",
+        page.line(&format!(
+            "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, came {moment}",
             message.id,
             message.kind,
             message.queue,
@@ -228,5 +229,5 @@ pub(crate) fn messages(heading: &str, list: &[MessageBody], invocation: &Invocat
             message.attempts_max,
         ));
     }
-    text
+    page
 }

@@ -115,7 +115,7 @@ async fn one(client: &Client, args: &RequestArgs, message: Message, invocation: 
         invocation.output.document(&ReplyDocument { reply: reply_body(reply, since) })?;
         return Ok(0);
     }
-    invocation.output.bytes(&reply.body)?;
+    invocation.output.raw(&reply.body)?;
     end_line(&reply.body, invocation)?;
     Ok(0)
 }
@@ -136,7 +136,7 @@ fn explained(error: turno_client::Error, queue: &str) -> Failure {
 /// On a terminal the prompt begins on a line of its own; elsewhere not a byte is added.
 fn end_line(body: &[u8], invocation: &Invocation) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() && !body.is_empty() && !body.ends_with(b"\n") {
-        invocation.output.bytes(b"\n")?;
+        invocation.output.raw(b"\n")?;
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ async fn stream(client: &Client, args: &RequestArgs, message: Message, invocatio
                 invocation.output.document(&PieceDocument { piece: number, reply: reply_body(piece, since) })?;
             }
             _ => {
-                invocation.output.bytes(&piece.body)?;
+                invocation.output.raw(&piece.body)?;
                 last = piece.body.to_vec();
             }
         }
@@ -221,7 +221,7 @@ impl Tally {
                 if !format.is_json() {
                     let mut line = reply.body.to_vec();
                     line.push(b'\n');
-                    return invocation.output.bytes(&line);
+                    return invocation.output.raw(&line);
                 }
                 Answer { number, reply: Some(reply_body(reply, asked)), error: None }
             }

@@ -2,7 +2,6 @@
 
 pub(crate) mod told;
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -17,6 +16,7 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::schema::ring::{MemberRow, RingBody, RingDocument};
+use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
@@ -125,7 +125,11 @@ async fn look_until(
     Ok(view)
 }
 
-fn tell(view: &RingView, invocation: &Invocation, text: impl FnOnce(&RingBody) -> String) -> Result<u8, Failure> {
+fn tell<P: Into<Page>>(
+    view: &RingView,
+    invocation: &Invocation,
+    text: impl FnOnce(&RingBody) -> P,
+) -> Result<u8, Failure> {
     let document = RingDocument { ring: RingBody::new(view, invocation.output.clock()) };
     invocation.output.one(&document, &view.sid.to_string(), || text(&document.ring))?;
     Ok(0)
@@ -152,7 +156,7 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> String {
+fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> Page {
     let millis = |ms: u64| short(Duration::from_millis(ms));
     let mut facts = vec![("ring", told::line(view))];
     if !view.members.is_empty() {
@@ -177,13 +181,14 @@ fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> String {
         facts.push(("publishers", "slowed down until publications have come round".to_owned()));
     }
     facts.push(("so far", so_far(ring)));
-    let mut text = table::facts(&facts);
+    let mut page = table::facts(&facts);
     let columns: Vec<&table::Column<MemberRow>> = <MemberRow as table::Row>::COLUMNS.iter().collect();
     let rows: Vec<MemberRow> = ring.members.iter().chain(&ring.lost).cloned().collect();
     if !rows.is_empty() {
-        let _ = write!(text, "\n{}", table::render(&columns, &rows, invocation.output.clock()));
+        page.line("");
+        page.append(&table::render(&columns, &rows, invocation.output.clock()));
     }
-    text
+    page
 }
 
 async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -272,7 +277,7 @@ async fn leave(invocation: &Invocation) -> Result<u8, Failure> {
     let view = ask(&client, AdminCall::RingLeave {}, invocation).await?;
     let view = look_until(&client, view, invocation, |view| view.state == RingState::Off).await?;
     match view.state {
-        RingState::Off => tell(&view, invocation, |_| "left the ring; the broker goes on alone\n".to_owned()),
+        RingState::Off => tell(&view, invocation, |_| "left the ring; the broker goes on alone"),
         _ => Err(Failure::new(Code::TimedOut, "the broker has not left the ring yet")
             .why(told::line(&view))
             .fix("`turno ring show` tells how far it is")),

@@ -211,8 +211,8 @@ impl Tally {
                 Ok(())
             }
             (Format::Jsonl, _) => invocation.output.document(&line),
-            (Format::Name, Some(document)) => invocation.output.text(&format!("{}\n", document.id)),
-            (_, Some(document)) => invocation.output.text(&row(&document)),
+            (Format::Name, Some(document)) => invocation.output.text(document.id),
+            (_, Some(document)) => invocation.output.text(row(&document)),
             (_, None) => Ok(()),
         }
     }

@@ -23,6 +23,7 @@ use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
+use super::shown::Page;
 use super::version::VERSION;
 use super::words::count;
 use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig};
@@ -176,7 +177,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
         if told {
             printed = invocation.output.document(&ready(bound));
         } else if banner {
-            invocation.output.stderr(&self::banner(settings, bound));
+            invocation.output.stderr(self::banner(settings, bound));
             let tried = connect::addresses(invocation).unwrap_or_default();
             invocation.output.hint(&first_steps(bound, tried.first()));
         }
@@ -332,7 +333,7 @@ fn first_steps(bound: &Bound, tried: Option<&Address>) -> String {
     format!("turno work hello --echo{url}, then: turno request hello hi{url}")
 }
 
-fn banner(settings: &broker::Settings, bound: &Bound) -> String {
+fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
     let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
     let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];

@@ -12,6 +12,7 @@ use super::error::Failure;
 use super::help;
 use super::ring::told;
 use super::schema::broker::{BrokerBody, StatusDocument};
+use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
@@ -69,7 +70,7 @@ fn links(broker: &BrokerBody) -> String {
     }
 }
 
-fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> String {
+fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page {
     let started = broker.started_at.parse().map(|moment| invocation.output.clock().phrase(moment)).unwrap_or_default();
     let share = broker.bytes.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
     let mut facts = vec![

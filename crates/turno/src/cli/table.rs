@@ -1,10 +1,13 @@
 //! Rows for people: columns without borders, so that `awk` works too.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use turno_proto::model::Code;
 
 use super::error::Failure;
 use super::schema::Document;
+use super::shown::{Page, escaped};
 use super::time::Clock;
 use crate::config::nearest;
 
@@ -57,7 +60,7 @@ fn find<R: Row>(name: &str) -> Result<&'static Column<R>, Failure> {
 }
 
 /// The listing with its heading. Columns of numbers are flush right.
-pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) -> String {
+pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) -> Page {
     let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|column| column.key.to_uppercase()).collect()];
     lines.extend(rows.iter().map(|row| columns.iter().map(|column| filled((column.cell)(row, clock))).collect()));
     let numeric: Vec<bool> =
@@ -65,13 +68,15 @@ pub(crate) fn render<R: Row>(columns: &[&Column<R>], rows: &[R], clock: &Clock) 
     layout(&lines, &numeric)
 }
 
-/// Cells below each other, parted by two blanks; some columns flush right.
-pub(crate) fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
+/// Cells below each other, each escaped before it is measured, two blanks between them; some columns flush right.
+pub(crate) fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> Page {
+    let lines: Vec<Vec<Cow<'_, str>>> =
+        lines.iter().map(|line| line.iter().map(|cell| escaped(cell)).collect()).collect();
     let widths: Vec<usize> = (0..flush_right.len())
         .map(|place| lines.iter().map(|line| line[place].chars().count()).max().unwrap_or_default())
         .collect();
-    let mut text = String::new();
-    for line in lines {
+    let mut page = Page::new();
+    for line in &lines {
         let mut out = String::new();
         for (place, cell) in line.iter().enumerate() {
             if place > 0 {
@@ -86,14 +91,13 @@ pub(crate) fn layout(lines: &[Vec<String>], flush_right: &[bool]) -> String {
                 out.push_str(&pad);
             }
         }
-        text.push_str(out.trim_end());
-        text.push('\n');
+        page.line(out.trim_end());
     }
-    text
+    page
 }
 
 /// Things one below the other: their names on the left, what they are on the right.
-pub(crate) fn facts(facts: &[(&str, String)]) -> String {
+pub(crate) fn facts(facts: &[(&str, String)]) -> Page {
     let lines: Vec<Vec<String>> = facts.iter().map(|(name, text)| vec![(*name).to_owned(), text.clone()]).collect();
     layout(&lines, &[false, false])
 }
@@ -138,7 +142,7 @@ mod tests {
         }
     }
 
-    fn shown(asked: &[&str], wide: bool) -> Result<String, Failure> {
+    fn shown(asked: &[&str], wide: bool) -> Result<Page, Failure> {
         let rows = [Fruit { name: "fig", count: 7, colour: "" }, Fruit { name: "mango", count: 120, colour: "yellow" }];
         let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
         let clock = Clock::new(TimeStyle::Utc);
@@ -149,6 +153,15 @@ mod tests {
     fn columns_line_up_and_are_never_empty() {
         assert_eq!(shown(&[], false).unwrap(), "NAME   COUNT\nfig        7\nmango    120\n");
         assert_eq!(shown(&[], true).unwrap(), "NAME   COUNT  COLOUR\nfig        7  -\nmango    120  yellow\n");
+    }
+
+    /// A cell with a line break is one cell of one line, and what is escaped counts with its full width.
+    #[test]
+    fn cells_cannot_leave_their_place() {
+        let cells = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+        let lines = [cells("NAME", "QUEUE"), cells("a\nb", "q\x1b[2J"), cells("longer", "\u{202e}q")];
+        let expected = "NAME    QUEUE\na\\nb    q\\x1b[2J\nlonger  \\u{202e}q\n";
+        assert_eq!(layout(&lines, &[false, false]), expected);
     }
 
     #[test]

@@ -293,7 +293,7 @@ async fn fetch(
         fetched.left = left;
         for view in &events {
             let event = event(view)?;
-            invocation.output.bytes(&printed(&event, format, false))?;
+            invocation.output.raw(&printed(&event, format, false))?;
             fetched.printed += 1;
             if format == Format::Json {
                 fetched.kept.push(EventDocument::from(&event));

@@ -10,6 +10,7 @@ use turno_proto::model::Code;
 use super::error::Failure;
 use super::paint::{ColorWhen, Paint};
 use super::schema;
+use super::words::one_line;
 
 /// Tells the user; the answer is the exit status.
 pub(crate) fn tell(error: &clap::Error, words: &[OsString]) -> u8 {
@@ -51,10 +52,6 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
         (None, None) => failure,
         (tip, usage) => failure.fix(tip.into_iter().chain(usage).collect::<Vec<_>>().join(". ")),
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The colour that was asked for, as far as words that make no sense can tell.

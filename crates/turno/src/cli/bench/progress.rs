@@ -55,7 +55,7 @@ impl<'a> Progress<'a> {
             tally.failed,
             short(tally.percentile(99.0)),
         );
-        self.output.stderr(&line);
+        self.output.stderr_raw(line.as_bytes());
         self.answered = tally.answered;
         self.told = true;
     }
@@ -63,7 +63,7 @@ impl<'a> Progress<'a> {
     /// Takes the line away, so that what comes next begins on a clean one.
     pub(super) fn clear(&mut self) {
         if self.told {
-            self.output.stderr(CLEAR);
+            self.output.stderr_raw(CLEAR.as_bytes());
             self.told = false;
         }
     }

@@ -8,6 +8,7 @@ use turno_client::Slots;
 use super::LoadArgs;
 use super::load::{Kind, Load};
 use crate::cli::schema::bench::{BenchDocument, LatencyBody, LoadBody};
+use crate::cli::shown::Page;
 use crate::cli::{size, table};
 
 /// Columns of the longest bar.
@@ -46,7 +47,7 @@ pub(super) fn document(load: &Load, args: &LoadArgs, worked: Option<(u64, f64)>)
     }
 }
 
-pub(super) fn text(document: &BenchDocument) -> String {
+pub(super) fn text(document: &BenchDocument) -> Page {
     let BenchDocument { queue, load, seconds, sent, answered, failed, .. } = document;
     let (answers, bodies) = match document.kind.as_str() {
         "send" => ("stored", "out"),
@@ -79,7 +80,10 @@ pub(super) fn text(document: &BenchDocument) -> String {
     ] {
         facts.push((name, short(Duration::from_secs_f64(seconds))));
     }
-    format!("{}\n{}", table::facts(&facts), histogram(latency))
+    let mut page = table::facts(&facts);
+    page.line("");
+    page.append(&histogram(latency));
+    page
 }
 
 fn loaded(load: &LoadBody) -> String {
@@ -99,21 +103,21 @@ fn loaded(load: &LoadBody) -> String {
 }
 
 /// One line a bar: up to when, how many, and how many that is as a picture.
-fn histogram(latency: &LatencyBody) -> String {
+fn histogram(latency: &LatencyBody) -> Page {
     let bars = &latency.histogram;
     let most = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1);
     let ends: Vec<String> = bars.iter().map(|bar| short(Duration::from_secs_f64(bar.up_to_seconds))).collect();
     let end_width = ends.iter().map(String::len).max().unwrap_or(0);
     let count_width = most.to_string().len();
-    let mut text = String::new();
+    let mut page = Page::new();
     for (bar, end) in bars.iter().zip(ends) {
         // At least one sign for at least one answer: a slow one must not be overlooked.
         let signs = usize::try_from(u128::from(bar.count) * BAR as u128 / u128::from(most)).unwrap_or(BAR);
         let signs = if bar.count > 0 { signs.max(1) } else { 0 };
         let line = format!("up to {end:>end_width$}  {:>count_width$}  {}", bar.count, "#".repeat(signs));
-        let _ = writeln!(text, "{}", line.trim_end());
+        page.line(line.trim_end());
     }
-    text
+    page
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]

@@ -4,7 +4,6 @@ mod directory;
 mod ring;
 mod store;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,6 +14,7 @@ use super::Invocation;
 use super::error::Failure;
 use super::help;
 use super::schema::doctor::{DoctorDocument, Finding, Level};
+use super::shown::Page;
 use crate::config::{Flag, Raw};
 
 /// Look at a data directory and say what is wrong with it
@@ -97,15 +97,15 @@ impl Finding {
 }
 
 /// A line for each finding, and one below it that says what to do.
-fn text(findings: &[Finding]) -> String {
-    let mut text = String::new();
+fn text(findings: &[Finding]) -> Page {
+    let mut page = Page::new();
     for Finding { level, check, what, advice, .. } in findings {
-        let _ = writeln!(text, "{:<7}{check:<11}{what}", level.word());
+        page.line(&format!("{:<7}{check:<11}{what}", level.word()));
         if let Some(advice) = advice {
-            let _ = writeln!(text, "{:<18}{advice}", "");
+            page.line(&format!("{:<18}{advice}", ""));
         }
     }
-    text
+    page
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::schema::failures::{FailureBody, FailuresBody};
+use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::words;
 
@@ -99,7 +100,7 @@ impl Grouping {
     }
 }
 
-/// What its worker said, in one line that no terminal takes for anything else, without the exit code in front of it.
+/// What its worker said, in one line, without the exit code in front of it.
 fn told_of(task: &TaskView) -> String {
     let line = words::one_line(task.status.as_deref().unwrap_or_default());
     let code = task.exit_code.map(|code| format!("exit {code}"));
@@ -135,7 +136,7 @@ fn masked(text: &str) -> String {
 }
 
 /// For people: one line a group.
-pub(super) fn text(failures: &FailuresBody) -> String {
+pub(super) fn text(failures: &FailuresBody) -> Page {
     let mut lines = vec![["COUNT", "FAILURE", "TASKS"].map(ToOwned::to_owned).to_vec()];
     lines.extend(failures.groups.iter().map(|group| {
         let more = if group.more { ",..." } else { "" };
@@ -282,7 +283,10 @@ mod tests {
     fn words_of_a_worker_are_one_harmless_line() {
         let hostile = "\x1b[2J\x1b]0;gone\x07two\r\n\tlines \u{202e}back\u{9b}31m";
         let failures = grouped(1, &[failed(1, None, None, hostile)]);
-        assert_eq!(failures.groups[0].text, "\u{fffd}[2J\u{fffd}]0;gone\u{fffd}two lines \u{fffd}back\u{fffd}31m");
+        assert!(failures.groups[0].text.contains("gone\x07two lines \u{202e}back"), "programs get it as it is");
+        let shown = text(&failures);
+        assert!(shown.contains(r"\x1b[2J\x1b]0;gone\x07two lines \u{202e}back\x9b31m"), "{shown:?}");
+        assert_eq!(shown.lines().count(), 2, "{shown:?}");
         let long = grouped(1, &[failed(1, Some(1), None, &"ä".repeat(1_000))]);
         assert_eq!(long.groups[0].text.chars().count(), TEXT_MAX + "exit 1: ".len());
     }

@@ -36,6 +36,7 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::schema::job::{JobDocument, JobErrorBody, JobListDocument, JobRow};
+use super::shown::Page;
 
 /// Submit jobs, look at them and steer them
 #[derive(Args, Debug)]
@@ -194,10 +195,10 @@ fn done(
     let rows: Vec<JobRow> = views.iter().map(|view| JobRow::from(*view)).collect();
     let error = |(id, failure): &(JobId, &Failure)| JobErrorBody { id: id.to_string(), error: failure.body() };
     let errors: Vec<JobErrorBody> = failures.iter().map(error).collect();
-    let names = rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>().join("\n");
+    let names: Page = rows.iter().map(|row| row.id.as_str()).collect();
     let document =
         JobListDocument { jobs: &rows, next: None, errors: Some(&errors[..]).filter(|errors| !errors.is_empty()) };
-    invocation.output.one(&document, &names, || views.iter().map(|view| line(view) + "\n").collect())?;
+    invocation.output.several(&document, names, || views.iter().map(|view| line(view)).collect::<Page>())?;
     for (id, failure) in &failures {
         invocation.output.warn(&format!("job {id}: {} ({})", failure.what(), failure.code().name()));
     }

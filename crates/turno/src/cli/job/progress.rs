@@ -38,7 +38,7 @@ pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<
     };
     let mut jobs = match found {
         Err(failure) if args.jobs.is_empty() && failure.code() == Code::NotFound => {
-            invocation.output.one(&JobListDocument { jobs: &[], next: None, errors: None }, "", String::new)?;
+            invocation.output.one(&JobListDocument { jobs: &[], next: None, errors: None }, "", || "")?;
             invocation.output.hint("every job has ended; all of them: turno job ls");
             return Ok(0);
         }

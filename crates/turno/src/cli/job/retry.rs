@@ -17,6 +17,7 @@ use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::job::JobErrorBody;
 use crate::cli::schema::job_retry::{JobRetryDocument, RetriedJob};
+use crate::cli::shown::Page;
 
 /// Run tasks again that have ended: those that failed, or those that are named
 ///
@@ -81,8 +82,8 @@ pub(super) async fn run(args: &RetryArgs, invocation: &Invocation) -> Result<u8,
     };
     let again: Vec<String> =
         jobs.iter().filter(|(.., tasks)| *tasks > 0).map(|(view, ..)| view.id.to_string()).collect();
-    let lines = || jobs.iter().map(|(view, named, tasks)| line(view, *named, *tasks, args.dry_run)).collect();
-    invocation.output.one(&document, &again.join("\n"), lines)?;
+    let lines = || jobs.iter().map(|(view, named, tasks)| line(view, *named, *tasks, args.dry_run)).collect::<Page>();
+    invocation.output.several(&document, again.iter().collect(), lines)?;
     for (id, failure) in &errors {
         invocation.output.warn(&format!("job {id}: {} ({})", failure.what(), failure.code().name()));
     }

@@ -8,6 +8,7 @@ use super::failures;
 use crate::cli::schema::job::JobBody;
 use crate::cli::schema::spec::{CommandBody, SpecBody};
 use crate::cli::shell::quoted;
+use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::time::{Clock, short};
 use crate::cli::words::one_line;
@@ -51,7 +52,7 @@ pub(super) fn state_line(view: &JobView) -> String {
 }
 
 /// All there is to tell of a job.
-pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
+pub(super) fn whole(job: &JobBody, clock: &Clock) -> Page {
     let row = &job.row;
     let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
     let tasks = TaskCounts {
@@ -77,8 +78,12 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> String {
     if let Some(spec) = &job.spec {
         facts.extend(asked_for(spec));
     }
-    let failures = row.failures.as_ref().map(|failures| format!("\n{}", failures::text(failures)));
-    table::facts(&facts) + &failures.unwrap_or_default()
+    let mut page = table::facts(&facts);
+    if let Some(failures) = &row.failures {
+        page.line("");
+        page.append(&failures::text(failures));
+    }
+    page
 }
 
 /// What was asked for, as names and what they are.

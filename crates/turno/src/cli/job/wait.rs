@@ -13,6 +13,7 @@ use crate::cli::Invocation;
 use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::job::{JobListDocument, JobRow};
+use crate::cli::shown::Page;
 
 /// Wait until jobs have ended
 ///
@@ -66,20 +67,20 @@ pub(super) async fn tell_ends(jobs: &[JobView], alone: bool, asked: &Asked<'_>) 
         let failures = asked.failures_if_told(job).await;
         rows.push(JobRow { failures, ..JobRow::from(job) });
     }
-    let text = || -> String {
+    let text = || {
         let told = |(job, row): (&JobView, &JobRow)| {
-            state_line(job) + "\n" + &row.failures.as_ref().map(failures::text).unwrap_or_default()
+            [state_line(job).into(), row.failures.as_ref().map(failures::text).unwrap_or_default()]
         };
-        jobs.iter().zip(&rows).map(told).collect()
+        jobs.iter().zip(&rows).flat_map(told).collect::<Page>()
     };
-    let names = rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>().join("\n");
+    let names: Page = rows.iter().map(|row| row.id.as_str()).collect();
     match (jobs, alone) {
         ([job], true) => {
             let mut document = JobDocument::from(job);
             document.job.row.failures.clone_from(&rows[0].failures);
-            output.one(&document, &names, text)?;
+            output.several(&document, names, text)?;
         }
-        _ => output.one(&JobListDocument { jobs: &rows, next: None, errors: None }, &names, text)?,
+        _ => output.several(&JobListDocument { jobs: &rows, next: None, errors: None }, names, text)?,
     }
     if let Some(job) = jobs.iter().find(|job| job.tasks.failed > 0) {
         failures::hints(job.id, output);

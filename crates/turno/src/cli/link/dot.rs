@@ -1,22 +1,21 @@
 //! The graph of brokers for graphviz.
 //!
 //! A broker's name may hold anything: inside quotes only the quote and the backslash mean something to graphviz, and what
-//! would steer a terminal is a mark, as everywhere.
+//! would steer a terminal is escaped, as everywhere.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use crate::cli::schema::link::BrokerRow;
-use crate::cli::words::one_line;
+use crate::cli::shown::{Page, escaped};
 
 /// The graph, each link once.
-pub(super) fn dot(brokers: &[BrokerRow]) -> String {
-    let mut text = String::from("graph links {\n    node [shape=box];\n");
+pub(super) fn dot(brokers: &[BrokerRow]) -> Page {
+    let mut page: Page = ["graph links {", "    node [shape=box];"].into_iter().collect();
     let mut ids: BTreeSet<&str> = BTreeSet::new();
     let mut links: BTreeSet<(&str, &str)> = BTreeSet::new();
     for broker in brokers {
         let style = if broker.hops == 0 { ", style=bold" } else { "" };
-        let _ = writeln!(text, "    {} [label={}{style}];", quoted(&broker.broker), quoted(&broker.name));
+        page.line(&format!("    {} [label={}{style}];", quoted(&broker.broker), quoted(&broker.name)));
         ids.insert(&broker.broker);
         for other in &broker.neighbour_ids {
             let (one, other) = (broker.broker.as_str(), other.as_str());
@@ -25,17 +24,18 @@ pub(super) fn dot(brokers: &[BrokerRow]) -> String {
     }
     let unknown: BTreeSet<&str> = links.iter().flat_map(|(one, other)| [*one, *other]).collect();
     for id in unknown.difference(&ids) {
-        let _ = writeln!(text, "    {} [style=dashed];", quoted(id));
+        page.line(&format!("    {} [style=dashed];", quoted(id)));
     }
     for (one, other) in links {
-        let _ = writeln!(text, "    {} -- {};", quoted(one), quoted(other));
+        page.line(&format!("    {} -- {};", quoted(one), quoted(other)));
     }
-    text + "}\n"
+    page.line("}");
+    page
 }
 
 /// A quoted string of the DOT language that shows exactly this text in one line.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", one_line(text).replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", escaped(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
             (r"\N\l", r#""\\N\\l""#),
             (r"ends with \", r#""ends with \\""#),
             (r#"\""#, r#""\\\"""#),
-            ("two\nlines\x1b[2J", "\"two lines\u{fffd}[2J\""),
+            ("two\nlines\x1b[2J", r#""two\\nlines\\x1b[2J""#),
             ("", r#""""#),
         ];
         for (name, expected) in table {

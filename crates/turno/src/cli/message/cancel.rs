@@ -159,8 +159,8 @@ impl Tally {
                 Ok(())
             }
             (Format::Jsonl, _) => invocation.output.document(&row),
-            (Format::Name, Some(_)) => invocation.output.text(&format!("{}\n", row.id)),
-            (_, Some(message)) => invocation.output.text(&line(message)),
+            (Format::Name, Some(_)) => invocation.output.text(row.id.as_str()),
+            (_, Some(message)) => invocation.output.text(line(message)),
             (_, None) => Ok(()),
         }
     }

@@ -11,6 +11,7 @@ use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::reason::ReasonBody;
 use crate::cli::schema::trace::{HopBody, TraceDocument};
+use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::time::{Clock, rfc3339};
 use crate::cli::words::one_line;
@@ -91,7 +92,7 @@ fn document(explanation: &Explanation, here: &str, clock: &Clock) -> TraceDocume
     TraceDocument { id, queue, attempts: message.attempts, hops }
 }
 
-fn text(document: &TraceDocument, clock: &Clock) -> String {
+fn text(document: &TraceDocument, clock: &Clock) -> Page {
     let moment = |at: &str| at.parse().map(|at| clock.phrase(at)).unwrap_or_default();
     let line = |hop: &HopBody| vec![hop.at.as_deref().map(moment).unwrap_or_default(), hop.text.clone()];
     let lines: Vec<Vec<String>> = document.hops.iter().map(line).collect();
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use crate::cli::time::TimeStyle;
 
-    fn traced(came_by: &[&str], reason: Reason) -> String {
+    fn traced(came_by: &[&str], reason: Reason) -> Page {
         let message = MessageView {
             id: "5f3a9c0d21e4000000000001c0000007".to_owned(),
             queue: "q".to_owned(),

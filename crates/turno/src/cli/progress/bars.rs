@@ -2,6 +2,7 @@
 
 use super::meter::{JobCounts, Meter, TaskSums, eta_text, percent, rate_text};
 use crate::cli::paint::Paint;
+use crate::cli::shown::escaped;
 
 /// Columns of a bar between its brackets, where there is room, and where there is little.
 const BAR_LONG: usize = 30;
@@ -47,7 +48,7 @@ pub(super) fn lines(meter: &Meter, width: usize, paint: Paint) -> Vec<String> {
         let words: String = line.words.iter().map(|word| format!("  {}", painted(word, paint))).collect();
         shown.push(start + &words);
     }
-    shown.extend(meter.because.iter().map(|because| paint.dim(&cut(because, width))));
+    shown.extend(meter.because.iter().map(|because| paint.dim(&cut(&escaped(because), width))));
     shown
 }
 

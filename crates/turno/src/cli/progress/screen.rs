@@ -61,11 +61,11 @@ impl<'a> Screen<'a> {
         self.meter.look(self.began.elapsed(), views);
         match self.style {
             Style::Nothing => {}
-            Style::Lines => self.output.stderr(&(self.meter.line() + "\n")),
+            Style::Lines => self.output.stderr(self.meter.line()),
             Style::Bars => {
                 let lines = bars::lines(&self.meter, width(), self.output.paint());
                 let text = self.wiped() + &lines.join("\n");
-                self.output.stderr(&text);
+                self.output.stderr_raw(text.as_bytes());
                 self.drawn = lines.len();
             }
         }
@@ -75,7 +75,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn clear(&mut self) {
         let wiped = self.wiped();
         if !wiped.is_empty() {
-            self.output.stderr(&wiped);
+            self.output.stderr_raw(wiped.as_bytes());
         }
         self.drawn = 0;
     }

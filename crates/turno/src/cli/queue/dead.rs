@@ -18,6 +18,7 @@ use crate::cli::message;
 use crate::cli::schema::dead::{DeadBody, DeadDocument, DeadListDocument, DeadRow, RetriedDocument};
 use crate::cli::schema::message::state;
 use crate::cli::schema::reply::Content;
+use crate::cli::shown::Page;
 use crate::cli::table;
 
 /// Ids in one call, well below what a control map may hold.
@@ -198,26 +199,24 @@ async fn fetch(
     }
 }
 
-fn text(letter: &DeadBody, body: &[u8], invocation: &Invocation) -> String {
+/// Of the body, only its text: escaped line by line, as this is for reading. `--json` has the bytes.
+fn text(letter: &DeadBody, body: &[u8], invocation: &Invocation) -> Page {
     let mut facts = message::facts(&letter.row.message, invocation);
     facts.push(("failure", letter.row.failure.clone()));
     let headers: Vec<String> = letter.headers.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if !headers.is_empty() {
         facts.push(("headers", headers.join(", ")));
     }
-    let mut text = table::facts(&facts);
+    let mut page = table::facts(&facts);
     match std::str::from_utf8(body) {
-        Ok("") => text.push_str("no body\n"),
+        Ok("") => page.line("no body"),
         Ok(body) => {
-            text.push_str("body:\n");
-            text.push_str(body);
-            if !body.ends_with('\n') {
-                text.push('\n');
-            }
+            page.line("body:");
+            page.block("", body);
         }
-        Err(_) => text.push_str(&format!("body: {} bytes that are no text; --json has them in base64\n", body.len())),
+        Err(_) => page.line(&format!("body: {} bytes that are no text; --json has them in base64", body.len())),
     }
-    text
+    page
 }
 
 async fn retry(which: &Which, invocation: &Invocation) -> Result<u8, Failure> {

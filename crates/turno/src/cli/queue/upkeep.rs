@@ -14,6 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::dead::PurgedDocument;
 use crate::cli::schema::queue::QueueDocument;
+use crate::cli::shown::Page;
 
 /// Give a queue settings of its own
 ///
@@ -100,18 +101,18 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
         let whose = if settings.is_some() { "" } else { " by default" };
         let changed =
             settings.unwrap_or_else(|| QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });
-        let mut text = match changed.durable.map(|_| view.durable) {
-            Some(true) => format!("queue {queue} is durable{whose}: a send is on disk before it is answered\n"),
-            Some(false) => format!("queue {queue} is volatile{whose}: a send is kept in memory alone\n"),
-            None => String::new(),
+        let mut page: Page = match changed.durable.map(|_| view.durable) {
+            Some(true) => format!("queue {queue} is durable{whose}: a send is on disk before it is answered").into(),
+            Some(false) => format!("queue {queue} is volatile{whose}: a send is kept in memory alone").into(),
+            None => Page::new(),
         };
         if changed.drop_after.is_some() {
-            text += &format!("queue {queue} drops: {}\n", told_drops(view.drop_after));
+            page.line(&format!("queue {queue} drops: {}", told_drops(view.drop_after)));
         }
         if changed.weight.is_some() {
-            text += &format!("queue {queue} has weight {}\n", view.weight);
+            page.line(&format!("queue {queue} has weight {}", view.weight));
         }
-        text
+        page
     })?;
     Ok(0)
 }

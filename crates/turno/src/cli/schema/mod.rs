@@ -31,6 +31,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::shown;
+
 /// Something printed as one JSON document.
 pub(crate) trait Document: Serialize + JsonSchema {
     /// Its name and version, the value of its key `schema`.
@@ -52,7 +54,7 @@ pub(crate) fn envelope<D: Document>(document: &D) -> Envelope<'_, D> {
 
 /// One line of JSON. Documents are plain structs with text keys, so writing them cannot fail.
 pub(crate) fn line<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default() + "\n"
+    shown::json(serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
 /// Every schema: its name and the JSON Schema of its documents.

@@ -225,7 +225,7 @@ mod tests {
             ),
             (
                 Reason::AtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-\u{1b}2".to_owned(), since_ms: 1_500 },
-                "it crossed to broker rb-\u{fffd}2, for a worker there or further on",
+                "it crossed to broker rb-\u{1b}2, for a worker there or further on",
                 json!({ "reason": "at_link", "broker": "5f3a9c0d21e4", "name": "rb-\u{1b}2", "since_seconds": 1.5 }),
             ),
             (

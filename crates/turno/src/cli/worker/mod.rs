@@ -20,6 +20,7 @@ use super::help;
 use super::queue::messages;
 use super::schema::queue::StandingBody;
 use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow, label_words};
+use super::shown::Page;
 use super::table;
 
 use self::deploy::DeployArgs;
@@ -331,13 +332,13 @@ impl Asked<'_> {
     fn told(&self, view: &WorkerView, done: Option<String>) -> Result<u8, Failure> {
         let document = WorkerDocument::new(view, self.invocation.output.clock());
         self.invocation.output.one(&document, &view.id.to_string(), || match done {
-            Some(line) => format!("{line}\n"),
+            Some(line) => line.into(),
             None => self.text(&document),
         })?;
         Ok(0)
     }
 
-    fn text(&self, document: &WorkerDocument) -> String {
+    fn text(&self, document: &WorkerDocument) -> Page {
         let row = &document.worker.row;
         let clock = self.invocation.output.clock();
         let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
@@ -364,15 +365,15 @@ impl Asked<'_> {
         if !row.waits_for.is_empty() {
             facts.push(("standing by", row.waits_for.join(", ")));
         }
-        let mut text = table::facts(&facts);
+        let mut page = table::facts(&facts);
         for QueueStandingBody { queue, standing } in &document.worker.standings {
             let StandingBody { standing, expired, dropped_at, reason } = standing;
             let dropped = dropped_at.as_deref().map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();
             let reason = reason.as_deref().unwrap_or_default();
-            text.push_str(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}\n"));
+            page.line(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}"));
         }
-        text.push_str(&messages("holds:", &document.worker.holds, self.invocation));
-        text
+        page.append(&messages("holds:", &document.worker.holds, self.invocation));
+        page
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Printer<'a> {
                 if self.named.as_ref() == Some(&id) {
                     return Ok(());
                 }
-                self.invocation.output.text(&format!("{id}\n"))?;
+                self.invocation.output.text(id.as_str())?;
                 self.named = Some(id);
                 Ok(())
             }
@@ -103,7 +103,7 @@ impl<'a> Printer<'a> {
                 self.line(&prefix, is_error, &line)?;
             }
         }
-        self.invocation.output.stderr(&format!("{prefix}… {} left out …\n", size::short(left_out)));
+        self.invocation.output.stderr(format!("{prefix}… {} left out …", size::short(left_out)));
         Ok(())
     }
 
@@ -149,9 +149,9 @@ impl<'a> Printer<'a> {
     fn write(&self, is_error: bool, bytes: &[u8]) -> Result<(), Failure> {
         match (bytes.is_empty(), is_error) {
             (true, _) => Ok(()),
-            (false, false) => self.invocation.output.bytes(bytes),
+            (false, false) => self.invocation.output.raw(bytes),
             (false, true) => {
-                self.invocation.output.stderr_bytes(bytes);
+                self.invocation.output.stderr_raw(bytes);
                 Ok(())
             }
         }

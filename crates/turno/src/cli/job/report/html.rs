@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::cli::words::steers;
+use crate::cli::shown::escaped;
 
 /// A page that grows.
 #[derive(Debug, Default)]
@@ -15,17 +15,15 @@ impl Html {
         self
     }
 
-    /// Whatever somebody said, within an element or a quoted attribute.
+    /// Whatever somebody said, within an element or a quoted attribute: no markup, and nothing hidden.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
-        for letter in text.chars() {
+        for letter in escaped(text).chars() {
             match letter {
                 '&' => self.0.push_str("&amp;"),
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                '\n' | '\t' => self.0.push(letter),
-                letter if steers(letter) => self.0.push('\u{fffd}'),
                 letter => self.0.push(letter),
             }
         }
@@ -96,6 +94,6 @@ mod tests {
             .number(7_u32)
             .number(0.04)
             .number(-1.25);
-        assert_eq!(html.finish(), "<p title=\"&quot;&gt;&lt;script&gt;&#39;&amp;\u{fffd}\u{fffd}\n\">70-1.3");
+        assert_eq!(html.finish(), "<p title=\"&quot;&gt;&lt;script&gt;&#39;&amp;\\x00\\u{202e}\\n\">70-1.3");
     }
 }

@@ -72,7 +72,7 @@ pub(super) async fn run(args: &ReportArgs, invocation: &Invocation) -> Result<u8
     let told = Told { job: &document.job, state: view.state, figures: &figures, written_at: &rfc3339(now) };
     let page = page::page(&told);
     if file == Path::new("-") {
-        invocation.output.text(&page)?;
+        invocation.output.raw(page.as_bytes())?;
         return Ok(0);
     }
     fs::write(file, &page).map_err(|error| {

@@ -15,6 +15,7 @@ use crate::cli::error::Failure;
 use crate::cli::job::text::{number_of_tasks, words};
 use crate::cli::schema::spec::{AfterBody, SpecBody, when};
 use crate::cli::schema::submission::{SubmissionBody, SubmissionDocument, SubmissionFile, SubmissionTask};
+use crate::cli::shown::Page;
 use crate::cli::size;
 use crate::cli::table;
 
@@ -56,7 +57,7 @@ fn task(spec: &JobSpec, work: &Work, place: u32) -> SubmissionTask {
     SubmissionTask { task: number, argv: filled.argv, cwd: filled.cwd, env: filled.env.into_iter().collect() }
 }
 
-fn text(body: &SubmissionBody) -> String {
+fn text(body: &SubmissionBody) -> Page {
     let mut facts = vec![
         ("name", body.name.clone()),
         ("tasks", format!("{}, numbers {}", number_of_tasks(body.tasks.into()), body.array)),

@@ -16,6 +16,7 @@ use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::progress::{Style, style_here};
+use crate::cli::shown::escaped;
 use crate::cli::size;
 use crate::cli::window::Window;
 
@@ -233,7 +234,7 @@ impl<'a> Told<'a> {
                 self.due = now + TOLD_EVERY;
             }
             Style::Bars => {
-                self.invocation.output.stderr(&format!("{CLEAR}{line}"));
+                self.invocation.output.stderr_raw(format!("{CLEAR}{}", escaped(&line)).as_bytes());
                 self.due = now + DRAWN_EVERY;
                 self.is_shown = true;
             }
@@ -243,7 +244,7 @@ impl<'a> Told<'a> {
     /// Takes the line away, so that what comes next begins on a clean one.
     fn clear(&mut self) {
         if self.is_shown {
-            self.invocation.output.stderr(CLEAR);
+            self.invocation.output.stderr_raw(CLEAR.as_bytes());
             self.is_shown = false;
         }
     }
