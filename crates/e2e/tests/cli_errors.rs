@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use turno_e2e::{Broker, Place, Run, wait};
+use turno_e2e::{Broker, Peer, Place, Run, wait};
+use turno_proto::model::Slots;
 
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
@@ -60,6 +61,41 @@ fn every_way_to_fail_has_its_code_and_exit_code() {
     for (words, exit, code) in table {
         let run = broker.run(words).expect(exit);
         assert_eq!(told(&run).code, code, "{words:?}");
+    }
+}
+
+/// A request that nobody takes: the reason is named, and the command that is advised works.
+#[test]
+fn a_request_without_an_answer_says_whether_anybody_consumes_the_queue() {
+    let broker = Broker::start();
+    let error = told(&broker.run(&["request", "lonely", "x", "--timeout", "3s"]).expect(124));
+    assert_eq!(error.why, "no worker of this broker consumes the queue lonely");
+    assert_eq!(error.fix, "start a worker: turno work lonely -- PROGRAM");
+    let more: [&[&str]; 2] = [&["--stream"], &["--count", "2"]];
+    for flags in more {
+        let run = broker.run(&[&["request", "lonely", "x", "--timeout", "3s"], flags].concat()).expect(124);
+        assert_eq!(told(&run).why, error.why, "{flags:?}");
+    }
+    let _worker = Peer::worker(broker.address(), "busy", Slots::Limited(1), "w");
+    let error = told(&broker.run(&["request", "busy", "x", "--timeout", "3s"]).expect(124));
+    assert_eq!(error.why, "1 worker consumes the queue, and had no free slot or did not answer in time");
+    assert!(error.fix.ends_with("turno queue consumers busy"), "{}", error.fix);
+    broker.run(&["queue", "consumers", "busy"]).expect(0);
+}
+
+/// A configuration that is there and cannot be read is not the same as none, and no line of it is to blame.
+#[test]
+fn a_configuration_that_cannot_be_read_is_told_as_such() {
+    let place = Place::new();
+    let file = place.path().join("loop.toml");
+    std::os::unix::fs::symlink(&file, &file).expect("a link to itself");
+    let path = file.to_str().expect("a path of text");
+    for words in [&["config", "show", "--config", path][..], &["config", "check", path], &["serve", "--config", path]] {
+        let error = told(&place.run(words).expect(78));
+        assert_eq!(error.code, "bad_config");
+        assert!(error.what.contains("loop.toml: cannot be read: "), "{}", error.what);
+        assert!(error.why.contains("does not let this user read it"), "{}", error.why);
+        assert!(error.fix.contains("--config"), "{}", error.fix);
     }
 }
 

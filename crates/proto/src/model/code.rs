@@ -152,8 +152,8 @@ codes! {
     // How messages end.
     TimedOut = 40, "timed_out", exit 124,
         "the deadline passed before there was a reply",
-        "no worker had room while enough time was left, or the one that had the request did not answer in time",
-        "`turno queue show QUEUE` tells which; raise --timeout or add workers";
+        "nobody consumes the queue, no worker had a free slot in time, or the worker that had the request did not answer in time",
+        "`turno queue ls` shows the consumers of each queue; start a worker (`turno work QUEUE -- PROGRAM`), or raise --timeout";
     NoResponder = 41, "no_responder", exit 6,
         "nobody consumes that queue",
         "the caller asked not to wait for a worker to appear",
@@ -207,16 +207,16 @@ codes! {
     // Asking about things.
     NotFound = 60, "not_found", exit 4,
         "there is no such thing",
-        "no queue, worker or message has that name or id now",
-        "list what there is: `turno queue ls`, `turno worker ls`";
+        "no queue, worker, message, job or subscriber has that name or id now",
+        "list what there is: `turno queue ls`, `turno worker ls`, `turno job ls`, `turno topic subscribers`";
     Ambiguous = 61, "ambiguous", exit 2,
         "several workers have that name",
         "names of workers need not be unique; ids are",
         "use the id that `turno worker ls` shows";
     BadCall = 62, "bad_call", exit 2,
-        "the broker does not know that admin call",
-        "client and broker are of different versions",
-        "use the same version on both sides (`turno version`)";
+        "the broker does not accept that admin call",
+        "this version of it does not know the call, or an argument is out of range",
+        "use the same version on both sides (`turno version`); docs/protocol.md has every call and its limits";
 
     Other = 63, "other", exit 1,
         "the broker named a code that this version does not know",
@@ -292,7 +292,7 @@ codes! {
     // On this side of the connection.
     CannotConnect = 80, "cannot_connect", exit 5,
         "no broker answers",
-        "nothing listens at that address, or it is no Turno broker",
+        "nothing listens at that address, it is no Turno broker, or this user may not use its socket",
         "start one with `turno serve`, or name it with --url";
     ConnectionLost = 81, "connection_lost", exit 5,
         "the connection to the broker was lost before the answer came",
@@ -304,7 +304,7 @@ codes! {
         "`turno help COMMAND` shows what the command takes";
     BadConfig = 83, "bad_config", exit 78,
         "the configuration is wrong",
-        "a file is missing or not TOML, a key is unknown, or a value is out of range",
+        "a file is missing, unreadable or not TOML, a key is unknown, or a value is out of range",
         "`turno config check` names the place; `turno config show --origin` shows every value";
     InsecureListen = 84, "insecure_listen", exit 78,
         "refusing to listen beyond this machine without authentication",
@@ -324,8 +324,8 @@ codes! {
         "check the path after `--`";
     Io = 88, "io", exit 1,
         "reading or writing failed on this machine",
-        "a file, pipe or socket gave an error",
-        "the message names the file and the system's reason";
+        "the system refused it; the error names the file, pipe or socket, and the system's reason",
+        "permission denied: use a user that has it; no space left: make room; no such file: check the path";
     NotConfirmed = 89, "not_confirmed", exit 2,
         "the command needs a yes",
         "it destroys something, and nobody was there to ask",

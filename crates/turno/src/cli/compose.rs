@@ -97,7 +97,7 @@ async fn read_stdin(bytes_max: u64) -> Result<Bytes, Failure> {
         // Nobody listens only if the command has ended.
         let _ = tell.send(read.map(|_| bytes));
     });
-    let failed = |error: io::Error| Failure::new(Code::Io, "cannot read standard input").why(error.to_string());
+    let failed = |error: io::Error| Failure::system("cannot read standard input", &error);
     let bytes = told.await.unwrap_or_else(|_| Ok(Vec::new())).map_err(failed)?;
     if bytes.len() as u64 > bytes_max { Err(too_long(bytes_max)) } else { Ok(bytes.into()) }
 }

@@ -73,9 +73,11 @@ fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
 fn check(args: &CheckArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let named = args.file.as_deref().or(invocation.global.config.as_deref());
     let config = Config::load(&World::here(), named, &[]).map_err(|problems| match problems.as_slice() {
-        [one] => Failure::new(Code::BadConfig, one.to_string()).fix("mend that line"),
+        [one] if one.unreadable.is_some() => problems.into(),
+        [one] if one.place.is_some() => Failure::new(Code::BadConfig, one.to_string()).fix("change that place"),
+        [_] => problems.into(),
         many => Failure::new(Code::BadConfig, format!("{} problems in the configuration", many.len()))
-            .fix("mend each of these")
+            .fix("change each of these")
             .detail(&many.iter().map(|problem| format!("{problem}\n")).collect::<String>()),
     })?;
     let files = names(&config);

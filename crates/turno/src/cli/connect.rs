@@ -27,7 +27,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Code::Io, "cannot start the runtime").why(error.to_string()))?;
+        .map_err(|error| Failure::system("cannot start the runtime", &error))?;
     runtime.block_on(future)
 }
 
@@ -39,7 +39,9 @@ pub(crate) fn addresses(invocation: &Invocation) -> Result<Vec<Address>, Failure
     }
     let socket = settings.socket();
     let local: Address = LOCAL.parse()?;
-    Ok(if socket.exists() { vec![Address::Unix(socket), local] } else { vec![local] })
+    // A socket that this user may not even look for is tried as well, so that the failure names it.
+    let there = socket.try_exists().unwrap_or(true);
+    Ok(if there { vec![Address::Unix(socket), local] } else { vec![local] })
 }
 
 /// How to connect.
@@ -142,7 +144,7 @@ impl fmt::Write for Line {
 
 /// For an answer to another question than the one asked.
 pub(crate) fn unexpected(answer: &AdminAnswer) -> Failure {
-    Failure::new(Code::BadBody, format!("the broker answered something else: {answer:?}"))
+    Failure::new(Code::BadBody, format!("the broker answered something else: {}", Cut(answer)))
         .why("client and broker are of different versions")
         .fix("use the same version on both sides (`turno version`)")
 }

@@ -1,9 +1,12 @@
 //! How a command fails: one line what, one line why, one line fix, a stable code and its exit status.
 
+mod system;
+
 use std::io;
 
 use turno_proto::model::Code;
 
+pub(crate) use self::system::remedy;
 use super::paint::Paint;
 use super::schema::error::{ErrorBody, ErrorDocument};
 use super::shown::{Page, escaped};
@@ -135,7 +138,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::broken_pipe();
         }
-        Self::new(Code::Io, "cannot write to standard output").why(error.to_string())
+        Self::system("cannot write to standard output", &error)
     }
 }
 
@@ -147,6 +150,11 @@ impl From<Vec<Problem>> for Failure {
             [one] => one.to_string(),
             [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
         };
+        if let Some(Problem { unreadable: Some(error), .. }) = problems.first() {
+            let fix = format!("{}; or name another file with --config", system::remedy_of(*error));
+            let why = "the system does not let this user read it, so that what is set there is not known";
+            return Self::new(Code::BadConfig, what).why(why).fix(fix);
+        }
         let typed = !problems.is_empty() && problems.iter().all(|problem| problem.typed);
         Self::new(if typed { Code::BadUsage } else { Code::BadConfig }, what)
     }
@@ -157,11 +165,7 @@ impl From<turno_client::Error> for Failure {
     fn from(error: turno_client::Error) -> Self {
         let code = error.code();
         match &error {
-            turno_client::Error::CannotConnect { tried } => {
-                let places: Vec<String> = tried.iter().map(|(address, _)| address.to_string()).collect();
-                let reasons: Vec<String> = tried.iter().map(|(address, why)| format!("{address}: {why}")).collect();
-                Self::new(code, format!("no broker answers at {}", places.join(", "))).why(reasons.join("; "))
-            }
+            turno_client::Error::CannotConnect { tried } => system::unreachable(tried),
             turno_client::Error::Refused { detail, .. } if detail.trim().lines().count() > 1 => {
                 Self::new(code, error.to_string()).detail(detail)
             }
@@ -214,11 +218,16 @@ mod tests {
             place: Some("turno.toml:3".to_owned()),
             text: text.to_owned(),
             typed: text == "typed",
+            unreadable: None,
         };
         let one = Failure::from(vec![problem("bad")]);
         assert_eq!((one.what(), one.exit()), ("turno.toml:3: bad", 78));
         let three = Failure::from(vec![problem("bad"), problem("worse"), problem("worst")]);
         assert_eq!(three.what(), "turno.toml:3: bad (and 2 more)");
+        let denied = Problem { unreadable: Some(io::ErrorKind::PermissionDenied), ..problem("cannot be read") };
+        let denied = Failure::from(vec![denied]);
+        assert_eq!((denied.code(), denied.exit()), (Code::BadConfig, 78));
+        assert!(denied.render(Paint::plain()).contains("permission"), "{denied:?}");
         assert_eq!(Failure::from(vec![problem("typed")]).exit(), 2);
         assert_eq!(Failure::from(vec![problem("typed"), problem("bad")]).exit(), 78);
     }

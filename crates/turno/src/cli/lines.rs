@@ -4,7 +4,6 @@ use std::io::{self, BufRead as _, Read as _};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use turno_proto::model::Code;
 
 use super::compose;
 use super::error::Failure;
@@ -29,7 +28,7 @@ pub(crate) fn read_lines(bytes_max: u64) -> mpsc::Receiver<Result<Bytes, Failure
                     }
                     if line.len() as u64 > bytes_max { Err(compose::too_long(bytes_max)) } else { Ok(line.into()) }
                 }
-                Err(error) => Err(Failure::new(Code::Io, "cannot read standard input").why(error.to_string())),
+                Err(error) => Err(Failure::system("cannot read standard input", &error)),
             };
             let last = end.is_err();
             if tell.blocking_send(end).is_err() || last {

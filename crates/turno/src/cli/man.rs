@@ -79,9 +79,8 @@ fn file_name(command: &Command) -> String {
 
 fn write_all(root: &Command, dir: &Path, invocation: &Invocation) -> Result<u8, Failure> {
     let mut files = Vec::new();
-    write_tree(root, dir, &mut files).map_err(|(path, error)| {
-        Failure::new(Code::Io, format!("cannot write {}", path.display())).why(error.to_string())
-    })?;
+    write_tree(root, dir, &mut files)
+        .map_err(|(path, error)| Failure::system(format!("cannot write {}", path.display()), &error))?;
     let document = PagesDocument { files: files.iter().map(|path| path.display().to_string()).collect() };
     let list: Page = document.files.iter().collect();
     invocation.output.several(&document, list.clone(), || list)?;

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use turno_client::{Client, Message, Reply};
+use turno_client::{AdminAnswer, AdminCall, Client, Message, Reply};
 use turno_proto::model::{Code, units};
 
 use super::Invocation;
@@ -16,7 +16,12 @@ use super::help;
 use super::schema::reply::{
     Answer, Content, PieceDocument, ReplyBody, ReplyDocument, ReplyListDocument, StreamDocument,
 };
+use super::shell::quoted;
 use super::window::Window;
+use super::words::count;
+
+/// How long the broker may take to tell who consumes a queue, for an error.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Ask a queue's workers and print the reply
 ///
@@ -109,8 +114,11 @@ fn reply_body(reply: Reply, since: Instant) -> ReplyBody {
 async fn one(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
     let since = Instant::now();
     let (end, drained) = connect::patiently(client, invocation, client.request(&args.queue, message)).await;
-    let reply = end.map_err(|error| explained(error, &args.queue));
-    let reply = reply.map_err(|failure| if drained { connect::drained(failure) } else { failure })?;
+    let reply = match end {
+        Ok(reply) => reply,
+        Err(error) if drained => return Err(connect::drained(explained(error, &args.queue))),
+        Err(error) => return Err(looked_up(explained(error, &args.queue), client, &args.queue).await),
+    };
     if invocation.output.format().is_json() {
         invocation.output.document(&ReplyDocument { reply: reply_body(reply, since) })?;
         return Ok(0);
@@ -126,10 +134,33 @@ fn explained(error: turno_client::Error, queue: &str) -> Failure {
     match failure.code() {
         Code::NoResponder => Failure::new(Code::NoResponder, format!("nobody consumes the queue {queue}"))
             .fix(format!("start a worker: `turno work {queue} -- PROGRAM`, or leave --fail-fast away to wait for one")),
-        Code::TimedOut => {
-            failure.fix(format!("`turno queue show {queue}` tells which; raise --timeout or add workers"))
-        }
         _ => failure,
+    }
+}
+
+/// A request that ran out of time, with what the broker knows of the queue's workers now. The queue itself is forgotten
+/// with its last message if nobody consumes it.
+async fn looked_up(failure: Failure, client: &Client, queue: &str) -> Failure {
+    if failure.code() != Code::TimedOut {
+        return failure;
+    }
+    let call = AdminCall::QueueConsumers { queue: queue.to_owned() };
+    let consumers = match connect::admin(client, call, LOOK).await {
+        Ok(AdminAnswer::Consumers { consumers }) => consumers.len() as u64,
+        Err(failure) if failure.code() == Code::NotFound => 0,
+        // It is no better known than before.
+        Ok(_) | Err(_) => return failure,
+    };
+    match consumers {
+        0 => failure
+            .why(format!("no worker of this broker consumes the queue {queue}"))
+            .fix(format!("start a worker: turno work {} -- PROGRAM", quoted(queue))),
+        _ => failure
+            .why(format!(
+                "{} the queue, and had no free slot or did not answer in time",
+                count(consumers, "worker consumes", "workers consume")
+            ))
+            .fix(format!("raise --timeout or add workers; who is busy: turno queue consumers {}", quoted(queue))),
     }
 }
 
@@ -148,7 +179,10 @@ async fn stream(client: &Client, args: &RequestArgs, message: Message, invocatio
     let mut number = 0;
     let mut last = Vec::new();
     while let Some(piece) = replies.next().await {
-        let piece = piece.map_err(|error| explained(error, &args.queue))?;
+        let piece = match piece {
+            Ok(piece) => piece,
+            Err(error) => return Err(looked_up(explained(error, &args.queue), client, &args.queue).await),
+        };
         number += 1;
         match invocation.output.format() {
             Format::Json => pieces.push(reply_body(piece, since)),
@@ -190,6 +224,9 @@ async fn many(client: &Client, args: &RequestArgs, message: &Message, invocation
     }
     while let Some((end, asked)) = window.finish().await {
         tally.take(end, asked, args, invocation)?;
+    }
+    if let Some(failure) = tally.failure.take() {
+        tally.failure = Some(looked_up(failure, client, &args.queue).await);
     }
     tally.finish(since, invocation)
 }

@@ -1,7 +1,6 @@
 //! Signals that end a command that goes on.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use turno_proto::model::Code;
 
 use super::error::Failure;
 
@@ -13,8 +12,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn catch() -> Result<Self, Failure> {
-        let caught =
-            |kind| signal(kind).map_err(|error| Failure::new(Code::Io, "cannot catch signals").why(error.to_string()));
+        let caught = |kind| signal(kind).map_err(|error| Failure::system("cannot catch signals", &error));
         Ok(Self { terminate: caught(SignalKind::terminate())?, interrupt: caught(SignalKind::interrupt())? })
     }
 

@@ -1,6 +1,7 @@
 //! Configuration files: which ones count, and what stands on which line.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -27,29 +28,47 @@ pub(super) struct Found {
 /// with its additions. A named file must exist.
 pub(super) fn find(world: &World, named: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
     if let Some(path) = named {
-        return if path.is_file() {
-            Ok(vec![path.to_owned()])
-        } else {
-            Err(Problem::at(path.display(), "there is no such configuration file"))
+        return match is_there(path)? {
+            true => Ok(vec![path.to_owned()]),
+            false if path.exists() => Err(Problem::at(path.display(), "is not a regular file")),
+            false => Err(Problem::at(path.display(), "there is no such configuration file")),
         };
     }
     if let Some(dir) = &world.config_dir {
         let user = dir.join("turno").join("turno.toml");
-        if user.is_file() {
+        if is_there(&user)? {
             return Ok(vec![user]);
         }
     }
     let machine = world.system_dir.join("turno.toml");
-    let mut files: Vec<PathBuf> = machine.is_file().then_some(machine).into_iter().collect();
-    if let Ok(entries) = fs::read_dir(world.system_dir.join("turno.d")) {
-        let mut additions: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-            .collect();
-        additions.sort();
-        files.extend(additions);
+    let mut files: Vec<PathBuf> = is_there(&machine)?.then_some(machine).into_iter().collect();
+    let additions = world.system_dir.join("turno.d");
+    let fail = |error: io::Error| Problem::unreadable(&additions, &error);
+    match fs::read_dir(&additions) {
+        Ok(entries) => {
+            let paths = entries.map(|entry| Ok(entry.map_err(fail)?.path())).collect::<Result<Vec<_>, Problem>>()?;
+            let mut paths: Vec<PathBuf> =
+                paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+            paths.sort();
+            files.extend(paths);
+        }
+        Err(error) if is_absent(&error) => {}
+        Err(error) => return Err(fail(error)),
     }
     Ok(files)
+}
+
+/// Whether there is a file. A configuration that may not be looked at is not the same as none.
+fn is_there(path: &Path) -> Result<bool, Problem> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(Problem::unreadable(path, &error)),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// What a file sets. What is wrong with it goes to `problems`.
@@ -74,7 +93,7 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
 }
 
 fn read_text(path: &Path) -> Result<String, Problem> {
-    let fail = |error: std::io::Error| Problem::at(path.display(), format!("cannot be read: {error}"));
+    let fail = |error: io::Error| Problem::unreadable(path, &error);
     if fs::metadata(path).map_err(fail)?.len() > FILE_BYTES_MAX {
         return Err(Problem::at(path.display(), "is larger than 1MiB, so it is no configuration file"));
     }

@@ -23,6 +23,7 @@ pub use value::{Raw, Value};
 pub use world::World;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file name of the broker's socket inside its data directory.
@@ -66,11 +67,18 @@ pub struct Problem {
     pub text: String,
     /// It was typed just now, so that it is wrong usage rather than wrong configuration.
     pub typed: bool,
+    /// The file is there, and the system does not let it be read.
+    pub unreadable: Option<io::ErrorKind>,
 }
 
 impl Problem {
     fn at(place: impl fmt::Display, text: impl Into<String>) -> Self {
-        Self { place: Some(place.to_string()), text: text.into(), typed: false }
+        Self { place: Some(place.to_string()), text: text.into(), typed: false, unreadable: None }
+    }
+
+    fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let text = format!("cannot be read: {error}");
+        Self { unreadable: Some(error.kind()), ..Self::at(path.display(), text) }
     }
 
     fn of(origin: &Origin, text: impl Into<String>) -> Self {
@@ -123,7 +131,7 @@ impl Config {
             if setting.origin == Origin::Default
                 && let Err(text) = world.default_of(setting.key)
             {
-                problems.push(Problem { place: None, text, typed: false });
+                problems.push(Problem { place: None, text, typed: false, unreadable: None });
             }
         }
         if problems.is_empty() { Ok(config) } else { Err(problems) }

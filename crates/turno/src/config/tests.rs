@@ -195,6 +195,22 @@ fn a_named_file_is_the_only_one_and_must_exist() {
     assert_eq!((config.typed().name.as_str(), config.typed().heartbeat_ms), ("rb-1", 1_000));
     let missing = Config::load(&home.world, Some(&home.dir.path().join("nope.toml")), &[]).unwrap_err();
     assert!(missing[0].to_string().ends_with("nope.toml: there is no such configuration file"), "{missing:?}");
+    let directory = Config::load(&home.world, Some(home.dir.path()), &[]).unwrap_err();
+    assert!(directory[0].to_string().ends_with(": is not a regular file"), "{directory:?}");
+}
+
+/// Not the same as no file: what is set there would silently not hold. A link to itself is unreadable for root, too.
+#[test]
+fn a_file_that_cannot_be_read_is_a_problem_of_its_own() {
+    for place in ["config/turno/turno.toml", "etc/turno.toml", "etc/turno.d"] {
+        let home = Home::new();
+        let path = home.put(place, "");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let problems = Config::load(&home.world, None, &[]).unwrap_err();
+        assert!(problems[0].unreadable.is_some(), "{place}: {problems:?}");
+        assert!(problems[0].to_string().contains(&format!("{place}: cannot be read: ")), "{problems:?}");
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Crew {
         let thread = std::thread::Builder::new()
             .name("turno-workers".to_owned())
             .spawn(move || work(&options, &queue, count, slots, &counter, tell, stopped))
-            .map_err(|error| Failure::new(Code::Io, "cannot start a thread").why(error.to_string()))?;
+            .map_err(|error| Failure::system("cannot start a thread", &error))?;
         told.await.unwrap_or_else(|_| Err(Failure::of(Code::Io)))?;
         Ok(Self { stop: Some(stop), thread: Some(thread), worked })
     }

@@ -116,7 +116,7 @@ impl Asked<'_> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Code::Io, format!("cannot write {}", path.display())).why(error.to_string())
+    Failure::system(format!("cannot write {}", path.display()), error)
 }
 
 /// Where a file goes, with the directories above it made. Whatever the broker says, that is below `dir`: names that lead

@@ -79,7 +79,7 @@ fn named(ids: &[String]) -> Result<Vec<String>, Failure> {
     for id in ids {
         if id == LINES {
             let mut text = String::new();
-            let failed = |error: io::Error| Failure::new(Code::Io, "cannot read standard input").why(error.to_string());
+            let failed = |error: io::Error| Failure::system("cannot read standard input", &error);
             io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
             all.extend(of_lines(&text));
         } else {

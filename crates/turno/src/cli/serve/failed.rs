@@ -1,11 +1,12 @@
 //! Why a broker did not start or go on, with what to do about it.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use turno_proto::model::Code;
 
 use crate::broker::ServeError;
-use crate::cli::error::Failure;
+use crate::cli::error::{Failure, remedy};
 use crate::cli::ring::told;
 
 impl From<ServeError> for Failure {
@@ -22,6 +23,23 @@ impl From<ServeError> for Failure {
                 told::not_joined(*code, format!("cannot be broker {sid} of the ring"), next)
             }
             ServeError::NoSid { next, code } => told::not_joined(*code, format!("{next} gave no free sid"), next),
+            ServeError::Listen { source, .. } | ServeError::RingListen { source, .. }
+                if source.kind() == ErrorKind::PermissionDenied =>
+            {
+                failure
+                    .why("the system does not let this user listen there; ports below 1024 are for privileged users")
+                    .fix("choose a port from 1024 on, or start the broker as a user who may listen there")
+            }
+            ServeError::Data { source, .. } => failure
+                .why("the broker keeps what it stores there, and the system does not let it")
+                .fix(format!("{}; or choose another directory with --data", remedy(source))),
+            ServeError::Listen { source, .. }
+            | ServeError::RingListen { source, .. }
+            | ServeError::System { source, .. }
+                if error.code() == Code::Io =>
+            {
+                failure.why("the system refused it, for the reason that it gives").fix(remedy(source))
+            }
             _ => failure,
         }
     }

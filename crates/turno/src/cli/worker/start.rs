@@ -17,7 +17,7 @@ use turno_proto::model::{Code, units};
 use crate::cli::Invocation;
 use crate::cli::compose::{body_bytes_max, check_queue};
 use crate::cli::connect;
-use crate::cli::error::Failure;
+use crate::cli::error::{Failure, remedy};
 use crate::cli::help;
 use crate::cli::schema::worker::RegisteredDocument;
 use crate::cli::signals::Signals;
@@ -215,7 +215,9 @@ fn cannot_begin(error: CannotBegin) -> Failure {
             Failure::new(Code::Io, text).why(source.to_string()).fix("name another directory with --work-dir")
         }
         CannotBegin::Slots(_) => Failure::new(Code::BadSlots, text),
-        CannotBegin::Guard(source) => Failure::new(Code::CannotStart, text).why(source.to_string()),
+        CannotBegin::Guard(source) => {
+            Failure::new(Code::CannotStart, text).why(source.to_string()).fix(remedy(&source))
+        }
         CannotBegin::NoWay(why) => no_way(why),
     }
 }

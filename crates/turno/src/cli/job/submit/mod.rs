@@ -16,7 +16,6 @@ use std::path::Path;
 
 use clap::Args;
 use turno_client::AdminCall;
-use turno_proto::model::Code;
 use turno_proto::model::job::After;
 
 use self::flags::Flags;
@@ -110,8 +109,8 @@ pub(crate) fn run(args: &SubmitArgs, invocation: &Invocation) -> Result<u8, Fail
 }
 
 fn plan(flags: &Flags, command: Command) -> Result<Plan, Failure> {
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::new(Code::Io, "the current directory is not known").why(error.to_string()))?;
+    let here =
+        std::env::current_dir().map_err(|error| Failure::system("the current directory is not known", &error))?;
     let tasks = each::tasks(&flags.source, io::stdin().lock())?;
     let files = uploads::plan(&flags.upload)?;
     let stdin = flags.stdin.as_deref().map(|path| Upload::file(path, "stdin")).transpose()?;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &DeployArgs, invocation: &Invocation) -> Result<u8, Fail
 fn read(file: &Path) -> Result<Vec<Host>, Failure> {
     let place = file.display().to_string();
     let text = if place == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
-    let text = text.map_err(|error| Failure::new(Code::Io, format!("cannot read {place}")).why(error.to_string()))?;
+    let text = text.map_err(|error| Failure::system(format!("cannot read {place}"), &error))?;
     hosts::read(&place, &text)
 }
 

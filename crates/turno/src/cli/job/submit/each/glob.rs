@@ -20,10 +20,11 @@ pub(super) fn items(pattern: &str) -> Result<Items, Failure> {
     })?;
     let mut found = Vec::new();
     for path in paths {
-        found.push(path.map_err(|error| {
-            Failure::new(Code::Io, format!("cannot look into {}", error.path().display()))
-                .why(error.error().to_string())
-        })?);
+        found.push(
+            path.map_err(|error| {
+                Failure::system(format!("cannot look into {}", error.path().display()), error.error())
+            })?,
+        );
     }
     found.sort();
     let mut items = Items::plain()?;
