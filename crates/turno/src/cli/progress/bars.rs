@@ -199,6 +199,15 @@ mod tests {
         assert_eq!(shown(&meter, 13).lines().last(), Some("job 8 waits:"));
     }
 
+    /// Labels in the reason are a submitter's words.
+    #[test]
+    fn a_reason_cannot_leave_its_line() {
+        let mut meter = meter();
+        meter.because = Some("no worker has k=\x1b]52;c;aGk=\x07\u{202e}\nv".to_owned());
+        let last = lines(&meter, 80, Paint::plain()).pop();
+        assert_eq!(last.as_deref(), Some(r"no worker has k=\x1b]52;c;aGk=\x07\u{202e}\nv"));
+    }
+
     #[test]
     fn a_bar_is_full_when_all_have_ended_and_not_before() {
         let bar = |part, all| drawn(&Line { label: "", part, all, words: Vec::new() }, 10);
