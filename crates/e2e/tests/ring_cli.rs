@@ -7,11 +7,16 @@ use turno_e2e::{Background, Broker, Place, Run, schema, wait};
 
 /// A member on free ports; those that join do so at `next`.
 fn member(sid: &str, next: Option<&Broker>) -> Broker {
+    member_with(sid, next, &[])
+}
+
+fn member_with(sid: &str, next: Option<&Broker>, more: &[&str]) -> Broker {
     let next = next.map(|next| format!("{}@{}", sid_of(next), ring_address(next)));
     let mut flags = vec!["--sid", sid, "--ring-port", "0", "--foreman-listen", "127.0.0.1:0"];
     if let Some(next) = &next {
         flags.extend(["--ring-next", next]);
     }
+    flags.extend(more);
     Broker::start_with(&flags)
 }
 
@@ -45,10 +50,14 @@ fn wait_whole(brokers: &[&Broker]) {
 
 /// Three, in the order 1, 2, 3.
 fn three() -> [Broker; 3] {
-    let one = member("1", None);
-    let two = member("2", Some(&one));
+    three_with(&[])
+}
+
+fn three_with(more: &[&str]) -> [Broker; 3] {
+    let one = member_with("1", None, more);
+    let two = member_with("2", Some(&one), more);
     wait_whole(&[&one, &two]);
-    let three = member("3", Some(&one));
+    let three = member_with("3", Some(&one), more);
     wait_whole(&[&one, &two, &three]);
     [one, two, three]
 }
@@ -246,10 +255,21 @@ fn nobody_to_join() {
     waiting.run(&["ring", "show", "--wait"]).expect(0);
 }
 
-/// Proves S3.42: a shutdown ends every broker of the ring, if somebody means it.
+/// Proves S3.42: a shutdown ends every broker of the ring, if somebody means it. With a secret it goes round; without one the command
+/// asks each broker.
 #[test]
 fn a_shutdown_ends_all() {
-    let mut all = three();
+    let secrets = Place::new();
+    let file = secrets.path().join("secret");
+    std::fs::write(&file, "correct horse battery staple").expect("our own place");
+    let file = file.to_str().expect("plain names");
+    for secret in [&[][..], &["--ring-secret-file", file]] {
+        shuts_down(three_with(secret), !secret.is_empty());
+    }
+}
+
+fn shuts_down(mut all: [Broker; 3], has_secret: bool) {
+    assert_eq!(ring(&all[0])["secret"], has_secret);
     let run = all[0].run(&["ring", "shutdown", "--json"]).expect(2);
     assert_eq!(run.error_code(), "not_confirmed");
     assert_eq!(all[1].run(&["ring", "shutdown", "--yes"]).expect(0).text(), "the ring ends: 3 brokers\n");

@@ -23,6 +23,9 @@ pub struct RingSettings {
     pub sorted: bool,
     /// The broker links with its next one too, so that requests cross (`--ring-links`).
     pub links: bool,
+    /// Every connection has proven that its other end knows the ring's secret. Without a secret, whatever runs on this machine
+    /// can pose as a member, so that nothing said on a connection ends a broker or outlives the next roll call.
+    pub has_secret: bool,
     /// How long things take.
     pub timers: RingTimers,
     /// Bytes of its own publications that may be under way.
@@ -35,8 +38,9 @@ impl RingSettings {
     /// The usual.
     pub fn new(me: Member, next: Option<String>) -> Self {
         let (window_bytes, window) = (limits::RING_WINDOW_BYTES, limits::RING_WINDOW);
-        let (next_sid, wait, sorted, links, timers) = (None, false, false, false, RingTimers::default());
-        Self { me, next, next_sid, wait, sorted, links, timers, window_bytes, window }
+        let (next_sid, wait, sorted, links, has_secret) = (None, false, false, false, false);
+        let timers = RingTimers::default();
+        Self { me, next, next_sid, wait, sorted, links, has_secret, timers, window_bytes, window }
     }
 }
 
@@ -236,6 +240,13 @@ pub enum RingNews {
         peer: Option<Sid>,
         /// Why.
         code: Code,
+    },
+    /// Somebody said what would end this broker, and a ring without a secret cannot prove it. Nothing was done.
+    Unproven {
+        /// Who is named as its origin.
+        peer: Option<Sid>,
+        /// What it was, as a word of the protocol.
+        claim: &'static str,
     },
     /// Two rings become one.
     Merge {

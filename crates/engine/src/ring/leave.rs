@@ -1,11 +1,11 @@
 //! Leaving (S3.26 to S3.30), and the end of all (S3.42).
 
-use turno_proto::model::ring::{Member, Origin};
+use turno_proto::model::ring::{Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
 use super::word::RingWord;
-use super::{Node, RingEffect, Role};
+use super::{Node, RingEffect, RingNews, Role};
 
 /// This node is on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -106,14 +106,17 @@ impl Node {
         }
     }
 
-    /// An admin wants all members to end.
+    /// An admin wants all members to end. Without a secret the others would not believe it: the admin tells each of them.
     pub(super) fn shutdown(&mut self, out: &mut Vec<RingEffect>) {
-        let origin = self.settings.me.origin;
-        self.pass_on(RingWord::Shutdown { origin, hops: 0 }, out);
+        if self.settings.has_secret {
+            let origin = self.settings.me.origin;
+            self.pass_on(RingWord::Shutdown { origin, hops: 0 }, out);
+        }
         self.stop(out);
     }
 
-    /// SHUTDWN, on its way round. The predecessor of its origin does not pass it on.
+    /// SHUTDWN, on its way round. The predecessor of its origin does not pass it on. Without a secret anybody on this machine may
+    /// have said it, and it counts for nothing.
     pub(super) fn shut_down_by(&mut self, origin: Origin, hops: u8, out: &mut Vec<RingEffect>) {
         if origin.sid == self.sid() {
             if origin != self.settings.me.origin {
@@ -121,10 +124,19 @@ impl Node {
             }
             return;
         }
+        if !self.settings.has_secret {
+            return self.disbelieve(Some(origin.sid), "SHUTDWN", out);
+        }
         if self.next_peer().is_some_and(|next| next.origin.sid != origin.sid) {
             self.hop(hops, |hops| RingWord::Shutdown { origin, hops }, out);
         }
         self.stop(out);
+    }
+
+    /// Counts and tells of a claim that would end this broker, and that nothing proves.
+    pub(super) fn disbelieve(&mut self, peer: Option<Sid>, claim: &'static str, out: &mut Vec<RingEffect>) {
+        self.counters.forged += 1;
+        out.push(RingEffect::Tell(RingNews::Unproven { peer, claim }));
     }
 
     fn stop(&mut self, out: &mut Vec<RingEffect>) {

@@ -157,7 +157,7 @@ impl Node {
             joining,
             leaving: None,
             search: Search::default(),
-            roll: Roll::new(&settings.me),
+            roll: Roll::new(&settings),
             publications: Publications::default(),
             counters: RingCounters::default(),
             settings,
@@ -167,6 +167,7 @@ impl Node {
     /// Something happened.
     pub fn handle(&mut self, now: Mono, input: RingInput, out: &mut Vec<RingEffect>) {
         self.now = self.now.max(now);
+        self.roll.look_at_clock(self.now);
         match input {
             RingInput::Publish { event } => return self.publish_value(&event, out),
             RingInput::Word { conn, word: RingWord::Publish(publication) } => {

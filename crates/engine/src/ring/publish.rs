@@ -381,7 +381,7 @@ impl Node {
         }
         self.counters.received += 1;
         if let Some(count) = is_known.then(|| seq - last - 1).filter(|count| *count > 0) {
-            self.counters.missed += count;
+            self.counters.missed = self.counters.missed.saturating_add(count);
             out.push(RingEffect::Tell(RingNews::Missed { origin: origin.sid, count }));
         }
         if self.publications.seen.len() >= limits::RING_ORIGINS_MAX {

@@ -41,10 +41,13 @@ impl Node {
         if peer.origin.sid == self.sid() {
             return Err(Code::DuplicateSid);
         }
-        if self.roll.incarnation(peer.origin.sid).is_some_and(|known| known > peer.origin.incarnation) {
-            return Err(Code::Fenced);
+        if !self.roll.is_plausible(peer.origin.incarnation) {
+            return Err(Code::BadBody);
         }
-        Ok(())
+        // Without a secret the later life may be a stranger's claim. On one machine the life that listens at the address is the
+        // latest, so that nobody needs to be fenced off.
+        let known = self.roll.incarnation(peer.origin.sid).filter(|_| self.settings.has_secret);
+        if known.is_some_and(|known| known > peer.origin.incarnation) { Err(Code::Fenced) } else { Ok(()) }
     }
 
     /// RETCONN without content: the other end wants to send here from now on.

@@ -7,7 +7,7 @@ use turno_proto::model::ring::{Member, Origin, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::word::{Circle, RingWord};
-use super::{Node, RingEffect, RingNews};
+use super::{Node, RingEffect, RingNews, RingSettings};
 
 /// Roll calls that are under way at a time; of more than that only the last ones tell how long they took.
 const UNDER_WAY_MAX: usize = 8;
@@ -19,6 +19,9 @@ const FRESH_ROLLS: u64 = 3;
 pub(super) struct Roll {
     /// This node's own number: another that has it is nobody to know.
     me: Sid,
+    has_secret: bool,
+    /// The latest incarnation that a broker can have now.
+    latest: u64,
     number: u64,
     /// Those under way: number, when, and the last publication of its own before.
     sent: VecDeque<(u64, Mono, u64)>,
@@ -40,9 +43,12 @@ pub(super) struct Roll {
 }
 
 impl Roll {
-    pub(super) fn new(me: &Member) -> Self {
+    pub(super) fn new(settings: &RingSettings) -> Self {
+        let me = &settings.me;
         Self {
             me: me.origin.sid,
+            has_secret: settings.has_secret,
+            latest: limits::RING_INCARNATION_MAX,
             number: 0,
             sent: VecDeque::new(),
             last_sent: None,
@@ -64,17 +70,41 @@ impl Roll {
         self.last_sent = None;
     }
 
-    /// A member, by word of one that knows.
+    /// Incarnations are milliseconds of the wall clock, or little more. Clocks of two machines differ, but not by a year; a clock
+    /// that stands before this program was written tells nothing.
+    pub(super) const fn look_at_clock(&mut self, now: Mono) {
+        let clock = now.as_millis();
+        self.latest = if clock < limits::CLOCK_MIN_MS {
+            limits::RING_INCARNATION_MAX
+        } else {
+            clock + limits::RING_INCARNATION_AHEAD_MS
+        };
+    }
+
+    pub(super) const fn is_plausible(&self, incarnation: u64) -> bool {
+        incarnation <= self.latest
+    }
+
+    /// A member, by word of one that knows. Without a secret that may be anybody: what is known stays.
     pub(super) fn know(&mut self, member: &Member) {
         let there = self.known.get(&member.origin.sid);
-        let is_later = there.is_none_or(|there| there.origin.incarnation <= member.origin.incarnation);
-        let is_other = member.origin.sid != self.me;
-        if is_other
-            && is_later
-            && !self.left.contains(&member.origin)
-            && self.known.len() < limits::RING_MEMBERS_MAX * 2
-        {
-            self.known.insert(member.origin.sid, member.clone());
+        if there.is_none_or(|there| self.has_secret && there.origin.incarnation <= member.origin.incarnation) {
+            self.insert(member);
+        }
+    }
+
+    /// A member of the circle, by a roll call that came round. Without a secret the last one counts, whatever was claimed before: so
+    /// nothing false stays for longer than a round.
+    fn saw(&mut self, member: &Member) {
+        if self.has_secret { self.know(member) } else { self.insert(member) }
+    }
+
+    fn insert(&mut self, member: &Member) {
+        let sid = member.origin.sid;
+        let has_room = self.known.len() < limits::RING_MEMBERS_MAX * 2 || self.known.contains_key(&sid);
+        let is_news = sid != self.me && !self.left.contains(&member.origin);
+        if has_room && is_news && self.is_plausible(member.origin.incarnation) {
+            self.known.insert(sid, member.clone());
         }
     }
 
@@ -285,7 +315,7 @@ impl Node {
         self.ask_whether_round(out);
         self.roll.circle = members;
         for member in self.roll.members().iter().skip(1) {
-            self.roll.know(member);
+            self.roll.saw(member);
         }
         if self.is_whole() {
             self.roll.whole_at = self.now;

@@ -166,7 +166,11 @@ impl Node {
     }
 
     /// The other end said no.
-    pub(super) fn refused(&mut self, id: ConnId, code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
+    pub(super) fn refused(&mut self, id: ConnId, mut code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
+        if code == Code::Fenced && !self.settings.has_secret {
+            self.disbelieve(self.conns.get(&id).and_then(Conn::sid), "fenced", out);
+            code = Code::RingRefused;
+        }
         match self.conns.get(&id).map(|conn| conn.role) {
             Some(Role::Opening) => self.attempt_failed(code, instead, out),
             Some(Role::Next) => {

@@ -35,6 +35,7 @@ impl Node {
             sid: me.origin.sid,
             incarnation: me.origin.incarnation,
             address: me.address.clone(),
+            has_secret: self.settings.has_secret,
             state: self.state,
             since_ms: self.now.millis_since(self.since),
             whole: self.is_whole(),

@@ -458,6 +458,13 @@ pub const RING_ASK_MS: u64 = 5_000;
 /// Free numbers that a broker tries which is to find its own. If somebody else has all of them: `duplicate_sid`.
 pub const RING_SIDS_TRIED: u32 = 5;
 
+/// No clock that is right shows less: milliseconds of 2026-01-01. A clock before that is not judged by.
+pub const CLOCK_MIN_MS: u64 = 1_767_225_600_000;
+/// How far an incarnation may be ahead of the clock, a year. Later: refused, `bad_body`, and never remembered.
+pub const RING_INCARNATION_AHEAD_MS: u64 = 366 * 86_400_000;
+/// The same where the clock is not right: a hundred years after [`CLOCK_MIN_MS`].
+pub const RING_INCARNATION_MAX: u64 = CLOCK_MIN_MS + 100 * RING_INCARNATION_AHEAD_MS;
+
 /// The limits a configuration may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

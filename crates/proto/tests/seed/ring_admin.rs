@@ -27,6 +27,7 @@ impl Seed {
             sid,
             incarnation: self.long,
             address: self.text(),
+            has_secret: self.bits[3],
             state: RingState::ALL[usize::from(self.choice) % RingState::ALL.len()],
             since_ms: self.number.into(),
             whole,

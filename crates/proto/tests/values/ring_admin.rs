@@ -46,6 +46,7 @@ pub(super) fn ring() -> RingView {
         sid: Sid::new(3),
         incarnation: 1_800_000_000_003,
         address: "127.0.0.1:8003".to_owned(),
+        has_secret: false,
         state: RingState::Member,
         since_ms: 12_000,
         whole: true,

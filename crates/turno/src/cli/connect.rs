@@ -56,6 +56,12 @@ pub(crate) async fn client(invocation: &Invocation) -> Result<Client, Failure> {
     connect(options(invocation)?.stay(true)).await
 }
 
+/// The same for the broker at that address, HOST:PORT.
+pub(crate) async fn client_at(address: &str, invocation: &Invocation) -> Result<Client, Failure> {
+    let options = Options::new(vec![address.parse::<Address>()?]);
+    connect(options.program(format!("turno {VERSION}")).connect_timeout(invocation.global.timeout()).stay(true)).await
+}
+
 /// A connection for messages: should the broker close, the next one gets them.
 pub(crate) async fn caller(invocation: &Invocation) -> Result<Client, Failure> {
     connect(options(invocation)?).await

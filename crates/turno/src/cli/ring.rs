@@ -2,6 +2,7 @@
 
 pub(crate) mod told;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -84,7 +85,8 @@ struct LeaveArgs {}
 
 /// End all brokers of the ring
 ///
-/// Each passes it on and then ends as by SIGTERM. It is heard only from the machine that the broker runs on.
+/// Each passes it on and then ends as by SIGTERM. It is heard only from the machine that the broker runs on. In a ring without a
+/// secret nobody can prove that a member asked for it, so that this command asks each broker itself, at its native address.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring shutdown --yes", "turno ring shutdown --yes --url turno://127.0.0.1:8103"],
@@ -289,8 +291,41 @@ async fn shutdown(invocation: &Invocation) -> Result<u8, Failure> {
     let view = ask(&client, AdminCall::Ring {}, invocation).await?;
     let all = count(view.members.len().max(1) as u64, "broker", "brokers");
     confirm::ask(invocation, &format!("end all brokers of the ring, {all}?"))?;
+    if !view.has_secret {
+        end_others(&view, invocation).await?;
+    }
     let view = ask(&client, AdminCall::RingShutdown {}, invocation).await?;
     tell(&view, invocation, |_| format!("the ring ends: {all}\n"))
+}
+
+/// Ends every other member. If one of them cannot be asked, none is ended that has not been yet.
+async fn end_others(view: &RingView, invocation: &Invocation) -> Result<(), Failure> {
+    let mut others = Vec::new();
+    for member in view.members.iter().filter(|member| member.sid != view.sid) {
+        let unreachable = |why: String| {
+            Failure::new(Code::RingDown, format!("member {} cannot be asked to end", member.sid))
+                .why(why)
+                .fix("end it with SIGTERM, or give all members the same --ring-secret-file")
+        };
+        // What a member says of itself is not proven: it must be on this machine, and be the one that is meant.
+        let is_here = |address: SocketAddr| address.ip().is_loopback();
+        if !member.native.parse().is_ok_and(is_here) {
+            return Err(unreachable(
+                "the ring has no secret, and that broker has no native address on loopback".to_owned(),
+            ));
+        }
+        let client = connect::client_at(&member.native, invocation).await;
+        let client = client.map_err(|failure| unreachable(failure.what().to_owned()))?;
+        let there = ask(&client, AdminCall::Ring {}, invocation).await.ok();
+        if there.is_none_or(|there| (there.sid, there.incarnation) != (member.sid, member.incarnation)) {
+            return Err(unreachable(format!("another broker is at {}", member.native)));
+        }
+        others.push(client);
+    }
+    for client in &others {
+        ask(client, AdminCall::RingShutdown {}, invocation).await?;
+    }
+    Ok(())
 }
 
 /// What is not zero.

@@ -10,3 +10,4 @@ mod net;
 mod publishing;
 mod refusing;
 mod states;
+mod strangers;

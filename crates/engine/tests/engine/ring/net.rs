@@ -78,7 +78,12 @@ impl Net {
 
     /// A ring of these, in that order.
     pub(crate) fn ring(numbers: &[Number]) -> Self {
-        let mut net = Self::new();
+        Self::ring_with(numbers, |_| {})
+    }
+
+    /// The same, set up in that way.
+    pub(crate) fn ring_with(numbers: &[Number], settings: fn(&mut RingSettings)) -> Self {
+        let mut net = Self { settings, ..Self::new() };
         net.start(numbers[0], None);
         for number in &numbers[1..] {
             net.start(*number, Some(numbers[0]));
@@ -104,6 +109,7 @@ impl Net {
         let me = Member { origin, address: address(place), native: String::new() };
         let mut settings = RingSettings::new(me, next.map(address));
         settings.timers = RingTimers::default();
+        settings.has_secret = true;
         (self.settings)(&mut settings);
         *self.lives.entry(place).or_default() += 1;
         self.nodes.insert(place, Node::new(settings, self.now));
@@ -179,6 +185,16 @@ impl Net {
             RingEffect::Say { word: RingWord::FreeSid { sid }, .. } => Some(sid.get()),
             _ => None,
         })
+    }
+
+    /// Somebody who is no broker of this net dials a member, says to be that one, and says these words.
+    pub(crate) fn strange(&mut self, to: Number, peer: Member, words: Vec<RingWord>) -> ConnId {
+        let conn = self.new_conn();
+        self.put(to, RingInput::Accepted { conn, peer: Some(peer) });
+        for word in words {
+            self.put(to, RingInput::Word { conn, word });
+        }
+        conn
     }
 
     /// Says something to a member as if its predecessor had said it.

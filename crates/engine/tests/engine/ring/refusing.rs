@@ -91,6 +91,20 @@ fn too_many_hops() {
     assert_eq!(said, 6, "twice round three, and no further");
 }
 
+/// However much is missing by what is claimed, it is counted without running over.
+#[test]
+fn claims_of_what_is_missing_do_not_overflow() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    for sid in [50, 51] {
+        let origin = Origin { sid: Sid::new(sid), incarnation: 1 };
+        net.slip(2, forged(origin, 1, 0, 1));
+        net.drop_link(1, 2);
+        net.run(3_000);
+        net.slip(2, forged(origin, u64::MAX, u64::MAX - 1, 1));
+    }
+    assert_eq!(net.view(2).counters.missed, u64::MAX);
+}
+
 /// A neighbour whose publications have a hole is refused, and what is missing comes again.
 #[test]
 fn out_of_sequence() {

@@ -14,6 +14,9 @@ pub struct RingView {
     pub incarnation: u64,
     /// Where others reach it.
     pub address: String,
+    /// Whether members prove that they know a secret. Without one, nothing said round the ring ends a broker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_secret: bool,
     /// Where it is.
     pub state: RingState,
     /// Milliseconds since it came to that.
@@ -73,7 +76,7 @@ pub struct RingCounters {
     pub duplicates: u64,
     /// Publications that went round while it was not in the ring.
     pub missed: u64,
-    /// Frames in its name that it never sent.
+    /// Frames in its name that it never sent; without a secret also those that would end it, which nothing proves.
     pub forged: u64,
     /// Frames that had been through too many members.
     pub hop_limit: u64,

@@ -46,8 +46,9 @@ pub(super) fn enter(settings: &Settings, bound: &Bound, engine: &mut EngineSetti
     let (next_sid, next) = ring.next.clone().map_or((None, None), |(sid, next)| (sid, Some(next)));
     let timers = if ring.fast { RingTimers::fast() } else { RingTimers::default() };
     let usual = RingSettings::new(me.clone(), next);
-    engine.ring =
-        Some(RingSettings { next_sid, wait: ring.wait, sorted: ring.sorted, links: ring.links, timers, ..usual });
+    let RingConfig { wait, sorted, links, .. } = *ring;
+    let has_secret = ring.secret.is_some();
+    engine.ring = Some(RingSettings { next_sid, wait, sorted, links, has_secret, timers, ..usual });
     let beat_ms = if ring.fast { limits::RING_BEAT_FAST_MS } else { limits::RING_BEAT_MS };
     let (secret, nonces, dial_ms) = (ring.secret.clone(), Nonces::System, timers.dial_ms);
     Some(RingWireSettings { me, secret, nonces, beat_ms, dial_ms })

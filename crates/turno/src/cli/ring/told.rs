@@ -122,6 +122,7 @@ mod tests {
             sid: members.first().map_or(Sid::new(3), |member| member.sid),
             incarnation: 1,
             address: "127.0.0.1:8003".to_owned(),
+            has_secret: false,
             state,
             since_ms: 3_000,
             whole: true,

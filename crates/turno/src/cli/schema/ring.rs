@@ -20,6 +20,8 @@ pub(crate) struct RingBody {
     pub(crate) incarnation: u64,
     /// Where other members reach it.
     pub(crate) address: String,
+    /// True if members prove that they know a secret. Without one, any process on this machine can pose as a member.
+    pub(crate) secret: bool,
     /// `alone`, `joining`, `member`, `rewiring`, `link-down`, `leaving` or `off`.
     pub(crate) state: String,
     /// Since when it is in that state.
@@ -60,6 +62,7 @@ impl RingBody {
             sid: view.sid.get(),
             incarnation: view.incarnation,
             address: view.address.clone(),
+            secret: view.has_secret,
             state: state(view.state).to_owned(),
             since_at: rfc3339(clock.ago(view.since_ms)),
             whole: view.whole,

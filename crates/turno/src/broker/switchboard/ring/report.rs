@@ -51,6 +51,10 @@ pub(in crate::broker) fn log_news(news: &RingNews) {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
             warn!(peer, %code, "the ring: somebody was refused");
         }
+        RingNews::Unproven { peer, claim } => {
+            let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
+            warn!(peer, claim, "the ring: ignored, since without ring.secret nothing proves who said it");
+        }
         RingNews::Missed { origin, count } => {
             warn!(%origin, count, "the ring: publications went round while this broker was not in it");
         }
