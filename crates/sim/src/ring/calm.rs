@@ -168,7 +168,7 @@ impl World {
                 assert!(begun < last, "I17: no peace");
             }
             complaint = self.complaint();
-            if complaint.is_none() && self.climate.liar.is_some() {
+            if complaint.is_none() && self.climate.has_lies() {
                 return;
             }
         }
@@ -180,7 +180,7 @@ impl World {
     /// Of two with one number the one that is left out asks again and again, in whichever ring it is, and what was a lie is found
     /// out bit by bit: the circle need not stay.
     const fn is_restless(&self) -> bool {
-        self.climate.rogue || self.climate.liar.is_some()
+        self.climate.rogue || self.climate.has_lies()
     }
 
     /// I16, I17: everyone gets what everyone publishes once more, and then nothing is left.
@@ -230,7 +230,12 @@ impl World {
         }
         let first = members[self.rng.index(members.len())];
         self.trace.note(self.now, "shutdown", first as u64, 0);
-        self.put(first, RingInput::Shutdown);
+        // Without a secret the admin tells each of them.
+        let told = if self.climate.has_secret { vec![first] } else { members.to_vec() };
+        self.told_to_end.extend(&told);
+        for place in told {
+            self.put(place, RingInput::Shutdown);
+        }
         self.run(2_000);
         for place in members {
             assert!(self.oracle.stopped.contains(&self.brokers[*place].life), "S3.42: {place} goes on");

@@ -39,11 +39,13 @@ impl World {
             RingEffect::Failed(code) => {
                 self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
                 assert!(
-                    self.climate.rogue
-                        || self.climate.liar.is_some()
-                        || !matches!(code, Code::DuplicateSid | Code::Fenced),
+                    self.climate.rogue || self.climate.has_lies() || !matches!(code, Code::DuplicateSid | Code::Fenced),
                     "S3.7: {place} is refused as a second one, {}",
                     code.name()
+                );
+                assert!(
+                    code != Code::Fenced || self.climate.has_secret,
+                    "S3.7: {place} is fenced, and nothing proves it"
                 );
                 self.brokers[place].refused = Some(code);
                 // A broker that cannot join at its start ends; one that is fenced off goes on without the ring.
@@ -53,6 +55,8 @@ impl World {
             }
             RingEffect::Left => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
             RingEffect::Stop => {
+                let is_proven = self.climate.has_secret || self.told_to_end.contains(&place);
+                assert!(is_proven, "S3.42: {place} ends, and nobody has proven that it shall");
                 self.oracle.stopped.insert(life);
                 self.brokers[place].is_out = true;
             }
@@ -94,7 +98,7 @@ impl World {
                 self.trace.note(self.now, "whole", place as u64, members.len() as u64);
             }
             RingNews::Refused { peer, code: Code::BadSequence } => {
-                let lies = self.climate.liar.is_some();
+                let lies = self.climate.has_lies();
                 assert!(lies, "I16: nobody lies, and {place} hears {peer:?} out of sequence");
             }
             _ => {}

@@ -1,14 +1,14 @@
 //! A member that lies: what it says beside the truth goes to its next one. It lies about publications and roll calls, in the
-//! names of others.
+//! names of others; in a ring without a secret also that others shall end.
 
 use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{Publication, RingWord};
-use turno_proto::model::Payload;
 use turno_proto::model::ring::{Origin, Sid};
+use turno_proto::model::{Code, Payload};
 
-use super::wires::{Item, Place, WireId};
+use super::wires::{DIALLED, Item, Place, WireId};
 use super::world::{Happening, World};
 
 impl World {
@@ -17,9 +17,34 @@ impl World {
         let after = self.rng.range(100, 2_000);
         self.later(after, Happening::Lie);
         let Some((wire, side, _)) = self.outward(liar) else { return };
-        let word = self.a_lie();
         self.trace.note(self.now, "lie", liar as u64, u64::from(wire));
+        // With a secret a member is believed, and such a word would end others.
+        if !self.climate.has_secret && self.rng.once_in(4) {
+            self.end_others(liar, (wire, side));
+            return;
+        }
+        let word = self.a_lie();
         self.send(wire, side, Item::Word(word));
+    }
+
+    /// SHUTDWN to the next one, or `fenced` to whoever sends here.
+    fn end_others(&mut self, liar: Place, outward: (WireId, usize)) {
+        let life = self.brokers[liar].life;
+        let inward = self.wires.of(liar).into_iter().find(|(wire, side)| {
+            let from = self.wires.all[wire].lives[1 - side];
+            *side == DIALLED && self.oracle.next(from) == Some(life)
+        });
+        match inward {
+            Some((wire, side)) if self.rng.once_in(2) => {
+                let word = RingWord::Refused { code: Code::Fenced, instead: None };
+                self.send(wire, side, Item::Word(word));
+            }
+            _ => {
+                let origin = self.brokers[liar].node.as_ref().map(|node| node.me().origin);
+                let origin = origin.unwrap_or_else(|| self.nobody());
+                self.send(outward.0, outward.1, Item::Word(RingWord::Shutdown { origin, hops: 0 }));
+            }
+        }
     }
 
     /// The connection over which a broker sends.
@@ -32,7 +57,7 @@ impl World {
         Some((wire, side, open.places[1 - side]))
     }
 
-    fn a_lie(&mut self) -> RingWord {
+    pub(super) fn a_lie(&mut self) -> RingWord {
         let victim = self.rng.index(self.brokers.len());
         let origin = self.brokers[victim].node.as_ref().map(|node| node.me().clone());
         let origin = origin.map_or_else(|| self.nobody(), |member| member.origin);
@@ -49,7 +74,7 @@ impl World {
         RingWord::Publish(Publication { origin, seq, after, round, hops, event })
     }
 
-    fn nobody(&mut self) -> Origin {
+    pub(super) fn nobody(&mut self) -> Origin {
         let sid = u16::try_from(self.rng.range(500, 600)).expect("a small number");
         Origin { sid: Sid::new(sid), incarnation: self.rng.next() }
     }

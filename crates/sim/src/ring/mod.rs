@@ -7,6 +7,7 @@ mod calm;
 mod effects;
 mod liar;
 mod oracle;
+mod stranger;
 mod weather;
 mod wires;
 mod world;

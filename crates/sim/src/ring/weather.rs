@@ -25,6 +25,9 @@ impl World {
         if self.climate.liar.is_some() {
             self.later(1_000, Happening::Lie);
         }
+        if self.climate.stranger {
+            self.later(1_000, Happening::Pose);
+        }
         self.run(self.climate.storm);
     }
 

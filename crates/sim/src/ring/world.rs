@@ -1,12 +1,12 @@
 //! The world of a ring: who lives where, what happens when, and what the nodes want done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{Node, RingInput, RingSettings, RingTimers, TRANSITIONS};
 use turno_proto::model::ring::{Member, Origin, RingState, Sid};
-use turno_proto::model::{Code, Mono, Payload};
+use turno_proto::model::{Code, ConnId, Mono, Payload};
 
 use super::oracle::{Note, Oracle};
 use super::wires::{DIALLED, DIALLER, Item, Life, Place, WireId, Wires};
@@ -24,6 +24,10 @@ pub(super) struct Climate {
     pub(super) rogue: bool,
     /// One of the members lies.
     pub(super) liar: Option<Place>,
+    /// Members have proven that they know a secret.
+    pub(super) has_secret: bool,
+    /// Somebody who is no member dials members and poses as others. Only without a secret can it be greeted.
+    pub(super) stranger: bool,
     pub(super) window: usize,
     pub(super) window_bytes: usize,
     /// Microseconds that bytes take at most.
@@ -36,7 +40,11 @@ pub(super) struct Climate {
 }
 
 impl Climate {
-    fn new(rng: &mut Rng) -> Self {
+    fn new(seed: u64, rng: &mut Rng) -> Self {
+        // From another row of numbers, so that worlds that were known before are the same otherwise.
+        let mut secrets = Rng::new(!seed);
+        let has_secret = secrets.once_in(2);
+        let stranger = !has_secret && secrets.once_in(2);
         let members = rng.index(7) + 1;
         let fast = rng.once_in(4);
         let (sorted, rogue) = (rng.once_in(5), rng.once_in(6));
@@ -48,7 +56,26 @@ impl Climate {
         let faults = if fast { rng.range(150, 1_500) } else { [400, 2_000, 6_000, 15_000][rng.index(4)] };
         let storm = if fast { 20_000 } else { rng.range(30_000, 120_000) };
         let publications = [40, 200, 700][rng.index(3)] * if fast { 1 } else { 2 };
-        Self { members, fast, sorted, rogue, liar, window, window_bytes, latency, faults, storm, publications }
+        Self {
+            members,
+            fast,
+            sorted,
+            rogue,
+            liar,
+            has_secret,
+            stranger,
+            window,
+            window_bytes,
+            latency,
+            faults,
+            storm,
+            publications,
+        }
+    }
+
+    /// Whether somebody says what is not true.
+    pub(super) const fn has_lies(&self) -> bool {
+        self.liar.is_some() || self.stranger
     }
 
     pub(super) const fn beat_ms(&self) -> u64 {
@@ -91,6 +118,10 @@ pub(super) enum Happening {
     Mend(Place, Place),
     Fault,
     Lie,
+    /// The stranger comes.
+    Pose,
+    /// Its connection there ends.
+    Unpose(Place, Life, ConnId),
 }
 
 pub(crate) struct World {
@@ -107,6 +138,10 @@ pub(crate) struct World {
     lives: Life,
     pub(super) is_calm: bool,
     pub(super) is_quiet: bool,
+    /// Connections that the stranger has made.
+    pub(super) poses: u32,
+    /// Those whom an admin told to end.
+    pub(super) told_to_end: BTreeSet<Place>,
     /// In the calm somebody ended that was about to.
     pub(super) is_disturbed: bool,
     pub(super) oracle: Oracle,
@@ -123,7 +158,7 @@ pub(super) fn place_of(address: &str) -> Option<Place> {
 impl World {
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut rng = Rng::new(seed);
-        let climate = Climate::new(&mut rng);
+        let climate = Climate::new(seed, &mut rng);
         let mut sids: Vec<u16> = (0..climate.members as u16).map(|place| place * 3 + 1).collect();
         for at in (1..sids.len()).rev() {
             sids.swap(at, rng.index(at + 1));
@@ -148,7 +183,7 @@ impl World {
             is_slowed: false,
         };
         let brokers = sids.into_iter().map(|sid| broker(sid, &mut rng)).collect();
-        let oracle = Oracle::new(climate.liar.is_some());
+        let oracle = Oracle::new(climate.has_lies());
         let mut world = Self {
             now: Mono::from_millis(1_000),
             steps: 0,
@@ -163,6 +198,8 @@ impl World {
             lives: 0,
             is_calm: false,
             is_quiet: false,
+            poses: 0,
+            told_to_end: BTreeSet::new(),
             is_disturbed: false,
             oracle,
         };
@@ -202,7 +239,7 @@ impl World {
         let me = Member { origin, address: address(place), native: String::new() };
         let mut settings = RingSettings::new(me, next.map(address));
         settings.wait = wait;
-        settings.sorted = climate.sorted;
+        (settings.sorted, settings.has_secret) = (climate.sorted, climate.has_secret);
         settings.timers = if climate.fast { RingTimers::fast() } else { RingTimers::default() };
         (settings.window, settings.window_bytes) = (climate.window, climate.window_bytes);
         let clock = Mono::from_micros(now.as_micros() + broker.clock);
@@ -369,7 +406,10 @@ impl World {
         if self.brokers[from].life != life || !self.brokers[from].dials.contains_key(&target) {
             return;
         }
-        let there = &self.brokers[to];
+        // Only a stranger tells an address where nobody is.
+        let Some(there) = self.brokers.get(to) else {
+            return self.later(1, Happening::DialFailed(from, life, target));
+        };
         let is_deaf = there.paused.is_some() || (there.node.is_none() && !there.is_refusing);
         if is_deaf || self.wires.is_cut(from, to) || self.wires.is_cut(to, from) {
             return;
@@ -460,6 +500,8 @@ impl World {
             Happening::Mend(from, to) => self.mend(from, to),
             Happening::Fault => self.fault(),
             Happening::Lie => self.lie(),
+            Happening::Pose => self.pose(),
+            Happening::Unpose(place, life, conn) => self.unpose(place, life, conn),
         }
     }
 
