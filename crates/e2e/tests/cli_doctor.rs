@@ -1,7 +1,8 @@
 //! `turno doctor`: a data directory as somebody may find it, looked at without a broker, and never changed.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -17,7 +18,7 @@ impl Patient {
     fn new() -> Self {
         let place = Place::new();
         let store = place.path().join("d/store");
-        fs::create_dir_all(&store).expect("our own directory");
+        DirBuilder::new().mode(0o700).recursive(true).create(&store).expect("our own directory");
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/fixtures/format-1");
         for entry in fs::read_dir(fixture).expect("the fixture is there") {
             let path = entry.expect("a readable directory").path();

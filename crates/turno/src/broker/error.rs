@@ -51,6 +51,12 @@ pub enum ServeError {
         /// Why.
         code: Code,
     },
+    /// It listens on no address, and there is no Unix socket.
+    #[error("nobody could reach the broker: it listens on no address, and the path of its Unix socket in {} is too long", directory.display())]
+    Unreachable {
+        /// The data directory.
+        directory: PathBuf,
+    },
     /// Another process holds the data directory.
     #[error("the data directory {} is in use by another broker", directory.display())]
     DataInUse {
@@ -106,6 +112,7 @@ impl ServeError {
                 Code::AddressInUse
             }
             Self::Ring { code, .. } | Self::NoSid { code, .. } => *code,
+            Self::Unreachable { .. } => Code::BadConfig,
             Self::DataInUse { .. } => Code::DataInUse,
             Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
             Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }

@@ -13,6 +13,7 @@ mod drain;
 mod error;
 mod event;
 mod explain;
+mod exposure;
 mod global;
 mod help;
 mod job;

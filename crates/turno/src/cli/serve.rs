@@ -19,6 +19,7 @@ use self::ring::Plan;
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
+use super::exposure;
 use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
@@ -41,6 +42,7 @@ use crate::config::{Config, Flag, Kind, Origin, Raw};
         "turno serve --listen 127.0.0.1:0 --json",
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --memory",
+        "turno serve --listen none --foreman-listen none",
         "turno serve --listen 127.0.0.1:7461 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
         "turno serve --sid 1",
         "turno serve --sid 2 --ring-next 1@localhost",
@@ -50,11 +52,11 @@ use crate::config::{Config, Flag, Kind, Origin, Raw};
     &[1, 78, 130, 143],
 ))]
 pub(crate) struct ServeArgs {
-    /// Address to listen on; repeat for more, port 0 takes a free one [default: 127.0.0.1:7460]
+    /// Address to listen on; repeat for more, port 0 takes a free one, none: only the Unix socket [default: 127.0.0.1:7460]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
 
-    /// Address to listen on for job workers; repeat for more [default: 127.0.0.1:5429, a free port if that is taken]
+    /// Address to listen on for job workers; repeat for more, or none [default: 127.0.0.1:5429, a free port if that is taken]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     foreman_listen: Vec<String>,
 
@@ -170,6 +172,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     for setting in config.settings().iter().filter(|setting| setting.origin != Origin::Default) {
         debug!(key = setting.key.name, value = %setting.value, origin = %setting.origin, "set");
     }
+    exposure::warn_of_loose(&config);
     let told = invocation.output.format().is_json();
     let banner = !told && !invocation.output.quiet() && !logging.is_for_programs();
     let mut printed = Ok(());
@@ -254,6 +257,7 @@ fn broker_settings(
     if !args.insecure {
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
+    exposure::refuse_to_be_unreachable(&settings)?;
     let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
     Ok(broker::Settings {
         name: settings.name.clone(),
@@ -335,15 +339,17 @@ fn first_steps(bound: &Bound, tried: Option<&Address>) -> String {
 
 fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     let native: Vec<String> = bound.native.iter().map(|address| format!("turno://{address}")).collect();
-    let open = bound.native.iter().chain(&bound.foreman).any(|address| !address.ip().is_loopback());
-    let mut facts = vec![("broker", format!("{} (turno {VERSION})", settings.name)), ("native", native.join(", "))];
-    if !bound.foreman.is_empty() {
-        let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
-        facts.push(("job workers", foreman.join(", ")));
-    }
+    let foreman: Vec<String> = bound.foreman.iter().map(ToString::to_string).collect();
+    let listed = |addresses: Vec<String>| if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
+    let mut facts = vec![
+        ("broker", format!("{} (turno {VERSION})", settings.name)),
+        ("native", listed(native)),
+        ("job workers", listed(foreman)),
+    ];
     if let (Some(ring), Some(address)) = (&settings.ring, &bound.ring) {
         let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
-        facts.push(("ring", format!("sid {} at {address}{next}", ring.sid)));
+        let secret = if ring.secret.is_some() { "" } else { ", without a secret" };
+        facts.push(("ring", format!("sid {} at {address}{next}{secret}", ring.sid)));
     }
     if let Some(path) = &bound.unix {
         facts.push(("unix", format!("unix:{}", path.display())));
@@ -354,9 +360,7 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     } else {
         facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
     }
-    let security =
-        if open { "OPEN TO THE NETWORK, no authentication (--insecure)" } else { "loopback only, no authentication" };
-    facts.push(("security", security.to_owned()));
+    facts.push(("security", exposure::access(bound.native.iter().chain(&bound.foreman)).to_owned()));
     super::table::facts(&facts)
 }
 

@@ -86,13 +86,14 @@ pub static KEYS: &[Key] = &[
         name: "listen.native",
         kind: Kind::Listen,
         default: Preset::Text("127.0.0.1:7460"),
-        doc: "addresses of the native listener; port 0 takes a free one",
+        doc: "addresses of the native listener; port 0 takes a free one; none: clients use the Unix socket",
     },
     Key {
         name: "listen.foreman",
         kind: Kind::Listen,
         default: Preset::Text("127.0.0.1:5429"),
-        doc: "addresses of the listener for job workers; port 0 takes a free one, and so does the default if it is taken",
+        doc: "addresses of the listener for job workers; port 0 takes a free one, and so does the default if it is taken; none: no \
+              job worker can connect",
     },
     Key {
         name: "link.to",

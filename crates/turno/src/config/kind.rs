@@ -18,7 +18,7 @@ pub enum Kind {
     Text,
     /// A place in the file system.
     Path,
-    /// Addresses to listen on.
+    /// Addresses to listen on; an empty list, or `none`: nowhere.
     Listen,
     /// One address to listen on.
     Address,
@@ -124,8 +124,11 @@ impl Kind {
         if self == Self::Urls {
             return items.iter().all(|item| is_url(item)).then(|| Value::List(items.to_vec()));
         }
+        if items == ["none"] {
+            return Some(Value::Listen(Vec::new()));
+        }
         let addresses: Option<Vec<SocketAddr>> = items.iter().map(|item| parse_listen(item)).collect();
-        addresses.filter(|list| !list.is_empty()).map(Value::Listen)
+        addresses.map(Value::Listen)
     }
 
     fn size(self, bytes: u64) -> Option<Value> {
@@ -144,7 +147,7 @@ impl Kind {
         match self {
             Self::Text => "text".to_owned(),
             Self::Path => "a path".to_owned(),
-            Self::Listen => "addresses like [\"127.0.0.1:7460\"]".to_owned(),
+            Self::Listen => "addresses like [\"127.0.0.1:7460\"], or [] for none".to_owned(),
             Self::Address => "an address like \"10.0.0.7:8003\"".to_owned(),
             Self::Switch => "true or false".to_owned(),
             Self::Sid => format!("a number from 0 to {}, or \"auto\"", u16::MAX),
@@ -288,6 +291,8 @@ mod tests {
             ("example.org:7460", None),
             ("127.0.0.1:7460,", None),
             ("", None),
+            ("none", Some(0)),
+            ("none,127.0.0.1:7460", None),
         ];
         for (typed, count) in table {
             let list = match Kind::Listen.read(&text(typed)) {

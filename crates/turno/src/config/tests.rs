@@ -159,6 +159,11 @@ fn listeners_are_configurable() {
     let settings = home.load(&[]).typed();
     assert_eq!(settings.listen, ["127.0.0.1:0".parse().unwrap(), "[::1]:7460".parse().unwrap()]);
     assert_eq!(settings.socket(), PathBuf::from("/run/rb/turno.sock"));
+    home.put("config/turno/turno.toml", "listen.native = []\nlisten.foreman = \"none\"\n");
+    let config = home.load(&[]);
+    let settings = config.typed();
+    assert_eq!((settings.listen, settings.foreman, settings.foreman_or_free), (Vec::new(), Vec::new(), false));
+    assert_eq!(shown(&config, "listen.native").0, "none");
 }
 
 #[test]

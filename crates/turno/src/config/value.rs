@@ -88,6 +88,7 @@ impl fmt::Display for Value {
             Self::Text(text) => f.write_str(text),
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::List(items) => f.write_str(&items.join(",")),
+            Self::Listen(addresses) if addresses.is_empty() => f.write_str("none"),
             Self::Listen(addresses) => {
                 f.write_str(&addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
             }

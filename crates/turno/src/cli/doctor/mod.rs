@@ -12,10 +12,11 @@ use turno_proto::model::ring::view::RingView;
 
 use super::Invocation;
 use super::error::Failure;
+use super::exposure::{self, Loose};
 use super::help;
 use super::schema::doctor::{DoctorDocument, Finding, Level};
 use super::shown::Page;
-use crate::config::{Flag, Raw};
+use crate::config::{Config, Flag, Raw};
 
 /// Look at a data directory and say what is wrong with it
 ///
@@ -35,16 +36,18 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let raw = |path: &PathBuf| Raw::Text(path.display().to_string());
     let flag = args.data.as_ref().map(|path| Flag { flag: "--data", key: "data", raw: raw(path) });
-    let data = invocation.config(flag.as_slice())?.typed().data;
-    let document = examine(&data, ring::seen(&data, invocation));
+    let config = invocation.config(flag.as_slice())?;
+    let data = config.typed().data;
+    let document = examine(&data, ring::seen(&data, invocation), |report| exposure(&config, report));
     invocation.output.one(&document, &document.data, || text(&document.findings))?;
     Ok(u8::from(!document.healthy))
 }
 
-/// `ring`: what the broker that runs there tells of its ring.
-fn examine(data: &Path, ring: Option<RingView>) -> DoctorDocument {
+/// `ring`: what the broker that runs there tells of its ring. `exposure`: who else gets at it.
+fn examine(data: &Path, ring: Option<RingView>, exposure: impl FnOnce(&mut Report)) -> DoctorDocument {
     let mut report = Report::default();
     if directory::look(data, &mut report) {
+        exposure(&mut report);
         store::look(data, &mut report);
     }
     if let Some(ring) = ring {
@@ -53,6 +56,16 @@ fn examine(data: &Path, ring: Option<RingView>) -> DoctorDocument {
     let Report { findings, store, damage } = report;
     let healthy = findings.iter().all(|finding| finding.level != Level::Error);
     DoctorDocument { data: data.display().to_string(), healthy, findings, store, damage }
+}
+
+/// Who may use a broker that is started with this configuration, and which files other users can get at.
+fn exposure(config: &Config, report: &mut Report) {
+    let settings = config.typed();
+    report.ok("access", exposure::access(settings.listen.iter().chain(&settings.foreman)).to_owned());
+    for Loose { path, what, mode, fix } in exposure::loose(config) {
+        let what = format!("{}, {what}, has mode {mode:o}: other users of this machine can get at it", path.display());
+        report.warn("exposure", what, &fix);
+    }
 }
 
 /// What was found so far.
@@ -128,7 +141,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_not_there_is_an_error_and_nothing_else_is_looked_at() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(&place.path().join("missing"), None);
+        let document = examine(&place.path().join("missing"), None, |_| {});
         assert!(!document.healthy && document.findings.len() == 1, "{document:?}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
     }
@@ -136,7 +149,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_store_is_well() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(place.path(), None);
+        let document = examine(place.path(), None, |_| {});
         let checks: Vec<&str> = document.findings.iter().map(|finding| finding.check).collect();
         assert_eq!((document.healthy, checks), (true, vec!["directory", "lock", "disk", "store"]));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
