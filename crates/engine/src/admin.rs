@@ -279,7 +279,7 @@ impl Engine {
         AdminAnswer::Worker { worker: Box::new(view) }
     }
 
-    fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
+    pub(crate) fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
         let peer = self.peers.get(conn)?;
         let worker = peer.worker.as_deref()?;
         let state = match (worker.draining || worker.leaving, peer.ready) {

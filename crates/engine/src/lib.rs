@@ -82,6 +82,7 @@ mod timers;
 mod topics;
 mod turn;
 mod upkeep;
+mod watch;
 mod worker;
 
 pub use archive::ArchiveCall;

@@ -1,7 +1,6 @@
 //! The life of a broker with its store: it starts with what is there, writes while the world goes on, and dies at the
 //! worst moment.
 
-use turno::broker::archive::Archivist;
 use turno::broker::keeper::{Keep as _, Keeper};
 use turno::broker::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
@@ -68,7 +67,7 @@ impl World {
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else {
             settings.term = self.wall_clock_ms(index);
-            return Some(EngineDesk { engine: Engine::new(settings, now), keeper: None, archivist: Archivist::here() });
+            return Some(EngineDesk::new(Engine::new(settings, now), None));
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
@@ -97,7 +96,7 @@ impl World {
                     let at = Mono::from_micros(now.as_micros() + self.rng.range(0, 60_000));
                     self.at(at, Happening::BrokerDies { broker: index, run });
                 }
-                Some(EngineDesk { engine, keeper: Some(keeper), archivist: Archivist::here() })
+                Some(EngineDesk::new(engine, Some(keeper)))
             }
         }
     }

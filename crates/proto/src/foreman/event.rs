@@ -1,5 +1,7 @@
 //! What a connection tells its owner, and what the owner answers.
 
+use std::fmt;
+
 use super::{Counts, ErrorCode, Hello, Kind, StatusUpdate, Task, TaskId};
 
 /// The owner's own number for something it asked the worker for.
@@ -181,6 +183,25 @@ pub enum Note {
         /// Why.
         code: ErrorCode,
     },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadSeq { seq, last: Some(last) } => write!(f, "request {seq} does not follow {last}"),
+            Self::BadSeq { seq, last: None } => write!(f, "request {seq} cannot be the first"),
+            Self::BadType { kind, seq } => write!(f, "request {seq} must not be {} now", kind.name()),
+            Self::BadBody { kind, seq } => write!(f, "the body of request {seq}, {}, cannot be read", kind.name()),
+            Self::Overflow { seq } => write!(f, "too many requests wait for {seq} to be taken"),
+            Self::Unsolicited { kind, seq } => write!(f, "{} to {seq} answers nothing", kind.name()),
+            Self::Dropped { seq } => write!(f, "request {seq} came behind a RESET"),
+            Self::Reset => f.write_str("numbers begin anew"),
+            Self::Mismatch { .. } => f.write_str("the two ends count tasks differently"),
+            Self::HelloWanted => f.write_str("the foreman wants another HELLO"),
+            Self::Later { kind } => write!(f, "{} was refused with overflow and is sent again later", kind.name()),
+            Self::Refused { kind, code } => write!(f, "{} was refused: {code}", kind.name()),
+        }
+    }
 }
 
 /// Why a connection must end.

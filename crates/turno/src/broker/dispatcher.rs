@@ -14,8 +14,7 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
 use turno_proto::model::{Code, ConnId, limits};
 
-use super::archive::Archivist;
-use super::keeper::{Keep as _, Keeper};
+use super::keeper::Keep as _;
 use super::ringways::RingWays;
 use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk, RingReport};
@@ -256,14 +255,9 @@ impl Dispatcher {
         look(&self.state.borrow().desk.engine)
     }
 
-    /// The keeper, for a moment.
-    pub(super) fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
-        with(&mut self.state.borrow_mut().desk.keeper)
-    }
-
-    /// The way to the archive, for a moment.
-    pub(super) fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
-        with(&mut self.state.borrow_mut().desk.archivist)
+    /// The engine with its keeper and its archive, for a moment.
+    pub(super) fn with_desk<R>(&self, with: impl FnOnce(&mut EngineDesk) -> R) -> R {
+        with(&mut self.state.borrow_mut().desk)
     }
 
     /// Lets every router write its last words, and waits for their ends.
@@ -356,8 +350,7 @@ mod tests {
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
         let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, workplace, routers)
-            .unwrap()
+        Dispatcher::start(EngineDesk::new(engine, None), workplace, routers).unwrap()
     }
 
     fn links() -> LinkSettings {

@@ -15,6 +15,7 @@
 pub mod archive;
 mod clock;
 mod data;
+mod diary;
 mod dispatcher;
 mod error;
 pub mod keeper;
@@ -31,6 +32,7 @@ mod tasks;
 mod timer;
 mod turn;
 
+pub use diary::Diary;
 pub use error::ServeError;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub(crate) use run::Until;

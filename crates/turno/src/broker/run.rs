@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::limits;
 use turno_proto::model::link::BrokerId;
@@ -17,6 +17,7 @@ use turno_proto::native::{Config, Credentials, Identity, VERSION};
 use super::archive::Archivist;
 use super::clock::Clock;
 use super::data::DataDirectory;
+use super::diary::Diary;
 use super::error::ServeError;
 use super::keeper::ledger::{Estate, begin_term, recover};
 use super::keeper::{self, Keeper};
@@ -110,6 +111,9 @@ pub(super) async fn serve_here(
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
         ring: members.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
+    if let (Some(directory), true) = (&settings.data, bound.native.is_empty() && bound.unix.is_none()) {
+        return Err(ServeError::Unreachable { directory: directory.clone() });
+    }
     let clock = Clock::start();
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
     let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
@@ -126,8 +130,12 @@ pub(super) async fn serve_here(
         ready(&settings, &bound);
         // After the banner: the log has its own writer, and two writers would mix their lines.
         let version = env!("CARGO_PKG_VERSION");
+        let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let Bound { native, foreman, unix, ring } = &bound;
-        info!(name = settings.name, version, data = ?settings.data, listen = ?native, ?foreman, ?unix, ?ring, "ready");
+        let (listen, foreman, ring) = (list(native), list(foreman), list(ring.as_slice()));
+        let (data, unix) = (path(&settings.data), path(unix));
+        info!(name = settings.name, version, data, listen, foreman, unix, ring, "ready");
     };
     let mut opens = Some(opens);
     let mut open = || opens.take().map_or((), |opens| opens());
@@ -137,11 +145,22 @@ pub(super) async fn serve_here(
     let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
     let ended = tokio::select! {
         ended = until_stopped(&shell, stop, &settings, open) => ended,
-        source = shell.hear_store() => return Err(failed(source)),
-        () = shell.broken() => return Err(ServeError::Broken),
+        source = shell.hear_store() => return Err(logged(failed(source))),
+        () = shell.broken() => return Err(logged(ServeError::Broken)),
     };
-    shell.close_store().map_err(failed)?;
+    shell.keep_diary();
+    shell.close_store().map_err(failed).map_err(logged)?;
+    // Why it is not in its ring any more is in the log already.
+    if let Ok(Ended { returned, cut, lost, .. }) = &ended {
+        info!(returned, cut, lost, "the broker ends");
+    }
     ended
+}
+
+/// A broker that worked ends for that.
+fn logged(error: ServeError) -> ServeError {
+    error!(%error, "the broker ends");
+    error
 }
 
 /// Whoever comes there is let in.
@@ -165,7 +184,7 @@ fn desk_of(
         let path = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Data { doing: "read the archive in", path, source }
     })?;
-    Ok((EngineDesk { engine, keeper, archivist }, ring))
+    Ok((EngineDesk { engine, keeper, archivist, diary: Diary::default() }, ring))
 }
 
 fn engine_of(
@@ -225,7 +244,8 @@ async fn until_stopped(
         _ = stop.wait() => Why::Asked,
         why = ring::ends(shell, joined) => why,
     };
-    info!(timeout = ?timeout, "draining: no new work; a second signal ends at once");
+    let within_seconds = timeout.as_secs_f64();
+    info!(within_seconds, "draining: no new work; a second signal ends at once");
     shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
     let ended = tokio::select! {
         drained = shell.drained() => {

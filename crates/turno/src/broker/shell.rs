@@ -11,6 +11,7 @@ use turno_proto::native::Config;
 
 use super::archive::Archivist;
 use super::clock::Clock;
+use super::diary;
 use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::ledger::StoreError;
@@ -51,6 +52,15 @@ impl Shell {
         };
         shell.keep_time(clock);
         shell.hear_archive();
+        shell.spawn({
+            let shell = shell.clone();
+            async move {
+                loop {
+                    tokio::time::sleep(diary::LOOK).await;
+                    shell.keep_diary();
+                }
+            }
+        });
         Ok(shell)
     }
 
@@ -121,7 +131,7 @@ impl Shell {
     fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
         match self {
             Self::One(router) => with(router.state().switchboard.keeper_mut()),
-            Self::Many(dispatcher) => dispatcher.with_keeper(with),
+            Self::Many(dispatcher) => dispatcher.with_desk(|desk| with(&mut desk.keeper)),
         }
     }
 
@@ -142,7 +152,7 @@ impl Shell {
     fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
         match self {
             Self::One(router) => with(router.state().switchboard.archivist_mut()),
-            Self::Many(dispatcher) => dispatcher.with_archivist(with),
+            Self::Many(dispatcher) => dispatcher.with_desk(|desk| with(&mut desk.archivist)),
         }
     }
 
@@ -157,6 +167,14 @@ impl Shell {
                 shell.handle_all(answers);
             }
         });
+    }
+
+    /// Logs what has changed since the last look.
+    pub(super) fn keep_diary(&self) {
+        match self {
+            Self::One(router) => router.state().switchboard.keep_diary(),
+            Self::Many(dispatcher) => dispatcher.with_desk(EngineDesk::keep_diary),
+        }
     }
 
     /// Writes down what the engine said last.

@@ -338,7 +338,7 @@ impl Hand {
                 WorkerEvent::NotReported { id, code } => {
                     info!(job = id.job, task = id.task, %code, "the foreman does not want to know how a task ended");
                 }
-                WorkerEvent::Note(note) => debug!(?note, "the foreman and this worker disagree"),
+                WorkerEvent::Note(note) => debug!(%note, "the foreman and this worker disagree"),
                 WorkerEvent::Close(reason) => {
                     self.end.take_output(self.link.out());
                     self.link.close();

@@ -21,8 +21,8 @@ pub(crate) fn need_files(count: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_some_and(|current| current < count.saturating_add(OTHERS)) {
         raise_file_limit();
-        if maximum.is_some_and(|maximum| maximum < count.saturating_add(OTHERS)) {
-            warn!(count, ?maximum, "the system allows fewer open files than the slots of this worker may need");
+        if let Some(maximum) = maximum.filter(|maximum| *maximum < count.saturating_add(OTHERS)) {
+            warn!(count, maximum, "the system allows fewer open files than the slots of this worker may need");
         }
     }
 }

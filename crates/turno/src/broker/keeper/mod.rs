@@ -84,7 +84,8 @@ pub struct Keeper {
 pub(super) fn open(directory: &Path, salt: u64) -> Result<Embedded<FsDisk>, StoreError> {
     let settings = Settings { salt, ..Settings::default() };
     let (store, recovered) = Embedded::open(FsDisk::new(directory.to_owned()), settings)?;
-    tracing::debug!(new = recovered.is_new, end = ?recovered.end, "the store is open");
+    let (file, offset) = &recovered.end;
+    tracing::debug!(new = recovered.is_new, file, offset, "the store is open");
     Ok(store)
 }
 

@@ -6,6 +6,7 @@ use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Repo
 use turno_proto::model::{ConnId, Mono};
 
 use crate::broker::archive::Archivist;
+use crate::broker::diary::Diary;
 use crate::broker::keeper::{Keep, Keeper};
 
 /// Takes inputs.
@@ -29,20 +30,39 @@ pub struct EngineDesk<K = Option<Keeper>> {
     pub keeper: K,
     /// The way to the archive.
     pub archivist: Archivist,
+    /// What the log is to tell.
+    pub diary: Diary,
+}
+
+impl<K> EngineDesk<K> {
+    /// An engine whose archive is in memory.
+    pub fn new(engine: Engine, keeper: K) -> Self {
+        Self { engine, keeper, archivist: Archivist::here(), diary: Diary::default() }
+    }
+
+    /// Logs what has changed since the last look.
+    pub(in crate::broker) fn keep_diary(&mut self) {
+        self.diary.look(&self.engine);
+    }
 }
 
 impl<K: Keep> Desk for EngineDesk<K> {
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink) {
-        let Self { engine, keeper, archivist } = self;
-        engine.handle(now, input, &mut Parted { sink, keeper, archivist, now });
+        let Self { engine, keeper, archivist, diary } = self;
+        diary.disk(&input);
+        let worker = Diary::worker_before(engine, &input);
+        engine.handle(now, input, &mut Parted { sink, keeper, archivist, diary, now });
         while let Some(answered) = archivist.answered() {
-            engine.handle(now, answered, &mut Parted { sink, keeper, archivist, now });
+            engine.handle(now, answered, &mut Parted { sink, keeper, archivist, diary, now });
+        }
+        if let Some((conn, before)) = worker {
+            diary.worker_after(engine, conn, before);
         }
     }
 
     fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
-        let Self { engine, keeper, archivist } = self;
-        engine.pass(now, conn, publication, &mut Parted { sink, keeper, archivist, now });
+        let Self { engine, keeper, archivist, diary } = self;
+        engine.pass(now, conn, publication, &mut Parted { sink, keeper, archivist, diary, now });
     }
 }
 
@@ -51,6 +71,7 @@ struct Parted<'a, S, K> {
     sink: &'a mut S,
     keeper: &'a mut K,
     archivist: &'a mut Archivist,
+    diary: &'a mut Diary,
     now: Mono,
 }
 
@@ -72,6 +93,9 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
     }
 
     fn effect(&mut self, effect: Effect) {
+        if let Effect::Undelivered { code, .. } | Effect::Error { code, .. } = &effect {
+            self.diary.refused(*code);
+        }
         match effect {
             Effect::Persist { group, op } => self.keeper.keep(group, &op),
             Effect::Load { serial } => self.keeper.load(serial),

@@ -104,11 +104,11 @@ impl ForemanTalk {
             ForemanEvent::Answered { id: RequestId(id), kind, outcome } => answered(id, kind, outcome),
             ForemanEvent::Ready { .. } => Means::Nothing,
             ForemanEvent::Note(note) => {
-                debug!(?note, "a job worker and the foreman disagree");
+                debug!(%note, "a job worker and the foreman disagree");
                 Means::Nothing
             }
             ForemanEvent::Close(reason) => {
-                debug!(?reason, "closing a job worker's connection for what it did");
+                debug!(%reason, "closing a job worker's connection for what it did");
                 Means::End
             }
         }

@@ -70,7 +70,7 @@ impl Switchboard {
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
         let engine = Engine::new(settings, now);
-        Self::with_engine(EngineDesk { engine, keeper: None, archivist: Archivist::here() }, limits, config)
+        Self::with_engine(EngineDesk::new(engine, None), limits, config)
     }
 }
 
@@ -93,6 +93,11 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
     /// The way to the archive.
     pub(super) const fn archivist_mut(&mut self) -> &mut Archivist {
         &mut self.desk.archivist
+    }
+
+    /// Writes down what has changed since the last look.
+    pub(super) fn keep_diary(&mut self) {
+        self.desk.keep_diary();
     }
 
     /// When [`Input::Tick`] is due.

@@ -1,0 +1,34 @@
+//! What whoever runs the broker watches from time to time, beside what an admin may ask for.
+
+use turno_proto::model::view::{Counters, WorkerView};
+use turno_proto::model::{ConnId, QueueName};
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// What happened so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.stats.counters
+    }
+
+    /// How many messages of each queue have become dead letters so far; queues without any are left out.
+    pub fn dead_by_queue(&self) -> impl Iterator<Item = (&QueueName, u64)> {
+        let dead = self.queues.after(None).map(|(_, queue)| (&queue.name, queue.counters.dead));
+        dead.filter(|(_, dead)| *dead > 0)
+    }
+
+    /// The worker on that connection, if it is one.
+    pub fn worker(&self, conn: ConnId) -> Option<WorkerView> {
+        self.worker_view(conn)
+    }
+
+    /// Whether that connection is a job worker's.
+    pub fn is_job_worker(&self, conn: ConnId) -> bool {
+        self.jobs.is_hand(conn)
+    }
+
+    /// Whether the broker is drained for maintenance.
+    pub fn is_drained(&self) -> bool {
+        self.is_in_maintenance()
+    }
+}
