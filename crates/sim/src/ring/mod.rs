@@ -4,6 +4,7 @@
 //! and what an admin and the machine do to a broker. See ARCHITECTURE.md, "The ring in the simulator".
 
 mod calm;
+mod climate;
 mod effects;
 mod liar;
 mod oracle;
