@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, thread};
 
+use xtask::packages;
+
 use crate::ledger::{Ledger, report};
 use crate::step::Outcome;
 use crate::steps;
@@ -65,7 +67,14 @@ impl Machine {
 impl World for Machine {
     fn survey(&mut self) -> Toolchain {
         let wanted = std::fs::read_to_string(self.root.join("rust-toolchain.toml"));
-        Toolchain::survey(&wanted.unwrap_or_default(), &mut |words| self.ask(words))
+        let mut install = |package: &str| match packages::install(package) {
+            Ok(()) => true,
+            Err(why) => {
+                println!("{package} cannot be installed: {why}");
+                false
+            }
+        };
+        Toolchain::survey(&wanted.unwrap_or_default(), &mut |words| self.ask(words), &mut install)
     }
 
     fn cargo(&mut self, args: &[&str]) -> Outcome {

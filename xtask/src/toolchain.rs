@@ -17,9 +17,12 @@ pub(crate) struct Toolchain {
 /// Runs a program and gives back what it printed, or nothing if it failed or is not there.
 type Ask<'a> = dyn FnMut(&[&str]) -> Option<String> + 'a;
 
+/// Installs a package of the system; whether that succeeded.
+type Install<'a> = dyn FnMut(&str) -> bool + 'a;
+
 impl Toolchain {
     /// Compares the machine with the text of rust-toolchain.toml.
-    pub(crate) fn survey(toolchain_file: &str, ask: &mut Ask<'_>) -> Self {
+    pub(crate) fn survey(toolchain_file: &str, ask: &mut Ask<'_>, install: &mut Install<'_>) -> Self {
         let mut problems = Vec::new();
         problems.extend(compiler_problem(toolchain_file, ask));
         let mut component = |name: &str, subcommand: &str| {
@@ -35,13 +38,13 @@ impl Toolchain {
             problems.push("bash is missing: install it with the system's packages".to_owned());
         }
         // Not asked for its version, which it does not have: it must be able to run something.
-        if !has_package("fiu-utils", &["fiu-run", "-x", "true"], ask) {
+        if !has_package("fiu-utils", &["fiu-run", "-x", "true"], ask, install) {
             problems.push("fiu-run is missing: install fiu-utils with the system's packages".to_owned());
         }
-        if !has_package("iproute2", &["ip", "-V"], ask) {
+        if !has_package("iproute2", &["ip", "-V"], ask, install) {
             println!("ip is missing: tests of several brokers use loopback addresses in place of network namespaces");
         }
-        let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask);
+        let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask, install);
         Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind, problems }
     }
 }
@@ -76,40 +79,45 @@ fn has_nextest(ask: &mut Ask<'_>) -> bool {
     ask(&["cargo", "install", "cargo-nextest", "--locked"]).is_some() && ask(&question).is_some()
 }
 
-/// A package of the system: installed only by who may do so without being asked for a password.
-fn has_package(package: &str, question: &[&str], ask: &mut Ask<'_>) -> bool {
+/// Whether a package of the system is there, or can be installed.
+fn has_package(package: &str, question: &[&str], ask: &mut Ask<'_>, install: &mut Install<'_>) -> bool {
     if ask(question).is_some() {
         return true;
     }
-    println!("{package} is missing, asking the system's packages for it");
-    let install = ["apt-get", "install", "--yes", "--no-install-recommends", package];
-    let as_root = [&["sudo", "--non-interactive"], &install[..]].concat();
-    (ask(&install).is_some() || ask(&as_root).is_some()) && ask(question).is_some()
+    println!("{package} is missing, installing it with the system's packages");
+    install(package) && ask(question).is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     const FILE: &str = "[toolchain]\nchannel = \"1.95.0\"\n";
 
-    /// A machine that answers what `lacks` does not name, and after an install even that.
+    /// A machine that answers what `lacks` does not name, and after an install even that. Installs of packages are
+    /// noted as `package NAME`.
     fn survey(lacks: &[&str], can_install: bool, version: &str) -> (Toolchain, Vec<String>) {
-        let mut asked: Vec<String> = Vec::new();
-        let toolchain = Toolchain::survey(FILE, &mut |words| {
+        let asked: RefCell<Vec<String>> = RefCell::default();
+        let mut install = |package: &str| {
+            asked.borrow_mut().push(format!("package {package}"));
+            can_install
+        };
+        let mut ask = |words: &[&str]| {
             let line = words.join(" ");
-            let is_install = line.contains(" install ") || line.contains(" add ");
-            let was_installed =
-                can_install && asked.iter().any(|one| one.contains(" install ") || one.contains(" add "));
+            let installs = |line: &str| [" install ", " add ", "package "].iter().any(|word| line.contains(word));
+            let was_installed = can_install && asked.borrow().iter().any(|line| installs(line));
             let lacking = lacks.iter().any(|one| line.starts_with(one)) && !was_installed;
-            asked.push(line);
-            match (is_install, lacking) {
+            asked.borrow_mut().push(line.clone());
+            match (installs(&line), lacking) {
                 (true, _) => can_install.then(String::new),
                 (false, true) => None,
                 (false, false) => Some(format!("rustc {version} (abc)")),
             }
-        });
-        (toolchain, asked)
+        };
+        let toolchain = Toolchain::survey(FILE, &mut ask, &mut install);
+        (toolchain, asked.into_inner())
     }
 
     #[test]
@@ -117,7 +125,7 @@ mod tests {
         let (toolchain, asked) = survey(&[], false, "1.95.0");
         assert!(toolchain.problems.is_empty(), "{:?}", toolchain.problems);
         assert!(toolchain.has_rustfmt && toolchain.has_clippy && toolchain.has_nextest && toolchain.has_valgrind);
-        assert!(!asked.iter().any(|line| line.contains("install") || line.contains("add")));
+        assert!(!asked.iter().any(|line| ["install", "add", "package"].iter().any(|word| line.contains(word))));
     }
 
     #[test]
@@ -133,11 +141,11 @@ mod tests {
         assert!(toolchain.has_nextest && toolchain.problems.is_empty());
         assert!(asked.contains(&"cargo install cargo-nextest --locked".to_owned()));
         let (toolchain, asked) = survey(&["valgrind"], true, "1.95.0");
-        assert!(toolchain.has_valgrind && asked.iter().any(|line| line.starts_with("apt-get install ")));
+        assert!(toolchain.has_valgrind && asked.contains(&"package valgrind".to_owned()));
         let (toolchain, asked) = survey(&["fiu-run"], true, "1.95.0");
-        assert!(toolchain.problems.is_empty() && asked.iter().any(|line| line.ends_with(" fiu-utils")));
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package fiu-utils".to_owned()));
         let (toolchain, asked) = survey(&["ip -V"], true, "1.95.0");
-        assert!(toolchain.problems.is_empty() && asked.iter().any(|line| line.ends_with(" iproute2")));
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package iproute2".to_owned()));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -148,14 +156,13 @@ mod tests {
         let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
         assert_eq!(toolchain.problems.len(), 4);
-        let (toolchain, asked) = survey(&["cargo nextest", "valgrind", "ip -V"], false, "1.95.0");
+        let (toolchain, _) = survey(&["cargo nextest", "valgrind", "ip -V"], false, "1.95.0");
         assert!(!toolchain.has_nextest && !toolchain.has_valgrind && toolchain.problems.is_empty());
-        assert!(asked.iter().any(|line| line.starts_with("sudo --non-interactive apt-get install ")));
     }
 
     #[test]
     fn a_toolchain_file_without_a_channel_is_a_problem() {
-        let toolchain = Toolchain::survey("", &mut |_| Some(String::new()));
+        let toolchain = Toolchain::survey("", &mut |_| Some(String::new()), &mut |_| false);
         assert_eq!(toolchain.problems, ["rust-toolchain.toml names no channel"]);
     }
 }

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use xtask::packages;
 
 use super::zmq;
 use crate::system::System;
@@ -46,11 +47,7 @@ pub(crate) fn ensure(system: System) -> Result<()> {
     if !is_there(system) {
         println!("{system} is missing, installing {}", package.name);
         let _no_services = NoServices::begin();
-        // A list of packages that is too old is the usual reason, and renewing it the usual cure.
-        if apt_get(&["install", package.name]).is_err() {
-            apt_get(&["update"])?;
-            apt_get(&["install", package.name])?;
-        }
+        packages::install(package.name).map_err(|why| anyhow!("{} cannot be installed: {why}", package.name))?;
         if !is_there(system) {
             bail!("{} is installed, but {} is not there", package.name, package.proof);
         }
@@ -86,24 +83,6 @@ fn upstream(version: &str) -> String {
     let version = version.split_once(':').map_or(version, |(_, rest)| rest);
     let version = version.rsplit_once('-').map_or(version, |(before, _)| before);
     version.split('+').next().unwrap_or(version).to_owned()
-}
-
-fn apt_get(words: &[&str]) -> Result<()> {
-    // Who is not root may be allowed to become it without a question.
-    let mut command = if rustix::process::geteuid().is_root() {
-        Command::new("apt-get")
-    } else {
-        let mut sudo = Command::new("sudo");
-        sudo.args(["-n", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
-        sudo
-    };
-    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-y", "-q", "--no-install-recommends"]).args(words);
-    let output = command.stdin(Stdio::null()).output().context("apt-get does not start")?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        bail!("apt-get {}: {}", words.join(" "), text.lines().last().unwrap_or("failed"));
-    }
-    Ok(())
 }
 
 /// While it lives, packages start no services. A policy that is there already is left alone.
