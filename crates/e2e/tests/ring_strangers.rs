@@ -1,5 +1,7 @@
 //! Not just anyone: what the ring's port says to strangers, liars and those who come too late. Seen on raw sockets.
 
+use std::net::TcpListener;
+
 use bytes::Bytes;
 use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::ring::view::RingView;
@@ -183,16 +185,27 @@ fn who_has_no_place_has_no_voice() {
     assert_eq!((state, counters.received), (RingState::Alone, 0));
 }
 
-/// A joiner that cannot be reached at the address it says is let go again, and the broker stays alone.
+/// A joiner is dialled at the address it says. If no member answers there, it is let go, however lively its own
+/// connection is, and the broker is alone again.
 #[test]
 fn a_joiner_must_be_where_it_says() {
     let broker = broker();
-    let mut peer = greeted(&broker, member(2, 5));
-    let joiner = member(2, 5);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let joiner = Member { address, ..member(2, 5) };
+    let mut peer = greeted(&broker, joiner.clone());
     peer.say(&Frame::NewConn(Box::new(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 })));
     let heard = next(&mut peer, |frame| frame.kind().name());
     assert_eq!(heard, "RING_HAVE");
-    wait::until("it is alone again", || view(&broker).state == RingState::Alone);
+    let mut dialled = Peer::dialled(&listener);
+    assert_eq!(dialled.hear(|frame| frame.kind().name()), "RING_HELLO");
+    drop((dialled, listener));
+    wait::until("it is alone again", || {
+        peer.say(&Frame::Ping { seq: 1 });
+        let RingView { state, previous, .. } = view(&broker);
+        state == RingState::Alone && previous.is_none()
+    });
+    while peer.try_hear(|_| ()).is_some() {}
 }
 
 /// A list that is too long, or an address that is, ends the connection before anything is built from it.

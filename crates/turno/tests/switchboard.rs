@@ -287,3 +287,29 @@ fn a_silent_worker_is_swept() {
     desk.board.sweep(desk.now);
     assert_eq!(desk.board.take_gone(), [silent], "its farewell is over");
 }
+
+/// Proves I21: whoever lets too many replies pile up is given up. The reason comes behind what it can still read.
+#[test]
+fn a_pile_of_replies_ends_with_the_reason() {
+    let mut desk = Desk::new(Limits::default());
+    let (worker, slow) = (desk.worker(100), desk.peer());
+    (10..110).for_each(|seq| desk.request(slow, seq, b"x"));
+    let bytes = desk.take_all(worker);
+    let body = vec![b'x'; 128 * 1024];
+    for frame in frames(&bytes) {
+        let Frame::Deliver(Deliver { delivery, .. }) = frame else { panic!("{frame:?}") };
+        let raw = Raw { headers: false, bytes: &body };
+        desk.say(worker, &[Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw }]);
+    }
+    let mut bytes = Vec::new();
+    loop {
+        match desk.take_all(slow) {
+            more if more.is_empty() => break,
+            more => bytes.extend(more),
+        }
+    }
+    let mut heard = frames(&bytes);
+    let last = heard.pop();
+    assert!(matches!(last, Some(Frame::Error { code: Code::SlowReader, fatal: true, .. })), "{last:?}");
+    assert!((1..100).contains(&heard.len()) && heard.iter().all(|frame| matches!(frame, Frame::Reply { .. })));
+}

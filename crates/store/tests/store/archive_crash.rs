@@ -14,6 +14,15 @@ struct Life {
     disk: SimDisk,
     pieces: Vec<(usize, Piece)>,
     files: Vec<(usize, String)>,
+    /// For each piece and each file the disk's files that grew by it, and how long they were then.
+    piece_ends: Vec<Vec<(String, usize)>>,
+    file_ends: Vec<Vec<(String, usize)>>,
+}
+
+/// The files that are longer than they were the last time.
+fn grown(disk: &SimDisk, lengths: &mut BTreeMap<String, usize>) -> Vec<(String, usize)> {
+    let now = disk.files().into_iter().map(|(name, bytes)| (name, bytes.len()));
+    now.filter(|(name, length)| lengths.insert(name.clone(), *length) != Some(*length)).collect()
 }
 
 fn hash() -> UploadId {
@@ -24,11 +33,13 @@ fn hash() -> UploadId {
 fn live() -> Life {
     let disk = SimDisk::new();
     let mut archive = open(&disk, [1]);
-    let (mut pieces, mut files) = (Vec::new(), Vec::new());
+    let (mut pieces, mut files, mut lengths) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let (mut piece_ends, mut file_ends) = (Vec::new(), Vec::new());
     for number in 0..60_u32 {
         let piece = piece(1, number % 7, 1, u64::from(number) * 150, &[number as u8; 150]);
         archive.put_output(vec![piece.clone()]).unwrap();
         pieces.push((disk.changes(), piece));
+        piece_ends.push(grown(&disk, &mut lengths));
         let name = format!("{number}");
         let file = FilePiece {
             job: 1,
@@ -41,11 +52,13 @@ fn live() -> Life {
         };
         archive.put_file(&file).unwrap();
         files.push((disk.changes(), name));
+        file_ends.push(grown(&disk, &mut lengths));
         if number == 30 {
             archive.put_upload(0, hash(), 5, (0, HELLO.as_bytes())).unwrap();
+            grown(&disk, &mut lengths);
         }
     }
-    Life { disk, pieces, files }
+    Life { disk, pieces, files, piece_ends, file_ends }
 }
 
 /// Everything that can be read, which is true, whatever is missing.
@@ -98,7 +111,8 @@ fn after_any_crash_what_is_there_is_true() {
     }
 }
 
-/// No byte of a file panics, is told as something else than what was written, or allocates by its own claim.
+/// No byte of a file panics, is told as something else than what was written, or allocates by its own claim; and what
+/// stands in front of the damage is read.
 #[test]
 fn bytes_of_any_kind_are_read_or_left_out() {
     let life = live();
@@ -106,13 +120,16 @@ fn bytes_of_any_kind_are_read_or_left_out() {
     let mut rng = Rng::new(11);
     for round in 0..400_u64 {
         let mut spoilt = files.clone();
-        for bytes in spoilt.values_mut() {
-            for _ in 0..=rng.below(4) {
+        let mut sound = BTreeMap::new();
+        for (name, bytes) in &mut spoilt {
+            let intact = sound.entry(name.clone()).or_insert(bytes.len());
+            for _ in 0..rng.below(5) {
                 let len = bytes.len() as u64;
                 if len == 0 {
                     continue;
                 }
                 let at = rng.below(len) as usize;
+                *intact = (*intact).min(at);
                 match rng.below(5) {
                     0 => bytes[at] ^= 1 << rng.below(8),
                     1 => bytes.truncate(at),
@@ -129,7 +146,14 @@ fn bytes_of_any_kind_are_read_or_left_out() {
         spoilt.retain(|name, _| !name.starts_with("upload"));
         let disk = SimDisk::with_files(spoilt);
         let mut archive = open(&disk, [1]);
-        look(&mut archive, &life);
+        let (found, names) = look(&mut archive, &life);
+        let is_sound = |ends: &[(String, usize)]| ends.iter().all(|(name, end)| *end <= sound[name]);
+        for ((_, piece), ends) in life.pieces.iter().zip(&life.piece_ends) {
+            assert!(!is_sound(ends) || found.contains(piece), "round {round}: {ends:?} is lost");
+        }
+        for ((_, name), ends) in life.files.iter().zip(&life.file_ends) {
+            assert!(!is_sound(ends) || names.contains(name), "round {round}: {ends:?} is lost");
+        }
         archive.put_output(vec![piece(1, 99, 1, round, b"next")]).unwrap();
         archive.forget(1).unwrap();
         assert_eq!(disk.files().len(), 0);

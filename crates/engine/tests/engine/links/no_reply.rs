@@ -58,8 +58,15 @@ fn a_no_reply_that_is_on_its_way_has_a_deadline() {
     net.settle();
     let message = Outgoing { deadline_ms: Some(500), ..Outgoing::new(net.seq(), 0, body("far")) };
     net.put(0, Input::Request { conn: caller.conn, message, no_reply: true, fail_fast: false });
-    net.tick(501);
+    net.tick(499);
+    assert_eq!(net.heard_by(caller), [], "there is time left");
+    net.tick(1);
     assert!(matches!(net.heard_by(caller)[..], [Effect::Undelivered { code: Code::TimedOut, .. }]));
+    assert!(net.crossed.is_empty(), "it has not arrived");
+    // It was on its way, not in the backlog of its owner. When it arrives its caller has been told, and hears no more.
+    net.settle_for(1_000);
+    assert_eq!(net.crossed, [(0, 1, "far".to_owned(), 1)]);
+    assert_eq!(net.heard_by(caller), []);
 }
 
 /// S2.13: a link is lost after some behind it have answered: the end tells of those, and of one that left.

@@ -99,17 +99,33 @@ fn nobody_to_join_at() {
     net.until_whole(&[1, 2], 3_000);
 }
 
-/// Proves S3.53: in sorted mode whoever asks at the wrong member is sent to the right one.
+/// Proves S3.53: in sorted mode whoever asks at the wrong member is sent to the right one. Every member sees the same
+/// circle, forwards and backwards.
 #[test]
 fn a_sorted_ring() {
-    let mut net = Net::new();
-    net.settings = |settings| settings.sorted = true;
-    net.start(4, None);
-    for number in [2, 7, 1, 5] {
-        net.start(number, Some(4));
-        net.run(3_000);
+    for order in [[4, 2, 7, 1, 5], [1, 2, 4, 5, 7], [7, 5, 4, 2, 1], [5, 1, 7, 2, 4]] {
+        let mut net = Net::new();
+        net.settings = |settings| settings.sorted = true;
+        net.start(order[0], None);
+        for at in 1..order.len() {
+            // It asks the first and the last that came, in turn: for most of them that is the wrong one.
+            net.start(order[at], Some(order[if at % 2 == 0 { 0 } else { at - 1 }]));
+            net.until_whole(&order[..=at], 5_000);
+        }
+        let mut sorted = order;
+        sorted.sort_unstable();
+        for _ in 0..order.len() {
+            let (number, view) = (sorted[0], net.view(sorted[0]));
+            let members: Vec<u16> = view.members.iter().map(|member| member.sid.get()).collect();
+            assert_eq!(
+                (&net.circle(number)[..], &members[..]),
+                (&sorted[..], &sorted[..]),
+                "{order:?}, seen by {number}"
+            );
+            assert_eq!(view.previous.map(Sid::get), sorted.last().copied(), "{order:?}, seen by {number}");
+            sorted.rotate_left(1);
+        }
     }
-    assert_eq!(net.circle(1), [1, 2, 4, 5, 7]);
 }
 
 /// Proves S3.6: whoever has no number is told the one after the highest, and the next one the one after that.
