@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use turno_client::{Client, Code, Ended, Error, Options, Outcome, Reply, Slots, Worker, WorkerEvent};
 use turno_proto::native::{ClosingReason, Kind};
 
-use double::{Double, until};
+use double::{Double, LONG, until};
 
 #[tokio::test]
 async fn outcomes_reach_the_caller() {
@@ -37,7 +37,7 @@ async fn outcomes_reach_the_caller() {
     client.send("q", "reply").await.expect("stored");
     broker.wait_for(Kind::Ack, 1).await;
     assert_eq!(running.resize(Slots::Limited(1)).await, Ok(()));
-    assert_eq!(running.stop(Duration::from_secs(1)).await, Ended::Stopped);
+    assert_eq!(running.stop(LONG).await, Ended::Stopped);
 }
 
 /// Proves S0.39: a worker that the broker does not take fails to start, and says why.
@@ -82,7 +82,7 @@ async fn stopping_lets_what_runs_finish() {
     let client = Client::connect(broker.url()).await.expect("connected");
     let waiting = tokio::spawn(async move { client.request("q", "x").await });
     until("the handler runs", || running.in_flight() == 1).await;
-    let stopping = tokio::spawn(async move { running.stop(Duration::from_secs(60)).await });
+    let stopping = tokio::spawn(async move { running.stop(LONG).await });
     broker.wait_for(Kind::Deregister, 1).await;
     assert_eq!(broker.count(Kind::Reply), 0);
     gate.notify_one();
@@ -175,7 +175,7 @@ async fn a_worker_moves_to_the_next_broker_and_registers_again() {
     assert_eq!(events.first(), Some(&connected(&first)));
     assert!(matches!(&events[1], WorkerEvent::Lost { .. }), "{events:?}");
     assert_eq!(events.last(), Some(&connected(&second)));
-    running.stop(Duration::from_secs(1)).await;
+    running.stop(LONG).await;
 }
 
 /// A broker that shuts down is left after the last reply, which still arrives.

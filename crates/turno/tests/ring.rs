@@ -15,7 +15,7 @@ use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{RingState, Sid};
 use turno_proto::native::{Connect, Event, Frame, Raw, Secret, VERSION, encode};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn secret() -> Option<Secret> {
     Secret::new(b"correct horse battery staple")

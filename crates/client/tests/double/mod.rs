@@ -16,7 +16,7 @@ use turno_proto::native::{
 };
 
 /// Longest wait for a condition: far beyond what a loaded machine needs, so that hitting it is a failure.
-pub const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(120);
 
 /// Frames that wait for a peer to read them. More: lost, and the test that needs them fails.
 const OUTBOX_MAX: usize = 65_536;
@@ -151,7 +151,7 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, brokers: Vec<Str
         broker: "double".to_owned(),
         program: "double".to_owned(),
         heartbeat_ms: 1_000,
-        liveness: 30,
+        liveness: 100,
         frame_bytes_max: Limits::default().frame_bytes_max as u64,
         request_deadline_ms: 30_000,
         brokers,

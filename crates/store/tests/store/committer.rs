@@ -35,7 +35,7 @@ impl Rig {
     /// Waits until it has said this.
     fn wait_for(&mut self, what: impl Fn(&Done) -> bool) {
         while !self.done.iter().any(&what) {
-            self.bell.recv_timeout(Duration::from_secs(20)).expect("the committer answers");
+            self.bell.recv_timeout(Duration::from_secs(120)).expect("the committer answers");
             self.committer.take_done(&mut self.done);
         }
     }

@@ -12,7 +12,7 @@ use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Config, Frame, VERSION, decode, encode, split};
 
 /// Far beyond what a loaded machine needs, so that hitting it is a failure.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// What is done with a call.
 pub(super) enum Act {

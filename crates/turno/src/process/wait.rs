@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Until the file is there.
