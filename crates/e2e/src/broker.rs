@@ -70,7 +70,7 @@ impl Broker {
         let control = self.place.path().join(FAULTS);
         let mut fiu = self.place.command("fiu-ctrl");
         fiu.arg("-f").arg(control).args(["-c", command]).arg(self.process.id().to_string());
-        let told = Run::finish(fiu, b"", Duration::from_secs(20)).expect(0);
+        let told = Run::finish(fiu, b"", wait::PATIENCE).expect(0);
         assert_eq!(told.text(), "", "libfiu takes it");
     }
 
@@ -78,7 +78,7 @@ impl Broker {
         let mut arguments = vec!["serve", "--json", "--listen", listen];
         arguments.extend_from_slice(flags);
         let mut process = Background::start(place.turno_under(by, arguments));
-        let line = wait::find(Duration::from_secs(20), || {
+        let line = wait::find(wait::PATIENCE, || {
             process.stdout().into_iter().next().or_else(|| (!process.runs()).then(String::new))
         });
         let line = line.filter(|line| !line.is_empty());
@@ -164,7 +164,7 @@ impl Broker {
     /// Kills it without a word.
     pub fn kill(&mut self) {
         self.process.signal(Signal::KILL);
-        self.process.end(Duration::from_secs(10));
+        self.process.end(wait::PATIENCE);
     }
 
     /// Its place, for the next broker. If it still runs, it is killed.

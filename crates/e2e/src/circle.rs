@@ -18,10 +18,6 @@ use crate::port::Port;
 use crate::run::Background;
 use crate::wait;
 
-/// How long a ring may take to be whole: longer than all its timers together, on a busy machine.
-const HEALING: Duration = Duration::from_secs(60);
-/// How long a broker may take to end in order.
-const ENDING: Duration = Duration::from_secs(30);
 /// What all members know.
 const SECRET: &str = "a secret that all members of a test know";
 
@@ -116,7 +112,7 @@ impl Circle {
     #[track_caller]
     pub fn end(&mut self, at: usize) {
         let mut broker = self.brokers[at].take().expect("it runs");
-        let code = broker.terminate(ENDING);
+        let code = broker.terminate(wait::PATIENCE);
         assert_eq!(code, 0, "{at}: {:?}", broker.process().stderr());
         self.places[at] = Some(broker.into_place());
     }
@@ -148,7 +144,7 @@ impl Circle {
             let sids = |at: &usize| seen.iter().filter(|one| usize::from(one.sid.get()) == at + 1).count();
             is_settled && whole && seen.len() == members.len() && members.iter().all(|at| sids(at) == 1)
         };
-        let whole = wait::find(HEALING, || members.iter().all(is_whole).then_some(()));
+        let whole = wait::find(wait::PATIENCE, || members.iter().all(is_whole).then_some(()));
         if whole.is_none() {
             let views: Vec<String> = members.iter().map(|at| format!("{:?}", self.view(*at))).collect();
             panic!("no circle of {members:?}:\n{}", views.join("\n"));
@@ -193,7 +189,7 @@ impl Circle {
 #[track_caller]
 pub fn heard_up_to(listener: &Background, last: u64) -> Vec<u64> {
     let end = format!("news {last}");
-    let all = wait::find(HEALING, || (listener.stdout().last() == Some(&end)).then_some(()));
+    let all = wait::find(wait::PATIENCE, || (listener.stdout().last() == Some(&end)).then_some(()));
     let lines = listener.stdout();
     assert!(all.is_some(), "the last is {:?}, not {end}; {:?}", lines.last(), listener.stderr());
     let number = |line: &String| line.strip_prefix("news ").and_then(|number| number.parse().ok()).expect("a number");

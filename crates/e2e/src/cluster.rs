@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::time::Duration;
 
 use turno_proto::model::Slots;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
@@ -16,12 +15,6 @@ use crate::proxy::Proxy;
 use crate::wait;
 
 const NAMES: [&str; 8] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
-
-/// How long links may take to be there: brokers that are down are dialled again each second.
-const LINKING: Duration = Duration::from_secs(30);
-
-/// How long a broker may take to end in order.
-const ENDING: Duration = Duration::from_secs(60);
 
 /// What a cluster shall be like.
 #[derive(Clone, Debug)]
@@ -246,7 +239,7 @@ impl Cluster {
     #[track_caller]
     pub fn end(&mut self, at: usize) {
         let mut broker = self.brokers[at].take().expect("it runs");
-        let code = broker.terminate(ENDING);
+        let code = broker.terminate(wait::PATIENCE);
         assert_eq!(code, 0, "{}: {:?}", NAMES[at], broker.process().stderr());
         self.places[at] = Some(broker.into_place());
     }
@@ -331,7 +324,7 @@ impl Cluster {
     pub fn wait_up(&self) {
         for at in self.running() {
             let expected = self.expected(at);
-            let up = wait::find(LINKING, || (self.linked(at) == expected).then_some(()));
+            let up = wait::find(wait::PATIENCE, || (self.linked(at) == expected).then_some(()));
             assert!(up.is_some(), "{} has not the links {expected:?}, but {:?}", NAMES[at], self.links(at));
         }
     }
@@ -342,7 +335,7 @@ impl Cluster {
         let mut expected: Vec<&str> = self.running().into_iter().map(|at| NAMES[at]).collect();
         expected.sort_unstable();
         for at in self.running() {
-            let known = wait::find(LINKING, || (self.known(at) == expected).then_some(()));
+            let known = wait::find(wait::PATIENCE, || (self.known(at) == expected).then_some(()));
             assert!(known.is_some(), "{} does not know {expected:?}, but {:?}", NAMES[at], self.graph(at));
         }
     }

@@ -54,7 +54,7 @@ impl Broker {
     /// Waits until the job has ended, and returns the exit code of `job wait`.
     #[track_caller]
     pub fn wait_for_job(&self, id: u64) -> i32 {
-        self.run(&["job", "wait", &id.to_string(), "--timeout", "50s"]).code
+        self.run(&["job", "wait", &id.to_string(), "--timeout", "100s"]).code
     }
 
     /// What `job logs` shows of one task: its standard output and its standard error.

@@ -3,18 +3,18 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::Duration;
 
-use turno_proto::model::{Code, Delivery, Slots};
+use turno_proto::model::{Code, Delivery, Slots, limits};
 use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
 
 use crate::socket::Socket;
 use crate::wait;
 
-/// How long the broker may be silent before the test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The heartbeat of a peer that names none. The broker's own would close a peer that says nothing for 15 s, and tests
+/// may need longer between two words.
+const HEARTBEAT_MS: u32 = limits::HEARTBEAT_MS_MAX;
 
-/// A raw connection. Reads fail the test after 20 s of silence.
+/// A raw connection. Reads fail the test after [`wait::PATIENCE`] of silence.
 #[derive(Debug)]
 pub struct Peer {
     pub(crate) stream: Socket,
@@ -37,17 +37,17 @@ impl Peer {
     #[track_caller]
     pub fn dialled(listener: &TcpListener) -> Self {
         listener.set_nonblocking(true).expect("our own socket");
-        let stream = wait::find(PATIENCE, || listener.accept().ok()).expect("the broker dials").0;
+        let stream = wait::find(wait::PATIENCE, || listener.accept().ok()).expect("the broker dials").0;
         stream.set_nonblocking(false).expect("our own socket");
         Self::over(Socket::from(stream))
     }
 
     fn over(stream: Socket) -> Self {
-        stream.patience(PATIENCE);
+        stream.patience(wait::PATIENCE);
         Self { stream, buffer: Vec::new(), seq: 100 }
     }
 
-    /// Greeted and ready, with a heartbeat of its choice (0: the broker's).
+    /// Greeted and ready, with a heartbeat of its choice (0: the longest).
     pub fn greeted(address: SocketAddr, heartbeat_ms: u32) -> Self {
         let mut peer = Self::silent(address);
         peer.greet(heartbeat_ms);
@@ -57,6 +57,7 @@ impl Peer {
     /// Goes through the greeting.
     #[track_caller]
     pub fn greet(&mut self, heartbeat_ms: u32) {
+        let heartbeat_ms = if heartbeat_ms == 0 { HEARTBEAT_MS } else { heartbeat_ms };
         let connect = Connect { version: VERSION, name: "peer".into(), program: "e2e".into(), heartbeat_ms };
         self.say(&Frame::Connect { seq: 1, connect });
         self.hear(|frame| assert!(matches!(frame, Frame::Config { seq: 1, .. }), "{frame:?}"));

@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::run::{Background, Run};
+use crate::wait;
 
 /// The variable with the number of routers that brokers shall have in this run of the tests.
 const ROUTERS: &str = "TURNO_TEST_ROUTERS";
@@ -109,12 +109,12 @@ impl Place {
 
     /// Runs `turno` to its end.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Run {
-        Run::finish(self.turno(arguments), b"", Duration::from_secs(60))
+        Run::finish(self.turno(arguments), b"", wait::PATIENCE)
     }
 
     /// Runs `turno` to its end with this on its standard input.
     pub fn run_with_input<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>, input: &[u8]) -> Run {
-        Run::finish(self.turno(arguments), input, Duration::from_secs(60))
+        Run::finish(self.turno(arguments), input, wait::PATIENCE)
     }
 
     /// Starts `turno` in the background.

@@ -119,7 +119,7 @@ impl Background {
     /// Waits for a line of standard output or error that holds this text.
     #[track_caller]
     pub fn expect_line(&self, text: &str) -> String {
-        let found = wait::find(Duration::from_secs(20), || {
+        let found = wait::find(wait::PATIENCE, || {
             self.stdout().into_iter().chain(self.stderr()).find(|line| line.contains(text))
         });
         found.unwrap_or_else(|| {
@@ -137,8 +137,8 @@ impl Background {
     #[track_caller]
     pub fn end(&mut self, within: Duration) -> i32 {
         let status = wait::find(within, || self.child.try_wait().expect("our own child"));
-        // A program that it started may hold its output open for longer; that is not waited for.
-        wait::find(Duration::from_secs(1), || (self.stdout.over() && self.stderr.over()).then_some(()));
+        // A program that it started may hold its output open for longer; the readers are done with its own by then.
+        wait::find(Duration::from_secs(5), || (self.stdout.over() && self.stderr.over()).then_some(()));
         match status {
             Some(status) => code_of(status),
             None => panic!("{} did not end within {within:?}\nstderr: {:?}", self.what, self.stderr()),

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, Delivery, Durability, MessageId, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register};
 
-use crate::Peer;
+use crate::{Peer, wait};
 
 impl Peer {
     pub(crate) fn next_seq(&mut self) -> u32 {
@@ -181,7 +181,7 @@ impl Peer {
         assert!(self.buffer.is_empty(), "something was said already");
         self.stream.patience(within);
         let read = self.stream.read(&mut [0; 1]);
-        self.stream.patience(Duration::from_secs(20));
+        self.stream.patience(wait::PATIENCE);
         let error = read.expect_err("the broker said something, or closed");
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
     }
@@ -195,7 +195,7 @@ impl Peer {
         self.stream.patience(time);
         let mut more = vec![0; 65_536];
         let read = self.stream.read(&mut more);
-        self.stream.patience(Duration::from_secs(20));
+        self.stream.patience(wait::PATIENCE);
         match read {
             Ok(count) => self.buffer.extend_from_slice(&more[..count]),
             Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),

@@ -1,7 +1,5 @@
 //! `turno bench`: what it counts adds up, and what it measures is what happened.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use turno_e2e::{Broker, Peer, Place, schema, wait};
@@ -114,7 +112,7 @@ fn failures_are_counted_by_code() {
     adds_up(&document);
     assert_eq!((&document["answered"], &document["errors"]), (&json!(7), &json!({ "failed": 1 })));
 
-    let run = broker.run(&["bench", "request", "nobody", "--no-workers", "--count", "3", "--timeout", "100ms"]);
+    let run = broker.run(&["bench", "request", "nobody", "--no-workers", "--count", "3", "--timeout", wait::SHORT]);
     let run = run.expect(124);
     assert!(run.text().contains("\nfailures  3 timed_out\n") && !run.text().contains("p50"), "{}", run.text());
 }
@@ -123,11 +121,13 @@ fn failures_are_counted_by_code() {
 #[test]
 fn a_rate_is_kept() {
     let broker = Broker::start();
-    for (words, sent) in [(["--for", "500ms"], 100), (["--count", "30"], 30)] {
+    for (words, due) in [(["--for", "500ms"], 100), (["--count", "30"], 30)] {
         let words = [&["bench", "request", "--rate", "200", "--json"], &words[..]].concat();
         let document = broker.run(&words).expect(0).document("turno.bench/1");
         adds_up(&document);
-        assert_eq!((count(&document, "/sent"), count(&document, "/unsent")), (sent, 0), "{document}");
+        let (sent, unsent) = (count(&document, "/sent"), count(&document, "/unsent"));
+        // A busy machine may have no time for what is due at the very end of a time; a count has no end.
+        assert!(sent > 0 && sent + unsent == due && (unsent == 0 || words.contains(&"--for")), "{document}");
         let last_moment = (sent - 1) as f64 / 200.0;
         assert!(number(&document, "/seconds") >= last_moment, "the last is not sent before its time: {document}");
         assert_eq!((&document["load"]["rate"], &document["load"]["parallel"]), (&json!(200), &json!(1000)));
@@ -206,7 +206,7 @@ fn a_signal_ends_a_load_with_what_was_measured() {
         let mut load = broker.start_turno(&[&["bench", "request", "--for", "1h", "--json"], flags].concat());
         wait::until("it is under way", || broker.status()["counters"]["replied"] != before);
         load.signal(signal);
-        assert_eq!(load.end(Duration::from_secs(20)), 0, "{:?}", load.stderr());
+        assert_eq!(load.end(wait::PATIENCE), 0, "{:?}", load.stderr());
         let document = schema::document(&load.stdout()[0]);
         adds_up(&document);
         assert!(count(&document, "/answered") > 0 && count(&document, "/unsent") == 0, "{document}");
@@ -225,7 +225,7 @@ fn a_second_signal_ends_at_once() {
         load.signal(signal);
         load.expect_line("waiting for 5 answers; a second signal ends at once");
         load.signal(signal);
-        assert_eq!(load.end(Duration::from_secs(20)), exit);
+        assert_eq!(load.end(wait::PATIENCE), exit);
         load.expect_line("ended at once, 5 cut short and not counted");
         let document = schema::document(&load.stdout()[0]);
         adds_up(&document);

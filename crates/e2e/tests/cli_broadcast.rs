@@ -59,7 +59,7 @@ fn those_that_hang_or_die_are_named() {
     let (work, ..) = busy.delivery();
     let mut hangs = Peer::worker(broker.address(), "q", Slots::Limited(1), "hangs");
     let dies = broker.worker(&["q", "--name", "dies", "--", "sleep", "60"]);
-    let mut asked = broker.start_turno(&["broadcast", "q", "x", "--timeout", "3s"]);
+    let mut asked = broker.start_turno(&["broadcast", "q", "x", "--timeout", "10s"]);
     let (to_busy, body, _) = busy.delivery();
     assert_eq!(body, b"x", "its only slot is taken, and it gets it all the same");
     busy.reply(to_busy, b"here");
@@ -67,7 +67,7 @@ fn those_that_hang_or_die_are_named() {
     let (to_hangs, ..) = hangs.delivery();
     wait::until("the program runs", || broker.status()["in_flight"] == 3);
     dies.signal(Signal::KILL);
-    assert_eq!(asked.end(Duration::from_secs(20)), 124);
+    assert_eq!(asked.end(wait::PATIENCE), 124);
     asked.expect_line("1 of 3 answered, these expired: hangs, these left: dies");
     hangs.hear(|frame| match frame {
         Frame::Cancel { seq, word, reason: Some(reason) } => {
@@ -127,7 +127,7 @@ fn a_no_reply_broadcast_is_over_when_it_is_written() {
 fn programs_read_documents() {
     let broker = Broker::start();
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
-    let mut asked = broker.start_turno(&["broadcast", "q", "x", "-H", "a=b", "-o", "jsonl"]);
+    let mut asked = broker.start_turno(&["broadcast", "q", "x", "-H", "a=b", "-o", "jsonl", "--timeout", "1m"]);
     let delivery = worker.hear(|frame| match frame {
         Frame::Deliver(deliver) => {
             assert!(deliver.raw.headers);
@@ -137,7 +137,7 @@ fn programs_read_documents() {
     });
     worker.piece(delivery, b"one");
     worker.reply(delivery, &[0xFF]);
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
     let lines: Vec<serde_json::Value> = asked.stdout().iter().map(|line| turno_e2e::schema::document(line)).collect();
     let brief = |at: usize| (lines[at]["name"].clone(), lines[at]["more"].clone(), lines[at]["body"].clone());
     assert_eq!(brief(0), ("w".into(), true.into(), "one".into()));
@@ -145,11 +145,11 @@ fn programs_read_documents() {
     assert_eq!((&lines[2]["consumers"], &lines[2]["answered"]), (&1.into(), &1.into()));
     assert_eq!(lines.len(), 3);
 
-    let mut asked = broker.start_turno(&["broadcast", "q", "x", "--json"]);
+    let mut asked = broker.start_turno(&["broadcast", "q", "x", "--json", "--timeout", "1m"]);
     let (delivery, ..) = worker.delivery();
     let raw = Raw { headers: false, bytes: b"no" };
     worker.say(&Frame::Fail { delivery, permanent: false, raw });
-    assert_eq!(asked.end(Duration::from_secs(20)), 3);
+    assert_eq!(asked.end(wait::PATIENCE), 3);
     let document = turno_e2e::schema::document(&asked.stdout()[0]);
     assert_eq!((&document["failed"], &document["answers"][0]["failure"]), (&1.into(), &"no".into()));
 }

@@ -1,8 +1,7 @@
 //! Configuration: who said what, what is refused, and that a running broker obeys.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Background, Broker, Peer, Place, Run, wait};
 use turno_proto::model::{Code, Slots};
@@ -12,7 +11,7 @@ use turno_proto::native::{Connect, Frame, VERSION};
 fn with(place: &Place, variables: &[(&str, &str)], words: &[&str]) -> Run {
     let mut command = place.turno(words);
     command.envs(variables.iter().copied());
-    Run::finish(command, b"", Duration::from_secs(20))
+    Run::finish(command, b"", wait::PATIENCE)
 }
 
 /// Value and origin of a key, from `config show --json`.
@@ -188,12 +187,12 @@ fn a_running_broker_obeys_the_limit_of_a_message() {
 /// `heartbeat`: what CONFIG tells a peer that names none, and how long it may be silent.
 #[test]
 fn a_running_broker_obeys_its_heartbeat() {
-    let broker = broker_of("heartbeat = \"250ms\"\n");
+    let broker = broker_of("heartbeat = \"1s\"\n");
     let mut peer = Peer::silent(broker.address());
     let connect = Connect { version: VERSION, name: "peer".into(), program: "e2e".into(), heartbeat_ms: 0 };
     peer.say(&Frame::Connect { seq: 1, connect });
     peer.hear(|frame| match frame {
-        Frame::Config { config, .. } => assert_eq!(config.heartbeat_ms, 250),
+        Frame::Config { config, .. } => assert_eq!(config.heartbeat_ms, 1_000),
         other => panic!("expected CONFIG: {other:?}"),
     });
     assert_eq!(peer.closed_with(), Code::PeerSilent);
@@ -208,9 +207,9 @@ fn a_running_broker_obeys_its_drain_timeout() {
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "peer");
     let _asked = broker.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     worker.delivery();
-    broker.process().signal(Signal::TERM);
-    // The default would be 30 s.
-    assert_eq!(broker.process().end(Duration::from_secs(15)), 0);
+    let begun = Instant::now();
+    assert_eq!(broker.terminate(wait::PATIENCE), 0);
+    assert!(begun.elapsed() < Duration::from_secs(30), "that is the default");
     broker.process().expect_line("1 delivery was cut short");
 }
 
@@ -222,8 +221,8 @@ fn a_request_that_was_cut_short_ends_its_caller() {
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "peer");
     let mut asked = broker.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     worker.delivery();
-    assert_eq!(broker.terminate(Duration::from_secs(15)), 0);
-    let code = asked.end(Duration::from_secs(10));
+    assert_eq!(broker.terminate(wait::PATIENCE), 0);
+    let code = asked.end(wait::PATIENCE);
     assert!(code == 1 || code == 5, "it ended with {code}: {:?}", asked.stderr());
 }
 

@@ -5,7 +5,6 @@ use std::io::pipe;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, Place, Run, wait};
 use turno_proto::model::Slots;
@@ -44,7 +43,7 @@ fn every_way_to_fail_has_its_code_and_exit_code() {
     let table: [(&[&str], i32, &str); 15] = [
         (&["request", "q", "x", "--fail-fast"], 6, "no_responder"),
         (&["request", "q", "x", "--no-wait"], 6, "no_responder"),
-        (&["request", "q", "x", "--timeout", "50ms"], 124, "timed_out"),
+        (&["request", "q", "x", "--timeout", wait::SHORT], 124, "timed_out"),
         (&["request", "a b", "x"], 2, "bad_name"),
         (&["send", "a*", "x"], 2, "bad_name"),
         (&["send", "", "x"], 2, "bad_name"),
@@ -150,7 +149,7 @@ fn every_address_that_was_tried_is_named() {
     let silent = format!("turno://{}", silent.local_addr().map(|address| address.to_string()).expect("bound"));
     let urls = format!("turno://127.0.0.1:1,unix:/nowhere,{silent}");
     for words in [&["work", "q", "--echo"][..], &["status"], &["request", "q", "x"], &["send", "q", "x"]] {
-        let run = place.run(words.iter().chain(&["--url", &urls, "--timeout", "100ms"])).expect(5);
+        let run = place.run(words.iter().chain(&["--url", &urls, "--timeout", wait::SHORT])).expect(5);
         let told = told(&run);
         for url in urls.split(',') {
             assert!(told.what.contains(url) && told.why.contains(url), "{words:?}: {}", run.stderr);
@@ -159,7 +158,7 @@ fn every_address_that_was_tried_is_named() {
     }
     let mut command = place.turno(["status"]);
     command.env("TURNO_URL", "turno://127.0.0.1:1");
-    assert_eq!(told(&Run::finish(command, b"", Duration::from_secs(20)).expect(5)).code, "cannot_connect");
+    assert_eq!(told(&Run::finish(command, b"", wait::PATIENCE).expect(5)).code, "cannot_connect");
 }
 
 /// Some of many requests failing is exit code 3; all of them, the code of the first.
@@ -190,7 +189,7 @@ fn an_open_broker_is_refused_with_the_exact_fix() {
     assert_eq!(run.error_code(), "insecure_listen");
     let mut command = place.turno(["serve"]);
     command.env("TURNO_LISTEN__NATIVE", "0.0.0.0:0");
-    let run = Run::finish(command, b"", Duration::from_secs(20)).expect(78);
+    let run = Run::finish(command, b"", wait::PATIENCE).expect(78);
     assert_eq!(told(&run).code, "insecure_listen", "the environment opens no door either");
 }
 
@@ -250,7 +249,7 @@ fn a_code_that_is_not_there_brings_the_nearest() {
 fn into(stdout: Stdio, mut command: Command) -> (i32, String) {
     let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().expect("the command starts");
     drop(command);
-    let ended = wait::find(Duration::from_secs(20), || child.try_wait().expect("our own child"));
+    let ended = wait::find(wait::PATIENCE, || child.try_wait().expect("our own child"));
     let code = ended.expect("the command ends").code().expect("no signal ended it");
     let stderr = child.stderr.take().expect("piped");
     (code, std::io::read_to_string(stderr).expect("text"))
@@ -269,7 +268,7 @@ fn a_reader_that_goes_away_is_no_error() {
     }
     let mut shell = broker.place.command("sh");
     shell.args(["-c", "turno explain -o wide | head -1"]);
-    let run = Run::finish(shell, b"", Duration::from_secs(20)).expect(0);
+    let run = Run::finish(shell, b"", wait::PATIENCE).expect(0);
     assert_eq!((run.text().lines().count(), run.stderr.as_str()), (1, ""));
 }
 
@@ -314,7 +313,7 @@ fn at_a_terminal_the_user_is_asked() {
     let typed = |answer: &str, more: &str| {
         let mut terminal = broker.place.command("script");
         terminal.args(["-qec", &format!("turno message cancel {id} {more}"), "/dev/null"]);
-        Run::finish(terminal, answer.as_bytes(), Duration::from_secs(20))
+        Run::finish(terminal, answer.as_bytes(), wait::PATIENCE)
     };
     for answer in ["n\n", "\n", "yeah\n"] {
         let run = typed(answer, "").expect(2);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{Write as _, pipe};
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -92,8 +91,8 @@ fn those_that_go_on_print_one_document_when_ready() {
     let mut worker = broker.worker(&["q", "--echo", "--json"]);
     broker.run(&["request", "q", "x"]).expect(0);
     worker.signal(Signal::TERM);
-    assert_eq!(worker.end(Duration::from_secs(20)), 0);
-    assert_eq!(broker.terminate(Duration::from_secs(20)), 0);
+    assert_eq!(worker.end(wait::PATIENCE), 0);
+    assert_eq!(broker.terminate(wait::PATIENCE), 0);
     let lines = |process: &Background| process.stdout().iter().map(|line| schema::document(line)).collect::<Vec<_>>();
     let printed = lines(&worker);
     assert_eq!(printed.len(), 1, "{printed:?}");
@@ -137,8 +136,8 @@ fn failures_are_one_document_of_the_error_schema() {
     let broker = Broker::start();
     let table: [(&[&str], i32, &str); 30] = [
         (&["request", "q", "x", "--fail-fast"], 6, "no_responder"),
-        (&["request", "q", "x", "--timeout", "50ms"], 124, "timed_out"),
-        (&["request", "q", "x", "--timeout", "50ms", "--stream"], 124, "timed_out"),
+        (&["request", "q", "x", "--timeout", wait::SHORT], 124, "timed_out"),
+        (&["request", "q", "x", "--timeout", wait::SHORT, "--stream"], 124, "timed_out"),
         (&["request", "a b", "x"], 2, "bad_name"),
         (&["send", "a b", "x"], 2, "bad_name"),
         (&["queue", "show", "none"], 4, "not_found"),
@@ -206,12 +205,12 @@ fn a_stream_that_breaks_off_is_an_error() {
     let broker = Broker::start();
     for (format, lines) in [("json", 1), ("jsonl", 2), ("text", 1)] {
         let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "peer");
-        let mut asked = broker.start_turno(&["request", "q", "x", "--stream", "-o", format]);
+        let mut asked = broker.start_turno(&["request", "q", "x", "--stream", "-o", format, "--timeout", "1m"]);
         let (delivery, ..) = worker.delivery();
         let raw = Raw { headers: false, bytes: b"piece" };
         worker.say(&Frame::Reply { seq: delivery.stamp, word: delivery.index, more: true, raw });
         drop(worker);
-        assert_eq!(asked.end(Duration::from_secs(20)), 1, "{format}");
+        assert_eq!(asked.end(wait::PATIENCE), 1, "{format}");
         wait::until("all is read", || asked.stdout().len() == lines);
         if format == "text" {
             asked.expect_line("code: worker_lost");
@@ -313,7 +312,7 @@ fn every_published_schema_is_printed_by_some_command() {
 fn pieces_of_a_stream_come_in_order_and_at_once() {
     let broker = Broker::start();
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "peer");
-    let mut asked = broker.start_turno(&["request", "q", "x", "--stream", "-o", "jsonl"]);
+    let mut asked = broker.start_turno(&["request", "q", "x", "--stream", "-o", "jsonl", "--timeout", "1m"]);
     let (delivery, ..) = worker.delivery();
     for (number, body) in [(1, "one"), (2, ""), (3, "three")] {
         let raw = Raw { headers: false, bytes: body.as_bytes() };
@@ -323,7 +322,7 @@ fn pieces_of_a_stream_come_in_order_and_at_once() {
         assert_eq!((&piece["schema"], &piece["piece"]), (&"turno.piece/1".into(), &number.into()));
         assert_eq!(piece["reply"]["body"], body);
     }
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
 }
 
 /// Times are RFC 3339 in UTC, durations seconds, ids text, counts numbers.
@@ -370,7 +369,7 @@ fn lines_are_answered_while_the_input_is_open() {
         assert_eq!(broker.queue("q")["ready"], number);
     }
     drop(writer);
-    assert_eq!(sending.end(Duration::from_secs(20)), 0);
+    assert_eq!(sending.end(wait::PATIENCE), 0);
     assert_eq!(sending.stdout().len(), 3);
 }
 
@@ -380,7 +379,7 @@ fn stdout_stays_one_document_with_warnings_and_logs() {
     let broker = Broker::start();
     let mut command = broker.turno(&["status", "--json", "-vvv", "--color", "always"]);
     command.env("TURNO_LOG", "trace").env("CLICOLOR_FORCE", "1");
-    let run = Run::finish(command, b"", Duration::from_secs(20)).expect(0);
+    let run = Run::finish(command, b"", wait::PATIENCE).expect(0);
     run.document("turno.status/1");
     let place = Place::new();
     let file = place.file("bad.toml", "nam = 1\nheartbeat = \"soon\"\n");

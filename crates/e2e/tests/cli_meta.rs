@@ -1,9 +1,8 @@
 //! What the program tells about itself: version, manual, completions.
 
 use std::process::Command;
-use std::time::Duration;
 
-use turno_e2e::{Place, Run};
+use turno_e2e::{Place, Run, wait};
 
 /// Whether a program is on this machine.
 fn there(program: &str) -> bool {
@@ -42,7 +41,7 @@ fn completions_are_scripts_for_their_shell() {
         if matches!(shell, "bash" | "zsh" | "fish") && there(shell) {
             let mut check = place.command(shell);
             check.arg("-n").arg(&file);
-            let checked = Run::finish(check, b"", Duration::from_secs(20)).expect(0);
+            let checked = Run::finish(check, b"", wait::PATIENCE).expect(0);
             assert_eq!(checked.stderr, "", "{shell}");
         }
     }
@@ -62,7 +61,7 @@ fn bash_completes_commands_and_flags() {
         );
         let mut bash = place.command("bash");
         bash.args(["--norc", "-c", &program]);
-        Run::finish(bash, b"", Duration::from_secs(20)).expect(0).text().trim().to_owned()
+        Run::finish(bash, b"", wait::PATIENCE).expect(0).text().trim().to_owned()
     };
     assert_eq!(complete("turno sta", 1), "status");
     assert_eq!(complete("turno queue con", 2), "consumers");
@@ -86,7 +85,7 @@ fn manual_pages_render() {
     if there("groff") {
         let mut groff = place.command("groff");
         groff.args(["-man", "-Tutf8", "-ww", "-"]);
-        let shown = Run::finish(groff, page.as_bytes(), Duration::from_secs(20)).expect(0);
+        let shown = Run::finish(groff, page.as_bytes(), wait::PATIENCE).expect(0);
         assert_eq!(shown.stderr, "", "groff finds no fault");
         assert!(shown.text().contains("List queues in order of name"), "{}", shown.text());
     }

@@ -1,14 +1,12 @@
 //! What stdout looks like: formats, columns, times, colour.
 
-use std::time::Duration;
-
-use turno_e2e::{Broker, Place, Run};
+use turno_e2e::{Broker, Place, Run, wait};
 
 /// Runs with these variables set.
 fn with(place: &Place, variables: &[(&str, &str)], words: &[&str]) -> Run {
     let mut command = place.turno(words);
     command.envs(variables.iter().copied());
-    Run::finish(command, b"", Duration::from_secs(20))
+    Run::finish(command, b"", wait::PATIENCE)
 }
 
 const COLOUR: char = '\u{1b}';
@@ -50,7 +48,7 @@ fn colour_is_for_those_who_want_it() {
 fn log_lines_have_colour_for_those_who_want_it() {
     for (flag, expected) in [("--color=always", true), ("--color=never", false)] {
         let mut broker = Broker::start_with(&[flag]);
-        assert_eq!(broker.terminate(Duration::from_secs(20)), 0);
+        assert_eq!(broker.terminate(wait::PATIENCE), 0);
         let logged = broker.process().stderr();
         assert_eq!(logged.iter().any(|line| line.contains(COLOUR)), expected, "{flag}: {logged:?}");
         assert!(!broker.process().stdout().iter().any(|line| line.contains(COLOUR)));
@@ -156,7 +154,7 @@ fn moments_have_the_style_that_was_asked_for() {
     assert!(unix.parse::<u64>().is_ok_and(|seconds| seconds > 1_700_000_000), "{unix}");
     let mut command = broker.turno(&["worker", "ls", "--columns", "registered_at", "--time", "local"]);
     command.env("TZ", "UTC-3");
-    let shifted = cells(&Run::finish(command, b"", Duration::from_secs(20)).expect(0))[1][0].clone();
+    let shifted = cells(&Run::finish(command, b"", wait::PATIENCE).expect(0))[1][0].clone();
     assert!(shifted.ends_with("+03:00"), "{shifted}");
     let id = broker.run(&["send", "waiting", "x", "--ttl", "1h", "-o", "name"]).expect(0).text();
     let text = broker.run(&["message", "explain", id.trim()]).expect(0).text();

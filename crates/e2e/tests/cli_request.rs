@@ -1,7 +1,6 @@
 //! `turno request`: what goes out and what comes back.
 
 use std::fs;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use turno_e2e::{Broker, Peer, wait};
@@ -75,7 +74,7 @@ fn pieces_are_written_in_order() {
     let broker = Broker::start();
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "peer");
     for (flags, lines) in [(&["--stream"][..], true), (&[], false), (&["--stream", "--json"], false)] {
-        let words = [&["request", "q", "x"], flags].concat();
+        let words = [&["request", "q", "x", "--timeout", "1m"], flags].concat();
         let mut asked = broker.start_turno(&words);
         let (delivery, ..) = worker.delivery();
         for number in 0..20 {
@@ -86,7 +85,7 @@ fn pieces_are_written_in_order() {
                 wait::until("the piece is out before the next is sent", || asked.stdout().len() == number + 1);
             }
         }
-        assert_eq!(asked.end(Duration::from_secs(20)), 0, "{flags:?}");
+        assert_eq!(asked.end(wait::PATIENCE), 0, "{flags:?}");
         let expected: Vec<String> = (0..20).map(|number| number.to_string()).collect();
         if flags.contains(&"--json") {
             let document = turno_e2e::schema::document(&asked.stdout()[0]);
@@ -118,7 +117,7 @@ fn many_requests_end_with_a_summary() {
 fn no_more_are_asked_than_may_be() {
     let broker = Broker::start();
     let mut worker = Peer::worker(broker.address(), "q", Slots::Unlimited, "peer");
-    let mut asked = broker.start_turno(&["request", "q", "x", "--count", "5", "--parallel", "2"]);
+    let mut asked = broker.start_turno(&["request", "q", "x", "--count", "5", "--parallel", "2", "--timeout", "1m"]);
     let first = worker.delivery().0;
     let second = worker.delivery().0;
     assert_eq!((&broker.queue("q")["in_flight"], &broker.status()["counters"]["requests"]), (&2.into(), &2.into()));
@@ -131,7 +130,7 @@ fn no_more_are_asked_than_may_be() {
         let next = worker.delivery().0;
         worker.reply(next, body);
     }
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
     let mut lines = asked.stdout();
     lines.sort();
     assert_eq!(lines, ["1", "2", "3", "4", "5"]);
@@ -141,12 +140,12 @@ fn no_more_are_asked_than_may_be() {
 #[test]
 fn a_deadline_that_passes_is_124() {
     let broker = Broker::start();
-    let run = broker.run(&["request", "waiting", "x", "--timeout", "100ms"]).expect(124);
+    let run = broker.run(&["request", "waiting", "x", "--timeout", wait::SHORT]).expect(124);
     assert!(run.stderr.contains("code: timed_out"), "{}", run.stderr);
     let mut worker = Peer::worker(broker.address(), "running", Slots::Limited(1), "peer");
-    let mut asked = broker.start_turno(&["request", "running", "x", "--timeout", "300ms"]);
+    let mut asked = broker.start_turno(&["request", "running", "x", "--timeout", wait::SHORT]);
     worker.delivery();
-    assert_eq!(asked.end(Duration::from_secs(20)), 124);
+    assert_eq!(asked.end(wait::PATIENCE), 124);
     assert_eq!(asked.stdout().len(), 0);
 }
 
@@ -174,7 +173,7 @@ fn a_request_waits_for_a_worker_unless_told_otherwise() {
     let mut asked = broker.start_turno(&["request", "q", "patience", "--timeout", "1m"]);
     wait::until("the request waits", || broker.queue("q")["ready"] == 1);
     let _worker = broker.worker(&["q", "--echo"]);
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
     assert_eq!(asked.stdout(), ["patience"]);
     assert_eq!(broker.run(&["request", "q", "now", "--fail-fast"]).expect(0).text(), "now");
     assert_eq!(broker.run(&["request", "q", "now", "--fail-fast", "--wait"]).expect(0).text(), "now");
@@ -203,7 +202,7 @@ fn the_answer_to_a_caller_that_is_gone_is_dropped() {
     let mut asked = broker.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     let (delivery, ..) = worker.delivery();
     asked.signal(Signal::INT);
-    assert_eq!(asked.end(Duration::from_secs(20)), 130);
+    assert_eq!(asked.end(wait::PATIENCE), 130);
     // The worker and this command.
     wait::until("the broker has seen the caller go", || broker.status()["connections"] == 2);
     // Interrupted, it says so before it ends; killed, its connection does.

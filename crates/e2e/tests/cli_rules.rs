@@ -9,7 +9,7 @@ use turno_e2e::{Background, Broker, Peer, wait};
 use turno_proto::model::Slots;
 use turno_proto::native::{Broadcast, Frame, Raw};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = wait::PATIENCE;
 
 /// Runs until the place is gone.
 const STAY: &str = "echo began >> began; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done";
@@ -108,7 +108,7 @@ fn a_drained_broker_is_the_reason() {
     broker.run(&["drain"]).expect(0);
     assert_eq!(because(&broker, &id)["reason"], "maintenance");
     for command in [["request", "q", "x"], ["send", "q", "x"], ["broadcast", "q", "x"]] {
-        let run = broker.run(&[&command[..], &["--timeout", "400ms"]].concat()).expect(124);
+        let run = broker.run(&[&command[..], &["--timeout", wait::SHORT]].concat()).expect(124);
         let told = &run.stderr;
         assert!(
             told.contains("the broker is drained for maintenance; waiting for `turno resume`"),
@@ -116,7 +116,7 @@ fn a_drained_broker_is_the_reason() {
         );
         assert!(told.contains("why: the broker is drained for maintenance"), "{command:?}: {told}");
     }
-    let mut patient = broker.start_turno(&["request", "q", "hello"]);
+    let mut patient = broker.start_turno(&["request", "q", "hello", "--timeout", "1m"]);
     patient.expect_line("waiting for `turno resume`");
     broker.run(&["resume"]).expect(0);
     assert_eq!(patient.end(LONG), 0);

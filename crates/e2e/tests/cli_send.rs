@@ -1,7 +1,6 @@
 //! `turno send`, and what becomes of a message: explained, cancelled, delivered in order.
 
 use std::fs;
-use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Slots;
@@ -117,7 +116,7 @@ fn a_waiting_message_is_explained() {
     assert_eq!((&reason(&first)["reason"], &reason(&first)["details"]["name"]), (&"at_worker".into(), &"peer".into()));
     let busy = reason(&third);
     assert_eq!((&busy["reason"], &busy["details"]["ahead"]), (&"all_busy".into(), &1.into()), "{busy}");
-    broker.run(&["worker", "drain", "peer", "--timeout", "50ms"]).expect(124);
+    broker.run(&["worker", "drain", "peer", "--timeout", wait::SHORT]).expect(124);
     assert_eq!(reason(&second)["reason"], "workers_draining");
     worker.say(&Frame::Ack { delivery });
     wait::until("the first is settled and gone", || broker.run(&["message", "explain", &first]).code == 4);
@@ -146,7 +145,7 @@ fn a_cancelled_request_ends_its_caller() {
     wait::until("the request waits", || broker.queue("q")["ready"] == 1);
     let id = broker.queue("q")["head"][0]["id"].as_str().expect("an id").to_owned();
     broker.run(&["message", "cancel", &id, "-y"]).expect(0);
-    assert_eq!(asked.end(Duration::from_secs(20)), 1);
+    assert_eq!(asked.end(wait::PATIENCE), 1);
     asked.expect_line("code: cancelled");
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -16,7 +15,7 @@ fn serve(place: &Place, more: &[&str]) -> Background {
 /// Its end, asked for.
 fn end(mut serving: Background) -> (Vec<String>, Vec<String>) {
     serving.signal(Signal::TERM);
-    assert_eq!(serving.end(Duration::from_secs(20)), 0);
+    assert_eq!(serving.end(wait::PATIENCE), 0);
     (serving.stdout(), serving.stderr())
 }
 
@@ -153,7 +152,7 @@ fn a_command_logs_only_when_asked() {
     let verbose = broker.run(&["status", "-v"]).expect(0);
     let mut command = broker.turno(&["status"]);
     command.env("TURNO_LOG", "info");
-    let variable = Run::finish(command, b"", Duration::from_secs(20)).expect(0);
+    let variable = Run::finish(command, b"", wait::PATIENCE).expect(0);
     for run in [verbose, variable] {
         assert!(run.stderr.contains(" INFO ") && run.stderr.contains(&broker.url()), "{}", run.stderr);
         assert!(!run.text().contains("INFO"));

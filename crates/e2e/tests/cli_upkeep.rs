@@ -1,8 +1,6 @@
 //! `turno queue set` and `turno queue purge`.
 
-use std::time::Duration;
-
-use turno_e2e::{Broker, Peer, Run};
+use turno_e2e::{Broker, Peer, Run, wait};
 use turno_proto::model::{Code, Slots};
 use turno_proto::native::Frame;
 
@@ -100,7 +98,7 @@ fn a_purge_removes_what_waits() {
     assert_eq!(body, b"runs");
     let mut client = Peer::client(broker.address(), "q");
     client.request(b"asked");
-    turno_e2e::wait::until("all wait", || broker.queue("q")["ready"] == 3);
+    wait::until("all wait", || broker.queue("q")["ready"] == 3);
 
     let run = broker.run(&["queue", "purge", "q"]).expect(2);
     let question = "remove 3 waiting messages of queue q, leaving 1 in flight and 1 dead letters?";
@@ -116,7 +114,7 @@ fn a_purge_removes_what_waits() {
     });
     assert_eq!(code, Code::Cancelled);
     worker.say(&Frame::Ack { delivery });
-    turno_e2e::wait::until("it is done", || broker.queue("q")["in_flight"] == 0);
+    wait::until("it is done", || broker.queue("q")["in_flight"] == 0);
     let run = broker.run(&["queue", "purge", "q", "--dead", "--yes"]).expect(0);
     assert_eq!(run.text(), "queue q: removed 0 waiting and 1 dead; now 0 wait, 0 are in flight, 0 are dead\n");
     let run = broker.run(&["queue", "purge", "nowhere", "--yes"]).expect(4);
@@ -132,7 +130,7 @@ fn at_a_terminal_the_user_is_asked() {
     let typed = |answer: &str| {
         let mut terminal = broker.place.command("script");
         terminal.args(["-qec", "turno queue purge q --dead", "/dev/null"]);
-        Run::finish(terminal, answer.as_bytes(), Duration::from_secs(20))
+        Run::finish(terminal, answer.as_bytes(), wait::PATIENCE)
     };
     let run = typed("n\n").expect(2);
     let question = "remove 1 waiting messages and 0 dead letters of queue q, leaving 0 in flight? [y/N]";

@@ -1,7 +1,5 @@
 //! `turno worker`: commands return when their effect is real.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use turno_e2e::{Background, Broker, Place, wait};
 
@@ -80,7 +78,7 @@ fn a_new_number_of_slots_holds_at_once() {
     let now = show(&broker, "w");
     assert_eq!((&now["slots"], &now["used"], &now["free"]), (&1.into(), &2.into(), &0.into()), "{now}");
     release(&broker, "b");
-    assert_eq!(second.end(Duration::from_secs(20)), 0, "what runs is not recalled");
+    assert_eq!(second.end(wait::PATIENCE), 0, "what runs is not recalled");
     broker.run(&["worker", "resize", "w", "unlimited"]).expect(0);
     assert_eq!(show(&broker, "w")["slots"], Value::Null);
     let run = broker.run(&["worker", "resize", "w", "-1"]).expect(2);
@@ -94,7 +92,7 @@ fn a_drain_returns_when_nothing_runs() {
     let _worker = broker.worker(&["q", "--name", "w", "--", &until_told(&broker.place)]);
     let mut asked = running(&broker, "a");
     let id = show(&broker, "w")["holds"][0]["id"].as_str().expect("an id").to_owned();
-    let run = broker.run(&["worker", "drain", "w", "--timeout", "200ms"]).expect(124);
+    let run = broker.run(&["worker", "drain", "w", "--timeout", wait::SHORT]).expect(124);
     assert!(run.stderr.contains("still has 1 slots in use") && run.stderr.contains(&id), "{}", run.stderr);
     assert!(run.stderr.contains("code: timed_out"), "{}", run.stderr);
     assert_eq!(show(&broker, "w")["state"], "draining", "it stays so");
@@ -103,14 +101,14 @@ fn a_drain_returns_when_nothing_runs() {
     wait::until("the next one waits", || broker.queue("q")["ready"] == 1);
     assert!(draining.runs(), "it does not return while work runs");
     release(&broker, "a");
-    assert_eq!((asked.end(Duration::from_secs(20)), draining.end(Duration::from_secs(20))), (0, 0));
+    assert_eq!((asked.end(wait::PATIENCE), draining.end(wait::PATIENCE)), (0, 0));
     draining.expect_line("(w) is drained");
     assert_eq!((&show(&broker, "w")["used"], &broker.queue("q")["ready"]), (&0.into(), &1.into()));
     release(&broker, "b");
     let run = broker.run(&["worker", "resume", "w"]).expect(0);
     assert!(run.text().contains("(w) takes work again"), "{}", run.text());
     assert_eq!(show(&broker, "w")["state"], "ready");
-    assert_eq!(waiting.end(Duration::from_secs(20)), 0);
+    assert_eq!(waiting.end(wait::PATIENCE), 0);
     assert_eq!(broker.run(&["worker", "drain", "w"]).expect(0).text().lines().count(), 1, "nothing to wait for");
 }
 
@@ -122,15 +120,15 @@ fn a_stop_returns_when_the_worker_is_gone() {
     let mut asked = running(&broker, "a");
     let mut stopping = broker.start_turno(&["worker", "stop", "w", "--timeout", "1m"]);
     wait::until("it is asked to stop", || show(&broker, "w")["state"] == "draining");
-    let run = broker.run(&["worker", "stop", "w", "--timeout", "200ms", "--json"]).expect(124);
+    let run = broker.run(&["worker", "stop", "w", "--timeout", wait::SHORT, "--json"]).expect(124);
     assert_eq!(run.error_code(), "timed_out");
     assert!(worker.runs() && stopping.runs());
     release(&broker, "a");
-    assert_eq!((asked.end(Duration::from_secs(20)), stopping.end(Duration::from_secs(20))), (0, 0));
+    assert_eq!((asked.end(wait::PATIENCE), stopping.end(wait::PATIENCE)), (0, 0));
     assert_eq!(asked.stdout(), ["a"], "what ran was finished");
     stopping.expect_line("(w) is gone");
     assert_eq!(broker.run(&["worker", "ls", "-o", "name"]).expect(0).text(), "");
-    assert_eq!(worker.end(Duration::from_secs(20)), 0);
+    assert_eq!(worker.end(wait::PATIENCE), 0);
     worker.expect_line("stopped after what ran, as `turno worker stop` asked");
 }
 
@@ -143,12 +141,12 @@ fn a_stop_now_gives_the_work_to_others() {
     let run = broker.run(&["worker", "stop", "first", "--now", "--yes"]).expect(0);
     assert!(run.text().contains("(first) is gone"), "{}", run.text());
     assert_eq!(broker.run(&["worker", "ls", "-o", "name"]).expect(0).text(), "");
-    assert_eq!(first.end(Duration::from_secs(20)), 0);
+    assert_eq!(first.end(wait::PATIENCE), 0);
     let queue = broker.queue("q");
     assert_eq!((&queue["ready"], &queue["head"][0]["attempts"]), (&1.into(), &0.into()), "{queue}");
     let program = broker.place.script("attempt", "echo attempt $TURNO_ATTEMPT");
     let _second = broker.worker(&["q", "--", &program.display().to_string()]);
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
     assert_eq!(asked.stdout(), ["attempt 1"]);
 }
 
@@ -190,5 +188,5 @@ fn work_is_spread_evenly() {
     used.sort_unstable();
     assert_eq!(used, [2, 3, 3]);
     release(&broker, "go");
-    assert_eq!(asked.end(Duration::from_secs(20)), 0);
+    assert_eq!(asked.end(wait::PATIENCE), 0);
 }

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use turno_e2e::{Broker, Peer, Place, Run, directory};
+use turno_e2e::{Broker, Peer, Place, Run, directory, wait};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 /// Bytes of a segment's header.
 const HEADER: u64 = 512;
 

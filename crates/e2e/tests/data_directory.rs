@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use turno_e2e::{Broker, Peer, Place, Run, directory};
+use turno_e2e::{Broker, Peer, Place, Run, directory, wait};
 use turno_proto::model::Slots;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 
 /// What a broker says that cannot start, without the path of the place.
 fn refused(place: &Place, by: &[&str], data: &Path) -> String {

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use turno_e2e::{Background, Broker, Place, process, wait};
 
 const SSH: &str = env!("CARGO_BIN_EXE_stand-in-ssh");
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = wait::PATIENCE;
 
 /// A deployment of these hosts, `{turno}` standing for the program there.
 fn deploy(broker: &Broker, hosts: &str, flags: &[&str]) -> Background {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use turno_e2e::{Broker, Peer, Place, Run};
+use turno_e2e::{Broker, Peer, Place, Run, wait};
 use turno_proto::model::Slots;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 const CONFIRMED: usize = 20;
 const UNANSWERED: usize = 5;
 

@@ -6,7 +6,7 @@ use turno_e2e::{Background, Broker, Peer, Place, wait};
 use turno_proto::model::{Code, Slots};
 use turno_proto::native::Frame;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 /// The error of a full disk on Linux.
 const ENOSPC: u32 = 28;
 

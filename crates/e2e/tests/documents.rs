@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use turno_e2e::transcript::{Step, difference, steps_of};
 use turno_e2e::{Background, Place, Run, tree, wait};
@@ -119,7 +118,7 @@ impl Ports {
 /// Says how what was printed so far differs from the document, once it does no more or the time is over.
 fn difference_in_time(process: &Background, expected: &[String], ports: &Ports) -> Option<String> {
     let mut last = None;
-    wait::find(Duration::from_secs(20), || {
+    wait::find(wait::PATIENCE, || {
         last = difference(expected, &ports.printed(&process.stdout().join("\n")));
         last.is_none().then_some(())
     });
@@ -137,7 +136,7 @@ impl Session {
         if command.starts_with("turno sub ") {
             return self.listen(&command, step);
         }
-        let run = Run::finish(self.shell(&command), b"", Duration::from_secs(60));
+        let run = Run::finish(self.shell(&command), b"", wait::PATIENCE);
         difference(&step.expected, &self.ports.printed(&run.text()))
     }
 
@@ -146,7 +145,7 @@ impl Session {
         let process = Background::start(self.shell(&format!("exec {command}")));
         let mut difference = None;
         // What it prints first may be the ports that it took.
-        wait::find(Duration::from_secs(20), || {
+        wait::find(wait::PATIENCE, || {
             let (mut ports, printed) = (self.ports.clone(), process.stdout());
             ports.learn(command, &printed);
             difference = self::difference(&step.expected, &ports.printed(&printed.join("\n")));

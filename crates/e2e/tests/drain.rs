@@ -8,7 +8,7 @@ use turno_e2e::{Background, Broker, Peer, Place, wait};
 use turno_proto::model::{Code, Slots};
 use turno_proto::native::{Closing, ClosingReason, Frame};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = wait::PATIENCE;
 const REQUESTS: usize = 400;
 
 /// Two brokers, each with a worker that knows both; every run of its program leaves a line.
@@ -106,7 +106,7 @@ fn the_next_broker_at_once() {
         if how == "end" {
             first.process().signal(Signal::TERM);
         } else {
-            let late = first.run(&["drain", "--timeout", "200ms", "--json"]).expect(124);
+            let late = first.run(&["drain", "--timeout", wait::SHORT, "--json"]).expect(124);
             assert_eq!(late.error_code(), "timed_out");
         }
         wait::until("the second is answered elsewhere", || second.status()["counters"]["replied"] == 1);
@@ -133,7 +133,7 @@ fn maintenance_by_hand() {
     assert_eq!(peer.closing(), ClosingReason::Maintenance);
     assert_eq!(broker.run(&["drain"]).expect(0).text(), drained, "again changes nothing");
     assert!(broker.run(&["status"]).expect(0).text().contains("drained for maintenance"));
-    broker.run(&["request", "q", "x", "--timeout", "300ms"]).expect(124);
+    broker.run(&["request", "q", "x", "--timeout", wait::SHORT]).expect(124);
     // A worker that comes now waits with the broker.
     let worker = broker.start_turno(&["work", "q", "--", "sh", "-c", "cat; echo"]);
     worker.expect_line("registered");
@@ -213,7 +213,7 @@ fn the_callers_time_and_the_works() {
         (&["--deadline", "10m", "--cancel-on-timeout"], Some(Code::Cancelled)),
     ];
     for (options, told) in table {
-        let words = [&["request", "q", "x", "--timeout", "400ms", "--json"], options].concat();
+        let words = [&["request", "q", "x", "--timeout", wait::SHORT, "--json"], options].concat();
         let mut request = broker.start_turno(&words);
         let (delivery, ..) = worker.delivery();
         assert_eq!(request.end(SOON), 124);

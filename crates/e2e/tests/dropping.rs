@@ -3,12 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::{Code, Slots};
 use turno_proto::native::Frame;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = wait::PATIENCE;
 
 /// The only row of `turno queue consumers q`.
 fn consumer(broker: &Broker) -> Value {
@@ -18,7 +19,7 @@ fn consumer(broker: &Broker) -> Value {
 }
 
 fn expires(broker: &Broker) {
-    broker.run(&["request", "q", "x", "--timeout", "200ms"]).expect(124);
+    broker.run(&["request", "q", "x", "--timeout", wait::SHORT]).expect(124);
 }
 
 /// Proves S2.29, S2.30 and S2.32: a worker whose program is too slow is dropped after two requests, says so, comes back
@@ -26,7 +27,7 @@ fn expires(broker: &Broker) {
 #[test]
 fn a_slow_program_is_dropped_and_comes_back() {
     let broker = Broker::start();
-    let program = broker.place.script("slow", "[ -e fast ] && echo done || exec sleep 5").display().to_string();
+    let program = broker.place.script("slow", "[ -e fast ] && echo done || exec sleep 600").display().to_string();
     let worker = broker.worker(&["q", "--name", "w", "--", &program]);
     expires(&broker);
     let row = consumer(&broker);
@@ -42,6 +43,8 @@ fn a_slow_program_is_dropped_and_comes_back() {
     assert!(row["dropped_at"].is_string(), "{row}");
     expires(&broker);
     worker.expect_line("dropped from queue q: deliveries expired here; asking for it again in 2 s");
+    // It cannot ask before it was looked at.
+    worker.signal(Signal::STOP);
     let row = consumer(&broker);
     assert_eq!(
         (&row["standing"], &row["turn"], &row["expired"]),
@@ -55,7 +58,8 @@ fn a_slow_program_is_dropped_and_comes_back() {
     assert_eq!(broker.queue("q")["counters"]["dropped"], 2);
 
     broker.place.file("fast", "");
-    let run = broker.run(&["request", "q", "x", "--timeout", "20s"]).expect(0);
+    worker.signal(Signal::CONT);
+    let run = broker.run(&["request", "q", "x", "--timeout", "1m"]).expect(0);
     assert_eq!(run.text(), "done\n");
     let row = consumer(&broker);
     assert_eq!((&row["standing"], &row["expired"], &row["turn"]), (&"consuming".into(), &0.into(), &1.into()), "{row}");

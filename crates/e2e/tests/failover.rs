@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use turno_e2e::{Background, Broker, Peer, Place, Port, wait};
 use turno_proto::model::Slots;
 
-const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = wait::PATIENCE;
 
 /// Starts a worker anywhere and waits for its word that it is registered.
 fn worker(place: &Place, urls: &str, arguments: &[&str]) -> Background {
@@ -26,8 +26,8 @@ fn a_request_whose_broker_is_lost_says_so() {
     let _unasked = other.worker(&["q", "--echo"]);
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(2), "w");
     let urls = format!("{},{}", broker.url(), other.url());
-    let mut requests =
-        [broker.url(), urls].map(|url| broker.start_turno(&["request", "q", "x", "--json", "--url", &url]));
+    let mut requests = [broker.url(), urls]
+        .map(|url| broker.start_turno(&["request", "q", "x", "--json", "--timeout", "1m", "--url", &url]));
     for _ in 0..2 {
         worker.delivery();
     }
@@ -48,7 +48,7 @@ fn a_request_with_retries_goes_on_at_the_next_broker() {
     let mut lost = Peer::worker(first.address(), "q", Slots::Limited(1), "lost");
     let _heir = second.worker(&["q", "--echo"]);
     let urls = format!("{},{}", first.url(), second.url());
-    let mut request = first.start_turno(&["request", "q", "hi", "--retries", "1", "--url", &urls]);
+    let mut request = first.start_turno(&["request", "q", "hi", "--retries", "1", "--timeout", "1m", "--url", &urls]);
     lost.delivery();
     first.kill();
     assert_eq!(request.end(SOON), 0, "{:?}", request.stderr());
@@ -142,12 +142,14 @@ fn closing_moves_a_worker_and_loses_nothing() {
     let place = Place::new();
     let urls = format!("{},{}", first.url(), second.url());
     let runs = place.path().join("runs");
-    let program = format!("echo run >> {}; sleep 0.7; echo done", runs.display());
+    let program =
+        format!("echo run >> {}; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; echo done", runs.display());
     let _worker = worker(&place, &urls, &["q", "--", "sh", "-c", &program]);
-    let mut request = first.start_turno(&["request", "q", "x"]);
+    let mut request = first.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     wait::until("the program runs", || runs.exists());
     first.process().signal(Signal::TERM);
     wait::until("the worker is at the next broker", || second.workers() == 1);
+    place.file("go", "");
     assert_eq!(request.end(SOON), 0, "{:?}", request.stderr());
     assert_eq!(request.stdout(), ["done"]);
     assert_eq!(first.process().end(SOON), 0);

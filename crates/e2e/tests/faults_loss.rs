@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use turno_e2e::{Broker, Peer, wait};
+use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::{Code, Slots};
 
 /// Proves S1.9, S2.34 and S0.41: a peer silent for three heartbeats is told and closed, and what it held goes to
@@ -12,7 +12,7 @@ fn a_silent_worker_is_given_up_after_three_heartbeats() {
     let broker = Broker::start();
     let mut client = Peer::client(broker.address(), "q");
     let seq = client.request_with(b"x", |message| message.retries = Some(1));
-    let mut silent = Peer::greeted(broker.address(), 250);
+    let mut silent = Peer::greeted(broker.address(), 1_000);
     silent.open("q");
     let begun = Instant::now();
     silent.work(Slots::Limited(1), "silent");
@@ -20,7 +20,7 @@ fn a_silent_worker_is_given_up_after_three_heartbeats() {
     let mut other = Peer::worker(broker.address(), "q", Slots::Limited(1), "other");
     let (delivery, body, attempt) = other.delivery();
     assert_eq!((body.as_slice(), attempt), (&b"x"[..], 2));
-    assert!(begun.elapsed() >= Duration::from_millis(750), "three heartbeats are 750 ms");
+    assert!(begun.elapsed() >= Duration::from_secs(3), "three heartbeats are 3 s");
     assert_eq!(silent.closed_with(), Code::PeerSilent);
     other.reply(delivery, b"done");
     assert_eq!(client.answer(), (seq, b"done".to_vec()));
@@ -30,20 +30,20 @@ fn a_silent_worker_is_given_up_after_three_heartbeats() {
 #[test]
 fn any_byte_is_a_sign_of_life() {
     let broker = Broker::start();
-    let mut peer = Peer::greeted(broker.address(), 250);
+    let mut peer = Peer::greeted(broker.address(), 1_000);
     let mut bytes = [0x47, 0xC0, 18, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].iter();
     let begun = Instant::now();
     let mut next = Duration::ZERO;
-    wait::until("the PING is out, a byte every 100 ms", || {
+    wait::until("the PING is out, a byte every 250 ms", || {
         if begun.elapsed() >= next
             && let Some(byte) = bytes.next()
         {
-            next += Duration::from_millis(100);
+            next += Duration::from_millis(250);
             peer.say_bytes(&[*byte]);
         }
         bytes.len() == 0
     });
-    assert!(begun.elapsed() > Duration::from_millis(1_000));
+    assert!(begun.elapsed() > Duration::from_secs(3), "longer than its silence may be");
     peer.hear(|frame| assert_eq!(frame, turno_proto::native::Frame::Pong { seq: 9 }));
 }
 
@@ -120,7 +120,7 @@ fn the_deadline_runs_through_all_attempts() {
     let begun = Instant::now();
     let seq = client.request_with(b"x", |message| {
         message.retries = Some(255);
-        message.deadline_ms = Some(1_500);
+        message.deadline_ms = Some(5_000);
     });
     for attempt in 1..=3 {
         let mut lost = Peer::worker(broker.address(), "q", Slots::Limited(1), "lost");
@@ -131,7 +131,7 @@ fn the_deadline_runs_through_all_attempts() {
     assert_eq!(attempt, 4);
     assert_eq!(client.undelivered(), (seq, Code::TimedOut));
     assert_eq!(last.cancelled(), (delivery, Code::TimedOut));
-    assert!(begun.elapsed() >= Duration::from_millis(1_500), "the first attempt's time and no other");
+    assert!(begun.elapsed() >= Duration::from_secs(5), "the first attempt's time and no other");
 }
 
 /// Proves I1, I2 and S2.34: a send whose workers are lost is retried, and in the end a dead letter, once.
@@ -156,14 +156,15 @@ fn a_send_that_loses_all_its_workers_is_a_dead_letter() {
 /// so.
 #[test]
 fn a_killed_worker_process_loses_its_request() {
-    let broker = Broker::start();
-    let mut worker = broker.worker(&["q", "--", "sleep", "5"]);
+    // Only after three minutes of silence: it is the end of the connection that is noticed.
+    let place = Place::new();
+    place.file("config/turno/turno.toml", "heartbeat = \"1m\"\n");
+    let broker = Broker::start_in(place, &[]);
+    let mut worker = broker.worker(&["q", "--", "sleep", "60"]);
     let mut client = Peer::client(broker.address(), "q");
-    let seq = client.request(b"x");
+    let seq = client.request_with(b"x", |message| message.deadline_ms = Some(600_000));
     wait::until("the worker has it", || client.status().in_flight == 1);
-    let begun = Instant::now();
     worker.signal(rustix::process::Signal::KILL);
-    worker.end(Duration::from_secs(5));
+    worker.end(wait::PATIENCE);
     assert_eq!(client.undelivered(), (seq, Code::WorkerLost));
-    assert!(begun.elapsed() < Duration::from_secs(10), "the end of a connection is noticed before any silence");
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use turno_e2e::process::alive;
 use turno_e2e::{Background, Broker, Place, schema, wait};
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = wait::PATIENCE;
 
 /// A task that says that it runs, and ends when the file `go` is there.
 const PATIENT: &str = "echo $$ > new.$TURNO_TASK_ID; mv new.$TURNO_TASK_ID pid.$TURNO_TASK_ID.$TURNO_ATTEMPT; \
@@ -247,10 +247,10 @@ fn an_idle_worker_ends() {
     idle.expect_line("nothing to do: ending");
     assert_eq!(end(&mut idle), 0);
     let job = broker.submit(&[], &["sh", "-c", PATIENT]);
-    let mut busy = broker.hand(&["--idle-timeout", "1s"]);
+    let mut busy = broker.hand(&["--idle-timeout", "3s"]);
     broker.written_id("pid.1.1");
-    let other = broker.hand(&["--idle-timeout", "1s"]).end(LONG);
-    assert_eq!(other, 0, "a second has passed for one that began later");
+    let other = broker.hand(&["--idle-timeout", "3s"]).end(LONG);
+    assert_eq!(other, 0, "its time has passed for one that began later");
     assert!(busy.runs());
     broker.place.file("go", "");
     assert_eq!(end(&mut busy), 0);

@@ -1,7 +1,6 @@
 //! Output, results and uploads through the real broker, with workers that start no programs.
 
 use std::fs;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -298,7 +297,7 @@ fn output_is_followed_until_the_end() {
     hand.end(&tasks[0], 0);
     assert!(follower.runs());
     hand.end(&tasks[1], 0);
-    assert_eq!(follower.end(Duration::from_secs(20)), 0);
+    assert_eq!(follower.end(wait::PATIENCE), 0);
     assert_eq!(follower.stdout(), ["1.2: before", "1.1: head", "1.1: middle", "1.1: tail"]);
     assert_eq!(follower.stderr(), ["1.1: … 977KiB left out …"]);
     // What was only for those who looked is not kept.
@@ -314,10 +313,10 @@ fn output_is_followed_until_the_end() {
     one.expect_line("raw line");
     left.expect_line("2.1: raw line");
     hand.end(&tasks[0], 0);
-    assert_eq!(one.end(Duration::from_secs(20)), 0);
+    assert_eq!(one.end(wait::PATIENCE), 0);
     let mut left = left;
     left.signal(Signal::INT);
-    assert_eq!(left.end(Duration::from_secs(20)), 130);
+    assert_eq!(left.end(wait::PATIENCE), 130);
     left.expect_line("job 2 goes on");
     hand.end(&tasks[1], 0);
 }

@@ -204,6 +204,7 @@ fn what_failed_is_retried() {
     let mut worker = JobWorker::start(broker.foreman(), "w", 3);
     for (task, exit_code) in worker.tasks().into_iter().zip([0, 3, 4]) {
         worker.end(task.id(), exit_code);
+        worker.reported(task.id());
     }
     broker.run(&["job", "wait", &text]).expect(1);
     worker.cut();
@@ -223,7 +224,10 @@ fn what_failed_is_retried() {
     worker.connect(broker.foreman());
     let again = worker.tasks();
     assert!(ids(&again) == [2, 3] && again.iter().all(|task| task.attempt == 2), "{again:?}");
-    again.iter().for_each(|task| worker.end(task.id(), 0));
+    for task in &again {
+        worker.end(task.id(), 0);
+        worker.reported(task.id());
+    }
     broker.run(&["job", "wait", &text]).expect(0);
     let told = broker.run(&["job", "retry", &format!("{id}.1,9"), "--json"]).expect(0).document("turno.job_retry/1");
     assert_eq!((&told["jobs"][0]["tasks"], &told["dry_run"]), (&1.into(), &false.into()));

@@ -74,6 +74,7 @@ fn a_job_of_lines_finds_its_worker() {
     let last = worker.tasks();
     assert_eq!(last[0].argv[2], "run 'c' > 'c'.log");
     worker.end(last[0].id(), 0);
+    worker.reported(last[0].id());
     broker.run(&["job", "wait", &id.to_string()]).expect(0);
     assert_eq!(explained(&broker, &task).0, "finished");
     assert_eq!(broker.run(&["job", "explain", &format!("{id}.9"), "--json"]).expect(4).error_code(), "not_found");

@@ -1,7 +1,5 @@
 //! The commands about jobs before a broker that answers by script: what they ask, what they print, how they end.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use turno_e2e::{Act, Place, Script, wait};
 use turno_proto::model::Code;
@@ -149,7 +147,7 @@ fn a_wait_that_is_ended_leaves_the_job_and_says_how_to_come_back() {
         _ => Act::Refuse(Code::BadCall),
     });
     let place = place(&script);
-    let run = place.run(["job", "wait", "7", "--timeout", "300ms"]).expect(124);
+    let run = place.run(["job", "wait", "7", "--timeout", wait::SHORT]).expect(124);
     assert!(run.stderr.contains("has not ended: 2 waiting, 1 running"), "{}", run.stderr);
     assert!(run.stderr.contains("`turno job wait 7`") && run.stderr.contains("code: timed_out"), "{}", run.stderr);
     let waits = || script.asked().iter().filter(|call| matches!(call, AdminCall::JobWait { .. })).count();
@@ -161,9 +159,9 @@ fn a_wait_that_is_ended_leaves_the_job_and_says_how_to_come_back() {
     for (words, signal, exit) in table {
         let before = waits();
         let mut running = place.start(words);
-        assert!(wait::find(Duration::from_secs(20), || (waits() > before).then_some(())).is_some(), "{words:?} waits");
+        assert!(wait::find(wait::PATIENCE, || (waits() > before).then_some(())).is_some(), "{words:?} waits");
         running.signal(signal);
-        assert_eq!(running.end(Duration::from_secs(20)), exit, "{words:?}");
+        assert_eq!(running.end(wait::PATIENCE), exit, "{words:?}");
         running.expect_line("come back with `turno job wait 7`");
     }
     assert!(!script.asked().iter().any(|call| matches!(call, AdminCall::JobCancel { .. })), "nobody cancels it");

@@ -10,7 +10,7 @@ use turno_proto::model::job::{Array, JobId, JobReason, JobState, JobView, TaskCo
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 const NOON: u64 = 1_794_744_000_000;
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = wait::PATIENCE;
 
 /// Task 3 to 5 and 9 failed alike, 12 in another way.
 const FAILED: [u32; 5] = [3, 4, 5, 9, 12];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turno_e2e::{Background, Cluster, Place, Plan, wait};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = wait::PATIENCE;
 
 /// The same at all brokers, so that no two give out one token.
 const ORDER: &str = "[link]\norder = [\"alpha\", \"beta\", \"gamma\"]\n";

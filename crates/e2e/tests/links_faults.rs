@@ -8,7 +8,7 @@ use turno_e2e::{Background, Cluster, Cut, Place, Plan, Way, wait};
 use turno_proto::model::Code;
 use turno_proto::model::link::view::LinkState;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = wait::PATIENCE;
 
 /// A worker that writes down what it was given.
 fn scribe(cluster: &Cluster, at: usize, runs: &Path) -> Background {
@@ -163,7 +163,7 @@ fn a_cable_between_brokers() {
     cluster.wait_known();
     let net = cluster.net();
     let _workers = [0, 2].map(|at| cluster.broker(at).worker(&["q", "--echo"]));
-    let ask = |at: usize| cluster.broker(at).run(&["request", "q", "hi", "--timeout", "20s"]).expect(0).text();
+    let ask = |at: usize| cluster.broker(at).run(&["request", "q", "hi", "--timeout", "1m"]).expect(0).text();
     let gone = |at: usize, name: &str| !cluster.linked(at).iter().any(|other| other == name);
     for round in ["cable", "mute", "deaf"] {
         match round {

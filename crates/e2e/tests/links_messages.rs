@@ -98,7 +98,7 @@ fn the_far_worker_is_told_to_stop() {
     assert_eq!(worker.cancelled(), (delivery, Code::Cancelled));
     worker.fail(delivery, b"stopped");
 
-    let seq = client.request_with(b"late", |message| message.deadline_ms = Some(700));
+    let seq = client.request_with(b"late", |message| message.deadline_ms = Some(3_000));
     let (delivery, ..) = worker.delivery();
     assert_eq!(client.undelivered(), (seq, Code::TimedOut));
     assert_eq!(worker.cancelled(), (delivery, Code::TimedOut), "whichever of the two brokers notices first");

@@ -98,7 +98,7 @@ fn a_broker_on_a_host() {
             let at = net.way(1, 0);
             let mut worker = net.host(1).within(|| Peer::worker(at, "q", Slots::Limited(1), "w"));
             let client = net.host(2).place();
-            let mut request = client.start(["request", "q", body, "--url", &net.url(2, 0)]);
+            let mut request = client.start(["request", "q", body, "--timeout", "1m", "--url", &net.url(2, 0)]);
             let (delivery, said, _) = worker.delivery();
             worker.reply(delivery, &said);
             assert_eq!(request.end(wait::PATIENCE), 0, "{:?}", request.stderr());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::archive::OutputPiece;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = wait::PATIENCE;
 
 /// A broker that keeps 4 KiB of each task's output.
 fn frugal() -> Broker {
@@ -116,7 +116,7 @@ fn what_was_printed_outlives_an_end_by_force() {
     let broker = Broker::start();
     let mut hand = broker.hand(&["--slots", "2"]);
     let killed = broker.submit(&[], &["sh", "-c", "echo before; kill -9 $$"]);
-    let late = broker.submit(&["--time-limit", "300ms"], &["sh", "-c", "echo waiting; sleep 600"]);
+    let late = broker.submit(&["--time-limit", "3s"], &["sh", "-c", "echo waiting; sleep 600"]);
     assert_eq!((broker.wait_for_job(killed), broker.wait_for_job(late)), (1, 1));
     assert_eq!(broker.printed(killed, 1).0, "before\n");
     assert_eq!(broker.printed(late, 1).0, "waiting\n");

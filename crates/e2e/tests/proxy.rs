@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use turno_e2e::{Cut, Port, Proxy, Way, wait};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = wait::PATIENCE;
 
 /// Both ends of a connection through the proxy.
 struct Pair {

@@ -1,7 +1,5 @@
 //! `turno ring`, and places in a ring that a broker is given, with real brokers on one machine.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use turno_e2e::{Background, Broker, Place, Run, schema, wait};
 
@@ -185,7 +183,7 @@ fn a_number_is_found() {
 /// Starts a broker that must not get far.
 fn refused(place: &Place, flags: &[&str]) -> Run {
     let flags = [&["serve", "--json", "--memory", "--listen", "127.0.0.1:0", "--foreman-listen", "127.0.0.1:0"], flags];
-    Run::finish(place.turno(flags.concat()), b"", Duration::from_secs(30))
+    Run::finish(place.turno(flags.concat()), b"", wait::PATIENCE)
 }
 
 /// Proves S3.7: two brokers with one number do not run, be it on one port or by two.
@@ -246,7 +244,7 @@ fn nobody_to_join() {
     let waiting = Broker::start_with(&flags);
     wait::until("it says why it is not there", || ring(&waiting)["code"] == "ring_down");
     assert_eq!(ring(&waiting)["state"], "joining");
-    let late = waiting.run(&["ring", "show", "--wait", "--timeout", "100ms", "--json"]).expect(124);
+    let late = waiting.run(&["ring", "show", "--wait", "--timeout", wait::SHORT, "--json"]).expect(124);
     assert_eq!(late.error_code(), "timed_out");
     let number = port.address().port().to_string();
     let flags = ["--sid", "1", "--ring-port", &number, "--foreman-listen", "127.0.0.1:0"];
@@ -274,7 +272,7 @@ fn shuts_down(mut all: [Broker; 3], has_secret: bool) {
     assert_eq!(run.error_code(), "not_confirmed");
     assert_eq!(all[1].run(&["ring", "shutdown", "--yes"]).expect(0).text(), "the ring ends: 3 brokers\n");
     for broker in &mut all {
-        assert_eq!(broker.process().end(Duration::from_secs(20)), 0);
+        assert_eq!(broker.process().end(wait::PATIENCE), 0);
     }
 }
 
@@ -282,7 +280,7 @@ fn shuts_down(mut all: [Broker; 3], has_secret: bool) {
 #[test]
 fn whoever_ends_leaves() {
     let [one, mut two, three] = three();
-    assert_eq!(two.terminate(Duration::from_secs(20)), 0);
+    assert_eq!(two.terminate(wait::PATIENCE), 0);
     wait_whole(&[&one, &three]);
     assert_eq!(ring(&one)["lost"], Value::Array(Vec::new()));
     assert_eq!(ring(&one)["counters"]["healed"], 0);

@@ -3,7 +3,6 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -101,7 +100,7 @@ fn a_number_that_is_taken_meanwhile_is_given_up_for_another() {
         assert!(said.contains("asking for another") && said.contains("cannot be broker 2 of the ring"), "{said}");
         assert_eq!(found.process().stdout().len(), 1, "it was ready once");
         found.run(&["pub", "news", "hello", "--confirm"]).expect(0);
-        assert_eq!(found.terminate(Duration::from_secs(20)), 0);
+        assert_eq!(found.terminate(wait::PATIENCE), 0);
     }
     assert_eq!(circle(&one), [1, 2], "the one that was there stays");
 }
@@ -130,7 +129,7 @@ fn a_port_that_was_named_stays_taken() {
     let port = ring_address(&one).port().to_string();
     let flags =
         ["serve", "--json", "--listen", "127.0.0.1:0", "--sid", "auto", "--ring-port", &port, "--ring-next", &next];
-    let run = Run::finish(Place::new().turno(flags), b"", Duration::from_secs(30)).expect(1);
+    let run = Run::finish(Place::new().turno(flags), b"", wait::PATIENCE).expect(1);
     assert_eq!((run.error_code().as_str(), run.stderr.matches("asking for another").count()), ("address_in_use", 1));
 }
 
@@ -143,5 +142,5 @@ fn whoever_waits_for_a_number_may_be_ended() {
     let mut waiting = place.start([&flags[..], &PORTS].concat());
     waiting.expect_line("asking again each second");
     waiting.signal(Signal::TERM);
-    assert_eq!((waiting.end(Duration::from_secs(20)), waiting.stdout()), (0, vec![]));
+    assert_eq!((waiting.end(wait::PATIENCE), waiting.stdout()), (0, vec![]));
 }

@@ -7,7 +7,7 @@ use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::{Code, Slots};
 use turno_proto::native::{ClosingReason, Frame};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = wait::PATIENCE;
 
 fn said(broker: &mut Broker) -> String {
     broker.process().stderr().join("\n")
@@ -39,7 +39,7 @@ fn a_broker_that_ends_finishes_what_runs() {
     let status = broker.run(&["status", "--json"]).expect(0).json();
     assert_eq!((&status["broker"]["draining"], &status["broker"]["in_flight"]), (&true.into(), &1.into()));
     // Its client goes round until another broker takes the request, or its time is over.
-    let refused = broker.run(&["request", "q", "x", "--json", "--timeout", "1s"]).expect(124);
+    let refused = broker.run(&["request", "q", "x", "--json", "--timeout", wait::SHORT]).expect(124);
     assert_eq!(refused.json()["error"]["code"], "timed_out");
     worker.reply(delivery, b"finished");
     assert_eq!(client.answer(), (running, b"finished".to_vec()));
@@ -65,6 +65,7 @@ fn the_drain_deadline_cuts() {
     assert_eq!(client.undelivered(), (seq, Code::CutShort));
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(broker.process().end(SOON), 0);
+    assert!(begun.elapsed() < Duration::from_secs(30), "that is the default");
     assert!(said(&mut broker).contains("1 delivery was cut short"), "{}", said(&mut broker));
 }
 
@@ -120,11 +121,14 @@ fn what_is_lost_with_the_broker_is_told() {
 #[test]
 fn a_running_request_outlives_the_signal() {
     let mut broker = Broker::start();
-    let _worker = broker.worker(&["q", "--", "sh", "-c", "sleep 0.5; echo done"]);
-    let mut request = broker.start_turno(&["request", "q", "x"]);
+    let program = "while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; echo done";
+    let _worker = broker.worker(&["q", "--", "sh", "-c", program]);
+    let mut request = broker.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     let mut admin = Peer::greeted(broker.address(), 0);
     wait::until("the worker has it", || admin.status().in_flight == 1);
     broker.process().signal(Signal::TERM);
+    assert_eq!(admin.closing(), ClosingReason::Shutdown);
+    broker.place.file("go", "");
     assert_eq!(request.end(SOON), 0, "{:?}", request.stderr());
     assert_eq!(request.stdout(), ["done"]);
     assert_eq!(broker.process().end(SOON), 0);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use turno_e2e::{Broker, Peer, schema, wait};
 use turno_proto::model::limits;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 
 /// Publishes many events about a topic, the body of each its number.
 fn publish_many(broker: &Broker, topic: &str, count: usize) {
@@ -87,7 +87,7 @@ fn fetched_events_as_documents() {
     broker.publish("t", "three");
     assert_eq!(broker.run(&["topic", "recv", "a", "-o", "name"]).expect(0).text(), "t\n");
     assert_eq!(broker.run(&["topic", "recv", "nobody", "--json"]).expect(4).error_code(), "not_found");
-    let waited = broker.run(&["topic", "recv", "a", "--wait", "--timeout", "50ms", "--json"]).expect(124);
+    let waited = broker.run(&["topic", "recv", "a", "--wait", "--timeout", wait::SHORT, "--json"]).expect(124);
     assert_eq!(waited.error_code(), "timed_out");
     let gone = broker.run(&["topic", "destroy", "a", "--json"]).expect(0).document("turno.subscriber/1");
     assert_eq!(gone["subscriber"]["events"], 3);
@@ -102,7 +102,7 @@ fn a_fetch_may_wait() {
     broker.publish("t", "at last");
     assert_eq!(waiting.end(SOON), 0);
     assert_eq!(waiting.stdout(), ["t at last"]);
-    let run = broker.run(&["topic", "recv", "a", "--wait", "--timeout", "50ms"]).expect(124);
+    let run = broker.run(&["topic", "recv", "a", "--wait", "--timeout", wait::SHORT]).expect(124);
     assert!(run.stderr.contains("no event came for a in time"), "{}", run.stderr);
 }
 

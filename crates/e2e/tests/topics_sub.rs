@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use turno_e2e::{Background, Broker, Peer, Run, schema, wait};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = wait::PATIENCE;
 
 /// Waits until a listener printed exactly these lines.
 #[track_caller]
@@ -136,7 +136,7 @@ fn so_many_events_in_every_format() {
 fn raw_bodies_are_printed_as_they_are() {
     let broker = Broker::start();
     let command = broker.turno(&["sub", "t", "--raw", "-n", "3", "-q"]);
-    let listener = thread::spawn(move || Run::finish(command, b"", Duration::from_secs(60)));
+    let listener = thread::spawn(move || Run::finish(command, b"", wait::PATIENCE));
     broker.await_subscribers(1);
     let binary: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     for body in [&b"no end of line"[..], &binary, b"line\n"] {

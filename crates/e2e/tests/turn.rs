@@ -1,7 +1,5 @@
 //! Whose turn it is: the even spread, with raw peers and with real processes.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Slots;
@@ -164,8 +162,8 @@ fn a_worker_killed_in_the_middle_costs_nobody_an_answer() {
     });
     let mut victim = workers.swap_remove(0);
     victim.signal(Signal::KILL);
-    victim.end(Duration::from_secs(5));
-    assert_eq!(asking.end(Duration::from_secs(60)), 0, "{:?}", asking.stderr());
+    victim.end(wait::PATIENCE);
+    assert_eq!(asking.end(wait::PATIENCE), 0, "{:?}", asking.stderr());
     let done: serde_json::Value = serde_json::from_str(&asking.stdout().concat()).expect("one document");
     assert_eq!((&done["sent"], &done["answered"], &done["failed"]), (&1_000.into(), &1_000.into(), &0.into()));
     let status = admin.status();

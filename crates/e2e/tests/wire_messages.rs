@@ -270,7 +270,7 @@ fn the_unix_socket_works() {
     let address = client.workers()[0].address.clone();
     assert_eq!(address, format!("unix:{}", std::process::id()));
     let url = format!("unix:{}", broker.unix().display());
-    let answered = broker.start_turno(&["request", "q", "hi", "--url", &url]);
+    let answered = broker.start_turno(&["request", "q", "hi", "--timeout", "1m", "--url", &url]);
     let (delivery, body, _) = worker.delivery();
     assert_eq!(body, b"hi");
     worker.reply(delivery, b"hello");

@@ -1,7 +1,6 @@
 //! Starting a broker where another one is, or was.
 
 use std::fs;
-use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, Place, process, wait};
 use turno_proto::native::{Connect, Frame, VERSION};
@@ -67,7 +66,7 @@ fn a_killed_broker_does_not_stand_in_the_way() {
     let mut heir = Broker::start_in_at(place, &listen, &[]);
     assert_eq!((heir.address(), heir.unix()), (address, socket.clone()));
     Peer::silent_unix(&socket).greet(0);
-    assert_eq!(heir.terminate(Duration::from_secs(10)), 0);
+    assert_eq!(heir.terminate(wait::PATIENCE), 0);
     assert!(!socket.exists());
 }
 

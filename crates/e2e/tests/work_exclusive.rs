@@ -8,7 +8,7 @@ use turno_e2e::{Background, Broker, Peer, Place, wait};
 use turno_proto::model::{Code, Delivery, Slots};
 use turno_proto::native::{Deliver, Frame, Raw, Word};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = wait::PATIENCE;
 
 /// Writes down which message it got under which token; with a body of "stay" it does not end.
 const CLERK: &str = "body=$(cat); echo \"$1 $body $TURNO_FENCE\" >> book; while [ \"$body\" = stay ] && [ -d \"$PWD\" ]; do sleep 0.02; done";
@@ -202,10 +202,10 @@ fn the_frames_of_an_exclusive_queue() {
     assert_eq!((counters.late, counters.forged, counters.replied), (1, 1, 1));
 }
 
-/// A broker that takes a peer for gone after three seconds of silence.
+/// A broker that takes a peer for gone after six seconds of silence.
 fn attentive() -> Broker {
     let place = Place::new();
-    place.file("config/turno/turno.toml", "heartbeat = \"1s\"\n");
+    place.file("config/turno/turno.toml", "heartbeat = \"2s\"\n");
     Broker::start_in(place, &[])
 }
 
@@ -255,7 +255,7 @@ fn a_standby_takes_over_from_one_that_fell_silent() {
 fn the_late_reply_of_a_silent_holder_is_counted() {
     let broker = Broker::start_with(&["--memory"]);
     let address = broker.address();
-    let mut holder = Peer::greeted(address, 1_000);
+    let mut holder = Peer::greeted(address, 2_000);
     let mut next = Peer::greeted(address, 0);
     for peer in [&mut holder, &mut next] {
         peer.open("q");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use turno_e2e::process::alive;
 use turno_e2e::{Background, Broker, Place, schema, wait};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = wait::PATIENCE;
 
 /// A program that says that it runs, and ends when the file `go` is there.
 const PATIENT: &str = "echo $$ > pid; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; echo finished";
@@ -131,7 +131,7 @@ fn a_worker_finds_its_broker_again() {
     assert!(worker.runs(), "it does not give up");
     let _serving = again(&broker);
     worker.expect_line("w registered again");
-    assert_eq!(broker.run(&["request", "q", "back", "--timeout", "20s"]).expect(0).text(), "back");
+    assert_eq!(broker.run(&["request", "q", "back", "--timeout", "1m"]).expect(0).text(), "back");
     assert_eq!(broker.workers(), 1);
     worker.signal(Signal::TERM);
     assert_eq!(worker.end(LONG), 0);
@@ -146,7 +146,7 @@ fn a_worker_outlives_a_broker_that_shuts_down() {
     worker.expect_line("the broker is shutting down");
     let _serving = again(&broker);
     worker.expect_line("w registered again");
-    assert_eq!(broker.run(&["request", "q", "back", "--timeout", "20s"]).expect(0).text(), "back");
+    assert_eq!(broker.run(&["request", "q", "back", "--timeout", "1m"]).expect(0).text(), "back");
 }
 
 /// Without a broker a worker that is told to end does.
@@ -178,7 +178,7 @@ fn a_worker_without_a_broker_fails_to_start() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = format!("turno://{}", listener.local_addr().expect("bound"));
     let urls = format!("turno://127.0.0.1:1,{silent},unix:/nowhere/turno.sock");
-    let run = place.run(["work", "q", "--echo", "--timeout", "200ms", "--url", &urls]).expect(5);
+    let run = place.run(["work", "q", "--echo", "--timeout", wait::SHORT, "--url", &urls]).expect(5);
     for url in urls.split(',') {
         assert_eq!(
             run.stderr.matches(&format!("{url}: ")).count(),

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
 
 use turno_e2e::{Broker, Place, wait};
 
@@ -150,7 +149,7 @@ fn two_workers_share_the_work() {
     };
     let _left = scripted(&broker, "left.sh", &meet("left", "right"), &["q", "--slots", "1"]);
     let _right = scripted(&broker, "right.sh", &meet("right", "left"), &["q", "--slots", "1"]);
-    let run = broker.run(&["request", "q", "x", "--count", "2", "--parallel", "2", "--timeout", "30s"]).expect(0);
+    let run = broker.run(&["request", "q", "x", "--count", "2", "--parallel", "2", "--timeout", "1m"]).expect(0);
     let text = run.text();
     let mut lines: Vec<&str> = text.split_whitespace().collect();
     lines.sort_unstable();
@@ -164,7 +163,7 @@ fn no_more_run_at_a_time_than_there_are_slots() {
     let script = "mkdir slot.1 2>/dev/null && mine=slot.1 || { mkdir slot.2 2>/dev/null && mine=slot.2; } || { echo full; exit 0; }
 sleep 0.02; rmdir $mine; echo fine";
     let _worker = scripted(&broker, "slots", script, &["q", "--slots", "2"]);
-    let run = broker.run(&["request", "q", "x", "--count", "40", "--parallel", "20", "--timeout", "30s"]).expect(0);
+    let run = broker.run(&["request", "q", "x", "--count", "40", "--parallel", "20", "--timeout", "1m"]).expect(0);
     let text = run.text();
     assert_eq!(text.lines().filter(|line| *line == "fine").count(), 40, "{text}");
 }
@@ -173,11 +172,11 @@ sleep 0.02; rmdir $mine; echo fine";
 #[test]
 fn what_is_left_in_the_background_does_not_hold_the_reply_for_ever() {
     let broker = Broker::start();
-    let _worker = scripted(&broker, "leave", "echo done; sleep 60 & echo $! > left", &["q"]);
-    let run = broker.run(&["request", "q", "x", "--timeout", "30s"]).expect(0);
+    let _worker = scripted(&broker, "leave", "echo done; sleep 600 & echo $! > left", &["q"]);
+    let run = broker.run(&["request", "q", "x", "--timeout", "1m"]).expect(0);
     assert_eq!(run.text(), "done\n");
     let left = fs::read_to_string(broker.place.path().join("left")).expect("the program wrote it");
     let left: u32 = left.trim().parse().expect("a process id");
-    let killed = wait::find(Duration::from_secs(20), || (!turno_e2e::process::alive(left)).then_some(()));
+    let killed = wait::find(wait::PATIENCE, || (!turno_e2e::process::alive(left)).then_some(()));
     assert!(killed.is_some(), "what held the pipes was ended with its group");
 }

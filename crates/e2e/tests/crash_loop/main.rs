@@ -8,7 +8,6 @@ mod life;
 
 use std::sync::atomic::AtomicU32;
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use turno_e2e::{Broker, Peer, Place, wait};
@@ -76,7 +75,7 @@ fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
             scope.spawn(move || life.produce(peer));
         }
     });
-    let code = broker.process().end(Duration::from_secs(20));
+    let code = broker.process().end(wait::PATIENCE);
     assert_eq!(code, if is_in_order { 0 } else { 137 }, "life {number}: {:?}", broker.process().stderr());
     if is_in_order {
         book.ended_in_order(number);
@@ -100,13 +99,13 @@ fn drain(place: Place, number: u32, book: &Book) -> Place {
     let mut asker = Peer::greeted(broker.address(), 0);
     thread::scope(|scope| {
         scope.spawn(|| life.work(worker, Manner::Steady));
-        let done = wait::find(Duration::from_secs(30), || {
+        let done = wait::find(wait::PATIENCE, || {
             let QueueView { ready, in_flight, dead, .. } = asker.queue(QUEUE);
             (ready + in_flight == 0 && book.can_be_dead(dead) && book.open().is_empty()).then_some(())
         });
         // Read before the broker ends, asserted after it: the worker waits for that end.
         let left = asker.queue(QUEUE);
-        assert_eq!(broker.terminate(Duration::from_secs(20)), 0, "{:?}", broker.process().stderr());
+        assert_eq!(broker.terminate(wait::PATIENCE), 0, "{:?}", broker.process().stderr());
         assert!(done.is_some(), "lost: {:?}; {} must be dead in {left:?}", book.open(), book.dead().len());
     });
     book.ended_in_order(number);
@@ -145,5 +144,5 @@ fn what_was_stored_outlives_every_crash() {
     let (sent, confirmed, repeated) = book.counts();
     println!("{sent} sent, {confirmed} confirmed, {repeated} delivered more than once");
     assert!(confirmed >= rounds as usize && sent > confirmed && repeated > 0, "the crashes came under load");
-    assert_eq!(broker.terminate(Duration::from_secs(20)), 0);
+    assert_eq!(broker.terminate(wait::PATIENCE), 0);
 }
