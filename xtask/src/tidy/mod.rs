@@ -59,6 +59,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "hash-order", about: "no HashMap or HashSet in the engine", check: core_purity::hash_order },
     Rule { name: "test-sleep", about: "tests sleep only to prove absence", check: waiting::test_sleep },
+    Rule { name: "test-limit", about: "tests of processes have one limit for all waits", check: waiting::test_limit },
     Rule { name: "unbounded-channel", about: "every channel has a limit", check: channels::unbounded_channel },
     Rule {
         name: "anyhow-in-library",
@@ -203,6 +204,7 @@ mod tests {
                  turno-engine = \"0\"\n",
             ),
             ("crates/engine/src/util.rs", &long),
+            ("crates/e2e/tests/queue.rs", "fn f() { worker.end(Duration::from_secs(1)); }\n"),
             (
                 "crates/engine/src/queue.rs",
                 "use std::collections::HashMap;\nuse anyhow::Result;\nfn f() {\n\tdbg!(std::fs::read);\n\

@@ -1,4 +1,4 @@
-//! Rule about waiting in tests: a sleep makes a test slow on a good day and wrong on a bad one.
+//! Rules about waiting in tests: a sleep makes a test slow on a good day and wrong on a bad one, and so does a time limit.
 
 use super::{Breach, may_be_searched};
 use crate::source::{Line, Source};
@@ -25,6 +25,36 @@ pub(super) fn test_sleep(tree: &Tree) -> Vec<Breach> {
             if line.is_test && sleeps(&line.code, imported) && !proves_absence(source.lines(), number) {
                 let advice = "a sleep in a test: wait for the condition with a deadline, or say \
                               `// absence: …` if it shows that nothing happens";
+                breaches.push(Breach::new(&file.path, number, advice));
+            }
+        }
+    }
+    breaches
+}
+
+/// The tests that drive real processes.
+const PROCESS_TESTS: &str = "crates/e2e/tests/";
+
+/// Waits that take a limit of their own. `Run::finish(` has it at the end of its arguments.
+const WAITS: [&str; 4] = [".end(Duration::", ".terminate(Duration::", "find(Duration::", ", Duration::from_secs("];
+
+/// What comes before the time of a command.
+const COMMAND_TIMEOUT: &str = "\"--timeout\", \"";
+
+pub(super) fn test_limit(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in tree.files().filter(|file| file.path.starts_with(PROCESS_TESTS)) {
+        for (number, line) in (1..).zip(file.text.lines()) {
+            let own_limit = WAITS.iter().any(|wait| line.contains(wait)) && !line.contains("push_until_stuck");
+            let in_millis = line
+                .split(COMMAND_TIMEOUT)
+                .skip(1)
+                .any(|rest| rest.split_once('"').is_some_and(|(time, _)| time.ends_with("ms")));
+            if own_limit {
+                breaches.push(Breach::new(&file.path, number, "a limit of its own for a wait: use wait::PATIENCE"));
+            }
+            if in_millis {
+                let advice = "a command has no time to connect on a busy machine: use wait::SHORT, or a minute";
                 breaches.push(Breach::new(&file.path, number, advice));
             }
         }
@@ -85,6 +115,29 @@ mod tests {
         }
         let polling = [("crates/e2e/src/wait.rs", "thread::sleep(x);")];
         assert!(places(test_sleep, &polling).is_empty());
+    }
+
+    #[test]
+    fn limits_that_depend_on_speed_are_found() {
+        let file = "crates/e2e/tests/queue.rs";
+        for bad in [
+            "worker.end(Duration::from_secs(20));",
+            "broker.terminate(Duration::from_millis(200));",
+            "wait::find(Duration::from_secs(20), || x);",
+            "Run::finish(command, b\"\", Duration::from_secs(20))",
+            "broker.run(&[\"request\", \"q\", \"--timeout\", \"50ms\"])",
+        ] {
+            assert_eq!(places(test_limit, &[(file, bad)]), [format!("{file}:1")], "{bad}");
+            assert!(places(test_limit, &[("crates/e2e/src/a.rs", bad)]).is_empty(), "{bad}");
+        }
+        for good in [
+            "worker.end(wait::PATIENCE);",
+            "worker.hears_nothing(Duration::from_millis(100));",
+            "broker.run(&[\"request\", \"--timeout\", wait::SHORT, \"--drain-timeout\", \"50ms\"])",
+            "broker.run(&[\"request\", \"--timeout\", \"1m\", \"--idle\", \"50ms\"])",
+        ] {
+            assert!(places(test_limit, &[(file, good)]).is_empty(), "{good}");
+        }
     }
 
     #[test]
