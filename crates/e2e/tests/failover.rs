@@ -148,8 +148,9 @@ fn closing_moves_a_worker_and_loses_nothing() {
     let mut request = first.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     wait::until("the program runs", || runs.exists());
     first.process().signal(Signal::TERM);
-    wait::until("the worker is at the next broker", || second.workers() == 1);
+    wait::until("everyone is told", || first.status()["draining"] == true);
     place.file("go", "");
+    wait::until("the worker is at the next broker", || second.workers() == 1);
     assert_eq!(request.end(SOON), 0, "{:?}", request.stderr());
     assert_eq!(request.stdout(), ["done"]);
     assert_eq!(first.process().end(SOON), 0);
