@@ -26,7 +26,7 @@ fn submit(broker: &Broker, array: &str) -> u64 {
 
 fn piece(job: u64, task: u32, at: u64, bytes: impl Into<Vec<u8>>) -> OutputPiece {
     let bytes = bytes.into().into();
-    OutputPiece { job: JobId(job), task, attempt: 1, stream: OutputStream::Stdout, at, live: false, bytes }
+    OutputPiece { job: JobId(job), task, attempt: 1, stream: OutputStream::Stdout, at, live: false, bytes, lost: 0 }
 }
 
 fn to_stderr(piece: OutputPiece) -> OutputPiece {

@@ -7,7 +7,7 @@ use turno_proto::model::job::JobId;
 
 pub(crate) fn piece(job: u64, task: u32, attempt: u32) -> OutputPiece {
     let bytes = words(job, task, attempt).into();
-    OutputPiece { job: JobId(job), task, attempt, stream: OutputStream::Stdout, at: 0, live: false, bytes }
+    OutputPiece { job: JobId(job), task, attempt, stream: OutputStream::Stdout, at: 0, live: false, bytes, lost: 0 }
 }
 
 fn words(job: u64, task: u32, attempt: u32) -> String {

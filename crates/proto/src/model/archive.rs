@@ -62,6 +62,14 @@ pub struct OutputPiece {
     pub live: bool,
     /// What it wrote.
     pub bytes: Bytes,
+    /// Bytes that the task wrote here and that are lost to damage of the archive; then there are no others. Only in answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A place in the output of a job, which is ordered by task, attempt and position.
@@ -86,6 +94,9 @@ pub struct FileView {
     pub name: String,
     /// Its size.
     pub size: u64,
+    /// It is lost to damage of the archive; its name is what can be read of that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// Whether a file of a task may have that name: a path below the task's directory, which can be made anywhere without

@@ -260,6 +260,10 @@ codes! {
         "an upload's bytes do not have the hash it is known by",
         "the file changed while it was sent, or was damaged on its way; nothing of it was kept",
         "send it again from its beginning";
+    ArchiveDamaged = 73, "archive_damaged", exit 1,
+        "output, a result or an upload was kept and cannot be read any more",
+        "bytes in the archive are not what was written: a failing disk, or something else wrote there",
+        "look with `turno doctor`, run the task again with `turno job retry`, or submit again to send an upload anew";
 
     // Topics.
     BadTopic = 74, "bad_topic", exit 2,

@@ -40,10 +40,21 @@ impl Seed {
                 follow: vec![(job, self.word); rows],
                 refused: vec![(job, self.word, self.number); rows],
             },
-            1 => AdminAnswer::Output { pieces: self.pieces(100), next: self.place(), arrived: self.long, end },
+            1 => AdminAnswer::Output {
+                pieces: self.pieces(100),
+                next: self.place(),
+                arrived: self.long,
+                end,
+                damaged: some,
+            },
             2 => {
-                let file = FileView { task: self.word, attempt: self.number, name: self.text(), size: self.long };
-                AdminAnswer::Files { files: vec![file; rows], next: some.then(|| (self.word, self.text())) }
+                let file =
+                    FileView { task: self.word, attempt: self.number, name: self.text(), size: self.long, lost: end };
+                AdminAnswer::Files {
+                    files: vec![file; rows],
+                    next: some.then(|| (self.word, self.text())),
+                    damaged: end,
+                }
             }
             3 => AdminAnswer::Piece { bytes: self.bytes.clone().into(), size: self.long },
             _ => AdminAnswer::Uploads { missing: vec![UploadId([self.choice; 32]); rows] },
@@ -63,6 +74,7 @@ impl Seed {
             at: self.long,
             live: self.bits[1],
             bytes: self.bytes.clone().into(),
+            lost: if self.bits[2] { self.long } else { 0 },
         };
         vec![piece; usize::from(self.small % most)]
     }

@@ -72,7 +72,7 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     let per_task = 1_048_576;
     let pieces = vec![hello(), piece(3, OutputStream::Stderr, 6, b"\x00\xff")];
     let next = OutputPlace { task: 3, attempt: 1, at: 8 };
-    let file = FileView { task: 3, attempt: 2, name: "out/a.csv".to_owned(), size: 5_000_000_000 };
+    let file = FileView { task: 3, attempt: 2, name: "out/a.csv".to_owned(), size: 5_000_000_000, lost: false };
     let table = vec![
         ("answer_kept", AdminAnswer::OutputKept { per_task, follow: Vec::new(), refused: Vec::new() }),
         (
@@ -83,13 +83,36 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
                 refused: vec![(JobId(6), 1, 2)],
             },
         ),
-        ("answer_output", AdminAnswer::Output { pieces, next, arrived: 5_000_000_000, end: false }),
+        ("answer_output", AdminAnswer::Output { pieces, next, arrived: 5_000_000_000, end: false, damaged: false }),
         (
             "answer_output_none",
-            AdminAnswer::Output { pieces: Vec::new(), next: OutputPlace::default(), arrived: 0, end: true },
+            AdminAnswer::Output {
+                pieces: Vec::new(),
+                next: OutputPlace::default(),
+                arrived: 0,
+                end: true,
+                damaged: false,
+            },
         ),
-        ("answer_files", AdminAnswer::Files { files: vec![file], next: Some((3, "out/a.csv".to_owned())) }),
-        ("answer_files_none", AdminAnswer::Files { files: Vec::new(), next: None }),
+        (
+            "answer_output_lost",
+            AdminAnswer::Output {
+                pieces: vec![OutputPiece { lost: 70_000, ..piece(3, OutputStream::Stdout, 6, b"") }],
+                next,
+                arrived: 5_000_000_000,
+                end: true,
+                damaged: true,
+            },
+        ),
+        (
+            "answer_files",
+            AdminAnswer::Files { files: vec![file.clone()], next: Some((3, "out/a.csv".to_owned())), damaged: false },
+        ),
+        ("answer_files_none", AdminAnswer::Files { files: Vec::new(), next: None, damaged: false }),
+        (
+            "answer_files_lost",
+            AdminAnswer::Files { files: vec![FileView { lost: true, ..file }], next: None, damaged: true },
+        ),
         ("answer_piece", AdminAnswer::Piece { bytes: Bytes::from_static(b"1,2\n"), size: 300 }),
         ("answer_uploads", AdminAnswer::Uploads { missing: vec![SECOND] }),
         ("answer_uploads_none", AdminAnswer::Uploads { missing: Vec::new() }),
@@ -102,5 +125,5 @@ fn hello() -> OutputPiece {
 }
 
 fn piece(task: u32, stream: OutputStream, at: u64, bytes: &'static [u8]) -> OutputPiece {
-    OutputPiece { job: JOB, task, attempt: 1, stream, at, live: false, bytes: Bytes::from_static(bytes) }
+    OutputPiece { job: JOB, task, attempt: 1, stream, at, live: false, bytes: Bytes::from_static(bytes), lost: 0 }
 }

@@ -1,12 +1,12 @@
 //! Files that tasks brought back. A file is there when its last piece is; of two with the same name the one of the later
 //! attempt counts, and of one attempt the one that was begun later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::record::{Key, Kind};
-use super::shelf::{New, Shelf, Size};
-use super::{Refusal, Room};
+use super::shelf::{Found, New, Shelf, Size};
+use super::{RESULT, Refusal, Room};
 use crate::disk::{Disk, DiskFile};
 
 /// Files that are being written. More: the one that was left alone for the longest must be begun again.
@@ -44,6 +44,19 @@ pub struct FileRow {
     pub name: String,
     /// Its size.
     pub size: u64,
+    /// It is lost to damage; its name is what can be read of it.
+    pub lost: bool,
+}
+
+/// A part of the files that tasks of a job brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileList {
+    /// By task and name.
+    pub rows: Vec<FileRow>,
+    /// There are more.
+    pub more: bool,
+    /// A part of the archive cannot be read that may have held more files of this job.
+    pub damaged: bool,
 }
 
 /// All results.
@@ -75,15 +88,13 @@ struct Whole {
     attempt: u32,
     item: u64,
     size: u64,
+    /// Its last piece cannot be read.
+    lost: bool,
 }
 
 impl<F: DiskFile> Files<F> {
-    pub(super) fn open<D: Disk<File = F>>(
-        disk: &mut D,
-        room: &Room,
-        is_known: impl Fn(u64) -> bool,
-    ) -> io::Result<Self> {
-        let shelf = Shelf::open(disk, "result", Size::of(room, room.result_bytes, false), !room.salt, is_known)?;
+    pub(super) fn open<D: Disk<File = F>>(disk: &mut D, room: &Room, jobs: &BTreeSet<u64>) -> io::Result<Self> {
+        let shelf = Shelf::open(disk, RESULT, Size::of(room, room.result_bytes, false), !room.salt, jobs)?;
         let seq = shelf.last_seq();
         Ok(Self { shelf, open: BTreeMap::new(), piece_bytes: room.piece_bytes, seq, last_read: None })
     }
@@ -119,17 +130,21 @@ impl<F: DiskFile> Files<F> {
         Ok(())
     }
 
-    /// Files of a job by task and name, those after `after`, and whether there are more.
-    pub(super) fn list(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> io::Result<(Vec<FileRow>, bool)> {
+    /// Files of a job by task and name, those after `after`.
+    pub(super) fn list(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> io::Result<FileList> {
         let mut rows = Vec::new();
         let from = Key { job, task: after.map_or(0, |(task, _)| task), ..Key::default() };
-        let mut records = self.shelf.from(&from)?;
+        let mut records = self.shelf.from(&from);
         let mut of_task: BTreeMap<String, Whole> = BTreeMap::new();
         let mut task = from.task;
         let mut flush = |task: u32, of_task: &mut BTreeMap<String, Whole>| {
             let new = |name: &str| after.is_none_or(|(before, last)| (task, name) > (before, last));
             let found = std::mem::take(of_task).into_iter().filter(|(name, _)| new(name));
-            rows.extend(found.map(|(name, Whole { attempt, size, .. })| FileRow { task, attempt, name, size }));
+            let row = |(name, whole): (String, Whole)| {
+                let Whole { attempt, size, lost, .. } = whole;
+                FileRow { task, attempt, name, size, lost }
+            };
+            rows.extend(found.map(row));
             rows.len() > limit
         };
         while let Some(found) = records.next()? {
@@ -139,19 +154,16 @@ impl<F: DiskFile> Files<F> {
                 }
                 task = found.key.task;
             }
-            if found.spot.kind == Kind::Last
-                && of_task.len() < NAMES_MAX
-                && let Some(record) = found.read()?
-                && let Ok(name) = String::from_utf8(record.name)
-            {
+            if found.spot.kind == Kind::Last && of_task.len() < NAMES_MAX {
+                let (name, whole) = named(&found);
                 // Later attempts, and later writings, come later.
-                of_task.insert(name, whole(&found.key, found.spot.len));
+                of_task.insert(name.unwrap_or_else(|| format!("unreadable-name-{}", found.key.item)), whole);
             }
         }
         flush(task, &mut of_task);
-        let more = rows.len() > limit;
+        let (more, damaged) = (rows.len() > limit, self.shelf.may_have_lost(job));
         rows.truncate(limit);
-        Ok((rows, more))
+        Ok(FileList { rows, more, damaged })
     }
 
     /// A piece of a file, and the size of the whole.
@@ -163,6 +175,9 @@ impl<F: DiskFile> Files<F> {
             None => self.find(job, task, name).map_err(Refusal::of)?,
         };
         let Some(whole) = found else { return Err(Refusal::NotFound) };
+        if whole.lost {
+            return Err(Refusal::Damaged);
+        }
         self.last_read = Some((id, whole));
         if at >= whole.size {
             return Ok((Vec::new(), whole.size));
@@ -175,31 +190,31 @@ impl<F: DiskFile> Files<F> {
             at: at.saturating_sub(self.piece_bytes),
             seq: 0,
         };
-        let mut records = self.shelf.from(&from).map_err(Refusal::of)?;
+        let mut records = self.shelf.from(&from);
         while let Some(found) = records.next().map_err(Refusal::of)? {
             let key = found.key;
             if (key.task, key.attempt, key.item) != (task, whole.attempt, whole.item) || key.at > at {
                 break;
             }
             if key.at + u64::from(found.spot.len) > at {
-                let Some(record) = found.read().map_err(Refusal::of)? else { break };
+                // The same piece may be there twice, after a segment was written anew.
+                let Some(record) = found.read() else { continue };
                 let skip = usize::try_from(at - key.at).unwrap_or(usize::MAX);
                 return Ok((record.value.get(skip..).unwrap_or_default().to_vec(), whole.size));
             }
         }
-        // A piece of it is damaged: none of it is to be trusted.
-        Err(Refusal::NotFound)
+        Err(Refusal::Damaged)
     }
 
     fn find(&self, job: u64, task: u32, name: &str) -> io::Result<Option<Whole>> {
-        let mut records = self.shelf.from(&Key { job, task, ..Key::default() })?;
+        let mut records = self.shelf.from(&Key { job, task, ..Key::default() });
         let mut latest = None;
         while let Some(found) = records.next()?.filter(|found| found.key.task == task) {
             if found.spot.kind == Kind::Last
-                && let Some(record) = found.read()?
-                && record.name == name.as_bytes()
+                && let (Some(of), whole) = named(&found)
+                && of == name
             {
-                latest = Some(whole(&found.key, found.spot.len));
+                latest = Some(whole);
             }
         }
         Ok(latest)
@@ -212,6 +227,13 @@ impl<F: DiskFile> Files<F> {
     }
 }
 
-const fn whole(key: &Key, len: u32) -> Whole {
-    Whole { attempt: key.attempt, item: key.item, size: key.at.saturating_add(len as u64) }
+/// The file that ends with this piece, and its name, if that can be read.
+fn named<F: DiskFile>(found: &Found<'_, F>) -> (Option<String>, Whole) {
+    let Found { key, spot, .. } = found;
+    let (size, lost) = (key.at.saturating_add(spot.len.into()), false);
+    let whole = Whole { attempt: key.attempt, item: key.item, size, lost };
+    match found.read() {
+        Some(record) => (String::from_utf8(record.name).ok(), whole),
+        None => (found.name(), Whole { lost: true, ..whole }),
+    }
 }

@@ -9,12 +9,16 @@
 //! | `shelf` | a row of segments: adding, reading in order, letting old or unwanted ones go |
 //! | `output`, `files` | the two kinds of shelves |
 //! | `uploads` | one file each |
+//! | `trouble` | what is wrong with files, and how unreadable ones are set aside |
+//! | `inspect` | a look that changes nothing |
 
 mod files;
+mod inspect;
 mod output;
 mod record;
 mod segment;
 mod shelf;
+mod trouble;
 mod uploads;
 
 use std::collections::BTreeSet;
@@ -23,17 +27,25 @@ use std::io;
 use thiserror::Error;
 
 use self::files::Files;
-pub use self::files::{FilePiece, FileRow};
+pub use self::files::{FileList, FilePiece, FileRow};
+pub use self::inspect::{ArchiveInspection, inspect, inspect_names};
 use self::output::Outputs;
 pub use self::output::{Output, Piece, Place, Want};
 use self::shelf::Size;
+pub use self::trouble::{Flaw, Trouble};
 pub use self::uploads::UploadId;
 use self::uploads::Uploads;
+use crate::OpenError;
 use crate::disk::Disk;
 use crate::limits::{
     ARCHIVE_SEGMENT_BYTES_MAX, ARCHIVE_SEGMENT_BYTES_MIN, ARCHIVE_SEGMENT_RECORDS_MAX, ARCHIVE_SEGMENTS,
     ARCHIVE_SEGMENTS_MAX,
 };
+
+/// What the names of segments of output begin with.
+const OUTPUT: &str = "output";
+/// The same of results.
+const RESULT: &str = "result";
 
 /// Why the archive did not do something.
 #[derive(Debug, Error)]
@@ -53,6 +65,9 @@ pub enum Refusal {
     /// There is no such file.
     #[error("no such file")]
     NotFound,
+    /// It was kept, and cannot be read any more.
+    #[error("lost to damage of the archive")]
+    Damaged,
     /// The disk failed.
     #[error("reading or writing failed: {0}")]
     Io(io::Error),
@@ -118,24 +133,30 @@ impl Size {
 
 impl<D: Disk> Archive<D> {
     /// Opens what is there, for the jobs that are known and the uploads that they name. What others left goes. What cannot
-    /// be read is left out: only a directory that cannot be listed is an error.
+    /// be read is set aside: only a directory that cannot be listed and a segment of a newer format are errors, and nothing
+    /// is changed then.
     pub fn open(
         mut disk: D,
         room: &Room,
         now_ms: u64,
         jobs: &BTreeSet<u64>,
         uploads: BTreeSet<UploadId>,
-    ) -> io::Result<Self> {
-        let is_known = |job: u64| jobs.contains(&job);
-        let outputs = Outputs::open(&mut disk, room, now_ms, is_known)?;
-        let files = Files::open(&mut disk, room, is_known)?;
-        let uploads = Uploads::open(&mut disk, room, now_ms, uploads)?;
+    ) -> Result<Self, OpenError> {
+        if let Some((file, found)) = inspect_names(&mut disk).map_err(unlisted)?.newer.into_iter().next() {
+            return Err(OpenError::Newer { file, found, known: record::FORMAT });
+        }
+        let outputs = Outputs::open(&mut disk, room, now_ms, jobs).map_err(unlisted)?;
+        let files = Files::open(&mut disk, room, jobs).map_err(unlisted)?;
+        let uploads = Uploads::open(&mut disk, room, now_ms, uploads).map_err(unlisted)?;
         Ok(Self { disk, outputs, files, uploads })
     }
 
-    /// Segments that could be neither read nor removed when it was opened.
-    pub const fn unreadable(&self) -> usize {
-        self.outputs.shelf.unreadable + self.files.shelf.unreadable
+    /// What was found to be wrong with its files since the last time.
+    pub fn troubles(&mut self) -> Vec<Trouble> {
+        let mut troubles = self.outputs.shelf.troubles();
+        troubles.extend(self.files.shelf.troubles());
+        troubles.extend(self.uploads.troubles());
+        troubles
     }
 
     /// What it takes.
@@ -168,8 +189,8 @@ impl<D: Disk> Archive<D> {
         self.files.put(&mut self.disk, piece)
     }
 
-    /// Files that tasks of a job brought back, by task and name, those after `after`; and whether there are more.
-    pub fn files(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> Result<(Vec<FileRow>, bool), Refusal> {
+    /// Files that tasks of a job brought back, by task and name, those after `after`.
+    pub fn files(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> Result<FileList, Refusal> {
         self.files.list(job, after, limit).map_err(Refusal::of)
     }
 
@@ -180,7 +201,7 @@ impl<D: Disk> Archive<D> {
 
     /// Those of these uploads that are not there.
     pub fn missing(&mut self, now_ms: u64, uploads: &[UploadId]) -> Vec<UploadId> {
-        self.uploads.missing(now_ms, uploads)
+        self.uploads.missing(&mut self.disk, now_ms, uploads)
     }
 
     /// Keeps a piece of an upload: where it begins, and its bytes. Returns whether the upload is whole now.
@@ -219,4 +240,8 @@ impl<D: Disk> Archive<D> {
     pub fn sweep(&mut self, now_ms: u64) -> Result<(), Refusal> {
         self.uploads.sweep(&mut self.disk, now_ms)
     }
+}
+
+fn unlisted(source: io::Error) -> OpenError {
+    OpenError::Io { doing: "list", file: "the archive".to_owned(), source }
 }

@@ -1,12 +1,12 @@
 //! What tasks wrote: kept in the order in which it came, read by task or by arrival. What is only for those who look at a
 //! task now is in memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use super::record::{Key, Kind};
 use super::shelf::{New, Shelf, Size};
-use super::{Refusal, Room};
+use super::{OUTPUT, Refusal, Room};
 use crate::disk::{Disk, DiskFile};
 
 /// Something that a task wrote.
@@ -26,6 +26,8 @@ pub struct Piece {
     pub live: bool,
     /// What it wrote.
     pub bytes: Vec<u8>,
+    /// Bytes that it wrote here and that are lost to damage; then there are no others.
+    pub lost: u64,
 }
 
 /// A place in the output of a job.
@@ -50,6 +52,8 @@ pub struct Output {
     pub arrived: u64,
     /// There is no more now.
     pub end: bool,
+    /// A part of the archive cannot be read that may have held more of this job.
+    pub damaged: bool,
 }
 
 /// How much of it is wanted.
@@ -109,9 +113,9 @@ impl<F: DiskFile> Outputs<F> {
         disk: &mut D,
         room: &Room,
         now_ms: u64,
-        is_known: impl Fn(u64) -> bool,
+        jobs: &BTreeSet<u64>,
     ) -> io::Result<Self> {
-        let shelf = Shelf::open(disk, "output", Size::of(room, room.output_bytes, true), room.salt, is_known)?;
+        let shelf = Shelf::open(disk, OUTPUT, Size::of(room, room.output_bytes, true), room.salt, jobs)?;
         // Later than all that anyone was told of, what was in memory too, unless the clock was set back.
         let seq = shelf.last_seq().max(now_ms << 16);
         let live = Live { pieces: VecDeque::new(), bytes: 0, bytes_max: room.live_bytes };
@@ -132,7 +136,8 @@ impl<F: DiskFile> Outputs<F> {
 
     /// From a place on, by task, attempt and position.
     pub(super) fn from(&self, want: &Want<'_>, from: Place) -> io::Result<Output> {
-        let mut output = Output { next: from, arrived: self.seq, ..Output::default() };
+        let damaged = self.shelf.may_have_lost(want.job);
+        let mut output = Output { next: from, arrived: self.seq, damaged, ..Output::default() };
         let mut bytes = 0;
         for (first, last) in want.ranges() {
             if last < from.task {
@@ -142,11 +147,12 @@ impl<F: DiskFile> Outputs<F> {
             // A piece that began before the place may reach beyond it.
             let at = begin.at.saturating_sub(self.piece_bytes);
             let key = Key { job: want.job, task: begin.task, attempt: begin.attempt, at, ..Key::default() };
-            let mut told = begin;
-            let mut records = self.shelf.from(&key)?;
+            let (mut told, mut lost) = (begin, None);
+            let mut records = self.shelf.from(&key);
             while let Some(found) = records.next()?.filter(|found| found.key.task <= last) {
                 let (key, len) = (found.key, u64::from(found.spot.len));
                 if (told.task, told.attempt) != (key.task, key.attempt) {
+                    output.lose(&mut told, &mut lost, u64::MAX);
                     told = Place { task: key.task, attempt: key.attempt, at: 0 };
                 }
                 if key.at.saturating_add(len) <= told.at {
@@ -156,7 +162,13 @@ impl<F: DiskFile> Outputs<F> {
                     output.next = told;
                     return Ok(output);
                 }
-                let Some(record) = found.read()? else { continue };
+                let record = found.read();
+                output.lose(&mut told, &mut lost, key.at);
+                let Some(record) = record else {
+                    // Unless it came twice.
+                    Lost::add(&mut lost, &key, found.spot.kind, len);
+                    continue;
+                };
                 // What came twice is told once.
                 let skip = usize::try_from(told.at.saturating_sub(key.at)).unwrap_or(usize::MAX);
                 let piece = piece(&key, record.kind, record.value.get(skip..).unwrap_or_default(), skip as u64);
@@ -165,6 +177,7 @@ impl<F: DiskFile> Outputs<F> {
                 output.next = told;
                 output.pieces.push(piece);
             }
+            output.lose(&mut told, &mut lost, u64::MAX);
         }
         output.end = true;
         Ok(output)
@@ -174,13 +187,19 @@ impl<F: DiskFile> Outputs<F> {
     pub(super) fn after(&self, want: &Want<'_>, after: u64) -> io::Result<Output> {
         let mut found: Vec<(u64, Piece)> = Vec::new();
         let mut bytes = 0;
-        let upto = self.shelf.by_arrival(want.job, after, |key, kind, value| {
+        let upto = self.shelf.by_arrival(want.job, after, |key, spot, value| {
             if want.has(key.task) {
                 if bytes >= want.bytes || found.len() >= want.pieces {
                     return false;
                 }
-                bytes += value.len();
-                found.push((key.seq, piece(key, kind, value, 0)));
+                bytes += value.map_or(0, <[u8]>::len);
+                found.push((
+                    key.seq,
+                    match value {
+                        Some(value) => piece(key, spot.kind, value, 0),
+                        None => Piece { lost: spot.len.into(), ..piece(key, spot.kind, &[], 0) },
+                    },
+                ));
             }
             true
         })?;
@@ -198,12 +217,48 @@ impl<F: DiskFile> Outputs<F> {
         found.retain(|(seq, _)| *seq <= arrived);
         found.sort_by_key(|(seq, _)| *seq);
         let pieces = found.into_iter().map(|(_, piece)| piece).collect();
-        Ok(Output { pieces, arrived, end: upto.is_none() && arrived == self.seq, ..Output::default() })
+        let (end, damaged) = (upto.is_none() && arrived == self.seq, self.shelf.may_have_lost(want.job));
+        Ok(Output { pieces, arrived, end, damaged, ..Output::default() })
     }
 
     pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
         self.live.forget(job);
         self.shelf.forget(disk, job)
+    }
+}
+
+/// A part of what an attempt wrote that cannot be read, unless a record that follows has it as well.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    key: Key,
+    kind: Kind,
+    until: u64,
+}
+
+impl Lost {
+    /// A record of that length cannot be read, either.
+    fn add(lost: &mut Option<Self>, key: &Key, kind: Kind, len: u64) {
+        let until = key.at.saturating_add(len);
+        match lost {
+            Some(lost) => lost.until = lost.until.max(until),
+            None => *lost = Some(Self { key: *key, kind, until }),
+        }
+    }
+}
+
+impl Output {
+    /// Tells of what is lost before `before`, of what was told up to a place.
+    fn lose(&mut self, told: &mut Place, lost: &mut Option<Lost>, before: u64) {
+        let Some(Lost { key, kind, until }) = *lost else { return };
+        let (from, end) = (key.at.max(told.at), until.min(before));
+        if from < end {
+            self.pieces.push(Piece { at: from, lost: end - from, ..piece(&key, kind, &[], 0) });
+            told.at = end;
+            self.next = *told;
+        }
+        if until <= before {
+            *lost = None;
+        }
     }
 }
 
@@ -234,12 +289,13 @@ const fn weight(piece: &Piece) -> usize {
 }
 
 fn new(seq: u64, piece: &Piece) -> New<'_> {
-    let Piece { job, task, attempt, stderr, at, live: _, bytes } = piece;
+    let Piece { job, task, attempt, stderr, at, live: _, bytes, lost: _ } = piece;
     let key = Key { job: *job, task: *task, attempt: *attempt, item: 0, at: *at, seq };
     New { key, kind: if *stderr { Kind::Stderr } else { Kind::Stdout }, name: &[], value: bytes }
 }
 
 fn piece(key: &Key, kind: Kind, bytes: &[u8], skipped: u64) -> Piece {
     let Key { job, task, attempt, at, .. } = *key;
-    Piece { job, task, attempt, stderr: kind == Kind::Stderr, at: at + skipped, live: false, bytes: bytes.to_vec() }
+    let (stderr, at) = (kind == Kind::Stderr, at.saturating_add(skipped));
+    Piece { job, task, attempt, stderr, at, live: false, bytes: bytes.to_vec(), lost: 0 }
 }

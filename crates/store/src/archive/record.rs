@@ -6,7 +6,8 @@ use crate::record::{u32_at, u64_at};
 const MAGIC: [u8; 8] = *b"TURNOARC";
 /// How the end of a sealed one begins.
 const END_MAGIC: [u8; 8] = *b"TURNOEND";
-const FORMAT: u32 = 1;
+/// The newest format that this version knows.
+pub(super) const FORMAT: u32 = 1;
 /// Bytes before a segment's first record.
 pub(super) const HEADER_BYTES: usize = 32;
 /// Bytes before a record's name and value.
@@ -42,6 +43,10 @@ pub(super) enum Kind {
     Piece,
     /// The last piece of one.
     Last,
+    /// Only in an index: bytes that are no record and once were one or several.
+    Gap,
+    /// Only in an index: a record at the end of a file that was never completed.
+    Torn,
 }
 
 impl Kind {
@@ -51,6 +56,8 @@ impl Kind {
             Self::Stderr => 2,
             Self::Piece => 3,
             Self::Last => 4,
+            Self::Gap => 5,
+            Self::Torn => 6,
         }
     }
 
@@ -60,8 +67,15 @@ impl Kind {
             2 => Self::Stderr,
             3 => Self::Piece,
             4 => Self::Last,
+            5 => Self::Gap,
+            6 => Self::Torn,
             _ => return None,
         })
+    }
+
+    /// Whether a record can be this.
+    const fn is_of_record(self) -> bool {
+        !matches!(self, Self::Gap | Self::Torn)
     }
 }
 
@@ -81,7 +95,10 @@ pub(super) struct Head {
     pub(super) kind: Kind,
     pub(super) name_len: usize,
     pub(super) len: usize,
+    /// The checksum of the whole record.
     sum: u32,
+    /// The checksum of the head alone; 0 in records of earlier versions.
+    head_sum: u32,
 }
 
 impl Head {
@@ -102,10 +119,11 @@ impl Head {
                 at: u64_at(bytes, 40)?,
                 seq: u64_at(bytes, 48)?,
             },
-            kind: Kind::of(kind)?,
+            kind: Kind::of(kind).filter(|kind| kind.is_of_record())?,
             name_len: usize::from(u16::from_le_bytes([low, high])),
             len: u32_at(bytes, 0)? as usize,
             sum: u32_at(bytes, 4)?,
+            head_sum: u32_at(bytes, 28)?,
         };
         (head.name_len <= NAME_BYTES_MAX && head.len <= VALUE_BYTES_MAX).then_some(head)
     }
@@ -114,6 +132,18 @@ impl Head {
     pub(super) fn is_true_of(&self, salt: u64, record: &[u8]) -> bool {
         record.len() == self.record_bytes() && checksum(salt, record) == Some(self.sum)
     }
+
+    /// Whether these first bytes of the record are what was written, whatever became of its name and value.
+    pub(super) fn is_sound(&self, salt: u64, head: &[u8]) -> bool {
+        head_checksum(salt, head) == Some(self.head_sum)
+    }
+}
+
+/// The checksum of a head without its two checksums; never 0.
+fn head_checksum(salt: u64, head: &[u8]) -> Option<u32> {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), head.get(..4)?);
+    let sum = crc32c::crc32c_append(sum, head.get(8..28)?);
+    Some(crc32c::crc32c_append(sum, head.get(32..HEAD_BYTES)?).max(1))
 }
 
 /// The salt is known to nobody outside: what a task prints cannot pass for a record.
@@ -140,9 +170,11 @@ pub(super) fn append(out: &mut Vec<u8>, salt: u64, key: &Key, kind: Kind, name: 
     }
     out.extend_from_slice(name);
     out.extend_from_slice(value);
-    let sum = out.get(start..).and_then(|record| checksum(salt, record)).expect("it was just written");
-    if let Some(place) = out.get_mut(start + 4..start + 8) {
-        place.copy_from_slice(&sum.to_le_bytes());
+    for (at, sum) in [(28, head_checksum as fn(u64, &[u8]) -> Option<u32>), (4, checksum)] {
+        let sum = out.get(start..).and_then(|record| sum(salt, record)).expect("it was just written");
+        if let Some(place) = out.get_mut(start + at..start + at + 4) {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
     }
 }
 
@@ -186,12 +218,43 @@ pub(super) fn header(salt: u64) -> Vec<u8> {
     out
 }
 
-/// The salt of the segment that begins so.
-pub(super) fn read_header(bytes: &[u8]) -> Option<u64> {
-    let is_sound = bytes.starts_with(&MAGIC)
-        && u32_at(bytes, 8)? == FORMAT
-        && u32_at(bytes, 28)? == crc32c::crc32c(bytes.get(..28)?);
-    is_sound.then(|| u64_at(bytes, 16)).flatten()
+/// What the first bytes of a segment say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// Its salt.
+    Sound(u64),
+    /// They are damaged, and this is the salt if records are found with it.
+    Repaired(u64),
+    /// It has a format that this version does not know.
+    Newer(u32),
+    /// They are no header.
+    Unreadable,
+}
+
+impl Header {
+    /// Reads the first bytes of a segment. `salt` is what its footer says, if it has one: that helps if the header's own is
+    /// damaged.
+    pub(super) fn read(bytes: &[u8], salt: Option<u64>) -> Self {
+        Self::try_read(bytes, salt).unwrap_or(Self::Unreadable)
+    }
+
+    fn try_read(bytes: &[u8], salt: Option<u64>) -> Option<Self> {
+        let own = u64_at(bytes, 16)?;
+        let (front, sum) = (bytes.get(..28)?, bytes.get(28..HEADER_BYTES)?);
+        if bytes.starts_with(&MAGIC) && u32_at(sum, 0)? == crc32c::crc32c(front) {
+            let format = u32_at(bytes, 8)?;
+            return match format {
+                FORMAT => Some(Self::Sound(own)),
+                // Formats begin at 1: a 0 under a true checksum was never written.
+                0 => None,
+                newer => Some(Self::Newer(newer)),
+            };
+        }
+        // With the right salt the checksum is as it was written. If that is damaged itself, the rest is.
+        let salts = || [Some(own), salt].into_iter().flatten();
+        let by_sum = salts().find(|salt| header(*salt).get(28..) == Some(sum));
+        by_sum.or_else(|| salts().find(|salt| header(*salt).get(..28) == Some(front))).map(Self::Repaired)
+    }
 }
 
 /// The last bytes of a sealed segment.
@@ -222,11 +285,10 @@ impl Footer {
         out
     }
 
-    /// The footer that these bytes are, in a file of that length.
-    pub(super) fn read(bytes: &[u8], salt: u64, file_len: u64) -> Option<Self> {
+    /// The footer that these bytes are, in a file of that length, and its salt.
+    pub(super) fn read(bytes: &[u8], file_len: u64) -> Option<(Self, u64)> {
         let is_sound = bytes.len() == FOOTER_BYTES
             && bytes.starts_with(&END_MAGIC)
-            && u64_at(bytes, 8)? == salt
             && u32_at(bytes, 44)? == crc32c::crc32c(bytes.get(..44)?);
         let footer = Self {
             end: u64_at(bytes, 16)?,
@@ -237,7 +299,7 @@ impl Footer {
         let index_bytes = u64::from(footer.count) * ENTRY_BYTES as u64;
         let fits = footer.end <= footer.index
             && footer.index.checked_add(index_bytes)?.checked_add(FOOTER_BYTES as u64)? == file_len;
-        (is_sound && fits).then_some(footer)
+        Some((footer, u64_at(bytes, 8)?)).filter(|_| is_sound && fits)
     }
 }
 
@@ -267,13 +329,45 @@ mod tests {
         let mut bytes = Vec::new();
         append_entry(&mut bytes, &KEY, &spot);
         assert_eq!((bytes.len(), read_entry(&bytes)), (ENTRY_BYTES, Some((KEY, spot))));
-        assert_eq!((header(9).len(), read_header(&header(9))), (HEADER_BYTES, Some(9)));
+        assert_eq!((header(9).len(), Header::read(&header(9), None)), (HEADER_BYTES, Header::Sound(9)));
         let footer = Footer { end: 100, index: 120, count: 2, sum: 1 };
         let len = 120 + 2 * ENTRY_BYTES as u64 + FOOTER_BYTES as u64;
         let bytes = footer.encode(9);
-        assert_eq!(Footer::read(&bytes, 9, len), Some(footer));
-        assert_eq!((Footer::read(&bytes, 8, len), Footer::read(&bytes, 9, len + 1)), (None, None));
+        assert_eq!(Footer::read(&bytes, len), Some((footer, 9)));
+        assert_eq!(Footer::read(&bytes, len + 1), None);
         let wild = Footer { index: u64::MAX, ..footer }.encode(9);
-        assert_eq!(Footer::read(&wild, 9, len), None);
+        assert_eq!(Footer::read(&wild, len), None);
+    }
+
+    /// A head tells whose a record is though its value is damaged, and no flipped bit of it passes.
+    #[test]
+    fn a_head_is_known_by_itself() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 42, &KEY, Kind::Last, b"a.txt", b"hello");
+        let head = Head::read(&bytes).unwrap();
+        assert!(head.is_sound(42, &bytes) && head.is_sound(42, &bytes[..HEAD_BYTES]) && !head.is_sound(43, &bytes));
+        for bit in (0..4 * 8).chain(8 * 8..HEAD_BYTES * 8) {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(!Head::read(&bytes).is_some_and(|head| head.is_sound(42, &bytes)), "bit {bit}");
+        }
+    }
+
+    /// One flipped bit of a header costs nothing where the footer knows the salt.
+    #[test]
+    fn a_header_with_a_flipped_bit_is_repaired() {
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut bytes = header(9);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::read(&bytes, Some(9)), Header::Repaired(9), "bit {bit}");
+            let own = u64_at(&bytes, 16).unwrap();
+            assert_eq!(Header::read(&bytes, None), Header::Repaired(own), "bit {bit}");
+        }
+        let mut newer = header(9);
+        newer[8] = 2;
+        let sum = crc32c::crc32c(&newer[..28]).to_le_bytes();
+        newer[28..].copy_from_slice(&sum);
+        assert_eq!(Header::read(&newer, None), Header::Newer(2));
+        assert_eq!(Header::read(&newer[..31], None), Header::Unreadable);
     }
 }

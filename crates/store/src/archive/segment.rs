@@ -1,12 +1,16 @@
 //! One file of records in the order in which they came. While it is written to, its index is in memory; once it is sealed,
 //! the index is its end, in order, and memory has only which jobs it is for.
 
-use std::collections::BTreeMap;
-use std::io;
+mod recover;
 
-use super::record::{
-    self, ENTRY_BYTES, FOOTER_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot, VALUE_BYTES_MAX,
-};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::{io, mem};
+
+pub(super) use self::recover::{Recovered, ends};
+use super::record::{self, ENTRY_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot, VALUE_BYTES_MAX};
+use super::trouble::Flaw;
 use crate::disk::{DiskFile, read_up_to, write_all_at};
 use crate::embedded::window::Window;
 
@@ -38,7 +42,54 @@ pub(super) struct Segment<F> {
     pub(super) jobs: BTreeMap<u64, u64>,
     /// The latest arrival in it.
     pub(super) last_seq: u64,
+    /// Bytes of it that are no record any more.
+    pub(super) gaps: Vec<Gap>,
+    /// Something is wrong with it: nothing more is written to it.
+    closed: bool,
     index: Index,
+    /// What was found to be wrong with it, and nobody was told.
+    troubles: RefCell<Vec<(Flaw, u64, u64)>>,
+    /// A record that cannot be read was told of.
+    told: Cell<bool>,
+}
+
+/// Bytes that are no record and once were one or several, nobody knows whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    from: u64,
+    until: u64,
+    /// The highest job that was known when it was found: only this one and those before it can have lost something.
+    pub(super) job_max: u64,
+}
+
+impl Gap {
+    /// The key under which it stands in an index. No job has the number 0.
+    fn key(&self) -> Key {
+        Key { item: self.job_max, at: self.from, seq: self.until, ..Key::default() }
+    }
+
+    const fn of(key: &Key) -> Self {
+        Self { from: key.at, until: key.seq, job_max: key.item }
+    }
+
+    fn spot(&self) -> Spot {
+        let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        Spot { offset: short(self.from), len: short(self.until - self.from), kind: Kind::Gap }
+    }
+}
+
+/// Some entries of an index that is on the disk: the first key, and the checksum of all of them.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    first: Key,
+    sum: u32,
+}
+
+impl Block {
+    fn of(entries: &[u8]) -> Option<Self> {
+        let (first, _) = record::read_entry(entries.get(..ENTRY_BYTES)?)?;
+        Some(Self { first, sum: crc32c::crc32c(entries) })
+    }
 }
 
 #[derive(Debug)]
@@ -49,7 +100,10 @@ enum Index {
         /// Now and then the arrival of a record, and where it begins.
         strides: Vec<(u64, u64)>,
     },
-    Sealed(Footer),
+    Sealed {
+        footer: Footer,
+        blocks: Vec<Block>,
+    },
 }
 
 impl<F: DiskFile> Segment<F> {
@@ -57,78 +111,73 @@ impl<F: DiskFile> Segment<F> {
     pub(super) fn begin(number: u32, file: F, salt: u64) -> io::Result<Self> {
         let header = record::header(salt);
         write_all_at(&file, 0, &header)?;
-        let end = HEADER_BYTES as u64;
-        Ok(Self { number, file, salt, len: end, end, jobs: BTreeMap::new(), last_seq: 0, index: Index::empty() })
+        Ok(Self::empty(number, file, salt, HEADER_BYTES as u64))
     }
 
-    /// One that was there before; `None` if it is no segment.
-    pub(super) fn recover(number: u32, file: F, is_known: impl Fn(u64) -> bool) -> io::Result<Option<Self>> {
-        let len = file.len()?;
-        let mut header = [0; HEADER_BYTES];
-        let there = read_up_to(&file, 0, &mut header)?;
-        let Some(salt) = header.get(..there).and_then(record::read_header) else { return Ok(None) };
-        let end = HEADER_BYTES as u64;
-        let mut segment =
-            Self { number, file, salt, len, end, jobs: BTreeMap::new(), last_seq: 0, index: Index::empty() };
-        if !segment.read_index(&is_known)? {
-            segment.read_records(&is_known)?;
+    fn empty(number: u32, file: F, salt: u64, len: u64) -> Self {
+        Self {
+            number,
+            file,
+            salt,
+            len,
+            end: HEADER_BYTES as u64,
+            jobs: BTreeMap::new(),
+            last_seq: 0,
+            gaps: Vec::new(),
+            closed: false,
+            index: Index::empty(),
+            troubles: RefCell::default(),
+            told: Cell::new(false),
         }
-        Ok(Some(segment))
     }
 
-    /// Takes it as sealed, if it is and its index is sound.
-    fn read_index(&mut self, is_known: &impl Fn(u64) -> bool) -> io::Result<bool> {
-        let Some(at) = self.len.checked_sub(FOOTER_BYTES as u64) else { return Ok(false) };
-        let mut bytes = [0; FOOTER_BYTES];
-        let there = read_up_to(&self.file, at, &mut bytes)?;
-        let footer = bytes.get(..there).and_then(|bytes| Footer::read(bytes, self.salt, self.len));
-        let Some(footer) = footer else { return Ok(false) };
-        let (mut sum, mut jobs, mut last_seq, mut before) = (0, BTreeMap::new(), 0, None);
-        let mut chunk = vec![0; ENTRIES * ENTRY_BYTES];
-        let mut at = footer.index;
-        while at < footer.index + u64::from(footer.count) * ENTRY_BYTES as u64 {
-            let left = usize::try_from(footer.index + u64::from(footer.count) * ENTRY_BYTES as u64 - at);
-            let want = chunk.len().min(left.unwrap_or(usize::MAX));
-            let Some(into) = chunk.get_mut(..want) else { return Ok(false) };
-            if read_up_to(&self.file, at, into)? < want {
-                return Ok(false);
+    /// The highest job that may have had something in what cannot be read of it; `None` if that is nothing.
+    pub(super) fn job_max(&self) -> Option<u64> {
+        self.gaps.iter().map(|gap| gap.job_max).max()
+    }
+
+    /// What was found to be wrong with it since the last time.
+    pub(super) fn troubles(&mut self) -> Vec<(Flaw, u64, u64)> {
+        mem::take(self.troubles.get_mut())
+    }
+
+    /// What its index says cannot be read.
+    pub(super) fn known_gaps(&self) -> Vec<(Flaw, u64, u64)> {
+        self.gaps.iter().map(|gap| (Flaw::Gap, gap.from, gap.until)).collect()
+    }
+
+    /// A record that cannot be read.
+    pub(super) fn trouble_of(&self, spot: &Spot) -> (Flaw, u64, u64) {
+        let (from, until) = (u64::from(spot.offset), u64::from(spot.offset) + record_bytes(spot));
+        let flaw = if spot.kind == Kind::Torn { Flaw::Torn } else { Flaw::Record };
+        (flaw, from, until.min(self.end))
+    }
+
+    /// The head at a place, whose checksum is not looked at.
+    fn head_at(&self, window: &mut Window, at: u64, end: u64) -> Option<Head> {
+        Head::read(&self.window(window, at, HEAD_BYTES, end))
+    }
+
+    /// Bytes from a place on, as far as they can be read.
+    fn window<'a>(&self, window: &'a mut Window, at: u64, len: usize, end: u64) -> Cow<'a, [u8]> {
+        let len = len.min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX));
+        match window.bytes(&self.file, at, len, end) {
+            Ok(bytes) => Cow::Borrowed(bytes),
+            // Somewhere in the window the disk cannot read: perhaps not here.
+            Err(_) => {
+                let mut bytes = vec![0; len];
+                let there = read_up_to(&self.file, at, &mut bytes).unwrap_or(0);
+                bytes.truncate(there);
+                Cow::Owned(bytes)
             }
-            sum = crc32c::crc32c_append(sum, into);
-            for bytes in into.chunks_exact(ENTRY_BYTES) {
-                let Some((key, spot)) = record::read_entry(bytes) else { return Ok(false) };
-                if before.replace(key).is_some_and(|before| before >= key) {
-                    return Ok(false);
-                }
-                if is_known(key.job) {
-                    *jobs.entry(key.job).or_insert(0) += record_bytes(&spot);
-                }
-                last_seq = last_seq.max(key.seq);
-            }
-            at += want as u64;
         }
-        if sum != footer.sum {
-            return Ok(false);
-        }
-        (self.end, self.jobs, self.last_seq, self.index) = (footer.end, jobs, last_seq, Index::Sealed(footer));
-        Ok(true)
     }
 
-    /// Reads its records up to the first that is not whole; that is where it ends.
-    fn read_records(&mut self, is_known: &impl Fn(u64) -> bool) -> io::Result<()> {
-        let mut window = Window::default();
-        while let Some(head) = self.head_at(&mut window, self.end, self.len)? {
-            self.add(&head, is_known(head.key.job));
+    /// A record cannot be read. Only the first of a segment is told of.
+    fn note(&self, spot: &Spot) {
+        if !self.told.replace(true) {
+            self.troubles.borrow_mut().push(self.trouble_of(spot));
         }
-        Ok(())
-    }
-
-    /// The whole record at a place, by its head.
-    fn head_at(&self, window: &mut Window, at: u64, end: u64) -> io::Result<Option<Head>> {
-        let Some(head) = Head::read(window.bytes(&self.file, at, HEAD_BYTES, end)?) else { return Ok(None) };
-        let bytes = window.bytes(&self.file, at, head.record_bytes(), end)?;
-        let is_whole = bytes.get(..head.record_bytes()).is_some_and(|bytes| head.is_true_of(self.salt, bytes));
-        // Places in it have 32 bits.
-        Ok(Some(head).filter(|_| is_whole && u32::try_from(at).is_ok()))
     }
 
     /// A record now stands at the end.
@@ -150,7 +199,11 @@ impl<F: DiskFile> Segment<F> {
 
     /// Adds records at the end, which [`record::append`] wrote. If that fails, none of them was there.
     pub(super) fn append(&mut self, records: &[u8]) -> io::Result<()> {
-        write_all_at(&self.file, self.end, records)?;
+        if let Err(error) = write_all_at(&self.file, self.end, records) {
+            // What it left behind is written over, or stands before the index.
+            self.len = self.file.len().unwrap_or(self.len).max(self.len);
+            return Err(error);
+        }
         let mut rest = records;
         while let Some(head) = Head::read(rest) {
             self.add(&head, true);
@@ -164,41 +217,59 @@ impl<F: DiskFile> Segment<F> {
     }
 
     pub(super) const fn is_sealed(&self) -> bool {
-        matches!(self.index, Index::Sealed(_))
+        matches!(self.index, Index::Sealed { .. })
+    }
+
+    /// Whether records may be added.
+    pub(super) const fn is_open(&self) -> bool {
+        !self.is_sealed() && !self.closed
     }
 
     /// Records it has.
     pub(super) fn count(&self) -> usize {
         match &self.index {
             Index::Open { entries, .. } => entries.len(),
-            Index::Sealed(footer) => footer.count as usize,
+            Index::Sealed { footer, .. } => footer.count as usize,
         }
+    }
+
+    /// What its index says while it is in memory: gaps first, then records in order.
+    fn entries(&self) -> impl Iterator<Item = (Key, Spot)> {
+        let entries = match &self.index {
+            Index::Open { entries, .. } => Some(entries),
+            Index::Sealed { .. } => None,
+        };
+        let records = entries.into_iter().flatten().map(|(key, spot)| (*key, *spot));
+        self.gaps.iter().map(|gap| (gap.key(), gap.spot())).chain(records)
     }
 
     /// Writes the index to its end. Memory has it no longer.
     pub(super) fn seal(&mut self) -> io::Result<()> {
-        let Index::Open { entries, .. } = &self.index else { return Ok(()) };
+        if self.is_sealed() {
+            return Ok(());
+        }
         // Behind whatever a failed write left there, so that the footer is the last of the file.
         let index = self.len;
-        let (mut at, mut sum) = (index, 0);
-        let mut bytes = Vec::with_capacity(ENTRIES * ENTRY_BYTES);
-        let mut left = entries.len();
-        for (key, spot) in entries {
+        let (mut at, mut sum, mut count) = (index, 0, 0);
+        let entries: Vec<(Key, Spot)> = self.entries().collect();
+        let mut all = entries.iter().peekable();
+        let (mut blocks, mut bytes) = (Vec::new(), Vec::with_capacity(ENTRIES * ENTRY_BYTES));
+        while let Some((key, spot)) = all.next() {
             record::append_entry(&mut bytes, key, spot);
-            left -= 1;
-            if left == 0 || bytes.len() == ENTRIES * ENTRY_BYTES {
+            count += 1;
+            if all.peek().is_none() || bytes.len() == ENTRIES * ENTRY_BYTES {
                 sum = crc32c::crc32c_append(sum, &bytes);
                 write_all_at(&self.file, at, &bytes).inspect_err(|_| self.len = self.file.len().unwrap_or(at))?;
+                blocks.extend(Block::of(&bytes));
                 at += bytes.len() as u64;
                 bytes.clear();
             }
         }
-        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         let footer = Footer { end: self.end, index, count, sum };
         let written = write_all_at(&self.file, at, &footer.encode(self.salt));
         self.len = self.file.len()?.max(at);
         written?;
-        self.index = Index::Sealed(footer);
+        self.index = Index::Sealed { footer, blocks };
         Ok(())
     }
 
@@ -213,31 +284,52 @@ impl<F: DiskFile> Segment<F> {
     }
 
     /// Reads a record; `None` if it is damaged.
-    pub(super) fn read(&self, key: &Key, spot: &Spot) -> io::Result<Option<Record>> {
+    pub(super) fn read(&self, key: &Key, spot: &Spot) -> Option<Record> {
+        let found = self.try_read(key, spot);
+        if found.is_none() && spot.kind != Kind::Torn {
+            self.note(spot);
+        }
+        found
+    }
+
+    fn try_read(&self, key: &Key, spot: &Spot) -> Option<Record> {
         if spot.len as usize > VALUE_BYTES_MAX {
-            return Ok(None);
+            return None;
         }
         // Names are short and rare: most records are read in one go, and none beyond its end.
-        let mut bytes = self.bytes_at(spot, HEAD_BYTES + spot.len as usize)?;
-        let Some(head) = Head::read(&bytes).filter(|head| head.key == *key) else { return Ok(None) };
+        let mut bytes = self.bytes_at(spot, HEAD_BYTES + spot.len as usize);
+        let head = Head::read(&bytes).filter(|head| head.key == *key)?;
         if head.record_bytes() > bytes.len() {
-            bytes = self.bytes_at(spot, head.record_bytes())?;
+            bytes = self.bytes_at(spot, head.record_bytes());
         }
-        Ok(record_of(&head, self.salt, &bytes))
+        record_of(&head, self.salt, &bytes)
+    }
+
+    /// The name in a damaged record, as it reads now.
+    pub(super) fn name_in(&self, key: &Key, spot: &Spot) -> Option<String> {
+        let head = Head::read(&self.bytes_at(spot, HEAD_BYTES)).filter(|head| head.key == *key)?;
+        let bytes = self.bytes_at(spot, HEAD_BYTES + head.name_len);
+        let name = bytes.get(HEAD_BYTES..).filter(|name| !name.is_empty() && name.len() == head.name_len)?;
+        String::from_utf8(name.to_vec()).ok()
     }
 
     /// The bytes of a record, as far as they are there.
-    fn bytes_at(&self, spot: &Spot, len: usize) -> io::Result<Vec<u8>> {
+    fn bytes_at(&self, spot: &Spot, len: usize) -> Vec<u8> {
         let at = u64::from(spot.offset);
         let there = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(there)];
-        let read = read_up_to(&self.file, at, &mut bytes)?;
+        let read = read_up_to(&self.file, at, &mut bytes).unwrap_or(0);
         bytes.truncate(read);
-        Ok(bytes)
+        bytes
     }
 
-    /// Goes through its records in the order of their arrival, those after `after`, until `each` wants no more.
-    pub(super) fn by_arrival(&self, after: u64, mut each: impl FnMut(&Key, Kind, &[u8]) -> bool) -> io::Result<()> {
+    /// Goes through its records in the order of their arrival, those after `after`, until `each` wants no more. Of a damaged
+    /// one the value is `None`.
+    pub(super) fn by_arrival(
+        &self,
+        after: u64,
+        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
+    ) -> io::Result<()> {
         let mut at = HEADER_BYTES as u64;
         if let Index::Open { strides, .. } = &self.index {
             let behind = strides.partition_point(|(seq, _)| *seq <= after);
@@ -245,63 +337,73 @@ impl<F: DiskFile> Segment<F> {
         }
         let mut window = Window::default();
         while at < self.end {
-            // A record that is not whole any more takes those behind it along: nothing says where they begin.
-            let Some(head) = self.head_at(&mut window, at, self.end)? else { return Ok(()) };
+            let head = self.head_at(&mut window, at, self.end);
+            let len = head.map_or(HEAD_BYTES, |head| head.record_bytes());
+            let bytes = self.window(&mut window, at, len, self.end);
+            let whole = head.filter(|head| bytes.get(..len).is_some_and(|bytes| head.is_true_of(self.salt, bytes)));
+            let Some(head) = whole else { return self.rest_by_arrival(at, after, each) };
             if head.key.seq > after {
-                let bytes = window.bytes(&self.file, at, head.record_bytes(), self.end)?;
-                let value = bytes.get(HEAD_BYTES + head.name_len..head.record_bytes()).unwrap_or_default();
-                if !each(&head.key, head.kind, value) {
+                let value = bytes.get(HEAD_BYTES + head.name_len..len).unwrap_or_default();
+                if !each(&head.key, &spot_of(at, &head), Some(value)) {
                     return Ok(());
                 }
             }
-            at += head.record_bytes() as u64;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// The same from a place on where no record can be read: the index says where the others are.
+    fn rest_by_arrival(
+        &self,
+        from: u64,
+        after: u64,
+        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
+    ) -> io::Result<()> {
+        let mut entries = self.entries_from(&Key::default());
+        let mut rest = Vec::new();
+        while let Some((key, spot)) = entries.peek(self)? {
+            entries.pop();
+            if u64::from(spot.offset) >= from && key.seq > after {
+                rest.push((key, spot));
+            }
+        }
+        rest.sort_unstable_by_key(|(key, spot)| (spot.offset, key.seq));
+        for (key, spot) in rest {
+            let record = self.read(&key, &spot);
+            if !each(&key, &spot, record.as_ref().map(|record| &record.value[..])) {
+                break;
+            }
         }
         Ok(())
     }
 
     /// Entries from a key on, a few at a time.
-    pub(super) fn entries_from(&self, from: &Key) -> io::Result<Entries> {
+    pub(super) fn entries_from(&self, from: &Key) -> Entries {
         let next = match &self.index {
             Index::Open { .. } => 0,
-            Index::Sealed(footer) => self.find(footer, from)?,
+            Index::Sealed { blocks, .. } => blocks.partition_point(|block| block.first <= *from).saturating_sub(1),
         };
-        Ok(Entries { next, from: Some(*from), chunk: Vec::new() })
+        Entries { next, from: Some(*from), chunk: Vec::new() }
     }
 
-    /// The number of the first entry that is not before a key.
-    fn find(&self, footer: &Footer, from: &Key) -> io::Result<u32> {
-        let (mut low, mut high) = (0, footer.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let mut bytes = [0; ENTRY_BYTES];
-            let at = footer.index + u64::from(middle) * ENTRY_BYTES as u64;
-            read_up_to(&self.file, at, &mut bytes)?;
-            match record::read_entry(&bytes) {
-                Some((key, _)) if key < *from => low = middle + 1,
-                _ => high = middle,
-            }
-        }
-        Ok(low)
-    }
-
-    /// The entries that come next; none at the end.
-    fn chunk(&self, next: u32, from: Option<&Key>) -> io::Result<Vec<(Key, Spot)>> {
+    /// The entries of a block, or in a segment that is written to those from a key on; none at the end.
+    fn chunk(&self, next: usize, from: &Key) -> io::Result<Vec<(Key, Spot)>> {
         match &self.index {
             Index::Open { entries, .. } => {
-                let from = from.copied().unwrap_or_default();
                 Ok(entries.range(from..).take(ENTRIES).map(|(key, spot)| (*key, *spot)).collect())
             }
-            Index::Sealed(footer) => {
-                let count = (footer.count.saturating_sub(next) as usize).min(ENTRIES);
+            Index::Sealed { footer, blocks } => {
+                let Some(block) = blocks.get(next) else { return Ok(Vec::new()) };
+                let count = (footer.count as usize).saturating_sub(next * ENTRIES).min(ENTRIES);
                 let mut bytes = vec![0; count * ENTRY_BYTES];
-                let at = footer.index + u64::from(next) * ENTRY_BYTES as u64;
+                let at = footer.index + (next * ENTRIES * ENTRY_BYTES) as u64;
                 let there = read_up_to(&self.file, at, &mut bytes)?;
-                Ok(bytes
-                    .get(..there)
-                    .unwrap_or_default()
-                    .chunks_exact(ENTRY_BYTES)
-                    .map_while(record::read_entry)
-                    .collect())
+                if there < bytes.len() || crc32c::crc32c(&bytes) != block.sum {
+                    // It was sound when the segment was opened. The next start finds the records without it.
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "the index of a segment is damaged"));
+                }
+                Ok(bytes.chunks_exact(ENTRY_BYTES).filter_map(record::read_entry).collect())
             }
         }
     }
@@ -324,26 +426,33 @@ fn record_of(head: &Head, salt: u64, bytes: &[u8]) -> Option<Record> {
     Some(Record { key: head.key, kind: head.kind, name: name.to_vec(), value: value.to_vec() })
 }
 
+fn spot_of(at: u64, head: &Head) -> Spot {
+    let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    Spot { offset: short(at), len: short(head.len as u64), kind: head.kind }
+}
+
 /// A place in the order of a segment's entries.
 #[derive(Debug)]
 pub(super) struct Entries {
-    /// The number of the entry behind `chunk`, in a sealed segment.
-    next: u32,
-    /// What the entry behind `chunk` is not before, in one that is written to.
+    /// The block behind `chunk`, in a sealed segment.
+    next: usize,
+    /// What the entry behind `chunk` is not before; `None` at the end.
     from: Option<Key>,
     /// The next ones, the first last.
     chunk: Vec<(Key, Spot)>,
 }
 
 impl Entries {
-    /// The next entry, which stays.
+    /// The next entry, which stays. Gaps are not among them.
     pub(super) fn peek<F: DiskFile>(&mut self, segment: &Segment<F>) -> io::Result<Option<(Key, Spot)>> {
-        if self.chunk.is_empty()
+        while self.chunk.is_empty()
             && let Some(from) = self.from
         {
-            let mut chunk = segment.chunk(self.next, Some(&from))?;
-            self.next += u32::try_from(chunk.len()).unwrap_or(u32::MAX);
-            self.from = chunk.last().and_then(|(key, _)| Some(Key { seq: key.seq.checked_add(1)?, ..*key }));
+            let mut chunk = segment.chunk(self.next, &from)?;
+            self.next += 1;
+            self.from =
+                chunk.last().and_then(|(key, _)| Some(Key { seq: key.seq.checked_add(1)?, ..*key }).max(Some(from)));
+            chunk.retain(|(key, spot)| *key >= from && spot.kind != Kind::Gap);
             chunk.reverse();
             self.chunk = chunk;
         }

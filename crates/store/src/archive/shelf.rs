@@ -1,11 +1,13 @@
 //! A row of segments: records come in at its end, and are read in order over all of them. Where old records may go, the
 //! oldest segment does when room is short; where they may not, what nobody wants is left out of what is written anew.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::{io, mem};
 
 use super::Refusal;
 use super::record::{self, HEAD_BYTES, HEADER_BYTES, Key, Kind, Spot};
-use super::segment::{Entries, Record, Segment};
+use super::segment::{Entries, Record, Recovered, Segment};
+use super::trouble::{Flaw, Trouble, set_aside, set_aside_from};
 use crate::disk::{Disk, DiskFile, is_full};
 
 /// How a shelf is used.
@@ -32,8 +34,9 @@ pub(super) struct Shelf<F> {
     /// The highest number a segment had.
     last: u32,
     salt: u64,
-    /// Segments that could be neither read nor removed when it was opened.
-    pub(super) unreadable: usize,
+    /// Of files that cannot be read the highest job that may have something in them.
+    lost: Vec<u64>,
+    troubles: Vec<Trouble>,
 }
 
 /// A record to be added.
@@ -51,37 +54,84 @@ impl New<'_> {
     }
 }
 
-impl<F> Shelf<F> {
-    /// Opens what is there. What is no segment of ours is left alone; what cannot be read of one is left out.
+impl<F: DiskFile> Shelf<F> {
+    /// Opens what is there for the jobs that are known. What others left goes; what cannot be read is set aside.
     pub(super) fn open<D: Disk<File = F>>(
         disk: &mut D,
         prefix: &'static str,
         size: Size,
         salt: u64,
-        is_known: impl Fn(u64) -> bool,
-    ) -> io::Result<Self>
-    where
-        F: DiskFile,
-    {
-        let mut shelf = Self { prefix, size, segments: Vec::new(), last: 0, salt, unreadable: 0 };
+        jobs: &BTreeSet<u64>,
+    ) -> io::Result<Self> {
+        let (last, lost, troubles) = (0, Vec::new(), Vec::new());
+        let mut shelf = Self { prefix, size, segments: Vec::new(), last, salt, lost, troubles };
         let names = disk.names()?;
+        for name in &names {
+            if let Some((before, job_max)) = set_aside_from(name)
+                && let Some(number) = number_of(prefix, before)
+            {
+                shelf.last = shelf.last.max(number);
+                shelf.lose(before.to_owned(), Flaw::SetAside(name.clone()), job_max);
+            }
+        }
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| number_of(prefix, name)).collect();
         numbers.sort_unstable();
+        let (newest, job_max) = (numbers.last().copied(), jobs.last().copied().unwrap_or(0));
         for number in numbers {
             shelf.last = shelf.last.max(number);
             let name = name_of(prefix, number);
-            match disk.open(&name).and_then(|file| Segment::recover(number, file, &is_known)) {
-                Ok(Some(segment)) if !segment.jobs.is_empty() => shelf.segments.push(segment),
-                Ok(_) if disk.remove(&name).is_ok() => {}
-                // The broker goes on without it: it is asked for nothing that cannot be done again.
-                Ok(_) | Err(_) => shelf.unreadable += 1,
+            let is_last = Some(number) == newest;
+            match disk.open(&name).and_then(|file| Segment::recover(number, file, jobs, is_last)) {
+                Ok(Recovered::Segment(segment)) if !segment.jobs.is_empty() => shelf.segments.push(segment),
+                Ok(Recovered::Segment(segment))
+                    if segment.job_max().is_some_and(|max| jobs.range(..=max).next().is_some()) =>
+                {
+                    shelf.set_aside(disk, name, segment.job_max().unwrap_or(job_max));
+                }
+                Ok(Recovered::Segment(_) | Recovered::Empty) => {
+                    if let Err(error) = disk.remove(&name) {
+                        shelf.troubles.push(trouble(name, Flaw::Io(error.to_string())));
+                    }
+                }
+                Ok(Recovered::Unreadable | Recovered::Newer) => shelf.set_aside(disk, name, job_max),
+                // Perhaps it can be read the next time.
+                Err(error) => shelf.lose(name, Flaw::Io(error.to_string()), job_max),
             }
         }
         Ok(shelf)
     }
-}
 
-impl<F: DiskFile> Shelf<F> {
+    /// A file cannot be read: it gets another name, and stays.
+    fn set_aside<D: Disk<File = F>>(&mut self, disk: &mut D, name: String, job_max: u64) {
+        let flaw = match set_aside(disk, &name, job_max) {
+            Ok(aside) => Flaw::SetAside(aside),
+            Err(error) => Flaw::Io(error.to_string()),
+        };
+        self.lose(name, flaw, job_max);
+    }
+
+    fn lose(&mut self, file: String, flaw: Flaw, job_max: u64) {
+        self.lost.push(job_max);
+        self.troubles.push(trouble(file, flaw));
+    }
+
+    /// Whether something of a job may have been lost, nobody knows what.
+    pub(super) fn may_have_lost(&self, job: u64) -> bool {
+        let in_segments = self.segments.iter().filter_map(Segment::job_max);
+        self.lost.iter().copied().chain(in_segments).any(|job_max| job <= job_max)
+    }
+
+    /// What was found to be wrong since the last time.
+    pub(super) fn troubles(&mut self) -> Vec<Trouble> {
+        let mut found = mem::take(&mut self.troubles);
+        for segment in &mut self.segments {
+            let number = segment.number;
+            let of_segment = |(flaw, from, until)| Trouble { file: name_of(self.prefix, number), from, until, flaw };
+            found.extend(segment.troubles().into_iter().map(of_segment));
+        }
+        found
+    }
+
     /// Bytes of its files.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.len).sum()
@@ -121,7 +171,7 @@ impl<F: DiskFile> Shelf<F> {
     ) -> Result<&mut Segment<F>, Refusal> {
         let Size { segment_bytes, segment_records, .. } = self.size;
         let is_open = |segment: &Segment<F>| {
-            !segment.is_sealed()
+            segment.is_open()
                 && (segment.count() == 0
                     || (segment.end + bytes <= segment_bytes && segment.count() + count <= segment_records))
         };
@@ -175,7 +225,8 @@ impl<F: DiskFile> Shelf<F> {
         };
         let number = segment.number;
         self.seal()?;
-        let mut entries = self.at(place)?.entries_from(&Key::default()).map_err(Refusal::of)?;
+        let mut entries = self.at(place)?.entries_from(&Key::default());
+        let mut lost = self.at(place)?.job_max();
         loop {
             let segment = self.at(place)?;
             let Some((key, spot)) = entries.peek(segment).map_err(Refusal::of)? else { break };
@@ -183,15 +234,25 @@ impl<F: DiskFile> Shelf<F> {
             if !segment.jobs.contains_key(&key.job) {
                 continue;
             }
-            let Some(Record { key, kind, name, value }) = segment.read(&key, &spot).map_err(Refusal::of)? else {
+            let Some(Record { key, kind, name, value }) = segment.read(&key, &spot) else {
+                lost = lost.max(Some(key.job));
                 continue;
             };
             let new = New { key, kind, name: &name, value: &value };
             self.write(disk, &[new], new.bytes())?;
         }
         let place = self.segments.iter().position(|segment| segment.number == number).ok_or(Refusal::Full)?;
-        self.remove(disk, place)?;
+        match lost {
+            Some(job_max) => self.put_aside(disk, place, job_max),
+            None => self.remove(disk, place)?,
+        }
         Ok(true)
+    }
+
+    /// A segment with something in it that cannot be read leaves the row.
+    fn put_aside<D: Disk<File = F>>(&mut self, disk: &mut D, place: usize, job_max: u64) {
+        let segment = self.segments.remove(place);
+        self.set_aside(disk, name_of(self.prefix, segment.number), job_max);
     }
 
     fn at(&self, place: usize) -> Result<&Segment<F>, Refusal> {
@@ -213,35 +274,36 @@ impl<F: DiskFile> Shelf<F> {
     pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
         let mut place = 0;
         while let Some(segment) = self.segments.get_mut(place) {
-            if segment.forget(job) && segment.jobs.is_empty() {
-                self.remove(disk, place)?;
-            } else {
+            if !segment.forget(job) || !segment.jobs.is_empty() {
                 place += 1;
+            } else if let Some(job_max) = segment.job_max() {
+                self.put_aside(disk, place, job_max);
+            } else {
+                self.remove(disk, place)?;
             }
         }
         Ok(())
     }
 
     /// Records of a job from a key on, in order over all segments.
-    pub(super) fn from(&self, from: &Key) -> io::Result<Merge<'_, F>> {
+    pub(super) fn from(&self, from: &Key) -> Merge<'_, F> {
         let of_job = self.segments.iter().filter(|segment| segment.jobs.contains_key(&from.job));
-        let rows = of_job.map(|segment| Ok((segment, segment.entries_from(from)?)));
-        Ok(Merge { job: from.job, rows: rows.collect::<io::Result<_>>()? })
+        Merge { job: from.job, rows: of_job.map(|segment| (segment, segment.entries_from(from))).collect() }
     }
 
     /// Goes through records of one segment in the order of their arrival, those after `after`, until `each` wants no
-    /// more. Returns up to which arrival nothing else of that job is there.
+    /// more; of a damaged one the value is `None`. Returns up to which arrival nothing else of that job is there.
     pub(super) fn by_arrival(
         &self,
         job: u64,
         after: u64,
-        mut each: impl FnMut(&Key, Kind, &[u8]) -> bool,
+        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
     ) -> io::Result<Option<u64>> {
         let mut of_job = self.segments.iter().filter(|one| one.last_seq > after && one.jobs.contains_key(&job));
         let Some(segment) = of_job.next() else { return Ok(None) };
         let mut stopped = None;
-        segment.by_arrival(after, |key, kind, value| {
-            let goes_on = key.job != job || each(key, kind, value);
+        segment.by_arrival(after, |key, spot, value| {
+            let goes_on = key.job != job || each(key, spot, value);
             if !goes_on {
                 stopped = Some(key.seq - 1);
             }
@@ -268,8 +330,13 @@ pub(super) struct Found<'a, F> {
 
 impl<F: DiskFile> Found<'_, F> {
     /// Reads it; `None` if it is damaged.
-    pub(super) fn read(&self) -> io::Result<Option<Record>> {
+    pub(super) fn read(&self) -> Option<Record> {
         self.segment.read(&self.key, &self.spot)
+    }
+
+    /// The name in it, as it reads now though it is damaged.
+    pub(super) fn name(&self) -> Option<String> {
+        self.segment.name_in(&self.key, &self.spot)
     }
 }
 
@@ -295,15 +362,24 @@ impl<'a, F: DiskFile> Merge<'a, F> {
 
 impl Refusal {
     pub(super) fn of(error: io::Error) -> Self {
-        if is_full(&error) { Self::NoRoom } else { Self::Io(error) }
+        match error.kind() {
+            _ if is_full(&error) => Self::NoRoom,
+            io::ErrorKind::InvalidData => Self::Damaged,
+            _ => Self::Io(error),
+        }
     }
+}
+
+/// Something is wrong with a file as a whole.
+const fn trouble(file: String, flaw: Flaw) -> Trouble {
+    Trouble { file, from: 0, until: 0, flaw }
 }
 
 fn name_of(prefix: &str, number: u32) -> String {
     format!("{prefix}-{number:06}")
 }
 
-fn number_of(prefix: &str, name: &str) -> Option<u32> {
+pub(super) fn number_of(prefix: &str, name: &str) -> Option<u32> {
     let number = name.strip_prefix(prefix)?.strip_prefix('-')?;
     let number = number.parse().ok()?;
     (name_of(prefix, number) == name).then_some(number)

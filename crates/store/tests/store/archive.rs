@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use turno_store::archive::{Archive, FilePiece, FileRow, Output, Piece, Place, Refusal, Room, UploadId, Want};
+use turno_store::archive::{
+    Archive, FileList, FilePiece, FileRow, Output, Piece, Place, Refusal, Room, UploadId, Want,
+};
 use turno_store::disk::{Fault, SimDisk};
 
 pub(crate) const ROOM: Room = Room {
@@ -21,7 +23,7 @@ pub(crate) fn open(disk: &SimDisk, jobs: impl IntoIterator<Item = u64>) -> Archi
 }
 
 pub(crate) fn piece(job: u64, task: u32, attempt: u32, at: u64, bytes: &[u8]) -> Piece {
-    Piece { job, task, attempt, stderr: false, at, live: false, bytes: bytes.to_vec() }
+    Piece { job, task, attempt, stderr: false, at, live: false, bytes: bytes.to_vec(), lost: 0 }
 }
 
 pub(crate) const fn all_of(job: u64) -> Want<'static> {
@@ -39,7 +41,14 @@ fn file<'a>(attempt: u32, name: &'a str, at: u64, last: bool, bytes: &'a [u8]) -
 }
 
 fn row(task: u32, attempt: u32, name: &str, size: u64) -> FileRow {
-    FileRow { task, attempt, name: name.to_owned(), size }
+    FileRow { task, attempt, name: name.to_owned(), size, lost: false }
+}
+
+/// What is listed of job 1, and whether there is more.
+fn files(archive: &Archive<SimDisk>, after: Option<(u32, &str)>, limit: usize) -> (Vec<FileRow>, bool) {
+    let FileList { rows, more, damaged } = archive.files(1, after, limit).unwrap();
+    assert!(!damaged);
+    (rows, more)
 }
 
 /// So many tasks with three pieces each, in an order that is not theirs.
@@ -187,7 +196,7 @@ fn what_nobody_knows_is_not_kept() {
     archive.put_output(vec![piece(2, 0, 1, 0, b"another's")]).unwrap();
     archive.put_file(&file(1, "a", 0, true, b"a")).unwrap();
     archive.forget(1).unwrap();
-    assert_eq!((all(&archive, 1), archive.files(1, None, 10).unwrap()), (Vec::new(), (Vec::new(), false)));
+    assert_eq!((all(&archive, 1), files(&archive, None, 10)), (Vec::new(), (Vec::new(), false)));
     assert_eq!(all(&archive, 2), [piece(2, 0, 1, 0, b"another's")]);
     assert_eq!(disk.files().len(), 1, "{:?}", disk.files().keys());
     // The same when it is opened.
@@ -201,7 +210,7 @@ fn a_file_is_there_once_it_is_whole_and_the_latest_attempt_counts() {
     let disk = SimDisk::new();
     let mut archive = open(&disk, [1]);
     archive.put_file(&file(1, "dir/b", 0, false, b"old ")).unwrap();
-    assert_eq!(archive.files(1, None, 10).unwrap(), (Vec::new(), false));
+    assert_eq!(files(&archive, None, 10), (Vec::new(), false));
     assert!(matches!(archive.put_file(&file(1, "dir/b", 5, true, b"?")), Err(Refusal::WrongPlace)));
     archive.put_file(&file(1, "dir/b", 0, false, b"old ")).unwrap();
     archive.put_file(&file(1, "dir/b", 4, false, b"file ")).unwrap();
@@ -210,10 +219,10 @@ fn a_file_is_there_once_it_is_whole_and_the_latest_attempt_counts() {
     archive.put_file(&file(1, "dir/b", 9, true, b"here")).unwrap();
     archive.put_file(&file(1, "a", 0, true, b"")).unwrap();
     archive.put_file(&FilePiece { task: 7, ..file(1, "z", 0, true, b"zz") }).unwrap();
-    assert_eq!(archive.files(1, None, 10).unwrap().0, [row(3, 1, "a", 0), row(3, 1, "dir/b", 13), row(7, 1, "z", 2)]);
-    assert_eq!(archive.files(1, None, 1).unwrap(), (vec![row(3, 1, "a", 0)], true));
-    assert_eq!(archive.files(1, Some((3, "a")), 1).unwrap(), (vec![row(3, 1, "dir/b", 13)], true));
-    assert_eq!(archive.files(1, Some((3, "dir/b")), 1).unwrap(), (vec![row(7, 1, "z", 2)], false));
+    assert_eq!(files(&archive, None, 10).0, [row(3, 1, "a", 0), row(3, 1, "dir/b", 13), row(7, 1, "z", 2)]);
+    assert_eq!(files(&archive, None, 1), (vec![row(3, 1, "a", 0)], true));
+    assert_eq!(files(&archive, Some((3, "a")), 1), (vec![row(3, 1, "dir/b", 13)], true));
+    assert_eq!(files(&archive, Some((3, "dir/b")), 1), (vec![row(7, 1, "z", 2)], false));
     assert_eq!(archive.file(1, 3, "dir/b", 0).unwrap(), (b"old ".to_vec(), 13));
     assert_eq!(archive.file(1, 3, "dir/b", 6).unwrap(), (b"le ".to_vec(), 13));
     assert_eq!(archive.file(1, 3, "dir/b", 13).unwrap(), (Vec::new(), 13));
@@ -226,7 +235,7 @@ fn a_file_is_there_once_it_is_whole_and_the_latest_attempt_counts() {
     archive.put_file(&file(2, "left", 0, false, b"not ")).unwrap();
 
     let mut again = open(&disk, [1]);
-    assert_eq!(again.files(1, None, 10).unwrap().0, [row(3, 1, "a", 0), row(3, 2, "dir/b", 3), row(7, 1, "z", 2)]);
+    assert_eq!(files(&again, None, 10).0, [row(3, 1, "a", 0), row(3, 2, "dir/b", 3), row(7, 1, "z", 2)]);
     assert_eq!(again.file(1, 3, "dir/b", 0).unwrap(), (b"n".to_vec(), 3));
     assert!(matches!(again.put_file(&file(2, "left", 4, true, b"whole")), Err(Refusal::WrongPlace)));
 }
@@ -253,7 +262,7 @@ fn results_are_refused_when_there_is_no_room_and_removed_jobs_make_some() {
     }
     assert!(disk.used() <= ROOM.result_bytes);
     for mut archive in [archive, open(&disk, [2])] {
-        let listed: Vec<String> = archive.files(2, None, 1_000).unwrap().0.into_iter().map(|row| row.name).collect();
+        let listed: Vec<String> = archive.files(2, None, 1_000).unwrap().rows.into_iter().map(|row| row.name).collect();
         assert_eq!(listed[..of_two.len()], of_two);
         assert_eq!(listed.len(), of_two.len() + 5);
         for name in &listed {

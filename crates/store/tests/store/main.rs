@@ -3,6 +3,7 @@
 
 mod archive;
 mod archive_crash;
+mod archive_damage;
 mod backends;
 mod committer;
 mod compaction;

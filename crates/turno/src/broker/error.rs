@@ -81,6 +81,14 @@ pub enum ServeError {
         /// What the store says.
         source: StoreError,
     },
+    /// The archive cannot be opened.
+    #[error("cannot open the archive in {}: {}", directory.display(), with_causes(source))]
+    Archive {
+        /// Its directory.
+        directory: PathBuf,
+        /// What it says.
+        source: OpenError,
+    },
     /// The store failed under the running broker.
     #[error("the store in {} failed: {}", directory.display(), with_causes(source))]
     StoreFailed {
@@ -114,7 +122,8 @@ impl ServeError {
             Self::Ring { code, .. } | Self::NoSid { code, .. } => *code,
             Self::Unreachable { .. } => Code::BadConfig,
             Self::DataInUse { .. } => Code::DataInUse,
-            Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. } => Code::DataNewer,
+            Self::Store { source: StoreError::Open(OpenError::Newer { .. }), .. }
+            | Self::Archive { source: OpenError::Newer { .. }, .. } => Code::DataNewer,
             Self::Store { source: StoreError::Open(OpenError::Damaged { .. }) | StoreError::Unreadable(_), .. }
             | Self::Store { source: StoreError::Read(ReadError::Damaged { .. }), .. } => Code::DataDamaged,
             Self::StoreFailed { .. } => Code::StoreFailed,
@@ -123,6 +132,7 @@ impl ServeError {
             | Self::RingListen { .. }
             | Self::Data { .. }
             | Self::Store { .. }
+            | Self::Archive { .. }
             | Self::System { .. } => Code::Io,
         }
     }

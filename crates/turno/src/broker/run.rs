@@ -181,8 +181,8 @@ fn desk_of(
 ) -> Result<(EngineDesk, Option<RingWireSettings>), ServeError> {
     let (engine, keeper, ring) = engine_of(settings, run, bound, store, clock)?;
     let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
-        let path = archive.map(Path::to_owned).unwrap_or_default();
-        ServeError::Data { doing: "read the archive in", path, source }
+        let directory = archive.map(Path::to_owned).unwrap_or_default();
+        ServeError::Archive { directory, source }
     })?;
     Ok((EngineDesk { engine, keeper, archivist, diary: Diary::default() }, ring))
 }

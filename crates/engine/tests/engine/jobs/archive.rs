@@ -14,7 +14,16 @@ use turno_proto::model::{Code, ConnId};
 use super::farm::{Farm, Said, job};
 
 fn piece(job: u64, task: u32, attempt: u32, at: u64, bytes: impl Into<Bytes>) -> OutputPiece {
-    OutputPiece { job: JobId(job), task, attempt, stream: OutputStream::Stdout, at, live: false, bytes: bytes.into() }
+    OutputPiece {
+        job: JobId(job),
+        task,
+        attempt,
+        stream: OutputStream::Stdout,
+        at,
+        live: false,
+        bytes: bytes.into(),
+        lost: 0,
+    }
 }
 
 fn output(worker: &str, pieces: Vec<OutputPiece>) -> AdminCall {

@@ -137,6 +137,9 @@ pub enum AdminAnswer {
         arrived: u64,
         /// There is no more now.
         end: bool,
+        /// A part of the archive cannot be read that may have held more of this job.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        damaged: bool,
     },
     /// To `job.files`.
     #[serde(rename = "job.files")]
@@ -145,6 +148,9 @@ pub enum AdminAnswer {
         files: Vec<FileView>,
         /// Where the next page begins, if there is one.
         next: Option<(u32, String)>,
+        /// A part of the archive cannot be read that may have held more files of this job.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        damaged: bool,
     },
     /// To `job.file` and `upload.get`.
     #[serde(rename = "piece")]

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use bytes::Bytes;
-use tracing::warn;
+use tracing::{info, warn};
 use turno_engine::ArchiveCall;
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::archive::{FileView, OutputPiece, OutputPlace, OutputStream, UploadId};
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::OUTPUT_ANSWER_PIECES_MAX;
-use turno_store::archive::{Archive, FilePiece, FileRow, Output, Piece, Place, Refusal, Want};
+use turno_store::archive::{Archive, FileList, FilePiece, FileRow, Flaw, Output, Piece, Place, Refusal, Trouble, Want};
 use turno_store::disk::Disk;
 
 use super::floor::Floor;
@@ -20,6 +20,18 @@ pub(super) type Answer = Result<Option<Box<AdminAnswer>>, Code>;
 
 /// Time between two looks for uploads that nobody wants any more.
 const SWEEP_MS: u64 = 60_000;
+
+/// What answers calls, whichever disk it has.
+pub(super) trait Answering: fmt::Debug + Send {
+    /// One call; `None` if it is not answered.
+    fn answer(&mut self, now_ms: u64, call: ArchiveCall) -> Option<Answer>;
+}
+
+impl<D: Disk> Answering for Librarian<D> {
+    fn answer(&mut self, now_ms: u64, call: ArchiveCall) -> Option<Answer> {
+        Self::answer(self, now_ms, call)
+    }
+}
 
 /// Whoever does it.
 pub(super) struct Librarian<D: Disk> {
@@ -37,8 +49,23 @@ impl<D: Disk> fmt::Debug for Librarian<D> {
 }
 
 impl<D: Disk> Librarian<D> {
-    pub(super) const fn new(archive: Archive<D>, floor: Floor) -> Self {
-        Self { archive, floor, swept_ms: 0, failing: false }
+    pub(super) fn new(archive: Archive<D>, floor: Floor) -> Self {
+        let mut librarian = Self { archive, floor, swept_ms: 0, failing: false };
+        librarian.tell_troubles();
+        librarian
+    }
+
+    /// What is wrong with files of the archive goes to the log, once each.
+    fn tell_troubles(&mut self) {
+        for Trouble { file, from, until, flaw } in self.archive.troubles() {
+            match flaw {
+                Flaw::SetAside(_) | Flaw::Io(_) | Flaw::Hash => {
+                    warn!(file, "archive: {flaw}; `turno doctor` says more");
+                }
+                Flaw::Torn => info!(file, from, until, "archive: {flaw}"),
+                _ => warn!(file, from, until, "archive: {flaw}; `turno doctor` says more"),
+            }
+        }
     }
 
     /// What time does.
@@ -60,6 +87,7 @@ impl<D: Disk> Librarian<D> {
         let is_answered = call.is_answered();
         let result = self.obey(now_ms, call);
         self.note(result.as_ref().err());
+        self.tell_troubles();
         is_answered.then(|| result.map(|answer| answer.map(Box::new)).map_err(|refusal| code_of(&refusal)))
     }
 
@@ -85,9 +113,9 @@ impl<D: Disk> Librarian<D> {
             }
             ArchiveCall::Files { job, after, limit } => {
                 let after = after.as_ref().map(|(task, name)| (*task, name.as_str()));
-                let (rows, more) = archive.files(job.0, after, limit)?;
+                let FileList { rows, more, damaged } = archive.files(job.0, after, limit)?;
                 let next = rows.last().filter(|_| more).map(|row| (row.task, row.name.clone()));
-                AdminAnswer::Files { files: rows.into_iter().map(file_view).collect(), next }
+                AdminAnswer::Files { files: rows.into_iter().map(file_view).collect(), next, damaged }
             }
             ArchiveCall::File { job, task, name, at } => piece(archive.file(job.0, task, &name, at)?),
             ArchiveCall::Check { uploads } => {
@@ -128,30 +156,33 @@ const fn code_of(refusal: &Refusal) -> Code {
         Refusal::WrongPlace => Code::WrongPlace,
         Refusal::WrongHash => Code::WrongHash,
         Refusal::NotFound => Code::NotFound,
+        Refusal::Damaged => Code::ArchiveDamaged,
         Refusal::Io(_) => Code::Io,
     }
 }
 
 fn to_store(piece: OutputPiece) -> Piece {
-    let OutputPiece { job, task, attempt, stream, at, live, bytes } = piece;
-    Piece { job: job.0, task, attempt, stderr: stream == OutputStream::Stderr, at, live, bytes: bytes.into() }
+    // Only the archive says what is lost.
+    let OutputPiece { job, task, attempt, stream, at, live, bytes, lost: _ } = piece;
+    let stderr = stream == OutputStream::Stderr;
+    Piece { job: job.0, task, attempt, stderr, at, live, bytes: bytes.into(), lost: 0 }
 }
 
 fn from_store(piece: Piece) -> OutputPiece {
-    let Piece { job, task, attempt, stderr, at, live, bytes } = piece;
+    let Piece { job, task, attempt, stderr, at, live, bytes, lost } = piece;
     let stream = if stderr { OutputStream::Stderr } else { OutputStream::Stdout };
-    OutputPiece { job: JobId(job), task, attempt, stream, at, live, bytes: bytes.into() }
+    OutputPiece { job: JobId(job), task, attempt, stream, at, live, bytes: bytes.into(), lost }
 }
 
 fn told(output: Output) -> AdminAnswer {
-    let Output { pieces, next: Place { task, attempt, at }, arrived, end } = output;
+    let Output { pieces, next: Place { task, attempt, at }, arrived, end, damaged } = output;
     let pieces = pieces.into_iter().map(from_store).collect();
-    AdminAnswer::Output { pieces, next: OutputPlace { task, attempt, at }, arrived, end }
+    AdminAnswer::Output { pieces, next: OutputPlace { task, attempt, at }, arrived, end, damaged }
 }
 
 fn file_view(row: FileRow) -> FileView {
-    let FileRow { task, attempt, name, size } = row;
-    FileView { task, attempt, name, size }
+    let FileRow { task, attempt, name, size, lost } = row;
+    FileView { task, attempt, name, size, lost }
 }
 
 fn piece((bytes, size): (Vec<u8>, u64)) -> AdminAnswer {
@@ -177,7 +208,7 @@ mod tests {
     fn keep(at: u64) -> ArchiveCall {
         let (job, stream, bytes) = (JobId(1), OutputStream::Stderr, Bytes::from_static(b"hello"));
         ArchiveCall::KeepOutput {
-            pieces: vec![OutputPiece { job, task: 2, attempt: 1, stream, at, live: false, bytes }],
+            pieces: vec![OutputPiece { job, task: 2, attempt: 1, stream, at, live: false, bytes, lost: 0 }],
         }
     }
 

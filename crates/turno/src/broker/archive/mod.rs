@@ -12,20 +12,21 @@ mod librarian;
 mod queue;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::Notify;
-use tracing::{error, warn};
+use tracing::error;
 use turno_engine::{ArchiveCall, Engine, Input};
 use turno_proto::model::{Mono, limits};
-use turno_store::archive::{Archive, Room};
+use turno_store::OpenError;
+pub use turno_store::archive::Room;
+use turno_store::archive::{Archive, UploadId as StoredUpload};
 use turno_store::disk::{Disk, FsDisk, MemDisk};
 
 use self::floor::Floor;
-use self::librarian::Librarian;
+use self::librarian::{Answering, Librarian};
 use self::queue::Queue;
 use super::clock::Clock;
 use super::settings::ArchiveSettings;
@@ -36,19 +37,47 @@ pub struct Archivist(Way);
 
 #[derive(Debug)]
 enum Way {
-    /// In memory, answering at once.
-    Here { librarian: Box<Librarian<MemDisk>>, answers: VecDeque<Input> },
+    /// On this thread, answering at once.
+    Here { librarian: Box<dyn Answering>, answers: VecDeque<Input> },
     /// On a thread.
     There { queue: Arc<Queue>, thread: Option<JoinHandle<()>> },
 }
 
 impl Archivist {
-    /// An archive in memory that answers at once: for brokers without threads, as in the simulator.
+    /// An archive in memory that answers at once, for brokers without threads.
     pub fn here() -> Self {
-        let room = room_of(&ArchiveSettings::default(), true, 1);
-        let archive = Archive::open(MemDisk::default(), &room, 0, &BTreeSet::new(), BTreeSet::new());
-        let archive = archive.expect("memory can be listed");
-        Self(Way::Here { librarian: Box::new(Librarian::new(archive, Floor::None)), answers: VecDeque::new() })
+        Self::here_on(
+            MemDisk::default(),
+            &room_of(&ArchiveSettings::default(), true, 1),
+            0,
+            &BTreeSet::new(),
+            BTreeSet::new(),
+        )
+        .expect("memory can be listed")
+    }
+
+    /// The same on a disk, with what the engine knows, as in the simulator.
+    pub fn on_disk<D>(disk: D, room: &Room, engine: &Engine, now: Mono) -> Result<Self, OpenError>
+    where
+        D: Disk<File: Send> + 'static,
+    {
+        let (jobs, uploads) = known_to(engine);
+        Self::here_on(disk, room, now.as_millis(), &jobs, uploads)
+    }
+
+    fn here_on<D>(
+        disk: D,
+        room: &Room,
+        now_ms: u64,
+        jobs: &BTreeSet<u64>,
+        uploads: BTreeSet<StoredUpload>,
+    ) -> Result<Self, OpenError>
+    where
+        D: Disk<File: Send> + 'static,
+    {
+        let archive = Archive::open(disk, room, now_ms, jobs, uploads)?;
+        let librarian = Box::new(Librarian::new(archive, Floor::None));
+        Ok(Self(Way::Here { librarian, answers: VecDeque::new() }))
     }
 
     /// Opens the archive in that directory, or in memory, with what the engine knows, and starts its thread.
@@ -58,7 +87,7 @@ impl Archivist {
         engine: &Engine,
         salt: u64,
         clock: Clock,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, OpenError> {
         let room = room_of(settings, directory.is_none(), salt);
         match directory {
             Some(directory) => {
@@ -69,16 +98,12 @@ impl Archivist {
         }
     }
 
-    fn start_on<D>(disk: D, floor: Floor, room: &Room, engine: &Engine, clock: Clock) -> io::Result<Self>
+    fn start_on<D>(disk: D, floor: Floor, room: &Room, engine: &Engine, clock: Clock) -> Result<Self, OpenError>
     where
         D: Disk<File: Send> + 'static,
     {
-        let jobs = engine.known_jobs().map(|job| job.0).collect();
-        let uploads = engine.named_uploads().map(|upload| upload.0).collect();
+        let (jobs, uploads) = known_to(engine);
         let archive = Archive::open(disk, room, clock.now().as_millis(), &jobs, uploads)?;
-        if archive.unreadable() > 0 {
-            warn!(files = archive.unreadable(), "files of the archive can be neither read nor removed");
-        }
         let queue = Arc::new(Queue::default());
         let (mut librarian, calls) = (Librarian::new(archive, floor), Arc::clone(&queue));
         let thread = std::thread::Builder::new().name("turno-archive".to_owned()).spawn(move || {
@@ -90,6 +115,10 @@ impl Archivist {
                     calls.answer(ticket, librarian.answer(now_ms, call));
                 }
             }
+        });
+        let thread = thread.map_err(|source| {
+            let file = "the archive".to_owned();
+            OpenError::Io { doing: "start the thread of", file, source }
         })?;
         Ok(Self(Way::There { queue, thread: Some(thread) }))
     }
@@ -140,6 +169,12 @@ impl Drop for Archivist {
             }
         }
     }
+}
+
+/// The jobs that an engine knows, and the uploads that they name.
+fn known_to(engine: &Engine) -> (BTreeSet<u64>, BTreeSet<StoredUpload>) {
+    let jobs = engine.known_jobs().map(|job| job.0).collect();
+    (jobs, engine.named_uploads().map(|upload| upload.0).collect())
 }
 
 fn room_of(settings: &ArchiveSettings, in_memory: bool, salt: u64) -> Room {

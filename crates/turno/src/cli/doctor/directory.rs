@@ -54,7 +54,6 @@ pub(super) fn look(data: &Path, report: &mut Report) -> bool {
         }
     };
     disk(data, report);
-    archive(data, report);
     true
 }
 
@@ -69,20 +68,6 @@ pub(super) fn is_taken(data: &Path) -> std::io::Result<bool> {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// How much output, results and uploads take. Nothing in there can keep a broker from starting.
-fn archive(data: &Path, report: &mut Report) {
-    let files = fs::read_dir(data.join("archive")).into_iter().flatten().flatten();
-    let sizes: Vec<u64> = files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).collect();
-    if !sizes.is_empty() {
-        let what = format!(
-            "{} in {} files: output, results and uploads of jobs",
-            size::short(sizes.iter().sum()),
-            sizes.len()
-        );
-        report.ok("archive", what);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `turno doctor`: a look at a broker's data directory. It needs no broker, and changes nothing.
 
+mod archive;
 mod directory;
 mod ring;
 mod store;
@@ -48,6 +49,7 @@ fn examine(data: &Path, ring: Option<RingView>, exposure: impl FnOnce(&mut Repor
     let mut report = Report::default();
     if directory::look(data, &mut report) {
         exposure(&mut report);
+        archive::look(data, &mut report);
         store::look(data, &mut report);
     }
     if let Some(ring) = ring {

@@ -22,7 +22,8 @@ use crate::cli::schema::output::{ResultListDocument, ResultRow};
 /// Fetch the files that tasks brought back
 ///
 /// Each goes to DIR/TASK/NAME; files that are there already are replaced. Nothing is written outside DIR. Of a file that
-/// several attempts of a task brought, the latest counts.
+/// several attempts of a task brought, the latest counts. Files that were kept and cannot be read any more are named as lost
+/// to damage; the others are fetched, and the command fails.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job result last", "turno job result 7 --dir results", "turno job result 7.1-20 --list"],
@@ -44,28 +45,53 @@ pub(super) struct ResultArgs {
 pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
     let job = asked.find(args.job.job).await?.id;
-    let files = asked.files(job, args).await?;
+    let (files, damaged) = asked.files(job, args).await?;
     let mut rows: Vec<ResultRow> = files.iter().map(|file| ResultRow::new(job, file)).collect();
     if !args.list {
         let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("job-{job}")));
-        for (file, row) in files.iter().zip(&mut rows) {
-            let path = asked.fetch(job, file, &dir).await?;
-            row.path = Some(path.display().to_string());
+        for (file, row) in files.iter().zip(&mut rows).filter(|(file, _)| !file.lost) {
+            match asked.fetch(job, file, &dir).await {
+                Ok(path) => row.path = Some(path.display().to_string()),
+                // The others may be whole.
+                Err(failure) if failure.code() == Code::ArchiveDamaged => row.lost = true,
+                Err(failure) => return Err(failure),
+            }
         }
-        if !rows.is_empty() {
-            invocation.output.hint(&format!("{} files are in {}", rows.len(), dir.display()));
+        let fetched = rows.iter().filter(|row| row.path.is_some()).count();
+        if fetched > 0 {
+            invocation.output.hint(&format!("{fetched} files are in {}", dir.display()));
         }
     }
-    invocation.output.rows(&ResultListDocument { job: job.to_string(), files: &rows }, &rows)?;
-    if rows.is_empty() {
+    invocation.output.rows(&ResultListDocument { job: job.to_string(), files: &rows, damaged }, &rows)?;
+    let lost: Vec<String> = rows.iter().filter(|row| row.lost).map(|row| format!("{} {}", row.id, row.name)).collect();
+    if !lost.is_empty() {
+        let what = format!("{} of {} files of job {job} are lost to damage", lost.len(), rows.len());
+        return Err(Failure::new(Code::ArchiveDamaged, what).why(named_few(&lost)));
+    }
+    if damaged {
+        invocation.output.warn(
+            "files may have been lost to damage: a part of the archive cannot be read, and nobody knows whose that was; \
+             `turno doctor` shows it",
+        );
+    } else if rows.is_empty() {
         invocation.output.hint("no task brought a file back; `turno submit --collect GLOB` says which ones they do");
     }
     Ok(0)
 }
 
+/// The first of them by name.
+fn named_few(lost: &[String]) -> String {
+    const FEW: usize = 5;
+    let first = lost.iter().take(FEW).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match lost.len().checked_sub(FEW).filter(|more| *more > 0) {
+        Some(more) => format!("the archive cannot read {first} and {more} more"),
+        None => format!("the archive cannot read {first}"),
+    }
+}
+
 impl Asked<'_> {
-    /// The files that are meant, by task and name.
-    async fn files(&self, job: JobId, args: &ResultArgs) -> Result<Vec<FileView>, Failure> {
+    /// The files that are meant, by task and name, and whether others may be lost.
+    async fn files(&self, job: JobId, args: &ResultArgs) -> Result<(Vec<FileView>, bool), Failure> {
         let tasks = args.job.tasks.as_deref();
         let is_meant = |file: &FileView| {
             tasks.is_none_or(|tasks| tasks.iter().any(|(first, last)| (*first..=*last).contains(&file.task)))
@@ -74,11 +100,11 @@ impl Asked<'_> {
         loop {
             let call = AdminCall::JobFiles { job, after, limit: PAGE_MAX };
             match self.patient(call).await.map_err(|failure| named(failure, job))? {
-                AdminAnswer::Files { files, next } => {
+                AdminAnswer::Files { files, next, damaged } => {
                     all.extend(files.into_iter().filter(is_meant));
                     match next {
                         Some(next) => after = Some(next),
-                        None => return Ok(all),
+                        None => return Ok((all, damaged)),
                     }
                 }
                 other => return Err(connect::unexpected(&other)),
@@ -97,7 +123,8 @@ impl Asked<'_> {
         let mut at = 0;
         while at < *size {
             let call = AdminCall::JobFile { job, task: *task, name: name.clone(), at };
-            let bytes = match self.patient(call).await? {
+            let answer = self.patient(call).await.inspect_err(|_| drop(fs::remove_file(&part)))?;
+            let bytes = match answer {
                 AdminAnswer::Piece { bytes, size: now } if now == *size && !bytes.is_empty() => bytes,
                 AdminAnswer::Piece { .. } => {
                     return Err(Failure::new(Code::Io, format!("{name} of task {job}.{task} changed meanwhile"))

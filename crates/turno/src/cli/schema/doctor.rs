@@ -59,7 +59,7 @@ pub(crate) struct Finding {
     pub(crate) advice: Option<String>,
     /// The code that a broker would end with here.
     pub(crate) code: Option<&'static str>,
-    /// The file of the store that it is about.
+    /// The file of the store or the archive that it is about.
     pub(crate) file: Option<String>,
     /// The byte of that file.
     pub(crate) offset: Option<u64>,

@@ -25,6 +25,8 @@ pub(crate) struct OutputRow {
     pub(crate) at: u64,
     /// Bytes right before this piece that were left out.
     pub(crate) left_out: u64,
+    /// Bytes that the task wrote here and that are lost to damage; then there is no body.
+    pub(crate) lost: u64,
     /// What it wrote.
     #[serde(flatten)]
     pub(crate) content: Content,
@@ -32,7 +34,7 @@ pub(crate) struct OutputRow {
 
 impl OutputRow {
     pub(crate) fn new(piece: &OutputPiece, left_out: u64) -> Self {
-        let OutputPiece { job, task, attempt, stream, at, bytes, .. } = piece;
+        let OutputPiece { job, task, attempt, stream, at, bytes, lost, .. } = piece;
         let stream = match stream {
             OutputStream::Stdout => "stdout",
             OutputStream::Stderr => "stderr",
@@ -44,6 +46,7 @@ impl OutputRow {
             stream: stream.to_owned(),
             at: *at,
             left_out,
+            lost: *lost,
             content: Content::from(&bytes[..]),
         }
     }
@@ -61,6 +64,7 @@ impl Row for OutputRow {
         Column::new("at", |row, _| row.at.to_string()),
         Column::wide("task", |row, _| row.task.to_string()),
         Column::wide("left_out", |row, _| row.left_out.to_string()),
+        Column::wide("lost", |row, _| row.lost.to_string()),
         Column::wide("encoding", |row, _| row.content.encoding.clone()),
         Column::new("body", |row, _| row.content.body.clone()),
     ];
@@ -75,6 +79,8 @@ impl Row for OutputRow {
 pub(crate) struct OutputDocument<'a> {
     /// By job, task, attempt and position; followed, in the order in which it came.
     pub(crate) pieces: &'a [OutputRow],
+    /// Whether a part of the archive cannot be read that may have held more.
+    pub(crate) damaged: bool,
 }
 
 impl Document for OutputDocument<'_> {
@@ -94,15 +100,17 @@ pub(crate) struct ResultRow {
     pub(crate) name: String,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// Where it was written to; null if it was only listed.
+    /// Where it was written to; null if it was only listed, or is lost.
     pub(crate) path: Option<String>,
+    /// Whether it is lost to damage; then its name is what can be read of that.
+    pub(crate) lost: bool,
 }
 
 impl ResultRow {
     pub(crate) fn new(job: JobId, file: &FileView) -> Self {
-        let FileView { task, attempt, name, size } = file;
+        let FileView { task, attempt, name, size, lost } = file;
         let (id, name) = (format!("{job}.{task}"), name.clone());
-        Self { id, task: *task, attempt: *attempt, name, bytes: *size, path: None }
+        Self { id, task: *task, attempt: *attempt, name, bytes: *size, path: None, lost: *lost }
     }
 }
 
@@ -116,7 +124,10 @@ impl Row for ResultRow {
         Column::new("attempt", |row, _| row.attempt.to_string()),
         Column::new("bytes", |row, _| size::short(row.bytes)),
         Column::wide("task", |row, _| row.task.to_string()),
-        Column::new("name", |row, _| row.name.clone()),
+        Column::new(
+            "name",
+            |row, _| if row.lost { format!("{} (lost to damage)", row.name) } else { row.name.clone() },
+        ),
         Column::wide("path", |row, _| row.path.clone().unwrap_or_default()),
     ];
 
@@ -132,6 +143,8 @@ pub(crate) struct ResultListDocument<'a> {
     pub(crate) job: String,
     /// By task and name.
     pub(crate) files: &'a [ResultRow],
+    /// Whether a part of the archive cannot be read that may have held more.
+    pub(crate) damaged: bool,
 }
 
 impl Document for ResultListDocument<'_> {

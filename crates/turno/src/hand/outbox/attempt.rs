@@ -18,7 +18,7 @@ impl AttemptId {
     fn piece(self, piece: Piece, live: bool) -> OutputPiece {
         let Self { job, task, attempt } = self;
         let Piece { stream, at, bytes } = piece;
-        OutputPiece { job, task, attempt, stream, at, live, bytes }
+        OutputPiece { job, task, attempt, stream, at, live, bytes, lost: 0 }
     }
 }
 

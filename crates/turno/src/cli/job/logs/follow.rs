@@ -56,6 +56,7 @@ pub(super) async fn run(
         }
     }
     printer.end()?;
+    printer.verdict()?;
     Ok(0)
 }
 

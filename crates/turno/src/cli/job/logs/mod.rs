@@ -27,7 +27,8 @@ use crate::cli::help;
 ///
 /// Of one task as it wrote it, its standard error on standard error; of several tasks with the task in front of each line.
 /// The broker keeps the beginning and the end of what a task writes; what is between was left out if it was long, and a line
-/// on standard error says so. Of a task with several attempts the latest is shown.
+/// on standard error says so. Of a task with several attempts the latest is shown. Where output was kept and cannot be read
+/// any more, a line on standard error says how much is lost to damage, and the command fails.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -139,9 +140,7 @@ pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, 
         reader.read(look, &mut printer).await?;
     }
     printer.end()?;
-    if printer.nothing() {
-        invocation.output.hint("nothing was written, or it is not kept any more");
-    }
+    printer.verdict()?;
     Ok(0)
 }
 
@@ -212,7 +211,8 @@ impl Reader<'_> {
         for ranges in ranges.chunks(TASK_RANGES_MAX) {
             let mut from = OutputPlace::default();
             loop {
-                let (pieces, next, end) = self.output(ranges, from).await?;
+                let (pieces, next, end, damaged) = self.output(ranges, from).await?;
+                printer.damaged |= damaged;
                 for piece in pieces {
                     let is_meant = match self.args.attempt {
                         None => latest.get(&piece.task) == Some(&piece.attempt),
@@ -236,13 +236,13 @@ impl Reader<'_> {
         &mut self,
         ranges: &[(u32, u32)],
         from: OutputPlace,
-    ) -> Result<(Vec<OutputPiece>, OutputPlace, bool), Failure> {
+    ) -> Result<(Vec<OutputPiece>, OutputPlace, bool, bool), Failure> {
         let limit = u32::try_from(PIECE_BYTES_MAX).unwrap_or(u32::MAX);
         let (job, tasks, follow) = (self.job, Some(ranges.to_vec()), self.args.follow);
         match self.ask(AdminCall::JobOutput { job, tasks, from, after: None, follow, limit }).await? {
-            AdminAnswer::Output { pieces, next, arrived, end } => {
+            AdminAnswer::Output { pieces, next, arrived, end, damaged } => {
                 self.arrived.get_or_insert(arrived);
-                Ok((pieces, next, end))
+                Ok((pieces, next, end, damaged))
             }
             other => Err(connect::unexpected(&other)),
         }

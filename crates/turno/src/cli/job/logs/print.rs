@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use turno_proto::model::Code;
 use turno_proto::model::archive::{OutputPiece, OutputStream};
 
 use super::{Attempt, LogsArgs};
@@ -32,29 +33,66 @@ pub(super) struct Printer<'a> {
     /// The task whose name was printed last.
     named: Option<String>,
     told: bool,
+    /// Bytes that are lost to damage.
+    lost: u64,
+    /// A part of the archive cannot be read that may have held more.
+    pub(super) damaged: bool,
 }
 
 impl<'a> Printer<'a> {
     pub(super) fn new(invocation: &'a Invocation, args: &'a LogsArgs, single: bool) -> Self {
         let prefixed = !single && !args.no_prefix;
         let (partial, rows) = (BTreeMap::new(), Vec::new());
-        Self { invocation, args, prefixed, partial, tail: None, rows, named: None, told: false }
+        Self {
+            invocation,
+            args,
+            prefixed,
+            partial,
+            tail: None,
+            rows,
+            named: None,
+            told: false,
+            lost: 0,
+            damaged: false,
+        }
     }
 
-    /// Whether nothing was told.
-    pub(super) const fn nothing(&self) -> bool {
-        !self.told
+    /// After the last piece: says what is missing, and fails if some of it is known to be lost.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        if self.lost > 0 {
+            let what = format!("{} of this output are lost to damage", size::short(self.lost));
+            return Err(Failure::new(Code::ArchiveDamaged, what));
+        }
+        if self.damaged {
+            let what = if self.told {
+                "more output may have been lost to damage"
+            } else {
+                "output may have been lost to damage"
+            };
+            self.invocation.output.warn(&format!(
+                "{what}: a part of the archive cannot be read, and nobody knows whose that was; `turno doctor` shows it"
+            ));
+        } else if !self.told {
+            self.invocation.output.hint("nothing was written, or it is not kept any more");
+        }
+        Ok(())
     }
 
     /// A piece, and how many bytes are missing before it.
     pub(super) fn tell(&mut self, piece: &OutputPiece, left_out: u64) -> Result<(), Failure> {
-        let is_wanted = self.args.wants(piece.stream);
+        // What is lost may have been written to either stream.
+        let is_wanted = self.args.wants(piece.stream) || piece.lost > 0;
         self.told |= is_wanted;
+        self.lost += piece.lost;
         match self.invocation.output.format() {
             _ if !is_wanted => Ok(()),
+            Format::Text | Format::Wide if piece.lost > 0 => {
+                self.gap(piece, left_out, "left out")?;
+                self.gap(piece, piece.lost, "lost to damage")
+            }
             Format::Text | Format::Wide if self.args.tail.is_some() => self.keep_tail(piece),
             Format::Text | Format::Wide => {
-                self.gap(piece, left_out)?;
+                self.gap(piece, left_out, "left out")?;
                 self.show(piece, piece.stream, &piece.bytes)
             }
             Format::Name => {
@@ -66,18 +104,18 @@ impl<'a> Printer<'a> {
                 self.named = Some(id);
                 Ok(())
             }
-            Format::Json if self.args.tail.is_none() => {
+            Format::Json if self.args.tail.is_none() || piece.lost > 0 => {
                 self.rows.push(OutputRow::new(piece, left_out));
                 Ok(())
             }
-            Format::Jsonl if self.args.tail.is_none() => self.row(OutputRow::new(piece, left_out)),
+            Format::Jsonl if self.args.tail.is_none() || piece.lost > 0 => self.row(OutputRow::new(piece, left_out)),
             Format::Json | Format::Jsonl => self.keep_tail(piece),
         }
     }
 
     fn row(&self, row: OutputRow) -> Result<(), Failure> {
         let rows = [row];
-        self.invocation.output.rows(&OutputDocument { pieces: &rows }, &rows)
+        self.invocation.output.rows(&OutputDocument { pieces: &rows, damaged: self.damaged }, &rows)
     }
 
     /// All is told.
@@ -87,14 +125,14 @@ impl<'a> Printer<'a> {
             self.line(&prefix, is_error, &line)?;
         }
         if self.invocation.output.format() == Format::Json {
-            self.invocation.output.document(&OutputDocument { pieces: &self.rows })?;
+            self.invocation.output.document(&OutputDocument { pieces: &self.rows, damaged: self.damaged })?;
         }
         Ok(())
     }
 
     /// What is missing is said once, where it is missing.
-    fn gap(&mut self, piece: &OutputPiece, left_out: u64) -> Result<(), Failure> {
-        if left_out == 0 {
+    fn gap(&mut self, piece: &OutputPiece, missing: u64, why: &str) -> Result<(), Failure> {
+        if missing == 0 {
             return Ok(());
         }
         let prefix = self.prefix(piece);
@@ -103,7 +141,7 @@ impl<'a> Printer<'a> {
                 self.line(&prefix, is_error, &line)?;
             }
         }
-        self.invocation.output.stderr(format!("{prefix}… {} left out …", size::short(left_out)));
+        self.invocation.output.stderr(format!("{prefix}… {} {why} …", size::short(missing)));
         Ok(())
     }
 
@@ -184,7 +222,7 @@ impl<'a> Printer<'a> {
     fn show_tail(&mut self) -> Result<(), Failure> {
         let Some((piece, lines)) = self.tail.take() else { return Ok(()) };
         for (stream, line) in lines {
-            let told = OutputPiece { stream, bytes: line.into(), ..piece.clone() };
+            let told = OutputPiece { stream, bytes: line.into(), lost: 0, ..piece.clone() };
             match self.invocation.output.format() {
                 Format::Json => self.rows.push(OutputRow::new(&told, 0)),
                 Format::Jsonl => self.row(OutputRow::new(&told, 0))?,

@@ -17,12 +17,13 @@ impl Seen {
         if piece.attempt > *attempt {
             (*attempt, *told) = (piece.attempt, 0);
         }
-        let end = piece.at.saturating_add(piece.bytes.len() as u64);
+        let end = piece.at.saturating_add(piece.bytes.len() as u64).saturating_add(piece.lost);
         if piece.attempt < *attempt || end <= *told {
             return None;
         }
         let known = told.saturating_sub(piece.at);
         piece.bytes.advance(usize::try_from(known).unwrap_or(usize::MAX).min(piece.bytes.len()));
+        piece.lost = piece.lost.saturating_sub(known);
         piece.at += known;
         let left_out = piece.at - *told;
         *told = end;
@@ -43,8 +44,8 @@ mod tests {
         let mut seen = Seen::default();
         let mut told = |task, attempt, at, text: &'static str| {
             let bytes = Bytes::from_static(text.as_bytes());
-            let piece =
-                OutputPiece { job: JobId(7), task, attempt, stream: OutputStream::Stdout, at, live: false, bytes };
+            let (job, stream) = (JobId(7), OutputStream::Stdout);
+            let piece = OutputPiece { job, task, attempt, stream, at, live: false, bytes, lost: 0 };
             let (piece, left_out) = seen.new_part(piece)?;
             Some((piece.at, String::from_utf8(piece.bytes.into()).unwrap(), left_out))
         };
@@ -56,5 +57,21 @@ mod tests {
         assert_eq!(told(2, 1, 10, "late"), some(10, "late", 10));
         assert_eq!(told(1, 2, 0, "again"), some(0, "again", 0));
         assert_eq!(told(1, 1, 200, "old"), None);
+    }
+
+    /// What is lost counts as told, and is no gap of what follows.
+    #[test]
+    fn what_is_lost_is_told_once() {
+        let mut seen = Seen::default();
+        let mut told = |at, text: &'static str, lost| {
+            let (job, stream, bytes) = (JobId(7), OutputStream::Stdout, Bytes::from_static(text.as_bytes()));
+            let piece = OutputPiece { job, task: 1, attempt: 1, stream, at, live: false, bytes, lost };
+            seen.new_part(piece).map(|(piece, left_out)| (piece.at, piece.lost, left_out))
+        };
+        assert_eq!(told(0, "abc", 0), Some((0, 0, 0)));
+        assert_eq!(told(2, "", 5), Some((3, 4, 0)));
+        assert_eq!(told(2, "", 5), None);
+        assert_eq!(told(7, "h", 0), Some((7, 0, 0)));
+        assert_eq!(told(20, "", 5), Some((20, 5, 12)));
     }
 }
