@@ -10,7 +10,7 @@ use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobState,
 use turno_proto::model::{Mono, Slots};
 use turno_proto::work;
 
-use crate::output;
+use crate::output::{self, Name};
 use crate::rng::Rng;
 use crate::tasks::{Tasks, name_of};
 
@@ -27,8 +27,8 @@ enum Call {
     Wait { job: u64 },
     List,
     Tasks { job: u64 },
-    HandIn { piece: OutputPiece },
-    Output { job: u64 },
+    HandIn { pieces: Vec<OutputPiece> },
+    Output { job: u64, confirmed: Vec<(Name, u64)> },
     Other,
 }
 
@@ -42,6 +42,8 @@ pub(crate) struct Boss {
     /// What the last listing said, once all have ended.
     ended: BTreeMap<u64, JobView>,
     tasks: BTreeMap<u64, Vec<TaskView>>,
+    /// Jobs whose output it has seen since.
+    looked: BTreeSet<u64>,
     /// What had not ended at the last look, in words.
     left: Vec<String>,
     done: bool,
@@ -117,15 +119,15 @@ impl Boss {
             }
             16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
             18 => {
-                let Some(job) = self.some_job(rng) else { return };
-                let worker = hands[rng.index(hands.len())].1.clone();
-                let piece = output::piece(job, small(rng, 0, 10), small(rng, 1, 3));
-                let call = AdminCall::TaskOutput { worker, pieces: vec![piece.clone()] };
-                self.call(now, core, Call::HandIn { piece }, call);
+                let Some((name, hand)) = tasks.some_running(rng) else { return };
+                let Some((_, worker, _)) = hands.iter().find(|(index, ..)| *index == hand) else { return };
+                let pieces = tasks.outputs.hand_in(name, rng);
+                let call = AdminCall::TaskOutput { worker: worker.clone(), pieces: pieces.clone() };
+                self.call(now, core, Call::HandIn { pieces }, call);
             }
             19 => {
                 let Some(job) = self.some_job(rng) else { return };
-                self.call(now, core, Call::Output { job }, output::look(job));
+                self.look(now, core, job, tasks);
             }
             20..=21 => {
                 let Some(job) = self.some_job(rng) else { return };
@@ -138,6 +140,12 @@ impl Boss {
             }
             _ => {}
         }
+    }
+
+    /// What a job has printed.
+    fn look(&mut self, now: Mono, core: &mut Core, job: u64, tasks: &Tasks) {
+        let confirmed = tasks.outputs.of_job(job);
+        self.call(now, core, Call::Output { job, confirmed }, output::look(job));
     }
 
     fn submit(&mut self, now: Mono, core: &mut Core, tasks: &mut Tasks, rng: &mut Rng) {
@@ -193,11 +201,17 @@ impl Boss {
     }
 
     /// In the calm: asks how things are, until all have ended. What it asked for before is answered first.
-    pub(crate) fn inquire(&mut self, now: Mono, core: &mut Core) {
+    pub(crate) fn inquire(&mut self, now: Mono, core: &mut Core, tasks: &Tasks) {
         if self.done || !self.open.values().all(|call| matches!(call, Call::Wait { .. })) {
             return;
         }
-        match self.ended.keys().find(|job| !self.tasks.contains_key(job)).copied() {
+        let unknown = self.ended.keys().find(|job| !self.tasks.contains_key(job)).copied();
+        if let Some(job) = self.ended.keys().find(|job| !self.looked.contains(job)).copied()
+            && unknown.is_none()
+        {
+            return self.look(now, core, job, tasks);
+        }
+        match unknown {
             Some(job) => {
                 let call = AdminCall::JobTasks { job: JobId(job), state: None, after: None, limit: ROWS };
                 self.call(now, core, Call::Tasks { job }, call);
@@ -246,6 +260,7 @@ impl Boss {
                 let left = jobs.iter().filter(|job| !job.state.is_end());
                 self.left =
                     left.map(|job| format!("{} {:?} {:?} {:?}", job.id, job.state, job.tasks, job.reason)).collect();
+                self.looked.clear();
                 if jobs.iter().all(|job| job.state.is_end()) {
                     self.ended = jobs.iter().map(|job| (job.id.0, job.clone())).collect();
                     self.done = self.ended.is_empty();
@@ -253,12 +268,20 @@ impl Boss {
             }
             (Call::Tasks { job }, AdminAnswer::Tasks { tasks, .. }) => {
                 self.tasks.insert(*job, tasks.clone());
-                self.done = self.ended.keys().all(|job| self.tasks.contains_key(job));
             }
-            (Call::HandIn { piece }, answer) => output::judge_kept(piece, answer),
-            (Call::Output { job }, answer) => output::judge(*job, answer),
+            (Call::HandIn { pieces }, answer) => tasks.outputs.confirmed(pieces, answer),
+            (Call::Output { job, confirmed }, answer) => {
+                tasks.outputs.judge(*job, confirmed, answer);
+                self.looked.insert(*job);
+                self.done = !stormy && !self.ended.is_empty() && self.has_all();
+            }
             _ => {}
         }
+    }
+
+    /// Whether it knows all of all jobs.
+    fn has_all(&self) -> bool {
+        self.ended.keys().all(|job| self.tasks.contains_key(job) && self.looked.contains(job))
     }
 
     /// What it waits for, in words.

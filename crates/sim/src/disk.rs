@@ -10,6 +10,7 @@ use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
 use turno_store::{Committer, Embedded, Hand, Item, Mem, MemFault, MemMedium, Settings, Space, Store, Turn};
 
+use crate::archive::ArchiveDisk;
 use crate::body;
 use crate::letters::Truth;
 use crate::rng::Rng;
@@ -47,6 +48,8 @@ pub(crate) struct Shelf {
     before: usize,
     /// Something was told to go wrong.
     pub(crate) is_faulty: bool,
+    /// The other disk, of the archive.
+    pub(crate) archive: ArchiveDisk,
 }
 
 impl Shelf {
@@ -60,7 +63,8 @@ impl Shelf {
         // Small ones, so that segments end and are cleaned; into the smallest not every message fits.
         let segment_bytes = [4 * 1024, 16 * 1024, 16 * 1024, 64 * 1024][rng.index(4)];
         let settings = Settings { segment_bytes, prewrite_bytes: segment_bytes / 4, salt: rng.next() };
-        Some(Self { medium, settings, worker: None, busy: false, before: 0, is_faulty: false })
+        let archive = ArchiveDisk::new(settings.salt);
+        Some(Self { medium, settings, worker: None, busy: false, before: 0, is_faulty: false, archive })
     }
 
     /// A batch may have as much as many tasks that start at once take.
@@ -141,6 +145,7 @@ impl Shelf {
             Medium::Disk(disk) => disk.heal(),
             Medium::Elsewhere(medium) => medium.heal(),
         }
+        self.archive.heal();
         self.is_faulty = false;
     }
 

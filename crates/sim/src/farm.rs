@@ -52,6 +52,11 @@ impl World {
         self.farm.boss = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
     }
 
+    /// Whether jobs are at this broker.
+    pub(crate) fn is_foreman(&self, broker: usize) -> bool {
+        self.farm.broker == Some(broker)
+    }
+
     fn add_hand(&mut self, broker: usize, procs: u16) {
         let hand = Hand::new(format!("hand-{}", self.peers.len()), procs, self.farm.settings);
         let peer = self.add_peer(Actor::Hand(Box::new(hand)), 0, Vec::new(), Some(broker));
@@ -263,7 +268,7 @@ impl World {
             if stormy {
                 boss.act(now, core, &hands, &mut self.oracle.tasks, &mut self.rng);
             } else {
-                boss.inquire(now, core);
+                boss.inquire(now, core, &self.oracle.tasks);
             }
             self.pump_peer(index);
         }

@@ -96,7 +96,12 @@ impl World {
                     let at = Mono::from_micros(now.as_micros() + self.rng.range(0, 60_000));
                     self.at(at, Happening::BrokerDies { broker: index, run });
                 }
-                Some(EngineDesk::new(engine, Some(keeper)))
+                let Some(shelf) = &mut self.brokers[index].shelf else { return None };
+                let (archivist, harm) = shelf.archive.open(&engine, now, stormy);
+                if self.is_foreman(index) {
+                    self.oracle.tasks.outputs.reopened(harm);
+                }
+                Some(EngineDesk { archivist, ..EngineDesk::new(engine, Some(keeper)) })
             }
         }
     }

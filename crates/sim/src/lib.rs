@@ -5,6 +5,7 @@
 //! calm in which everything must come to its end. An oracle beside the system knows what was asked and complains
 //! at the first thing that cannot be. The same seed always gives the same run.
 
+mod archive;
 mod body;
 mod boss;
 mod broadcasts;

@@ -1,38 +1,137 @@
-//! Output of tasks: each piece says of which attempt it is, so that whoever reads it sees whether it is the right one. What
-//! a broker of the simulator keeps of it ends with the broker: its archive is in memory.
+//! Output of tasks, handed in by the boss in the names of their workers. What an attempt writes is told by its name and the
+//! position alone, so that whoever reads it sees whether it is right. What was confirmed is there later byte for byte, or is
+//! told as lost to damage; it is never silently absent. Only a power cut may take what came last.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, OutputStream};
 use turno_proto::model::job::JobId;
 
-pub(crate) fn piece(job: u64, task: u32, attempt: u32) -> OutputPiece {
-    let bytes = words(job, task, attempt).into();
-    OutputPiece { job: JobId(job), task, attempt, stream: OutputStream::Stdout, at: 0, live: false, bytes, lost: 0 }
+use crate::archive::Harm;
+use crate::rng::Rng;
+
+/// Bytes of a piece.
+const PIECE_BYTES: u64 = 128;
+/// Pieces of one attempt.
+const PIECES_MAX: u64 = 12;
+/// Pieces of one job: an answer has them all.
+const OF_JOB_MAX: u64 = 60;
+
+/// Job, task and attempt.
+pub(crate) type Name = (u64, u32, u32);
+
+/// What was confirmed.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    /// Numbers of pieces.
+    kept: BTreeMap<Name, BTreeSet<u64>>,
+    /// How many pieces were handed in.
+    handed: BTreeMap<Name, u64>,
+    /// Something went wrong with the archive.
+    harmed: bool,
 }
 
-fn words(job: u64, task: u32, attempt: u32) -> String {
-    format!("attempt {attempt} of task {task} of job {job}")
+impl Outputs {
+    /// The next pieces of an attempt, or some once more.
+    pub(crate) fn hand_in(&mut self, name: Name, rng: &mut Rng) -> Vec<OutputPiece> {
+        let of_job: u64 =
+            self.handed.range((name.0, 0, 0)..=(name.0, u32::MAX, u32::MAX)).map(|(_, count)| count).sum();
+        let handed = self.handed.entry(name).or_insert(0);
+        let first = if *handed > 0 && rng.once_in(4) { rng.range(0, *handed) } else { *handed };
+        let until = (first + rng.range(1, 5)).min(PIECES_MAX);
+        if of_job >= OF_JOB_MAX || first >= until {
+            return Vec::new();
+        }
+        *handed = until.max(*handed);
+        (first..until).map(|number| piece(name, number)).collect()
+    }
+
+    /// What was handed in is kept or named as refused, and nothing else is named.
+    pub(crate) fn confirmed(&mut self, pieces: &[OutputPiece], answer: &AdminAnswer) {
+        let AdminAnswer::OutputKept { refused, .. } = answer else { panic!("I19: output was answered by {answer:?}") };
+        let name = |piece: &OutputPiece| (piece.job, piece.task, piece.attempt);
+        let is_handed_in = |one: &(JobId, u32, u32)| pieces.iter().any(|piece| name(piece) == *one);
+        assert!(refused.iter().all(is_handed_in), "I19: {pieces:?} were handed in, and {refused:?} refused");
+        for piece in pieces.iter().filter(|piece| !refused.contains(&name(piece))) {
+            let of = (piece.job.0, piece.task, piece.attempt);
+            self.kept.entry(of).or_default().insert(piece.at / PIECE_BYTES);
+        }
+    }
+
+    /// What is confirmed of a job now.
+    pub(crate) fn of_job(&self, job: u64) -> Vec<(Name, u64)> {
+        let of_job = self.kept.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
+        of_job.flat_map(|(name, numbers)| numbers.iter().map(|number| (*name, *number))).collect()
+    }
+
+    /// A broker is back with its archive.
+    pub(crate) fn reopened(&mut self, harm: Harm) {
+        if harm == Harm::PowerCut {
+            self.kept.clear();
+        }
+        self.harmed |= harm != Harm::None;
+    }
+
+    /// Writes of the archive go wrong.
+    pub(crate) const fn write_fails(&mut self) {
+        self.harmed = true;
+    }
+
+    /// A job's output is that of its tasks, in order, each byte once, and all that was confirmed before it was asked for.
+    pub(crate) fn judge(&self, job: u64, confirmed: &[(Name, u64)], answer: &AdminAnswer) {
+        let AdminAnswer::Output { pieces, end, damaged, .. } = answer else {
+            panic!("I19: output of {job} is {answer:?}")
+        };
+        assert!(*end, "I19: there is little output");
+        let mut told: BTreeMap<Name, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut before = None;
+        for OutputPiece { job: of, task, attempt, at, bytes, lost, .. } in pieces {
+            let (name, until) = ((of.0, *task, *attempt), at + bytes.len() as u64 + lost);
+            assert!(of.0 == job && bytes[..] == stream(name, *at, bytes.len()), "I19: {bytes:?} of {name:?} at {at}");
+            assert!(bytes.is_empty() || *lost == 0, "I19: bytes are there, or lost: {name:?} at {at}");
+            assert!(*lost == 0 || self.harmed, "I19: {lost} bytes of {name:?} are lost, and nothing went wrong");
+            assert!(before < Some((name, *at, until)), "I19: output in order, each byte once: {name:?} at {at}");
+            before = Some((name, until, 0));
+            told.entry(name).or_default().push((*at, until));
+        }
+        assert!(!damaged || self.harmed, "I19: output of {job} is said to be damaged, and nothing went wrong");
+        for (name, number) in
+            confirmed.iter().filter(|one| self.kept.get(&one.0).is_some_and(|now| now.contains(&one.1)))
+        {
+            let ranges = told.get(name).map_or(&[][..], Vec::as_slice);
+            let is_told = *damaged || is_covered(ranges, *number);
+            assert!(is_told, "I19: piece {number} of {name:?} was confirmed, and is silently absent: {ranges:?}");
+        }
+    }
+}
+
+/// Whether a piece is in these ranges, which are in order.
+fn is_covered(ranges: &[(u64, u64)], number: u64) -> bool {
+    let (mut at, until) = (number * PIECE_BYTES, (number + 1) * PIECE_BYTES);
+    for (from, to) in ranges {
+        if *from <= at && at < *to {
+            at = *to;
+        }
+    }
+    at >= until
+}
+
+/// What an attempt writes from a position on.
+fn stream((job, task, attempt): Name, at: u64, len: usize) -> Vec<u8> {
+    let name = job << 40 | u64::from(task) << 20 | u64::from(attempt);
+    let byte = |at: u64| Rng::new(name ^ at << 50).next().to_le_bytes()[0];
+    (at..).take(len).map(byte).collect()
+}
+
+fn piece(name: Name, number: u64) -> OutputPiece {
+    let (job, task, attempt) = name;
+    let (at, len) = (number * PIECE_BYTES, usize::try_from(PIECE_BYTES).expect("small"));
+    let bytes = stream(name, at, len).into();
+    OutputPiece { job: JobId(job), task, attempt, stream: OutputStream::Stdout, at, live: false, bytes, lost: 0 }
 }
 
 pub(crate) fn look(job: u64) -> AdminCall {
     let (job, from) = (JobId(job), OutputPlace::default());
     AdminCall::JobOutput { job, tasks: None, from, after: None, follow: true, limit: u32::MAX }
-}
-
-/// What was handed in is kept or named as refused, and nothing else is named.
-pub(crate) fn judge_kept(piece: &OutputPiece, answer: &AdminAnswer) {
-    let AdminAnswer::OutputKept { refused, .. } = answer else { panic!("I19: output was answered by {answer:?}") };
-    let attempt = (piece.job, piece.task, piece.attempt);
-    assert!(refused.iter().all(|one| *one == attempt), "I19: {attempt:?} was handed in, and {refused:?} refused");
-}
-
-/// A job's output is that of its tasks, in order, each piece once.
-pub(crate) fn judge(job: u64, answer: &AdminAnswer) {
-    let AdminAnswer::Output { pieces, end, .. } = answer else { panic!("I19: output of {job} is {answer:?}") };
-    assert!(*end, "I19: there is little output");
-    for OutputPiece { job: of, task, attempt, bytes, .. } in pieces {
-        assert!(of.0 == job && bytes[..] == *words(job, *task, *attempt).as_bytes(), "I19: {bytes:?} of {of}.{task}");
-    }
-    let order: Vec<(u32, u32)> = pieces.iter().map(|piece| (piece.task, piece.attempt)).collect();
-    assert!(order.is_sorted_by(|a, b| a < b), "I19: output in order, each piece once: {order:?}");
 }

@@ -12,7 +12,9 @@ use turno_proto::model::job::{AfterWhen, JobSpec, JobState, JobView, TaskCounts,
 use turno_proto::model::limits::{TASK_GRACE_MS, TASK_LOSSES_MAX};
 
 use crate::hands::Said;
+use crate::output::{Name, Outputs};
 use crate::retries::Retry;
+use crate::rng::Rng;
 
 /// The ends of a connection learn of its end at different moments.
 const GRACE_MS: u64 = TASK_GRACE_MS - 2_000;
@@ -98,6 +100,8 @@ pub(crate) struct Tasks {
     hands: BTreeMap<usize, Standing>,
     /// Tasks that were started.
     pub(crate) started: u64,
+    /// What was kept of their output.
+    pub(crate) outputs: Outputs,
 }
 
 /// The name of a job of this world.
@@ -255,6 +259,14 @@ impl Tasks {
         assert!(self.attempts.insert((job, number, attempt), new).is_none(), "I19: {name} is started twice");
         self.judge_parallel(now, job, &name);
         self.started += 1;
+    }
+
+    /// An attempt that runs, as far as its worker knows, and that worker.
+    pub(crate) fn some_running(&self, rng: &mut Rng) -> Option<(Name, usize)> {
+        let running = || self.attempts.iter().filter(|(_, attempt)| attempt.stage == Stage::Running);
+        let count = running().count();
+        let (name, attempt) = running().nth(rng.index(count.max(1)))?;
+        Some((*name, attempt.hand))
     }
 
     pub(crate) fn of_task(&self, job: u64, task: u32) -> impl Iterator<Item = (u32, &Attempt)> {

@@ -120,6 +120,9 @@ impl World {
         let Some(shelf) = &mut self.brokers[index].shelf else { return };
         let kind = shelf.fail_soon(&mut self.rng);
         self.trace.note(now, "harm", index as u64, kind);
+        if shelf.archive.fail_soon() && self.is_foreman(index) {
+            self.oracle.tasks.outputs.write_fails();
+        }
         let until = now.plus_millis(self.rng.range(200, 3_000));
         self.at(until, Happening::DiskHeals { broker: index });
     }
