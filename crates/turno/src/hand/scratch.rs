@@ -27,9 +27,10 @@ impl Scratch {
         &self.root
     }
 
-    /// An empty directory for one attempt.
+    /// An empty directory for one attempt. It is a direct child of the root: a directory shared by the tasks of a job
+    /// would be removed by one task while another creates its own below it.
     pub(crate) fn make(&self, task: &Task) -> io::Result<ScratchDir> {
-        let path = self.root.join(format!("job-{}", task.job)).join(format!("task-{}.{}", task.task, task.attempt));
+        let path = self.root.join(format!("task-{}.{}.{}", task.job, task.task, task.attempt));
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
         }
@@ -59,10 +60,6 @@ impl ScratchDir {
 impl Drop for ScratchDir {
     fn drop(&mut self) {
         remove(&self.path);
-        if let Some(job) = self.path.parent() {
-            // Other tasks of the job may still be there.
-            let _ = std::fs::remove_dir(job);
-        }
     }
 }
 
@@ -88,17 +85,37 @@ mod tests {
         assert_eq!(scratch.root(), base.path().join("turno-w-1"));
         let task = |task| Task { job: 7, task, attempt: 2, ..Task::default() };
         let first = scratch.make(&task(3)).unwrap();
-        assert_eq!(first.path(), scratch.root().join("job-7/task-3.2"));
+        assert_eq!(first.path(), scratch.root().join("task-7.3.2"));
         fs::write(first.path().join("left"), "behind").unwrap();
         let second = scratch.make(&task(4)).unwrap();
         drop(first);
-        assert!(!scratch.root().join("job-7/task-3.2").exists() && second.path().is_dir());
+        assert!(!scratch.root().join("task-7.3.2").exists() && second.path().is_dir());
         drop(second);
-        assert!(!scratch.root().join("job-7").exists());
+        assert_eq!(fs::read_dir(scratch.root()).unwrap().count(), 0);
         let kept = scratch.make(&task(5)).unwrap();
         drop(scratch);
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0, "nothing is left");
         drop(kept);
+    }
+
+    /// Tasks of one job begin and end at the same time: none of them loses its directory to another.
+    #[test]
+    fn tasks_that_end_leave_those_that_begin_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(Some(base.path()), "w-1").unwrap();
+        std::thread::scope(|scope| {
+            for slot in 0..8 {
+                let scratch = &scratch;
+                scope.spawn(move || {
+                    for attempt in 1..=500 {
+                        let task = Task { job: 7, task: slot, attempt, ..Task::default() };
+                        let own = scratch.make(&task).unwrap();
+                        fs::write(own.path().join("file"), "").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(scratch.root()).unwrap().count(), 0);
     }
 
     #[test]

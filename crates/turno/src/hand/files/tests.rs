@@ -165,7 +165,7 @@ async fn a_task_runs_where_it_should() {
     let named = |dir: &str, optional| Task { working_dir: dir.to_owned(), dir_optional: optional, ..task() };
     let collect = vec!["x".to_owned()];
     let here = std::env::current_dir().unwrap();
-    let own = world.root.path().join("turno-w/job-7/task-3.1");
+    let own = world.root.path().join("turno-w/task-7.3.1");
     for (task, dir) in [
         (task(), &*here),
         (named(there, false), world.root.path()),

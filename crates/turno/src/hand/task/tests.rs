@@ -158,7 +158,7 @@ async fn a_directory_of_its_own() {
     let mut task = bench.shell(&format!("pwd > {out}; echo x > file"));
     (task.working_dir, task.dir_optional) = ("/no/such/place".to_owned(), true);
     assert!(bench.run(task).await.success);
-    let own = bench.path("turno-w/job-7/task-3.2");
+    let own = bench.path("turno-w/task-7.3.2");
     assert_eq!(bench.read("out").trim(), own.display().to_string());
     assert!(!own.exists());
 }
