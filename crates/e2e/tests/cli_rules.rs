@@ -98,7 +98,7 @@ fn a_dropped_worker_is_the_reason() {
     assert_eq!(standings(&broker), ["slow probing"]);
 }
 
-/// Proves S2.17: whoever asks a drained broker is told what it waits for, and that this is why its time passed; with
+/// Proves S2.17: whoever asks a drained broker is told what it waits for, and ends as `closing` when its time is over; with
 /// `resume` it gets its answer. A message that is stored says why it waits.
 #[test]
 fn a_drained_broker_is_the_reason() {
@@ -108,14 +108,18 @@ fn a_drained_broker_is_the_reason() {
     broker.run(&["drain"]).expect(0);
     assert_eq!(because(&broker, &id)["reason"], "maintenance");
     for command in [["request", "q", "x"], ["send", "q", "x"], ["broadcast", "q", "x"]] {
-        let run = broker.run(&[&command[..], &["--timeout", wait::SHORT]].concat()).expect(124);
+        let run = broker.run(&[&command[..], &["--timeout", wait::SHORT]].concat()).expect(5);
         let told = &run.stderr;
         assert!(
             told.contains("the broker is drained for maintenance; waiting for `turno resume`"),
             "{command:?}: {told}"
         );
         assert!(told.contains("why: the broker is drained for maintenance"), "{command:?}: {told}");
+        let run = broker.run(&[&command[..], &["--timeout", wait::SHORT, "--json"]].concat()).expect(5);
+        assert_eq!(run.error_code(), "closing", "{command:?}");
     }
+    let run = broker.run(&["request", "q", "x", "--count", "2", "--timeout", wait::SHORT]).expect(5);
+    assert!(run.stderr.contains("the broker is drained"), "{}", run.stderr);
     let mut patient = broker.start_turno(&["request", "q", "hello", "--timeout", "1m"]);
     patient.expect_line("waiting for `turno resume`");
     broker.run(&["resume"]).expect(0);

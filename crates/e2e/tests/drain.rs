@@ -133,7 +133,7 @@ fn maintenance_by_hand() {
     assert_eq!(peer.closing(), ClosingReason::Maintenance);
     assert_eq!(broker.run(&["drain"]).expect(0).text(), drained, "again changes nothing");
     assert!(broker.run(&["status"]).expect(0).text().contains("drained for maintenance"));
-    broker.run(&["request", "q", "x", "--timeout", wait::SHORT]).expect(124);
+    broker.run(&["request", "q", "x", "--timeout", wait::SHORT]).expect(5);
     // A worker that comes now waits with the broker.
     let worker = broker.start_turno(&["work", "q", "--", "sh", "-c", "cat; echo"]);
     worker.expect_line("registered");

@@ -7,7 +7,7 @@ use turno_proto::native::{Broadcast, Event as EventFrame, Frame, HEADER_LEN, Out
 use super::calls::{CALLS_MAX, Place, What};
 use super::event::{Ask, Event, Ticket};
 use super::link::Pending;
-use super::{Core, GUARD_MS, WRITE_BYTES};
+use super::{Core, GUARD_MS, State, WRITE_BYTES};
 
 /// Bytes of the fields that a REQUEST or SEND may have before its payload.
 fn fixed_bytes_max(ask: &Ask) -> usize {
@@ -168,11 +168,14 @@ impl Core {
 
     /// The broker did not end the call in time, or there was none to do it.
     pub(super) fn expire(&mut self, ticket: Ticket) {
+        let waits = self.calls.find(ticket).is_some_and(|call| call.place == Place::Waiting);
+        // The broker drains: it took nothing of the call, and there is no other broker.
+        let code = if waits && matches!(self.state, State::Leave { .. }) { Code::Closing } else { Code::TimedOut };
         if self.calls.find(ticket).is_some_and(|call| call.place != Place::Waiting && call.ends_with_time()) {
             // CANCEL, so that the broker frees what it keeps; its answer frees the number.
             self.cancel(ticket);
         }
-        self.fail(ticket, Code::TimedOut, Payload::default());
+        self.fail(ticket, code, Payload::default());
     }
 
     pub(super) fn fail(&mut self, ticket: Ticket, code: Code, payload: Payload) {

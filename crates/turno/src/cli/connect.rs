@@ -101,10 +101,10 @@ pub(crate) async fn patiently<T>(client: &Client, invocation: &Invocation, call:
     (call.await, drained)
 }
 
-/// The time that passed passed because the broker is drained.
+/// The time that passed passed because the broker is drained: it took nothing, so that the same can be asked elsewhere.
 pub(crate) fn drained(failure: Failure) -> Failure {
     match failure.code() {
-        Code::TimedOut => failure
+        Code::TimedOut | Code::Closing => Failure::of(Code::Closing)
             .why("the broker is drained for maintenance and takes no work")
             .fix("`turno resume` lets it work again; or name another broker with --url"),
         _ => failure,

@@ -124,6 +124,26 @@ fn the_only_broker_comes_back() {
     assert_eq!(asked(&mut rig), ["waits", "new"]);
 }
 
+/// Proves S2.17: what a drained broker took nothing of ends as `closing` when its time is over; what it has, as `timed_out`.
+#[test]
+fn time_passes_at_a_drained_broker() {
+    let mut rig = Rig::open(&["a"]);
+    let ask = |body| Ask { timeout_ms: Some(1_000), ..ask("q", body) };
+    rig.request(1, ask("runs"));
+    rig.request(2, ask("given back"));
+    rig.sent();
+    rig.say(&[closing(ClosingReason::Maintenance, 0), given_back(5)]);
+    rig.request(3, ask("new"));
+    rig.events();
+    rig.pass_ms(4_000);
+    let mut ends: Vec<Event> = rig.events();
+    ends.retain(|event| matches!(event, Event::Failed { .. }));
+    assert_eq!(ends.len(), 3, "{ends:?}");
+    for end in [failed(1, Code::TimedOut), failed(2, Code::Closing), failed(3, Code::Closing)] {
+        assert!(ends.contains(&end), "{end:?} in {ends:?}");
+    }
+}
+
 /// Proves S2.18: a worker that comes during the maintenance of its only broker registers, waits, and works after it.
 #[test]
 fn a_worker_of_the_only_broker_waits_for_it() {
