@@ -248,6 +248,11 @@ pub enum RingNews {
         /// What it was, as a word of the protocol.
         claim: &'static str,
     },
+    /// Nobody could be joined at the start; the node goes on trying. Told once.
+    Waits {
+        /// Why.
+        code: Code,
+    },
     /// Two rings become one.
     Merge {
         /// A member of the ring that stays.

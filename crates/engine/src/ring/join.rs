@@ -10,7 +10,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::Purpose;
 use super::word::{JoinVerdict, NewConn, RingWord};
-use super::{Node, RingEffect, Role};
+use super::{Node, RingEffect, RingNews, Role};
 
 /// How often one is asked that has no time for it.
 const BUSY_MAX: u32 = 5;
@@ -43,6 +43,8 @@ pub(super) struct Joining {
     named: Option<(String, Sid)>,
     /// It was out of the ring when it was told to join.
     was_off: bool,
+    /// It has told that nobody could be joined.
+    told_waiting: bool,
     not_before: Mono,
     /// When it was accepted; from then on the predecessor is waited for.
     placed: Option<Mono>,
@@ -74,8 +76,21 @@ impl Joining {
 
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool) -> Self {
         let (at, asked, busy, placed, claimed_by, own_word) = (None, None, 0, None, None, None);
-        let (named, was_off) = (None, false);
-        Self { candidates, at, asked, busy, is_first, named, was_off, not_before: now, placed, claimed_by, own_word }
+        let (named, was_off, told_waiting) = (None, false, false);
+        Self {
+            candidates,
+            at,
+            asked,
+            busy,
+            is_first,
+            named,
+            was_off,
+            told_waiting,
+            not_before: now,
+            placed,
+            claimed_by,
+            own_word,
+        }
     }
 }
 
@@ -448,6 +463,9 @@ impl Node {
             let known = self.roll.others().map(|member| member.address.clone());
             joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
+            if !std::mem::replace(&mut joining.told_waiting, true) {
+                out.push(RingEffect::Tell(RingNews::Waits { code }));
+            }
         } else if joining.is_first {
             out.push(RingEffect::Failed(code));
             self.be_off(Some(code), out);

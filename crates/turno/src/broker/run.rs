@@ -139,7 +139,8 @@ pub(super) async fn serve_here(
     };
     let mut opens = Some(opens);
     let mut open = || opens.take().map_or((), |opens| opens());
-    if settings.ring.as_ref().is_none_or(|ring| !ring.found) {
+    // Who joins a ring is not ready before the ring has taken it in: another member may have its number.
+    if settings.ring.as_ref().is_none_or(|ring| ring.next.is_none()) {
         open();
     }
     let failed = |source| ServeError::StoreFailed { directory: store.clone().unwrap_or_default(), source };
@@ -237,12 +238,12 @@ async fn until_stopped(
     shell: &Shell,
     stop: &mut Stop,
     settings: &Settings,
-    joined: impl FnMut(),
+    settled: impl FnMut(),
 ) -> Result<Ended, ServeError> {
     let timeout = settings.drain_timeout;
     let why = tokio::select! {
         _ = stop.wait() => Why::Asked,
-        why = ring::ends(shell, joined) => why,
+        why = ring::ends(shell, settings.ring.as_ref(), settled) => why,
     };
     let within_seconds = timeout.as_secs_f64();
     info!(within_seconds, "draining: no new work; a second signal ends at once");

@@ -65,8 +65,10 @@ fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
     }
 }
 
-/// Waits until the ring ends the broker, and tells when it has taken it in.
-pub(super) async fn ends(shell: &Shell, mut joined: impl FnMut()) -> Why {
+/// Waits until the ring ends the broker. `settled` is called when the ring has taken it in; or when it cannot be joined yet, if
+/// the broker has its number from whoever started it.
+pub(super) async fn ends(shell: &Shell, ring: Option<&RingConfig>, mut settled: impl FnMut()) -> Why {
+    let may_wait = ring.is_some_and(|ring| !ring.found);
     loop {
         for report in shell.ring_reports().await {
             match report {
@@ -78,7 +80,9 @@ pub(super) async fn ends(shell: &Shell, mut joined: impl FnMut()) -> Why {
                     warn!(%code, "this broker cannot be in the ring");
                     return Why::RingFailed(code);
                 }
-                RingReport::Joined => joined(),
+                RingReport::Joined => settled(),
+                RingReport::Waiting if may_wait => settled(),
+                RingReport::Waiting => {}
                 RingReport::Left => info!("out of the ring"),
             }
         }

@@ -12,6 +12,8 @@ use turno_proto::model::ring::RingState;
 pub enum RingReport {
     /// It has a place in the ring; or in one of its own, where others join.
     Joined,
+    /// It could not join at the start, and goes on trying.
+    Waiting,
     /// It could not join at the start, or must not be in the ring.
     Failed(Code),
     /// It is out of the ring, as it was asked to.
@@ -26,6 +28,7 @@ pub(in crate::broker) const fn report_of(effect: &RingEffect) -> Option<RingRepo
         RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
         RingEffect::Left => Some(RingReport::Left),
         RingEffect::Stop => Some(RingReport::Stop),
+        RingEffect::Tell(RingNews::Waits { .. }) => Some(RingReport::Waiting),
         RingEffect::Tell(RingNews::State { from: RingState::Joining, to, .. }) => match to {
             RingState::Joining | RingState::Leaving | RingState::Off => None,
             RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => {
@@ -46,6 +49,7 @@ pub(in crate::broker) fn log_news(news: &RingNews) {
             info!(members = list(members), came = list(came), went = list(went), "the ring is whole");
         }
         RingNews::Healed { next } => info!(%next, "the ring closed around a member that had fallen"),
+        RingNews::Waits { code } => warn!(%code, "the ring cannot be joined yet: trying again each second"),
         RingNews::Merge { contact } => info!(%contact, "two rings become one"),
         RingNews::Refused { peer, code } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
