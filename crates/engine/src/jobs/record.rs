@@ -111,7 +111,7 @@ pub struct ShortEnd {
     pub worker: u16,
     /// The exit code; the nearest that fits.
     pub exit_code: i16,
-    /// When the last attempt began, in hundredths of a second after the job came.
+    /// When the last attempt began after the job came: milliseconds with the highest bit set, hundredths of a second without.
     pub began: u32,
     /// How long it took, in milliseconds.
     pub took_ms: u32,
@@ -120,8 +120,10 @@ pub struct ShortEnd {
 const STATE: u8 = 3;
 const EXIT_CODE: u8 = 4;
 const SIGNAL: u8 = 8;
-/// Milliseconds in a unit of `began`.
-const BEGAN_MS: u64 = 10;
+/// Set in `began`: the other bits are milliseconds. Those of 24 days fit; what began later is told in hundredths of a second.
+const BEGAN_IN_MS: u32 = 1 << 31;
+/// Milliseconds in a hundredth of a second.
+const HUNDREDTH_MS: u64 = 10;
 
 impl ShortEnd {
     /// The same in short, for a job that came at that moment.
@@ -134,7 +136,11 @@ impl ShortEnd {
         };
         let exit_code = if end.exit_code.is_some() { EXIT_CODE } else { 0 };
         let signal = if end.signal.is_some() { SIGNAL } else { 0 };
-        let began = end.started_unix_ms.saturating_sub(submitted_unix_ms) / BEGAN_MS;
+        let began_ms = end.started_unix_ms.saturating_sub(submitted_unix_ms);
+        let began = match u32::try_from(began_ms) {
+            Ok(ms) if ms < BEGAN_IN_MS => ms | BEGAN_IN_MS,
+            _ => u32::try_from(began_ms / HUNDREDTH_MS).unwrap_or(u32::MAX).min(BEGAN_IN_MS - 1),
+        };
         Self {
             bits: state | exit_code | signal,
             signal: end.signal.map_or(0, |signal| u8::try_from(signal.max(0)).unwrap_or(u8::MAX)),
@@ -144,7 +150,7 @@ impl ShortEnd {
                 let fitting = code.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
                 i16::try_from(fitting).expect("clamped")
             }),
-            began: u32::try_from(began).unwrap_or(u32::MAX),
+            began,
             took_ms: u32::try_from(end.ended_unix_ms.saturating_sub(end.started_unix_ms)).unwrap_or(u32::MAX),
         }
     }
@@ -179,7 +185,8 @@ impl ShortEnd {
     }
 
     pub(crate) fn started_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
-        submitted_unix_ms.saturating_add(u64::from(self.began) * BEGAN_MS)
+        let unit_ms = if self.began & BEGAN_IN_MS != 0 { 1 } else { HUNDREDTH_MS };
+        submitted_unix_ms.saturating_add(u64::from(self.began & !BEGAN_IN_MS) * unit_ms)
     }
 
     pub(crate) fn ended_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
@@ -200,4 +207,34 @@ pub struct StoredJobs {
     pub tasks: Vec<(JobId, u32, TaskRecord)>,
     /// Chunks, by job and number.
     pub chunks: Vec<(JobId, u32, ChunkRecord)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_at(started_unix_ms: u64, ended_unix_ms: u64) -> TaskEnd {
+        let (worker, status) = (Arc::default(), Arc::default());
+        let (state, attempt, exit_code, signal) = (TaskState::Finished, 1, None, None);
+        TaskEnd { state, attempt, worker, started_unix_ms, ended_unix_ms, exit_code, signal, status }
+    }
+
+    /// Tasks that follow each other on a slot do not seem to overlap: moments are kept to the millisecond, and those that are too
+    /// late for it to a hundredth of a second.
+    #[test]
+    fn moments_are_kept_as_they_are() {
+        const CAME: u64 = 1_700_000_000_003;
+        const DAY_MS: u64 = 86_400_000;
+        let table =
+            [(0, 0), (1, 1), (1_239, 1_239), (24 * DAY_MS + 7, 24 * DAY_MS + 7), (25 * DAY_MS + 7, 25 * DAY_MS)];
+        for (began, kept) in table {
+            let short = ShortEnd::of(&end_at(CAME + began, CAME + began + 17), 0, CAME);
+            assert_eq!(short.started_unix_ms(CAME), CAME + kept, "{began}");
+            assert_eq!(short.ended_unix_ms(CAME), CAME + kept + 17, "{began}");
+        }
+        let late = end_at(u64::MAX, u64::MAX);
+        assert!(ShortEnd::of(&late, 0, CAME).started_unix_ms(CAME) > CAME + 200 * DAY_MS);
+        let before = ShortEnd { began: 123, ..ShortEnd::default() };
+        assert_eq!(before.started_unix_ms(CAME), CAME + 1_230, "as earlier versions wrote it");
+    }
 }

@@ -19,3 +19,32 @@ fn a_listing_tells_tags() {
     assert_eq!(told, [(2, &["may".to_owned(), "night".to_owned()][..], 0), (1, &[][..], 0)]);
     assert!(jobs.iter().all(|job| job.spec.is_none()));
 }
+
+/// At no moment do more tasks run, by what is told of them, than their worker has slots.
+#[test]
+fn tasks_that_follow_each_other_do_not_overlap() {
+    const SLOTS: u16 = 3;
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", SLOTS);
+    let (id, mut said) = farm.submit(job(60));
+    let mut running = Vec::new();
+    for step in 0_u64.. {
+        for said in said.drain(..) {
+            if let Said::Offer(_, tasks) = said {
+                running.extend(tasks.into_iter().map(|(_, task, _)| task));
+                farm.accept(worker);
+            }
+        }
+        let Some(last) = running.len().checked_sub(1) else { break };
+        farm.pass(7 + step % 9);
+        let task = running.remove(step as usize % (last + 1));
+        said = farm.finished(worker, id, task, 1);
+    }
+    let times: Vec<(u64, u64)> =
+        farm.tasks(id, None).iter().map(|task| (task.started_unix_ms.unwrap(), task.ended_unix_ms.unwrap())).collect();
+    assert_eq!(times.len(), 60);
+    for (moment, _) in &times {
+        let at_once = times.iter().filter(|(started, ended)| started <= moment && moment < ended).count();
+        assert!(at_once <= usize::from(SLOTS), "{at_once} tasks at {moment}");
+    }
+}

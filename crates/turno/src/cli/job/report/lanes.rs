@@ -46,8 +46,7 @@ pub(super) fn lanes(mut pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
             lanes.push(Vec::new());
             lanes.len() - 1
         });
-        // What took no time has its slot to itself all the same, or it would hide what came with it.
-        busy.push(Reverse((piece.end.max(piece.start.saturating_add(1)), lane)));
+        busy.push(Reverse((piece.end, lane)));
         lanes[lane].push(piece);
     }
     lanes
@@ -114,7 +113,7 @@ mod tests {
         assert_eq!(numbers(&[(1, 0, 10), (2, 5, 20), (3, 12, 30)]), [vec![1, 3], vec![2]]);
         assert_eq!(numbers(&[(3, 12, 30), (2, 5, 20), (1, 0, 10)]), [vec![1, 3], vec![2]], "in whatever order");
         assert_eq!(numbers(&[(1, 0, 9), (2, 0, 5), (3, 0, 7), (4, 9, 12)]), [vec![2, 4], vec![3], vec![1]]);
-        assert_eq!(numbers(&[(1, 5, 5), (2, 5, 5), (3, 6, 6)]), [vec![1, 3], vec![2]], "no time is some time");
+        assert_eq!(numbers(&[(1, 3, 5), (2, 5, 5), (3, 5, 9)]), [[1, 2, 3]], "what takes no time follows, too");
     }
 
     #[test]
