@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::Value;
 use turno_e2e::process::alive;
 use turno_e2e::{Background, Broker, Place, schema, wait};
 
@@ -152,19 +153,127 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(broker.task_counts(job), [1, 0, 0, 0, 0], "given back at once");
 }
 
-/// Proves S4.57, S4.58, S4.59 and S4.60 with real processes: a worker is resized, stopped after what it has, and stopped
-/// at once.
+/// A worker is resized: the answer tells the new number, what runs runs on, and it grows again up to what it started with.
+#[test]
+fn workers_are_resized() {
+    let broker = Broker::start();
+    let _hand = broker.hand(&["--slots", "3", "--name", "w"]);
+    let job = broker.submit(&["--array", "1-9"], &["sh", "-c", PATIENT]);
+    let first = [1, 2, 3].map(|task| broker.written_id(&format!("pid.{task}.1")));
+    let resize = |slots: &str| broker.run(&["worker", "resize", "w", slots]);
+    let run = resize("1").expect(0);
+    assert!(run.text().contains("(w): slots 1\n"), "{}", run.text());
+    assert!(run.stderr.contains("2 slots over the new number are still in use"), "{}", run.stderr);
+    assert!(first.iter().all(|id| alive(*id)), "what runs runs on");
+    let show = broker.run(&["worker", "show", "w"]).expect(0).text();
+    assert!(show.contains("1 of 3") && show.contains(&format!("task {job}.2 ")), "{show}");
+    for slots in ["4", "unlimited"] {
+        let run = resize(slots).expect(2);
+        assert!(run.stderr.contains("this one started with 3"), "{}", run.stderr);
+    }
+    assert!(resize("3").expect(0).text().contains("(w): slots 3\n"));
+    broker.place.file("go", "");
+    assert_eq!(broker.wait_for_job(job), 0);
+}
+
+/// `turno drain` waits for tasks of jobs as it does for messages, and says what still runs.
+#[test]
+fn a_drain_waits_for_tasks() {
+    let broker = Broker::start();
+    let _hand = broker.hand(&["--slots", "2"]);
+    let job = broker.submit(&["--array", "1-4"], &["sh", "-c", PATIENT]);
+    [1, 2].iter().for_each(|task| drop(broker.written(&format!("pid.{task}.1"))));
+    let run = broker.run(&["drain", "--timeout", "200ms"]).expect(124);
+    assert!(run.stderr.contains("still runs 2 tasks"), "{}", run.stderr);
+    let status = broker.run(&["status"]).expect(0).text();
+    for expected in ["draining for maintenance", "1, 1 unfinished, 2 tasks running", " free of "] {
+        assert!(status.contains(expected), "{expected}: {status}");
+    }
+    let data = broker.unix().parent().expect("a directory").display().to_string();
+    assert_eq!(broker.status()["data"], data.as_str());
+    broker.place.file("go", "");
+    assert!(broker.run(&["drain"]).expect(0).text().contains("nothing runs"));
+    assert_eq!(broker.task_counts(job), [2, 0, 2, 0, 0]);
+    broker.run(&["resume"]).expect(0);
+    assert_eq!(broker.wait_for_job(job), 0);
+}
+
+/// The tasks of a worker that was killed say that it is lost, and until when they wait for it; how long that is can be set.
+#[test]
+fn a_lost_worker_is_told_of() {
+    let broker = Broker::start_with(&["--worker-grace", "10m"]);
+    let mut hand = broker.hand(&["--slots", "2"]);
+    let job = broker.submit(&["--array", "1-2"], &["sh", "-c", PATIENT]);
+    [1, 2].iter().for_each(|task| drop(broker.written(&format!("pid.{task}.1"))));
+    assert_eq!((broker.job(job)["lost"].as_u64(), &broker.tasks(job)[0]["lost_until"]), (Some(0), &Value::Null));
+    hand.signal(Signal::KILL);
+    assert_eq!(end(&mut hand), 137);
+    wait::until("the broker notices", || broker.job(job)["lost"] == 2);
+    let text = broker.run(&["job", "tasks", &job.to_string()]).expect(0).text();
+    assert_eq!(text.matches("worker lost, waiting until ").count(), 2, "{text}");
+    assert_eq!((&broker.status()["jobs"]["tasks_lost"], broker.task_counts(job)[1]), (&2.into(), 2));
+
+    let broker = Broker::start_with(&["--worker-grace", "100ms"]);
+    let mut hand = broker.hand(&["--slots", "1"]);
+    let job = broker.submit(&[], &["sh", "-c", PATIENT]);
+    broker.written_id("pid.1.1");
+    hand.signal(Signal::KILL);
+    assert_eq!(end(&mut hand), 137);
+    let _other = broker.hand(&["--slots", "1"]);
+    broker.written_id("pid.1.2");
+    broker.place.file("go", "");
+    assert_eq!(broker.wait_for_job(job), 0);
+}
+
+/// A machine that works for queues and for jobs is one worker, with what it does of either kind.
+#[test]
+fn one_machine_is_listed_once() {
+    let broker = Broker::start();
+    let _both = broker.hand(&["--slots", "2", "--name", "both", "--queue", "q", "--", "cat"]);
+    let _queue = broker.worker(&["other", "--echo", "--name", "queue"]);
+    let _job = broker.hand(&["--slots", "1", "--name", "job"]);
+    let seen = || {
+        let listed = broker.run(&["worker", "ls", "--json"]).expect(0).document("turno.worker_list/1");
+        let mut seen: Vec<(String, String, usize)> = Vec::new();
+        for worker in listed["workers"].as_array().expect("a list") {
+            let text = |key: &str| worker[key].as_str().expect("a text").to_owned();
+            seen.push((text("name"), text("kind"), worker["queues"].as_array().expect("a list").len()));
+        }
+        seen.sort();
+        seen
+    };
+    let expected = [("both", "both", 1), ("job", "job", 0), ("queue", "queue", 1)];
+    let expected = expected.map(|(name, kind, queues)| (name.to_owned(), kind.to_owned(), queues));
+    wait::until("all are there, each once", || seen() == expected);
+    assert_eq!(broker.run(&["request", "q", "hi"]).expect(0).text(), "hi");
+}
+
+/// A job that depends on one that has failed is cancelled, and whoever submits it is told why at once.
+#[test]
+fn a_job_after_one_that_failed_says_so() {
+    let broker = Broker::start();
+    let _hand = broker.hand(&["--slots", "1"]);
+    let first = broker.submit(&[], &["false"]);
+    assert_eq!(broker.wait_for_job(first), 1);
+    let run = broker.run(&["job", "submit", "--after", &first.to_string(), "--", "true"]).expect(1);
+    let why = format!("it depends on job {first}, which did not finish");
+    assert!(run.stderr.contains(&format!("it is cancelled: {why}")), "{}", run.stderr);
+    let run = broker.run(&["job", "wait", "last"]).expect(1);
+    assert!(run.text().contains(&why) || run.stderr.contains(&why), "{} {}", run.text(), run.stderr);
+    let run = broker.run(&["job", "explain", "last"]).expect(0);
+    assert!(run.text().contains(&why), "{}", run.text());
+}
+
+/// Proves S4.60 with real processes: a worker is stopped after what it has, and stopped at once.
 #[test]
 fn workers_are_steered() {
     let broker = Broker::start();
     let mut calm = broker.hand(&["--slots", "3", "--name", "calm"]);
     let job = broker.submit(&["--array", "1-9"], &["sh", "-c", PATIENT]);
     let first = [1, 2, 3].map(|task| broker.written_id(&format!("pid.{task}.1")));
-    broker.run(&["worker", "resize", "calm", "2"]).expect(0);
-    calm.expect_line("slots 2, as `turno worker resize` asked");
-    assert!(first.iter().all(|id| alive(*id)), "what runs runs on");
     let mut stop = broker.start_turno(&["worker", "stop", "calm"]);
     calm.expect_line("`turno worker stop`: 3 still running");
+    assert!(first.iter().all(|id| alive(*id)), "what runs runs on");
     broker.place.file("go", "");
     assert_eq!((stop.end(LONG), end(&mut calm)), (0, 0));
     assert_eq!(broker.task_counts(job), [6, 0, 3, 0, 0]);

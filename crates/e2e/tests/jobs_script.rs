@@ -33,6 +33,7 @@ fn job(id: u64, state: JobState) -> JobView {
         ended_unix_ms: state.is_end().then_some(NOON + 1_000),
         reason: None,
         spec: None,
+        lost: 0,
     }
 }
 

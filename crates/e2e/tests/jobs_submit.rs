@@ -33,6 +33,7 @@ fn job(spec: &JobSpec, state: JobState) -> JobView {
         submitted_unix_ms: 1_794_744_000_000,
         started_unix_ms: None,
         ended_unix_ms: None,
+        lost: 0,
         reason: None,
         spec: None,
     }
@@ -385,6 +386,7 @@ fn a_wait_for_one_command_ends_as_the_command_did() {
                     exit_code: Some(exit),
                     signal: None,
                     status: None,
+                    lost_until_unix_ms: None,
                 };
                 Act::Answer(Box::new(AdminAnswer::Tasks { tasks: vec![task], next: None }))
             }

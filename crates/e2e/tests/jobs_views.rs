@@ -37,6 +37,7 @@ fn job(id: u64, state: JobState) -> JobView {
         ended_unix_ms: state.is_end().then_some(NOON + 20_000),
         reason: (state == JobState::Waiting).then_some(JobReason::NoWorker),
         spec: None,
+        lost: 0,
     }
 }
 
@@ -56,6 +57,7 @@ fn task(number: u32) -> TaskView {
         exit_code: if number == 12 { None } else { Some(if failed { 3 } else { 0 }) },
         signal: (number == 12).then_some(9),
         status,
+        lost_until_unix_ms: None,
     }
 }
 

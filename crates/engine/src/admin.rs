@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, SLOTS_MAX, VIEW_MESSAGES_MAX};
-use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerState, WorkerView};
+use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerKind, WorkerState, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
 use crate::chain::Lane;
 use crate::cold::Question;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::peer::Worker;
 
 impl Engine {
     pub(crate) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
@@ -79,21 +80,22 @@ impl Engine {
                 if matches!(slots, Slots::Limited(count) if count > SLOTS_MAX) {
                     return Err(Code::BadSlots);
                 }
-                self.resize_worker(worker, slots, out)?;
+                let is_hand = self.jobs.is_hand(worker);
+                if is_hand { self.resize_hand(worker, slots) } else { self.resize(worker, slots) }?;
                 self.worker_answer(worker)
             }
             AdminCall::WorkerDrain { worker } => {
                 let worker = self.find_worker(&worker)?;
-                self.peers.worker_mut(worker).draining = true;
-                self.withhold(worker);
-                self.show_hand(worker);
+                self.withhold_worker(worker);
                 self.worker_answer(worker)
             }
             AdminCall::WorkerResume { worker } => {
                 let worker = self.find_worker(&worker)?;
-                self.peers.worker_mut(worker).draining = false;
-                self.offer(worker);
-                self.show_hand(worker);
+                for conn in self.connections_of(worker) {
+                    self.peers.worker_mut(conn).draining = false;
+                    self.offer(conn);
+                    self.show_hand(conn);
+                }
                 self.worker_answer(worker)
             }
             AdminCall::WorkerStop { worker, now } => self.stop_worker(&worker, now, out)?,
@@ -114,10 +116,9 @@ impl Engine {
     /// Asks a worker to end. At once: what it holds goes to others, and no attempt counts.
     fn stop_worker(&mut self, worker: &str, now: bool, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
         let worker = self.find_worker(worker)?;
-        self.peers.worker_mut(worker).draining = true;
-        self.withhold(worker);
+        self.withhold_worker(worker);
         if self.jobs.is_hand(worker) {
-            self.stop_hand(worker, if now { None } else { Some(0) }, out)?;
+            self.stop_hand(worker, now, out)?;
             return Ok(self.worker_answer(worker));
         }
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
@@ -136,24 +137,34 @@ impl Engine {
         Ok(answer)
     }
 
-    /// A foreman's worker can only be told to have fewer slots.
-    fn resize_worker(&mut self, worker: ConnId, slots: Slots, out: &mut impl Sink) -> Result<(), Code> {
-        match slots {
-            _ if !self.jobs.is_hand(worker) => self.resize(worker, slots),
-            Slots::Limited(count) => self.stop_hand(worker, Some(count), out),
-            Slots::Unlimited => Err(Code::BadSlots),
+    /// Gives a worker nothing new, over any of its connections.
+    fn withhold_worker(&mut self, worker: ConnId) {
+        for conn in self.connections_of(worker) {
+            self.peers.worker_mut(conn).draining = true;
+            self.withhold(conn);
+            self.show_hand(conn);
         }
+    }
+
+    /// A worker's connection, and its other one if it has two.
+    fn connections_of(&self, conn: ConnId) -> Vec<ConnId> {
+        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
+        std::iter::once(conn).chain(twin).collect()
+    }
+
+    /// The other connection of a worker, by which it is not shown: it is shown as the worker for jobs that it is too.
+    fn shown_as(&self, conn: ConnId) -> ConnId {
+        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
+        twin.filter(|_| !self.jobs.is_hand(conn)).unwrap_or(conn)
     }
 
     /// By id, or by name if only one worker has it.
     fn find_worker(&self, id_or_name: &str) -> Result<ConnId, Code> {
         if let Some(conn) = id_or_name.parse().ok().and_then(|id: u64| self.workers.get(&id)) {
-            return Ok(*conn);
+            return Ok(self.shown_as(*conn));
         }
-        let mut named = self
-            .workers
-            .values()
-            .filter(|conn| self.peers.worker(**conn).is_some_and(|worker| worker.name == id_or_name));
+        let is_named = |conn: ConnId| self.peers.worker(conn).is_some_and(|worker| worker.name == id_or_name);
+        let mut named = self.workers.values().filter(|conn| self.shown_as(**conn) == **conn && is_named(**conn));
         match (named.next(), named.next()) {
             (None, _) => Err(Code::NotFound),
             (Some(conn), None) => Ok(*conn),
@@ -171,8 +182,8 @@ impl Engine {
         let (mut workers, mut slots, mut slots_used) = (0, 0, 0);
         for conn in self.workers.values() {
             let Some(worker) = self.peers.worker(*conn) else { continue };
-            // Of one worker over two connections the foreman's counts: the account is the same.
-            if worker.twin.is_some() && !self.jobs.is_hand(*conn) {
+            // Of one worker over two connections one counts: the account is the same.
+            if self.shown_as(*conn) != *conn {
                 continue;
             }
             workers += 1;
@@ -197,6 +208,9 @@ impl Engine {
             ready: self.stats.ready,
             in_flight: self.stats.in_flight,
             dead: self.stats.dead,
+            jobs: self.jobs_view(),
+            data: self.settings.data.clone(),
+            disk: None,
             bytes: self.stats.bytes,
             bytes_max: self.settings.limits.memory_bytes_max,
             links_up: links.up,
@@ -263,8 +277,9 @@ impl Engine {
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let from = after.map_or(0, |after| after.saturating_add(1));
+        let shown = self.workers.range(from..).filter(|(_, conn)| self.shown_as(**conn) == **conn);
         let mut workers: Vec<WorkerView> =
-            self.workers.range(from..).take(limit + 1).filter_map(|(_, conn)| self.worker_view(*conn)).collect();
+            shown.take(limit + 1).filter_map(|(_, conn)| self.worker_view(*conn)).collect();
         let more = workers.len() > limit;
         workers.truncate(limit);
         let next = workers.last().filter(|_| more).map(|worker| worker.id);
@@ -273,12 +288,14 @@ impl Engine {
 
     fn worker_answer(&self, conn: ConnId) -> AdminAnswer {
         let mut view = self.worker_view(conn).expect("the worker was found a moment ago");
-        let held = self.peers.worker(conn).map(|worker| worker.held);
-        let held = held.iter().flat_map(|held| held.iter(&self.messages, Lane::Place));
+        let held: Vec<_> = self.connections_of(conn).into_iter().filter_map(|conn| self.peers.worker(conn)).collect();
+        let held = held.iter().flat_map(|worker| worker.held.iter(&self.messages, Lane::Place));
         view.holds = held.take(VIEW_MESSAGES_MAX).map(|index| self.message_view(index)).collect();
+        view.tasks = self.tasks_at(conn, VIEW_MESSAGES_MAX).1;
         AdminAnswer::Worker { worker: Box::new(view) }
     }
 
+    /// A worker, with what it does over its other connection.
     pub(crate) fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
         let peer = self.peers.get(conn)?;
         let worker = peer.worker.as_deref()?;
@@ -287,25 +304,39 @@ impl Engine {
             (false, true) => WorkerState::Ready,
             (false, false) => WorkerState::Greeting,
         };
+        let hand = self.jobs.is_hand(conn);
+        let kind = match (hand, worker.twin) {
+            (false, _) => WorkerKind::Queue,
+            (true, None) => WorkerKind::Job,
+            (true, Some(_)) => WorkerKind::Both,
+        };
+        let all = self.connections_of(conn);
+        let both: Vec<&Worker> = all.iter().filter_map(|conn| self.peers.worker(*conn)).collect();
+        let sum = |count: fn(&Worker) -> u64| both.iter().map(|worker| count(worker)).sum();
+        let consumes = both.iter().flat_map(|worker| &worker.consumes);
         Some(WorkerView {
             id: worker.id,
+            kind,
             name: worker.name.clone(),
             address: peer.address.clone(),
             state,
             slots: worker.slots,
+            slots_max: self.jobs.procs_of(conn),
             used: worker.used(),
-            queues: worker.consumes.iter().map(|c| self.queues.at(c.queue).name.to_string()).collect(),
-            exclusive: self.holdings(conn),
-            waits_for: self.waits_for(conn),
+            queues: consumes.map(|consuming| self.queues.at(consuming.queue).name.to_string()).collect(),
+            exclusive: all.iter().flat_map(|conn| self.holdings(*conn)).collect(),
+            waits_for: all.iter().flat_map(|conn| self.waits_for(*conn)).collect(),
             labels: self.jobs.labels_of(conn),
             registered_ms: self.now.millis_since(worker.registered),
-            idle_ms: worker.last_used.map(|used| self.now.millis_since(used)),
-            deliveries: worker.deliveries,
-            settled: worker.settled,
-            failed: worker.failed,
-            dropped: worker.dropped,
-            standings: self.standing_views(worker),
+            idle_ms: both.iter().filter_map(|worker| worker.last_used).max().map(|used| self.now.millis_since(used)),
+            deliveries: sum(|worker| worker.deliveries),
+            settled: sum(|worker| worker.settled),
+            failed: sum(|worker| worker.failed),
+            dropped: sum(|worker| worker.dropped),
+            standings: both.iter().flat_map(|worker| self.standing_views(worker)).collect(),
             holds: Vec::new(),
+            tasks_running: self.tasks_at(conn, 0).0,
+            tasks: Vec::new(),
         })
     }
 }

@@ -31,6 +31,8 @@ pub struct Settings {
     pub version: String,
     /// Where job workers find the broker, for whoever asks.
     pub foreman: Option<String>,
+    /// The data directory, for whoever asks.
+    pub data: Option<String>,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,
     /// Random bits that are told to nobody: where things are in tables whose keys peers choose depends on them.
@@ -46,6 +48,8 @@ pub struct Settings {
     pub drop_after: u16,
     /// How long a job that has ended is known; `None`: until somebody removes it.
     pub keep_finished_ms: Option<u64>,
+    /// How long tasks stay with a worker whose connection is lost, before another worker gets them.
+    pub task_grace_ms: u64,
     /// Whose turn it is.
     pub policy: Policy,
     /// What sends are stored in; `None`: memory alone.
@@ -96,6 +100,7 @@ impl Default for Settings {
             name: "turno".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             foreman: None,
+            data: None,
             run: 1,
             seed: 1,
             term: 1,
@@ -103,6 +108,7 @@ impl Default for Settings {
             lease_ms: None,
             drop_after: limits::DROP_AFTER,
             keep_finished_ms: None,
+            task_grace_ms: limits::TASK_GRACE_MS,
             policy: Policy::default(),
             store: None,
             hot_bytes: limits::HOT_BYTES,

@@ -185,7 +185,6 @@ impl Boss {
         let worker = name.clone();
         let call = match rng.range(0, 4) {
             0 if *procs > 1 => {
-                tasks.resizes(*hand);
                 AdminCall::WorkerResize { worker, slots: Slots::Limited(small(rng, 1, u64::from(*procs))) }
             }
             1 => {

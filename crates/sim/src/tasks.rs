@@ -76,10 +76,9 @@ pub(crate) struct Known {
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     apart_since: Option<Mono>,
-    /// It was asked to stop, to stop at once, to have fewer processors.
+    /// It was asked to stop, to stop at once.
     stops: bool,
     stops_now: bool,
-    resizes: bool,
 }
 
 /// Where a worker heard something: when its connection began, and whether that ever had to wait.
@@ -167,10 +166,6 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn resizes(&mut self, hand: usize) {
-        self.hands.entry(hand).or_default().resizes = true;
-    }
-
     pub(crate) fn stops(&mut self, hand: usize, at_once: bool) {
         let standing = self.hands.entry(hand).or_default();
         standing.stops |= !at_once;
@@ -179,9 +174,9 @@ impl Tasks {
 
     /// A worker is told to have no more than so many processors.
     pub(crate) fn told_to_shrink(&mut self, hand: usize, max: u16) {
-        let Standing { stops, resizes, .. } = *self.hands.entry(hand).or_default();
-        assert!(stops || resizes, "S4.74: nobody asked worker {hand} to stop");
-        assert!(max == 0 || resizes, "S4.74: worker {hand} is to stop, and keeps {max} processors");
+        assert!(self.hands.entry(hand).or_default().stops, "S4.74: nobody asked worker {hand} to stop");
+        // Fewer slots are the broker's own account: a STOP could not be taken back.
+        assert!(max == 0, "S4.74: worker {hand} is to stop, and keeps {max} processors");
     }
 
     pub(crate) fn told_to_end(&mut self, hand: usize) {

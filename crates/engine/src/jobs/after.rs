@@ -30,6 +30,7 @@ impl Engine {
                 self.jobs.dependents.entry(one.job).or_default().insert(id);
             }
             if state.is_some_and(|state| state.is_end() && !is_wanted(one.when, state)) {
+                self.jobs.at(id).miss(one);
                 self.jobs.doomed.insert(id);
             }
         }
@@ -60,7 +61,8 @@ impl Engine {
         for dependent in self.jobs.dependents.get(&id).cloned().unwrap_or_default() {
             let job = self.jobs.at(dependent);
             job.after.retain(|one| one.job != id || !is_wanted(one.when, state));
-            if job.after.iter().any(|one| one.job == id) {
+            if let Some(one) = job.after.iter().find(|one| one.job == id).copied() {
+                job.miss(one);
                 self.jobs.doomed.insert(dependent);
                 self.doom_if_due(dependent, out);
                 continue;

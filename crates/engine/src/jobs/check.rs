@@ -50,6 +50,8 @@ impl Engine {
         }
         timers.extend(self.jobs.disk_until.map(|at| (at, Due::Disk)));
         timers.extend(self.jobs.forget_at.map(|at| (at, Due::Forget)));
+        let ended = self.jobs.all.values().filter(|job| job.ended_unix_ms.is_some());
+        assert_eq!(ended.count(), self.jobs.ended_count, "jobs that have ended are counted");
         for (id, job) in &self.jobs.all {
             let kept = job.ended_unix_ms.is_some_and(|ended| self.jobs.ended.contains(&(ended, *id)));
             let ends = job.has_ended() && self.settings.keep_finished_ms.is_some();

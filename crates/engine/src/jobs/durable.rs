@@ -161,6 +161,7 @@ impl Engine {
         let job = self.jobs.at(id);
         if job.has_ended() && job.ended_unix_ms.is_none() {
             job.ended_unix_ms = Some(now_unix_ms);
+            self.jobs.ended_count += 1;
             self.jobs.just_ended.push_back(id);
             self.jobs.due = true;
             self.keep_for_a_while(id);

@@ -138,7 +138,7 @@ impl Engine {
     /// Why nothing of it is started.
     pub(crate) fn reason_of(&self, job: &Job, look: Look) -> Option<JobReason> {
         if job.has_ended() {
-            return too_many_failures(job);
+            return too_many_failures(job).or_else(|| missed(job));
         }
         if let Some(reason) = self.barred(job) {
             return Some(reason);
@@ -152,7 +152,7 @@ impl Engine {
 
     /// What holds up all tasks of a job, whoever is there to take them.
     fn barred(&self, job: &Job) -> Option<JobReason> {
-        if let Some(reason) = too_many_failures(job) {
+        if let Some(reason) = too_many_failures(job).or_else(|| missed(job)) {
             return Some(reason);
         }
         if job.held {
@@ -250,6 +250,12 @@ fn telling_place(job: &Job) -> u32 {
     let soonest = || job.delayed.iter().min_by_key(|(_, due)| **due).map(|(place, _)| *place);
     let running = || job.running.keys().next().copied();
     job.waiting.first().or_else(soonest).or_else(running).or_else(|| job.cancelling.first()).unwrap_or(0)
+}
+
+/// It never began and never will, for what a job that it depends on came to.
+fn missed(job: &Job) -> Option<JobReason> {
+    let one = job.first_missed().filter(|_| job.started_unix_ms.is_none())?;
+    Some(JobReason::Missed { job: one.job, when: one.when })
 }
 
 /// Nothing of it is started any more.

@@ -1,7 +1,7 @@
 //! A hand: a foreman's worker on its connection. Its slots are those of the worker's one account (see `peer`); here is
 //! what it does with them, and how it stands among the hands that can be given something.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_proto::model::job::JobId;
@@ -23,14 +23,16 @@ pub(crate) struct Hand {
     /// It gave an id.
     pub(crate) has_id: bool,
     pub(crate) name: Arc<str>,
+    /// Slots it says it has; 0 once it is told to end. An admin may have lowered what it is given.
+    pub(crate) procs: u32,
     /// What takes its slots, by job and place: what it runs or is offered, and what it was told to stop and has not let
     /// go of.
     pub(crate) held: BTreeMap<(JobId, u32), Held>,
     pub(crate) offer: Option<Offer>,
     /// CANCELs that are not answered: job, place, attempt.
     pub(crate) cancels: BTreeMap<u64, (JobId, u32, u32)>,
-    /// STOPs that are not answered: the slots it has after each.
-    pub(crate) stops: VecDeque<u32>,
+    /// STOPs that are not answered.
+    pub(crate) stops: u32,
     /// It was told to end at once.
     pub(crate) ends_now: bool,
     /// It refused something, and is offered nothing until then.
@@ -120,7 +122,7 @@ impl Jobs {
 
 /// Whether it takes part at all, full or not.
 fn takes_part(hand: &Hand, worker: &Worker) -> bool {
-    hand.greeted && hand.stops.is_empty() && !hand.ends_now && worker.takes_work()
+    hand.greeted && hand.stops == 0 && !hand.ends_now && worker.takes_work()
 }
 
 impl Engine {

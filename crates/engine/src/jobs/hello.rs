@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::{
-    FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, TASK_GRACE_MS, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
+    FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, RESIZED_WORKERS_MAX, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
 };
 use turno_proto::model::{Code, ConnId, Slots};
 
@@ -33,15 +33,16 @@ impl Engine {
             // Its worker came back before the end of the older connection was noticed.
             self.close_hand(older, Code::ConnectionLost, out);
         }
-        self.enlist_hand(conn, id, &name, Slots::Limited(u32::from(slots)));
+        self.enlist_hand(conn, id, &name, u32::from(slots));
         self.jobs.label(conn, labels_of_hand(labels));
         let listed = self.reconcile(conn, &running, out);
         self.expect_unlisted(conn, &listed);
         self.show_hand(conn);
     }
 
-    fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, slots: Slots) {
+    fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, procs: u32) {
         self.part(conn);
+        let slots = self.allowed_slots(id.as_ref(), Slots::Limited(procs));
         let Some(peer) = self.peers.get_mut(conn) else { return };
         peer.ready = true;
         let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
@@ -65,6 +66,7 @@ impl Engine {
             self.jobs.hands.by_key.insert(Arc::clone(id), conn);
         }
         hand.greeted = true;
+        hand.procs = procs;
         hand.has_id = id.is_some();
         hand.key = id.clone().unwrap_or_else(|| Arc::clone(name));
         hand.name = shown;
@@ -219,7 +221,7 @@ impl Engine {
                 (_, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
                 (_, Some(Stop::TimeLimit)) => self.attempt_failed(id, place, None, out),
                 _ if hand.ends_now => self.gave_up(id, place),
-                _ => self.set_gone(id, place, Some(self.now.plus_millis(TASK_GRACE_MS))),
+                _ => self.set_gone(id, place, Some(self.now.plus_millis(self.settings.task_grace_ms))),
             }
         }
     }
@@ -254,34 +256,57 @@ impl Engine {
         self.store_waiting(id, place);
     }
 
-    /// Tells a hand to have fewer slots, and offers it nothing until it has said that it does (S4.74, S4.75).
-    pub(crate) fn stop_hand(&mut self, conn: ConnId, to: Option<u32>, out: &mut impl Sink) -> Result<(), Code> {
-        let has = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+    /// Tells a hand to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).
+    pub(crate) fn stop_hand(&mut self, conn: ConnId, now: bool, out: &mut impl Sink) -> Result<(), Code> {
         let hand = self.jobs.hands.get_mut(conn).ok_or(Code::NotFound)?;
-        let has = hand.stops.back().copied().unwrap_or(has);
-        let slots = match to {
-            None => {
-                hand.ends_now = true;
-                STOP_NOW
-            }
-            Some(0) => 0,
-            Some(to) if to > has => return Err(Code::BadSlots),
-            Some(to) if to == has => return Ok(()),
-            Some(to) => has - to,
-        };
-        hand.stops.push_back(to.unwrap_or(0));
-        Self::order(conn, ForemanOrder::Stop { slots }, out);
+        hand.ends_now |= now;
+        hand.procs = 0;
+        hand.stops += 1;
+        Self::order(conn, ForemanOrder::Stop { slots: if now { STOP_NOW } else { 0 } }, out);
         self.show_hand(conn);
         Ok(())
     }
 
     /// OK to a STOP.
     pub(crate) fn stopped(&mut self, conn: ConnId) {
-        let Some(to) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.stops.pop_front()) else { return };
+        let Some(hand) = self.jobs.hands.get_mut(conn).filter(|hand| hand.stops > 0) else { return };
+        hand.stops -= 1;
         if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) {
-            worker.resize(Slots::Limited(to));
+            worker.resize(Slots::Limited(0));
         }
         self.show_hand(conn);
+    }
+
+    /// Gives a hand no more than so many slots, over both its connections. That is the broker's own account: a STOP cannot be
+    /// taken back, and a hand that was made smaller may grow again up to what it says it has. It is remembered over
+    /// connections of a hand with an id.
+    pub(crate) fn resize_hand(&mut self, conn: ConnId, slots: Slots) -> Result<(), Code> {
+        let hand = self.jobs.hands.get_mut(conn).ok_or(Code::NotFound)?;
+        let count = match slots {
+            Slots::Limited(count) if count <= hand.procs => count,
+            Slots::Limited(_) | Slots::Unlimited => return Err(Code::BadSlots),
+        };
+        if hand.has_id && count < hand.procs {
+            self.jobs.resized.insert(Arc::clone(&hand.key), count);
+            if self.jobs.resized.len() > RESIZED_WORKERS_MAX {
+                self.jobs.resized.pop_first();
+            }
+        } else {
+            self.jobs.resized.remove(&hand.key);
+        }
+        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
+        for conn in [Some(conn), twin].into_iter().flatten() {
+            self.peers.worker_mut(conn).resize(slots);
+            self.offer(conn);
+            self.show_hand(conn);
+        }
+        Ok(())
+    }
+
+    /// What an admin left of the slots of the worker with that id.
+    pub(crate) fn allowed_slots(&self, id: Option<&Arc<str>>, slots: Slots) -> Slots {
+        let limit = id.and_then(|id| self.jobs.resized.get(id));
+        limit.map_or(slots, |limit| Slots::Limited(slots.as_count().min(*limit)))
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) ended_unix_ms: Option<u64>,
     /// Failed tasks that count no longer for what may fail: there was a retry since.
     pub(crate) forgiven: u32,
+    /// Jobs it comes after that ended otherwise than it must: bit by bit, in the order of its spec.
+    pub(crate) missed: u16,
     /// Its place among the jobs that something can be started of.
     pub(crate) placed: Option<Turn>,
 }
@@ -174,6 +176,7 @@ impl Job {
             started_unix_ms: None,
             ended_unix_ms: None,
             forgiven: 0,
+            missed: 0,
             placed: None,
             spec,
         }
@@ -253,7 +256,19 @@ impl Job {
             started_unix_ms: self.started_unix_ms,
             forgiven,
             passed: passed.map(|(at, _)| 1 << at).sum(),
+            missed: self.missed,
         }
+    }
+
+    /// A job it comes after ended otherwise than it must.
+    pub(crate) fn miss(&mut self, one: After) {
+        let at = self.spec.after.iter().take(JOB_AFTER_MAX).position(|other| *other == one);
+        self.missed |= at.map_or(0, |at| 1 << at);
+    }
+
+    /// The first of those.
+    pub(crate) fn first_missed(&self) -> Option<After> {
+        self.spec.after.get(self.missed.trailing_zeros() as usize).copied()
     }
 
     /// The next of what is asked for is stored.

@@ -100,6 +100,10 @@ pub(crate) struct Jobs {
     doomed: BTreeSet<JobId>,
     /// Jobs that have just ended, for those who wait for it.
     just_ended: VecDeque<JobId>,
+    /// How many jobs have ended.
+    ended_count: usize,
+    /// Slots of workers that an admin lowered, by the id of the worker.
+    resized: BTreeMap<Arc<str>, u32>,
     /// Jobs that have ended, by when; one that goes on again may still be here under its former end.
     ended: BTreeSet<(u64, JobId)>,
     /// When the first of them is forgotten, and not before when.
@@ -149,6 +153,11 @@ impl Jobs {
     /// What a worker for jobs has.
     pub(crate) fn labels_of(&self, conn: ConnId) -> BTreeMap<String, String> {
         self.hands.get(conn).map(|hand| hand.labels.clone()).unwrap_or_default()
+    }
+
+    /// Slots that a worker for jobs says it has.
+    pub(crate) fn procs_of(&self, conn: ConnId) -> Option<u32> {
+        self.hands.get(conn).map(|hand| hand.procs)
     }
 
     /// The disk owes nothing, and refused nothing that must be tried again.

@@ -27,6 +27,8 @@ pub struct JobRecord {
     pub forgiven: u32,
     /// Which of the jobs it comes after had ended as it wants: bit by bit, in their order. They may be retried since.
     pub passed: u16,
+    /// Which of them ended otherwise, so that it was cancelled.
+    pub missed: u16,
 }
 
 /// A task as it is stored. One without a record has not been started.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_proto::model::job::{Array, JobId};
-use turno_proto::model::limits::{TASK_GRACE_MS, TIME_LIMIT_SLACK_MS};
+use turno_proto::model::limits::TIME_LIMIT_SLACK_MS;
 
 use super::ended::split;
 use super::grace::Due;
@@ -69,6 +69,7 @@ impl Engine {
             started_unix_ms,
             forgiven,
             passed,
+            missed,
         } = record;
         let count = spec.array.count;
         let mut job = Job::new(id, spec, submitted_unix_ms);
@@ -81,6 +82,7 @@ impl Engine {
         job.asked_unix_ms = cancelled_unix_ms;
         job.started_unix_ms = started_unix_ms;
         job.forgiven = forgiven;
+        job.missed = missed;
         let mut at = 0..;
         job.after.retain(|_| at.next().is_none_or(|at| u32::from(passed).checked_shr(at).unwrap_or(0) & 1 == 0));
         self.add_job(job);
@@ -110,7 +112,7 @@ impl Engine {
 
     /// False if there is no such task, or nothing more to say about it.
     fn recover_task(&mut self, id: JobId, place: u32, record: TaskRecord) -> bool {
-        let grace = self.now.plus_millis(TASK_GRACE_MS);
+        let grace = self.now.plus_millis(self.settings.task_grace_ms);
         let (now, settings) = (self.now, &self.settings);
         let Some(job) = self.jobs.all.get_mut(&id) else { return false };
         if !job.waiting.remove(place) {
@@ -197,7 +199,9 @@ impl Engine {
             let cancelled = job.asked_unix_ms.filter(|_| !job.cancelled.is_empty());
             job.ended_unix_ms = job.ended.ended_unix_ms.max(cancelled).or(Some(job.submitted_unix_ms));
             job.after.clear();
+            self.jobs.ended_count += 1;
         }
+        let job = self.jobs.at(id);
         let chunks: Vec<u32> = job.stored.ranges().iter().flat_map(|(a, b)| split(*a).0..=split(*b).0).collect();
         chunks.into_iter().for_each(|chunk| self.note_full(id, chunk));
     }

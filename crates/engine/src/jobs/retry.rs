@@ -181,7 +181,11 @@ impl Engine {
                 job.waiting.insert(place);
             }
         }
-        job.ended_unix_ms = None;
+        job.missed = 0;
+        if job.ended_unix_ms.take().is_some() {
+            self.jobs.ended_count -= 1;
+        }
+        let job = self.jobs.at(id);
         if job.after.is_empty() {
             // If it was to be ended for its failures: those do not count any more.
             self.jobs.doomed.remove(&id);

@@ -106,6 +106,7 @@ impl Engine {
     fn drop_job(&mut self, id: JobId) -> Option<Job> {
         let job = self.jobs.all.remove(&id)?;
         self.jobs.bytes -= bytes_of(&job.spec);
+        self.jobs.ended_count -= usize::from(job.ended_unix_ms.is_some());
         if let Some(key) = &job.spec.key
             && self.jobs.keys.get(key) == Some(&id)
         {

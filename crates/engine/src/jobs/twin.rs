@@ -43,6 +43,9 @@ impl Engine {
         let Some((hand, native)) = hands.get(key).copied().zip(natives.get(key).copied()) else { return };
         self.part(hand);
         self.part(native);
+        let wanted = self.peers.worker_mut(native).slots;
+        let allowed = self.allowed_slots(Some(key), wanted);
+        self.peers.worker_mut(native).resize(allowed);
         let used = [hand, native].map(|conn| self.peers.worker_mut(conn).used());
         self.peers.worker_mut(hand).unite(native, used[1]);
         self.peers.worker_mut(native).unite(hand, used[0]);

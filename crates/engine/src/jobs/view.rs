@@ -1,12 +1,14 @@
 //! Telling of jobs and tasks.
 
 use bytes::Bytes;
-use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
+use turno_proto::model::view::{JobsView, WorkerTaskView};
+use turno_proto::model::{Code, ConnId};
 
 use super::explain::Look;
+use super::hand::Held;
 use super::job::Job;
 use crate::engine::Engine;
 
@@ -48,10 +50,57 @@ impl Engine {
             submitted_unix_ms: job.submitted_unix_ms,
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,
+            lost: self.lost_of(job),
             reason: self.reason_of(job, look),
             // Items may be megabytes: who submitted the job has them.
             spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
+    }
+
+    /// Running tasks of a job whose worker is lost.
+    fn lost_of(&self, job: &Job) -> u32 {
+        if self.jobs.lost.is_empty() {
+            return 0;
+        }
+        let lost = job.running.values().filter(|running| running.gone.is_some());
+        u32::try_from(lost.count()).unwrap_or(u32::MAX)
+    }
+
+    /// All jobs, as counts.
+    pub(crate) fn jobs_view(&self) -> JobsView {
+        let (known, lost) = (self.jobs.all.len(), self.jobs.lost.len() as u64);
+        let held: usize = self.jobs.hands.by_conn.values().map(|hand| hand.held.len()).sum();
+        // Those that a connected worker did not name are among what it holds.
+        let away = self.jobs.lost.iter().filter(|(_, job, place)| !self.is_held(*job, *place)).count();
+        JobsView {
+            known: known as u64,
+            unfinished: (known - self.jobs.ended_count) as u64,
+            tasks_running: (held + away) as u64,
+            tasks_lost: lost,
+        }
+    }
+
+    fn is_held(&self, job: JobId, place: u32) -> bool {
+        let running = self.jobs.get(job).and_then(|job| job.running.get(&place));
+        running.is_some_and(|running| running.conn.is_some())
+    }
+
+    /// How many tasks a worker has, and some of them.
+    pub(crate) fn tasks_at(&self, conn: ConnId, most: usize) -> (u64, Vec<WorkerTaskView>) {
+        let Some(hand) = self.jobs.hands.get(conn) else { return (0, Vec::new()) };
+        let view = |(&(id, place), held): (&(JobId, u32), &Held)| {
+            let job = self.jobs.get(id);
+            let running = job.and_then(|job| job.running.get(&place)).filter(|task| task.attempt == held.attempt);
+            WorkerTaskView {
+                job: id,
+                name: job.map(|job| job.spec.name.clone()).unwrap_or_default(),
+                task: held.task,
+                attempt: held.attempt,
+                slots: held.slots,
+                started_unix_ms: running.map(|running| running.started_unix_ms),
+            }
+        };
+        (hand.held.len() as u64, hand.held.iter().take(most).map(view).collect())
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
@@ -95,6 +144,7 @@ impl Engine {
                 attempt: running.attempt,
                 worker: Some(running.worker.to_string()),
                 started_unix_ms: Some(running.started_unix_ms),
+                lost_until_unix_ms: running.gone.map(|gone| self.settings.unix_ms(gone)),
                 ..blank
             };
         }

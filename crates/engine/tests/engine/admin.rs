@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use turno_engine::{Effect, Input, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::{BrokerView, Counters, QueueView, WorkerState, WorkerView};
+use turno_proto::model::view::{BrokerView, Counters, JobsView, QueueView, WorkerKind, WorkerState, WorkerView};
 use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Slots, limits};
 
 use crate::desk::{Desk, ask};
@@ -52,6 +52,9 @@ fn the_broker_as_it_is_shown() {
             ready: 1,
             in_flight: 1,
             dead: 0,
+            jobs: JobsView::default(),
+            data: None,
+            disk: None,
             bytes: 128 + 3 + 128 + 2,
             links_up: 0,
             links_wanted: 0,
@@ -93,10 +96,12 @@ fn a_worker_as_it_is_shown() {
     let held = desk.explain(desk.id(worker, "a")).message;
     let view = WorkerView {
         id: 1,
+        kind: WorkerKind::Queue,
         name: "w0".to_owned(),
         address: "10.0.0.0:7".to_owned(),
         state: WorkerState::Ready,
         slots: Slots::Limited(2),
+        slots_max: None,
         used: 1,
         queues: vec!["q".to_owned(), "mail".to_owned()],
         exclusive: Vec::new(),
@@ -110,6 +115,8 @@ fn a_worker_as_it_is_shown() {
         dropped: 0,
         standings: Vec::new(),
         holds: vec![held],
+        tasks_running: 0,
+        tasks: Vec::new(),
     };
     assert_eq!(desk.worker_view("w0"), view);
     assert_eq!(desk.worker_view("1"), view, "by id too");

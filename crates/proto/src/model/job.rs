@@ -251,6 +251,13 @@ pub enum JobReason {
         /// Those.
         jobs: Vec<JobId>,
     },
+    /// It depends on a job that ended otherwise than it must: it can never begin, and is cancelled.
+    Missed {
+        /// That job.
+        job: JobId,
+        /// How that job had to end.
+        when: AfterWhen,
+    },
     /// No worker for jobs is connected, or all of them are being stopped.
     NoWorker,
     /// No worker has all the labels that it asks for.
@@ -396,8 +403,11 @@ pub struct JobView {
     pub started_unix_ms: Option<u64>,
     /// When its last task ended.
     pub ended_unix_ms: Option<u64>,
+    /// Running tasks whose worker is lost and may still come back.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lost: u32,
     /// Why nothing of it is started now; `None` if something is, or if it has ended, unless by
-    /// [`JobReason::MaxFailures`]. Only `job.show` and `job.ls` tell of [`JobReason::Busy`]: who is ahead takes a look at
+    /// [`JobReason::MaxFailures`] or [`JobReason::Missed`]. Only `job.show` and `job.ls` tell of [`JobReason::Busy`]: who is ahead takes a look at
     /// all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<JobReason>,
@@ -433,6 +443,9 @@ pub struct TaskView {
     /// What its worker said of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// Of a running task whose worker is lost: when it is given to another one, unless its worker comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_until_unix_ms: Option<u64>,
 }
 
 impl TaskView {
@@ -440,7 +453,19 @@ impl TaskView {
     pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
         let (worker, status) = (None, None);
         let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
-        Self { task, state, attempt, worker, started_unix_ms, ended_unix_ms, exit_code, signal, status }
+        let lost_until_unix_ms = None;
+        Self {
+            task,
+            state,
+            attempt,
+            worker,
+            started_unix_ms,
+            ended_unix_ms,
+            exit_code,
+            signal,
+            status,
+            lost_until_unix_ms,
+        }
     }
 }
 

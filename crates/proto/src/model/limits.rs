@@ -228,8 +228,12 @@ pub const FORGET_MAX: usize = 100;
 pub const FORGET_AGAIN_MS: u64 = 60_000;
 /// Callers that wait for the end of jobs. More: refused, `too_many_in_flight`.
 pub const JOB_WAITERS_MAX: usize = 10_000;
-/// How long a task stays with a worker whose connection is gone. Then it waits for another attempt (S4.76).
+/// How long a task stays with a worker whose connection is gone, where nothing else is set. Then it waits for another
+/// attempt (S4.76).
 pub const TASK_GRACE_MS: u64 = 60_000;
+/// Workers whose number of slots an admin lowered and that are remembered over their connections. More: the one whose id
+/// comes first has all its slots when it connects again.
+pub const RESIZED_WORKERS_MAX: usize = 10_000;
 /// How long a task stays with a worker that did not name it in its HELLO: its UPDATE may follow (S4.77).
 pub const TASK_UNNAMED_MS: u64 = 5_000;
 /// How often the worker of a task may be lost. More often: the task has failed, `worker_lost`.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Slots;
 pub use super::counters::Counters;
+use super::job::JobId;
 pub use super::reason::{Explanation, Reason};
 use super::ring::view::RingView;
 
@@ -44,6 +45,15 @@ pub struct BrokerView {
     pub in_flight: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Its jobs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub jobs: JobsView,
+    /// Its data directory; `None`: it keeps everything in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The file system of that directory; `None` if the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskView>,
     /// Bytes of messages in memory, with overhead.
     pub bytes: u64,
     /// Bytes of messages the broker will hold before it refuses new ones.
@@ -62,6 +72,29 @@ pub struct BrokerView {
     pub ring: Option<Box<RingView>>,
     /// What happened so far.
     pub counters: Counters,
+}
+
+/// The jobs of a broker, as counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobsView {
+    /// Jobs it knows, ended ones included.
+    pub known: u64,
+    /// Those that have not ended.
+    pub unfinished: u64,
+    /// Tasks that workers have, those of lost workers included.
+    pub tasks_running: u64,
+    /// Those of them whose worker is lost and may still come back.
+    pub tasks_lost: u64,
+}
+
+/// A file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskView {
+    /// Bytes that are free for the broker.
+    pub free: u64,
+    /// Bytes it has in all.
+    pub total: u64,
 }
 
 /// What a queue may have of its own; `None`: as usual.
@@ -152,6 +185,10 @@ pub struct HoldingView {
     pub token: u64,
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 pub(in crate::model) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -228,11 +265,46 @@ pub enum WorkerState {
     Draining,
 }
 
-/// One worker.
+/// What a worker works on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerKind {
+    /// Messages of queues.
+    #[default]
+    Queue,
+    /// Tasks of jobs.
+    Job,
+    /// Both, over two connections with one account of slots.
+    Both,
+}
+
+/// A task that a worker has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTaskView {
+    /// Its job.
+    pub job: JobId,
+    /// The name of its job; empty if the job was removed.
+    #[serde(default)]
+    pub name: String,
+    /// Its number.
+    pub task: u32,
+    /// Its attempt.
+    pub attempt: u32,
+    /// Slots that it takes.
+    pub slots: u16,
+    /// When the attempt began; `None` of one that was told to stop and does not count as running any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_unix_ms: Option<u64>,
+}
+
+/// One worker. One that has two connections is shown once, as the connection for jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerView {
     /// Its id: a number that no other worker of this run gets.
     pub id: u64,
+    /// What it works on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kind: WorkerKind,
     /// Its name.
     pub name: String,
     /// Where it connects from.
@@ -241,6 +313,9 @@ pub struct WorkerView {
     pub state: WorkerState,
     /// Its slots.
     pub slots: Slots,
+    /// Of a worker for jobs: the slots it started with. It cannot be given more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_max: Option<u32>,
     /// Slots in use.
     pub used: u32,
     /// The queues it consumes.
@@ -270,9 +345,15 @@ pub struct WorkerView {
     /// The queues in which something counts against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standings: Vec<StandingView>,
-    /// What it has now, a few of them; empty in listings.
+    /// Messages that it has now, a few of them; empty in listings.
     #[serde(default)]
     pub holds: Vec<MessageView>,
+    /// How many tasks of jobs it has now.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tasks_running: u64,
+    /// Some of them, by job and number; empty in listings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<WorkerTaskView>,
 }
 
 /// What a message wants.

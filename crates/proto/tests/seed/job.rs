@@ -112,12 +112,13 @@ impl Seed {
             started_unix_ms: self.bits[1].then_some(self.long),
             ended_unix_ms: self.bits[2].then_some(self.long),
             reason: self.bits[3].then(|| self.job_reason()),
+            lost: self.small.into(),
             spec: self.bits[4].then(|| Box::new(self.spec())),
         }
     }
 
     fn job_reason(&self) -> JobReason {
-        match self.small % 14 {
+        match self.small % 15 {
             0 => JobReason::Held,
             1 => JobReason::After { jobs: vec![JobId(self.long); usize::from(self.choice % 17)] },
             2 => JobReason::NoWorker,
@@ -131,6 +132,7 @@ impl Seed {
             10 => JobReason::Kept { job: JobId(self.long), worker: self.text() },
             11 => JobReason::Storing,
             12 => JobReason::MaxFailures { max: self.number },
+            13 => JobReason::Missed { job: JobId(self.long), when: AfterWhen::Failed },
             _ => JobReason::Disk,
         }
     }
@@ -147,6 +149,7 @@ impl Seed {
             exit_code: code.then_some(self.number.cast_signed()),
             signal: signal.then_some(self.word.cast_signed()),
             status: status.then(|| self.text()),
+            lost_until_unix_ms: worker.then_some(self.long),
         }
     }
 }

@@ -9,9 +9,11 @@ mod topic;
 
 use proptest::prelude::*;
 use turno_proto::headers;
+use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, ExclusiveView, Explanation, HoldingView, MessageKind, MessageState,
-    MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
+    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView,
+    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -332,6 +334,14 @@ impl Seed {
             ready: 0,
             in_flight: 1,
             dead: 127,
+            jobs: JobsView {
+                known: self.long,
+                unfinished: self.word.into(),
+                tasks_running: self.number.into(),
+                tasks_lost: self.small.into(),
+            },
+            data: self.bits[4].then(|| self.text()),
+            disk: self.bits[5].then_some(DiskView { free: self.long, total: u64::MAX }),
             bytes: 128,
             bytes_max: u64::MAX,
             links_up: self.small.into(),
@@ -389,12 +399,15 @@ impl Seed {
 
     fn worker(&self) -> WorkerView {
         let states = [WorkerState::Greeting, WorkerState::Ready, WorkerState::Draining];
+        let kinds = [WorkerKind::Queue, WorkerKind::Job, WorkerKind::Both];
         WorkerView {
             id: self.long,
+            kind: kinds[usize::from(self.choice) % kinds.len()],
             name: self.text(),
             address: self.text(),
             state: states[usize::from(self.small) % states.len()],
             slots: self.slots(),
+            slots_max: self.bits[1].then_some(self.word),
             used: self.word,
             queues: vec![self.text(); usize::from(self.choice % 4)],
             exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
@@ -411,6 +424,19 @@ impl Seed {
                 usize::from(self.choice % 2)
             ],
             holds: vec![self.message(); usize::from(self.choice % 3)],
+            tasks_running: self.long,
+            tasks: vec![self.worker_task(); usize::from(self.choice % 3)],
+        }
+    }
+
+    fn worker_task(&self) -> WorkerTaskView {
+        WorkerTaskView {
+            job: JobId(self.long),
+            name: self.text(),
+            task: self.word,
+            attempt: self.number,
+            slots: self.small,
+            started_unix_ms: self.bits[0].then_some(self.long),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use turno_proto::model::Slots;
+use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, ExclusiveView, Explanation, HoldingView, MessageKind, MessageState,
-    MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView, WorkerState, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
+    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView,
+    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -94,6 +96,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         standings: Vec::new(),
         ..shown_worker.clone()
     };
+    let job_worker = WorkerView { kind: WorkerKind::Job, queues: Vec::new(), slots_max: Some(10), ..worker() };
     let labelled_worker = WorkerView {
         labels: [("g".to_owned(), "yes".to_owned()), ("p".to_owned(), "night".to_owned())].into(),
         ..new_worker()
@@ -116,6 +119,9 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
         ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby] }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
+        ("answer_worker_tasks", AdminAnswer::Worker { worker: Box::new(worker_with_tasks()) }),
+        ("answer_worker_jobs", AdminAnswer::Worker { worker: Box::new(job_worker) }),
+        ("answer_status_jobs", AdminAnswer::Status { broker: Box::new(broker_with_jobs()) }),
     ]
 }
 
@@ -232,6 +238,9 @@ fn broker() -> BrokerView {
         ready: 2,
         in_flight: 1,
         dead: 0,
+        jobs: JobsView::default(),
+        data: None,
+        disk: None,
         bytes: 70_261,
         bytes_max: 1 << 32,
         links_up: 0,
@@ -239,6 +248,15 @@ fn broker() -> BrokerView {
         links_down: 0,
         ring: None,
         counters: counters(),
+    }
+}
+
+fn broker_with_jobs() -> BrokerView {
+    BrokerView {
+        jobs: JobsView { known: 300, unfinished: 2, tasks_running: 16, tasks_lost: 4 },
+        data: Some("/var/lib/turno".to_owned()),
+        disk: Some(DiskView { free: 1 << 33, total: 1 << 36 }),
+        ..broker()
     }
 }
 
@@ -287,10 +305,12 @@ fn idle_queue() -> QueueView {
 fn worker() -> WorkerView {
     WorkerView {
         id: 42,
+        kind: WorkerKind::Queue,
         name: "w1".to_owned(),
         address: "127.0.0.1:50000".to_owned(),
         state: WorkerState::Ready,
         slots: Slots::Limited(10),
+        slots_max: None,
         used: 3,
         queues: vec!["emails".to_owned(), "echo".to_owned()],
         exclusive: Vec::new(),
@@ -304,6 +324,27 @@ fn worker() -> WorkerView {
         dropped: 0,
         standings: Vec::new(),
         holds: Vec::new(),
+        tasks_running: 0,
+        tasks: Vec::new(),
+    }
+}
+
+fn worker_with_tasks() -> WorkerView {
+    let task = |task, started_unix_ms| WorkerTaskView {
+        job: JobId(7),
+        name: "sim".to_owned(),
+        task,
+        attempt: 2,
+        slots: 3,
+        started_unix_ms,
+    };
+    WorkerView {
+        kind: WorkerKind::Both,
+        slots: Slots::Limited(6),
+        slots_max: Some(10),
+        tasks_running: 300,
+        tasks: vec![task(1, Some(1_794_744_000_000)), task(70_000, None)],
+        ..worker()
     }
 }
 

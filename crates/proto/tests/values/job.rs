@@ -50,6 +50,8 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_jobs", AdminAnswer::Jobs { jobs: vec![running(), finished()], next: Some(JobId(6)) }),
         ("answer_jobs_none", AdminAnswer::Jobs { jobs: Vec::new(), next: None }),
         ("answer_job", job(JobView { spec: Some(Box::new(full_spec())), ..running() })),
+        ("answer_tasks_lost", AdminAnswer::Tasks { tasks: vec![lost_task()], next: None }),
+        ("answer_job_lost", job(JobView { lost: 4, ..running() })),
         ("answer_job_failed", job(JobView { state: JobState::Failed, ..finished() })),
         ("answer_job_cancelled", job(JobView { state: JobState::Cancelled, ..finished() })),
         ("answer_tasks", AdminAnswer::Tasks { tasks: tasks(), next: Some(5) }),
@@ -60,6 +62,8 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     let reasons = vec![
         ("answer_job_held", JobReason::Held),
         ("answer_job_after", JobReason::After { jobs: vec![JobId(3), JobId(4)] }),
+        ("answer_job_missed_ok", JobReason::Missed { job: JobId(3), when: AfterWhen::Ok }),
+        ("answer_job_missed_failed", JobReason::Missed { job: JobId(3), when: AfterWhen::Failed }),
         ("answer_job_no_worker", JobReason::NoWorker),
         ("answer_job_too_wide", JobReason::TooWide { slots: 300, largest: 8 }),
         ("answer_job_busy", JobReason::Busy { slots: 64, ahead: 70_000 }),
@@ -164,6 +168,7 @@ fn waiting() -> JobView {
         submitted_unix_ms: NOON,
         started_unix_ms: None,
         ended_unix_ms: None,
+        lost: 0,
         reason: None,
         spec: None,
     }
@@ -190,6 +195,11 @@ fn finished() -> JobView {
         ended_unix_ms: Some(NOON + 60_000),
         ..waiting()
     }
+}
+
+fn lost_task() -> TaskView {
+    let running = TaskView::new(7, TaskState::Running, 1);
+    TaskView { worker: Some("w1".to_owned()), lost_until_unix_ms: Some(NOON + 60_000), ..running }
 }
 
 fn tasks() -> Vec<TaskView> {

@@ -201,6 +201,7 @@ fn engine_of(
         name: settings.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         foreman: bound.foreman.first().map(ToString::to_string),
+        data: settings.data.as_ref().map(|data| data.display().to_string()),
         run,
         seed: random(),
         // The clock starts at Unix time.
@@ -211,6 +212,7 @@ fn engine_of(
         drop_after: settings.queue_defaults.drop_after,
         output_per_task: settings.archive.output_per_task,
         keep_finished_ms: settings.keep_finished.map(millis),
+        task_grace_ms: millis(settings.worker_grace),
         links: settings.links.to.clone(),
         link_order: settings.links.order.clone(),
         ..EngineSettings::default()

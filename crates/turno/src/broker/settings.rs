@@ -113,6 +113,8 @@ pub struct Settings {
     pub archive: ArchiveSettings,
     /// How long a job that has ended is known; `None`: until somebody removes it.
     pub keep_finished: Option<Duration>,
+    /// How long the tasks of a lost worker wait for it, before another worker gets them.
+    pub worker_grace: Duration,
     /// Links to other brokers.
     pub links: Links,
     /// Its place in a ring; `None`: it stands by itself.
@@ -136,6 +138,7 @@ impl Default for Settings {
             queue_defaults: QueueDefaults::default(),
             archive: ArchiveSettings::default(),
             keep_finished: Some(Duration::from_millis(limits::KEEP_FINISHED_MS)),
+            worker_grace: Duration::from_millis(limits::TASK_GRACE_MS),
             links: Links::default(),
             ring: None,
         }

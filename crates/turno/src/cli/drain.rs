@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Drain the broker for maintenance
 ///
 /// Everyone is told to use another broker, waiting requests go back to their callers, and no work is taken or handed
-/// out until `turno resume`. What runs may finish, what is stored stays, questions are answered. The command waits until
-/// nothing runs, for at most --timeout (30s if not set); the broker is drained all the same when that is over.
+/// out until `turno resume`. What runs may finish, messages as well as tasks of jobs; what is stored stays, questions are
+/// answered. The command waits until nothing runs, for at most --timeout (30s if not set); the broker is drained all the same when that is over.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno drain", "turno drain --timeout 5m", "turno drain --url turno://10.0.0.7:7460 --json"],
@@ -47,7 +47,7 @@ pub(crate) fn drain(invocation: &Invocation) -> Result<u8, Failure> {
         let since = Instant::now();
         let client = connect::client(invocation).await?;
         let mut view = ask(&client, AdminCall::Drain, invocation).await?;
-        while view.in_flight > 0 {
+        while view.in_flight + view.jobs.tasks_running > 0 {
             let Some(left) = patience.checked_sub(since.elapsed()) else { return Err(still_running(&view)) };
             tokio::time::sleep(left.min(LOOK)).await;
             view = ask(&client, AdminCall::Status, invocation).await?;
@@ -86,9 +86,20 @@ fn tell(view: &BrokerView, text: String, invocation: &Invocation) -> Result<u8, 
 }
 
 fn still_running(view: &BrokerView) -> Failure {
-    let running = count(view.in_flight, "delivery still runs", "deliveries still run");
-    let what = format!("broker {} is drained, but {running}", view.name);
-    Failure::new(Code::TimedOut, what)
-        .why("workers have not settled them")
+    let deliveries = count(view.in_flight, "delivery", "deliveries");
+    let tasks = count(view.jobs.tasks_running, "task", "tasks");
+    let running = match (view.in_flight, view.jobs.tasks_running) {
+        (_, 0) => deliveries,
+        (0, _) => tasks,
+        _ => format!("{deliveries} and {tasks}"),
+    };
+    let why = match view.jobs.tasks_lost {
+        0 => "their workers have not finished them".to_owned(),
+        lost => {
+            format!("their workers have not finished them; {} of a lost worker", count(lost, "task is", "tasks are"))
+        }
+    };
+    Failure::new(Code::TimedOut, format!("broker {} takes no work, but still runs {running}", view.name))
+        .why(why)
         .fix("wait with `turno drain --timeout 5m`, or take work again with `turno resume`")
 }

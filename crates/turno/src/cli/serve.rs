@@ -100,6 +100,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     drain_timeout: Option<Duration>,
 
+    /// How long the tasks of a lost worker wait for it, before another worker gets them [default: 1m]
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    worker_grace: Option<Duration>,
+
     #[command(flatten)]
     ring: RingArgs,
 }
@@ -228,6 +232,8 @@ fn flags(args: &ServeArgs) -> Vec<Flag> {
     put("--log-format", "log.format", style.map(|style| Raw::Text(style.to_owned())));
     let drain = args.drain_timeout.map(|timeout| Raw::Text(units::format_duration(timeout)));
     put("--drain-timeout", "drain.timeout", drain);
+    let grace = args.worker_grace.map(|grace| Raw::Text(units::format_duration(grace)));
+    put("--worker-grace", "jobs.worker-grace", grace);
     flags
 }
 
@@ -277,6 +283,7 @@ fn broker_settings(
             drop_after: settings.drop_after,
         },
         keep_finished: settings.keep_finished,
+        worker_grace: settings.worker_grace,
         links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
         ring,
     })

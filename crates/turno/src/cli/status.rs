@@ -11,11 +11,12 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::ring::told;
-use super::schema::broker::{BrokerBody, StatusDocument};
+use super::schema::broker::{BrokerBody, JobsBody, StatusDocument};
 use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
+use super::words::count;
 
 /// Show the broker as a whole
 #[derive(Args, Debug)]
@@ -53,11 +54,25 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
 }
 
 fn state(broker: &BrokerBody) -> &'static str {
-    match (broker.maintenance, broker.draining, broker.in_flight) {
+    match (broker.maintenance, broker.draining, broker.in_flight + broker.jobs.tasks_running) {
         (true, _, 0) => "drained for maintenance",
         (true, ..) => "draining for maintenance",
         (false, true, _) => "draining",
         (false, false, _) => "running",
+    }
+}
+
+fn jobs(broker: &BrokerBody) -> String {
+    let JobsBody { known, unfinished, tasks_running, tasks_lost } = &broker.jobs;
+    let lost = if *tasks_lost > 0 { format!(" ({tasks_lost} of a lost worker)") } else { String::new() };
+    format!("{known}, {unfinished} unfinished, {} running{lost}", count(*tasks_running, "task", "tasks"))
+}
+
+fn disk(broker: &BrokerBody) -> String {
+    match (&broker.disk, &broker.data) {
+        (Some(disk), _) => format!("{} free of {}", size::short(disk.free), size::short(disk.total)),
+        (None, Some(_)) => "unknown".to_owned(),
+        (None, None) => "none".to_owned(),
     }
 }
 
@@ -83,6 +98,9 @@ fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page
         ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
         ("queues", broker.queues.to_string()),
         ("messages", format!("{} ready, {} in flight, {} dead", broker.ready, broker.in_flight, broker.dead)),
+        ("jobs", jobs(broker)),
+        ("data", broker.data.clone().unwrap_or_else(|| "in memory only".to_owned())),
+        ("disk", disk(broker)),
         ("memory", format!("{} of {} ({share}%)", size::short(broker.bytes), size::short(broker.bytes_max))),
         ("links", links(broker)),
     ];

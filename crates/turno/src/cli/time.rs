@@ -81,6 +81,14 @@ impl Clock {
             _ => text,
         }
     }
+
+    /// A moment ahead as the end of a wait: the time of day, or the style that was asked for.
+    pub(crate) fn until(&self, moment: Timestamp) -> String {
+        match self.style {
+            TimeStyle::Relative => moment.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string(),
+            _ => self.cell(moment),
+        }
+    }
 }
 
 /// A moment for programs: RFC 3339 in UTC, to the millisecond.

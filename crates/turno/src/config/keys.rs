@@ -265,6 +265,12 @@ pub static KEYS: &[Key] = &[
         doc: "how long a job that has ended is known; none: until somebody removes it",
     },
     Key {
+        name: "jobs.worker-grace",
+        kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
+        default: Preset::Text("1m"),
+        doc: "how long the tasks of a worker that is lost wait for it, before another worker gets them",
+    },
+    Key {
         name: "jobs.output-per-task",
         kind: Kind::Size { min: 4 << 10, max: SIZE_MAX },
         default: Preset::Text("1MiB"),

@@ -70,6 +70,8 @@ pub struct Settings {
     pub archive: ArchiveSettings,
     /// How long a job that has ended is known.
     pub keep_finished: Option<Duration>,
+    /// How long the tasks of a lost worker wait for it.
+    pub worker_grace: Duration,
     /// How long a drain may take.
     pub drain_timeout: Duration,
     /// Which log lines are written.
@@ -131,6 +133,7 @@ impl Settings {
                 Value::Duration(keep) => Some(*keep),
                 _ => None,
             },
+            worker_grace: config.duration("jobs.worker-grace"),
             drain_timeout: config.duration("drain.timeout"),
             log_level: config.text("log.level"),
             log_format: match config.text("log.format").as_str() {

@@ -72,6 +72,7 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!((settings.drop_after, settings.drain_timeout.as_secs()), (2, 30));
     let keep_ms = settings.keep_finished.map(|keep| keep.as_millis());
     assert_eq!(keep_ms, Some(turno_proto::model::limits::KEEP_FINISHED_MS.into()));
+    assert_eq!(settings.worker_grace.as_millis(), turno_proto::model::limits::TASK_GRACE_MS.into());
     assert_eq!((settings.log_level.as_str(), settings.log_format), ("info", LogFormat::Auto));
 }
 
@@ -127,6 +128,7 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("queue.defaults.policy", "fill", "\"fill\""),
         ("queue.defaults.drop-after", "0", "0"),
         ("jobs.keep-finished", "none", "\"none\""),
+        ("jobs.worker-grace", "10s", "\"10s\""),
         ("jobs.output-per-task", "2MiB", "\"2MiB\""),
         ("jobs.output-total", "3GiB", "\"3GiB\""),
         ("jobs.result-total", "5GiB", "\"5GiB\""),

@@ -41,10 +41,16 @@ fn a_job_begins_or_never_will() {
             assert_eq!(said, [Said::Offer(worker, vec![(next, 1, 1)])], "{when:?} {end}");
             let state = if begins { JobState::Running } else { JobState::Cancelled };
             assert_eq!(farm.show(second).state, state, "{when:?} {end}");
-            // And the same for one that comes when that has ended.
-            let (late, _) = farm.submit(after(&[(first, when)]));
+            let missed = (!begins).then_some(JobReason::Missed { job: JobId(first), when });
+            assert!(begins || farm.show(second).reason == missed, "{when:?} {end}");
+            // And the same for one that comes when that has ended: its submitter is told at once.
+            let submit = AdminCall::JobSubmit { spec: Box::new(after(&[(first, when)])) };
+            let (late, _) = farm.told(submit);
+            assert!(begins || late.reason == missed, "{when:?} {end}: {:?}", late.reason);
             let state = if begins { JobState::Waiting } else { JobState::Cancelled };
-            assert_eq!(farm.show(late).state, state, "{when:?} {end}");
+            assert_eq!(farm.show(late.id.0).state, state, "{when:?} {end}");
+            farm.restart(1_000);
+            assert!(begins || farm.show(late.id.0).reason == missed, "{when:?} {end}: also after a restart");
         }
     }
 }
@@ -120,4 +126,22 @@ fn a_doomed_job_ends_when_the_disk_has_room() {
     assert_eq!(farm.show(second).state, JobState::Cancelled);
     farm.quick = true;
     farm.told(AdminCall::JobRm { job: JobId(first) });
+}
+
+/// A job that somebody cancelled is not said to have missed another; one that was cancelled for that and is retried, neither.
+#[test]
+fn only_what_missed_another_says_so() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (first, _) = farm.submit(job(1));
+    farm.accept(worker);
+    let (mine, _) = farm.submit(after(&[(first, AfterWhen::Ok)]));
+    let (missed, _) = farm.submit(after(&[(first, AfterWhen::Ok)]));
+    farm.cancel(mine, None);
+    farm.failed(worker, first, 1, 1);
+    assert_eq!((farm.show(mine).state, farm.show(mine).reason), (JobState::Cancelled, None));
+    assert_eq!(farm.show(missed).reason, Some(JobReason::Missed { job: JobId(first), when: AfterWhen::Ok }));
+    let (count, said) = farm.retry(missed, Some(vec![(1, 1)]));
+    assert_eq!((count, said), (1, vec![Said::Offer(worker, vec![(missed, 1, 1)])]));
+    assert_eq!(farm.show(missed).reason, None);
 }

@@ -9,6 +9,7 @@ use turno_engine::{
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
+use turno_proto::model::limits::TASK_GRACE_MS;
 use turno_proto::model::{Code, ConnId, Limits, Mono};
 
 use super::store::Store;
@@ -57,6 +58,7 @@ pub(super) struct Farm {
     /// STOPs that they have not answered.
     pub(super) stops: BTreeMap<ConnId, u32>,
     keep_ms: Option<u64>,
+    grace_ms: u64,
     /// When the disk last refused something.
     pub(super) refused_at: Option<Mono>,
     /// Explanations are looked at after every so many steps.
@@ -112,8 +114,17 @@ impl Farm {
         self.connect_admin();
     }
 
+    /// Tasks stay with a lost worker for so long. For the start.
+    pub(super) fn task_grace(&mut self, grace_ms: u64) {
+        self.grace_ms = grace_ms;
+        self.engine = self.new_engine();
+        self.connect_admin();
+    }
+
     fn new_engine(&self) -> Engine {
-        Engine::new(Settings { keep_finished_ms: self.keep_ms, ..settings(self.zero, self.stores) }, START)
+        let settings = settings(self.zero, self.stores);
+        let settings = Settings { keep_finished_ms: self.keep_ms, task_grace_ms: self.grace_ms, ..settings };
+        Engine::new(settings, START)
     }
 
     /// Without a disk, and with so many bytes of memory.
@@ -145,6 +156,7 @@ impl Farm {
             hands: BTreeMap::new(),
             stops: BTreeMap::new(),
             keep_ms: None,
+            grace_ms: TASK_GRACE_MS,
             refused_at: None,
             explained_every: 1,
             steps: 0,

@@ -60,6 +60,41 @@ fn a_worker_that_stays_away_loses_its_tasks() {
     assert_eq!(farm.task(id, 1).attempt, 2);
 }
 
+/// What is told of tasks whose worker is lost, and until when; how long that is can be set.
+#[test]
+fn tasks_of_a_lost_worker_say_so() {
+    let mut farm = Farm::on_disk();
+    farm.task_grace(5_000);
+    let worker = farm.worker("a", 2);
+    let (id, _) = farm.submit(job(2));
+    farm.accept(worker);
+    assert_eq!((farm.task(id, 1).lost_until_unix_ms, farm.show(id).lost), (None, 0));
+    assert_eq!((farm.engine.status().jobs.tasks_running, farm.engine.status().jobs.tasks_lost), (2, 0));
+    let until = farm.unix_ms() + 5_000;
+    farm.lose(worker);
+    for task in [1, 2] {
+        let view = farm.task(id, task);
+        assert_eq!((view.state, view.lost_until_unix_ms), (TaskState::Running, Some(until)));
+    }
+    assert_eq!((farm.show(id).lost, farm.show(id).tasks), (2, counts(0, 2, 0, 0, 0)));
+    let jobs = farm.engine.status().jobs;
+    assert_eq!((jobs.known, jobs.unfinished, jobs.tasks_running, jobs.tasks_lost), (1, 1, 2, 2));
+    assert_eq!(farm.pass(4_999), []);
+    assert_eq!(farm.show(id).lost, 2);
+    farm.pass(1);
+    assert_eq!((farm.show(id).lost, farm.show(id).tasks), (0, counts(2, 0, 0, 0, 0)));
+    farm.cancel(id, None);
+    let jobs = farm.engine.status().jobs;
+    assert_eq!((jobs.known, jobs.unfinished, jobs.tasks_running), (1, 0, 0));
+    // Over a restart the time is the same.
+    let (worker, _) = farm.joining("a", 1);
+    let (id, _) = farm.submit(job(1));
+    farm.accept(worker);
+    farm.restart(1_000);
+    assert_eq!(farm.task(id, 1).lost_until_unix_ms, Some(farm.unix_ms() + 5_000));
+    assert_eq!(farm.engine.status().jobs.tasks_lost, 1);
+}
+
 /// A task whose workers are lost again and again may be what kills them: it fails in the end.
 #[test]
 fn a_task_that_loses_its_workers_fails() {

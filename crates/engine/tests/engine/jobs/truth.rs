@@ -124,6 +124,10 @@ impl Farm {
                     assert!(spec.after.iter().any(|after| after.job == *before), "{}", what());
                 }
             }
+            JobReason::Missed { job: before, when } => {
+                let listed = spec.after.iter().any(|after| (after.job, after.when) == (*before, *when));
+                assert!(listed && job.started_unix_ms.is_none(), "{}", what());
+            }
             JobReason::NoWorker => assert_eq!(open.len(), 0, "{}", what()),
             JobReason::NoLabels { labels } => {
                 assert_eq!((mine.len(), open.is_empty(), labels), (0, false, &spec.labels), "{}", what());

@@ -2,6 +2,7 @@
 
 use turno_engine::{Effect, Input, Outgoing};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::view::{WorkerKind, WorkerView};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
 
 use super::farm::{Farm, Said, job};
@@ -44,7 +45,7 @@ fn reply(farm: &mut Farm, delivery: Delivery) -> Vec<Said> {
     said
 }
 
-/// Slots in use, as each of the workers shows them.
+/// Slots in use, as each of the workers shows them. Twins are shown once.
 fn used(farm: &mut Farm) -> Vec<u32> {
     match farm.call(AdminCall::WorkerLs { after: None, limit: 10 }).remove(0) {
         Said::Other(Effect::Answer { answer, .. }) => match *answer {
@@ -69,6 +70,48 @@ fn the_broker_counts_twins_once() {
     assert_eq!((broker.workers, broker.slots, broker.slots_used), (1, 2, 1));
 }
 
+/// One worker over two connections is shown once, with what it does over both; whichever of its numbers or names is given.
+/// What is done to it is done to both.
+#[test]
+fn twins_are_shown_and_steered_as_one() {
+    let mut farm = Farm::in_memory();
+    let hand = farm.worker("w", 2);
+    assert_eq!(native(&mut farm, "w", 2), []);
+    let delivery = delivered(&request(&mut farm, 1, 1)).expect("there is room");
+    let (id, said) = farm.submit(job(4));
+    assert_eq!(said, [Said::Offer(hand, vec![(id, 1, 1)])]);
+    farm.accept(hand);
+    let view = worker(&mut farm, "w");
+    assert_eq!((view.kind, view.queues, view.used), (WorkerKind::Both, vec!["q".to_owned()], 2));
+    assert_eq!((view.deliveries, view.holds.len(), view.tasks.len()), (2, 1, 1));
+    assert_eq!(worker(&mut farm, "2").id, view.id, "the number of its other connection is it, too");
+    farm.call(AdminCall::WorkerDrain { worker: "w".to_owned() });
+    assert_eq!(reply(&mut farm, delivery), []);
+    assert_eq!(delivered(&request(&mut farm, 2, 1)), None, "it is drained as a worker of queues, too");
+    let said = farm.call(AdminCall::WorkerResume { worker: "w".to_owned() });
+    let delivery = delivered(&said).expect("and resumed");
+    // With one slot less, neither connection has room.
+    farm.call(AdminCall::WorkerResize { worker: "w".to_owned(), slots: Slots::Limited(1) });
+    assert_eq!(reply(&mut farm, delivery), []);
+    assert_eq!((delivered(&request(&mut farm, 3, 1)), used(&mut farm)), (None, vec![1]));
+    // The other connection comes anew, and has no more than an admin left of the worker's slots.
+    farm.step(Input::Disconnected { conn: NATIVE });
+    assert_eq!(native(&mut farm, "w", 2), []);
+    let said = farm.finished(hand, id, 1, 1);
+    assert!(delivered(&said).is_some() ^ said.iter().any(|said| matches!(said, Said::Offer(..))), "one slot: {said:?}");
+    assert_eq!(used(&mut farm), [1]);
+}
+
+fn worker(farm: &mut Farm, name: &str) -> WorkerView {
+    match farm.call(AdminCall::WorkerShow { worker: name.to_owned() }).remove(0) {
+        Said::Other(Effect::Answer { answer, .. }) => match *answer {
+            AdminAnswer::Worker { worker } => *worker,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The foreman's connection comes first: what a delivery takes is not offered to tasks, and comes back to them.
 #[test]
 fn deliveries_take_from_tasks() {
@@ -76,11 +119,11 @@ fn deliveries_take_from_tasks() {
     let hand = farm.worker("a", 2);
     assert_eq!(native(&mut farm, "a", 2), []);
     let delivery = delivered(&request(&mut farm, 1, 1)).expect("there is room");
-    assert_eq!(used(&mut farm), [1, 1], "one account");
+    assert_eq!(used(&mut farm), [1], "one account");
     let (id, said) = farm.submit(job(3));
     assert_eq!(said, [Said::Offer(hand, vec![(id, 1, 1)])]);
     farm.accept(hand);
-    assert_eq!(used(&mut farm), [2, 2]);
+    assert_eq!(used(&mut farm), [2]);
     assert_eq!(delivered(&request(&mut farm, 2, 1)), None, "no room over either connection");
     let said = reply(&mut farm, delivery);
     let second = delivered(&said).expect("the next request has the slot");
@@ -96,11 +139,11 @@ fn tasks_take_from_deliveries() {
     let (hand, said) = farm.joining("a", 2);
     assert_eq!(said, [Said::Offer(hand, vec![(id, 1, 1), (id, 2, 1)])]);
     farm.accept(hand);
-    assert_eq!(used(&mut farm), [2, 2]);
+    assert_eq!(used(&mut farm), [2]);
     assert_eq!(delivered(&request(&mut farm, 1, 1)), None);
     let said = farm.finished(hand, id, 1, 1);
     assert!(delivered(&said).is_some(), "{said:?}");
-    assert_eq!(used(&mut farm), [2, 2]);
+    assert_eq!(used(&mut farm), [2]);
 }
 
 /// When one of the two goes, the other has its slots for itself.
@@ -116,13 +159,13 @@ fn twins_part() {
     assert!(said.contains(&Said::Offer(hand, vec![(id, 1, 1)])), "{said:?}");
     farm.accept(hand);
     assert_eq!(native(&mut farm, "a", 1), [], "back, and without room");
-    assert_eq!(used(&mut farm), [1, 1]);
+    assert_eq!(used(&mut farm), [1]);
     assert_eq!(delivered(&request(&mut farm, 2, 1)), None);
     let said = farm.lose(hand);
     let delivery = delivered(&said).expect("the slots of a connection that is gone are not counted");
     let back = farm.connect();
     assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), []);
-    assert_eq!(used(&mut farm), [2, 2], "what runs there runs there, and is more than it has");
+    assert_eq!(used(&mut farm), [2], "what runs there runs there, and is more than it has");
     assert_eq!(reply(&mut farm, delivery), []);
     assert_eq!(farm.finished(back, id, 1, 1), [Said::Offer(back, vec![(id, 2, 1)])]);
 }

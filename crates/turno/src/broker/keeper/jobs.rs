@@ -35,6 +35,9 @@ const MORE: u8 = 64;
 /// What cannot be told from its tasks follows.
 const SINCE: u8 = 128;
 
+/// Of a job that this one comes after: it ended otherwise than it had to.
+const MISSED: u8 = 128;
+
 const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
 const ENDED: u8 = 2;
@@ -79,7 +82,7 @@ pub(super) fn take(space: Space, key: &[u8], value: &[u8], jobs: &mut StoredJobs
 
 pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
     let JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, .. } = record;
-    let JobRecord { started_unix_ms, forgiven, passed, .. } = record;
+    let JobRecord { started_unix_ms, forgiven, passed, missed, .. } = record;
     let JobSpec { name, array, work, slots, priority, retries, backoff_ms, after, key, .. } = &**spec;
     let bit = |bit: u8, set: bool| if set { bit } else { 0 };
     let flags = bit(HELD, *held)
@@ -106,13 +109,15 @@ pub(super) fn write_job(record: &JobRecord) -> Vec<u8> {
         out.extend(forgiven.to_le_bytes());
         out.extend(passed.to_le_bytes());
     }
-    for After { job, when } in after {
+    for (at, After { job, when }) in (0..).zip(after) {
         out.extend(job.0.to_le_bytes());
-        out.push(match when {
+        let when = match when {
             AfterWhen::Ok => 0,
             AfterWhen::Any => 1,
             AfterWhen::Failed => 2,
-        });
+        };
+        let missed = u32::from(*missed).checked_shr(at).unwrap_or(0) & 1 != 0;
+        out.push(when | bit(MISSED, missed));
     }
     out.extend(u32::try_from(cancelled.len()).expect("ranges are limited").to_le_bytes());
     for (first, last) in cancelled {
@@ -149,17 +154,7 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
         started_unix_ms = Some(rest.u64()?).filter(|at| *at > 0);
         (forgiven, passed) = (rest.u32()?, rest.u16()?);
     }
-    let mut after = Vec::new();
-    for _ in 0..afters {
-        let job = JobId(rest.u64()?);
-        let when = match rest.bytes()? {
-            [0] => AfterWhen::Ok,
-            [1] => AfterWhen::Any,
-            [2] => AfterWhen::Failed,
-            _ => return None,
-        };
-        after.push(After { job, when });
-    }
+    let (after, missed) = read_after(&mut rest, afters)?;
     let mut cancelled = Vec::new();
     for _ in 0..rest.u32()? {
         cancelled.push((rest.u32()?, rest.u32()?));
@@ -189,7 +184,37 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     };
     let held = flags & HELD != 0;
     let spec = Arc::new(spec);
-    Some(JobRecord { spec, submitted_unix_ms, held, cancelled, cancelled_unix_ms, started_unix_ms, forgiven, passed })
+    Some(JobRecord {
+        spec,
+        submitted_unix_ms,
+        held,
+        cancelled,
+        cancelled_unix_ms,
+        started_unix_ms,
+        forgiven,
+        passed,
+        missed,
+    })
+}
+
+/// The jobs that a job comes after, and which of them ended otherwise than they had to.
+fn read_after(rest: &mut Reader<'_>, count: u8) -> Option<(Vec<After>, u16)> {
+    let (mut after, mut missed) = (Vec::new(), 0_u16);
+    for at in 0..u32::from(count) {
+        let job = JobId(rest.u64()?);
+        let [byte] = rest.bytes()?;
+        let when = match byte & !MISSED {
+            0 => AfterWhen::Ok,
+            1 => AfterWhen::Any,
+            2 => AfterWhen::Failed,
+            _ => return None,
+        };
+        if byte & MISSED != 0 {
+            missed |= 1_u16.checked_shl(at)?;
+        }
+        after.push(After { job, when });
+    }
+    Some((after, missed))
 }
 
 pub(super) fn write_task(record: &TaskRecord) -> Vec<u8> {

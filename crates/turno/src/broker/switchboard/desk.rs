@@ -1,8 +1,11 @@
 //! Where the inputs of a switchboard go: to the engine beside it, or into a batch on its way to the engine's thread.
 
+use rustix::fs::statvfs;
 use tracing::{error, warn};
 use turno_engine::ring::{PublicationRef, RingInput, RingWord};
 use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Report, Sink};
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::view::DiskView;
 use turno_proto::model::{ConnId, Mono};
 
 use crate::broker::archive::Archivist;
@@ -100,6 +103,10 @@ impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
             Effect::Persist { group, op } => self.keeper.keep(group, &op),
             Effect::Load { serial } => self.keeper.load(serial),
             Effect::Archive { ticket, call } => self.archivist.ask(self.now, ticket, *call),
+            Effect::Answer { conn, seq, mut answer } => {
+                add_disk(&mut answer);
+                self.sink.effect(Effect::Answer { conn, seq, answer });
+            }
             Effect::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
             Effect::Report(report) => log(&report),
             effect => self.sink.effect(effect),
@@ -121,5 +128,15 @@ fn log(report: &Report) {
             dead,
             "this queue has more dead letters than limits.dead; none is deleted, and they take memory: turno queue dead ls"
         ),
+    }
+}
+
+/// The engine knows no disk: how much room there is stands in the answer that tells of the broker.
+fn add_disk(answer: &mut AdminAnswer) {
+    if let AdminAnswer::Status { broker } = answer
+        && let Some(disk) = broker.data.as_deref().and_then(|data| statvfs(data).ok())
+    {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        broker.disk = Some(DiskView { free: bytes(disk.f_bavail), total: bytes(disk.f_blocks) });
     }
 }

@@ -206,6 +206,7 @@ mod tests {
             exit_code,
             signal,
             status: (!status.is_empty()).then(|| status.to_owned()),
+            lost_until_unix_ms: None,
         }
     }
 

@@ -228,6 +228,7 @@ mod tests {
             ended_unix_ms: None,
             reason: None,
             spec: None,
+            lost: 0,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::job::{JobState, JobView, TaskCounts};
+use turno_proto::model::job::{JobReason, JobState, JobView, TaskCounts};
 
 use super::failures;
 use crate::cli::schema::job::JobBody;
+use crate::cli::schema::reason::ReasonBody;
 use crate::cli::schema::spec::{CommandBody, SpecBody};
 use crate::cli::shell::quoted;
 use crate::cli::shown::Page;
@@ -33,6 +34,11 @@ pub(super) fn counts(tasks: &TaskCounts) -> String {
     if told.is_empty() { "no task".to_owned() } else { told.join(", ") }
 }
 
+/// Running tasks whose worker is lost.
+fn lost(count: u32) -> String {
+    if count == 0 { String::new() } else { format!(" ({count} of a lost worker, see `turno job tasks`)") }
+}
+
 /// So many of them.
 pub(super) fn number_of_tasks(count: u64) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
@@ -48,7 +54,11 @@ pub(super) fn state_line(view: &JobView) -> String {
         JobState::Failed => "failed",
         JobState::Cancelled => "was cancelled",
     };
-    format!("{} {state}: {}", title(view), counts(&view.tasks))
+    let why = match &view.reason {
+        Some(reason @ JobReason::Missed { .. }) => format!("; {}", ReasonBody::from(reason).text),
+        _ => String::new(),
+    };
+    format!("{} {state}: {}{why}", title(view), counts(&view.tasks))
 }
 
 /// All there is to tell of a job.
@@ -68,7 +78,7 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> Page {
     }
     facts.extend([
         ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
-        ("of these", counts(&tasks)),
+        ("of these", counts(&tasks) + &lost(row.lost)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),
         ("submitted", moment(&row.submitted_at)),

@@ -225,6 +225,7 @@ pub(super) mod tests {
             ended_unix_ms: None,
             reason: None,
             spec: None,
+            lost: 0,
         }
     }
 

@@ -110,6 +110,28 @@ impl CountersBody {
     }
 }
 
+/// The jobs of a broker, as counts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobsBody {
+    /// Jobs it knows, ended ones included.
+    pub(crate) known: u64,
+    /// Those that have not ended.
+    pub(crate) unfinished: u64,
+    /// Tasks that workers have, those of lost workers included.
+    pub(crate) tasks_running: u64,
+    /// Those of them whose worker is lost and may still come back.
+    pub(crate) tasks_lost: u64,
+}
+
+/// The file system of the data directory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DiskBody {
+    /// Bytes that are free for the broker.
+    pub(crate) free: u64,
+    /// Bytes it has in all.
+    pub(crate) total: u64,
+}
+
 /// The broker as a whole.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BrokerBody {
@@ -143,6 +165,12 @@ pub(crate) struct BrokerBody {
     pub(crate) in_flight: u64,
     /// Dead letters.
     pub(crate) dead: u64,
+    /// Its jobs.
+    pub(crate) jobs: JobsBody,
+    /// Its data directory; null if it keeps everything in memory.
+    pub(crate) data: Option<String>,
+    /// The file system of that directory; null if there is none, or if the system does not tell.
+    pub(crate) disk: Option<DiskBody>,
     /// Bytes of messages in memory, with overhead.
     pub(crate) bytes: u64,
     /// Bytes of messages the broker holds before it refuses new ones.
@@ -177,6 +205,14 @@ impl BrokerBody {
             ready: view.ready,
             in_flight: view.in_flight,
             dead: view.dead,
+            jobs: JobsBody {
+                known: view.jobs.known,
+                unfinished: view.jobs.unfinished,
+                tasks_running: view.jobs.tasks_running,
+                tasks_lost: view.jobs.tasks_lost,
+            },
+            data: view.data.clone(),
+            disk: view.disk.map(|disk| DiskBody { free: disk.free, total: disk.total }),
             bytes: view.bytes,
             bytes_max: view.bytes_max,
             links_up: view.links_up,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use turno_proto::model::job::{JobId, JobReason, JobState, JobView};
+use turno_proto::model::job::{AfterWhen, JobId, JobReason, JobState, JobView};
 
 use super::Document;
 use super::error::ErrorBody;
@@ -36,6 +36,8 @@ pub(crate) struct JobRow {
     pub(crate) waiting: u32,
     /// Tasks that workers have.
     pub(crate) running: u32,
+    /// Those of them whose worker is lost and may still come back.
+    pub(crate) lost: u32,
     /// Tasks that did what they should.
     pub(crate) finished: u32,
     /// Tasks that did not, and have no attempt left.
@@ -60,7 +62,8 @@ pub(crate) struct JobRow {
     pub(crate) ended_at: Option<String>,
     /// Seconds from its start to its end; null before.
     pub(crate) seconds: Option<f64>,
-    /// Why nothing of it is started now; null if something is, or if it has ended, unless because too many tasks failed.
+    /// Why nothing of it is started now; null if something is, or if it has ended, unless because too many tasks failed or
+    /// a job that it depends on ended otherwise.
     pub(crate) because: Option<ReasonBody>,
     /// Its failed tasks, those that failed alike together; left out where they are not read, or if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,7 @@ impl From<&JobView> for JobRow {
             tasks: view.array.count,
             waiting: view.tasks.waiting,
             running: view.tasks.running,
+            lost: view.lost,
             finished: view.tasks.finished,
             failed: view.tasks.failed,
             cancelled: view.tasks.cancelled,
@@ -143,6 +147,13 @@ fn told(reason: &JobReason) -> (&'static str, String, Value) {
             let ids: Vec<String> = jobs.iter().map(JobId::to_string).collect();
             let noun = if ids.len() == 1 { "job" } else { "jobs" };
             ("after", format!("{noun} {} must end first", ids.join(", ")), json!({ "jobs": ids }))
+        }
+        JobReason::Missed { job, when } => {
+            let text = match when {
+                AfterWhen::Failed => format!("it depends on the failure of job {job}, which did not fail"),
+                AfterWhen::Ok | AfterWhen::Any => format!("it depends on job {job}, which did not finish"),
+            };
+            ("missed", text, json!({ "job": job.to_string() }))
         }
         JobReason::NoWorker => ("no_worker", "no worker for jobs is connected".to_owned(), json!({})),
         JobReason::NoLabels { labels } => {
@@ -211,6 +222,7 @@ impl Row for JobRow {
         Column::new("cancelled", |row, _| row.cancelled.to_string()),
         Column::new("submitted_at", |row, clock| moment(Some(&row.submitted_at), clock)),
         Column::new("tags", |row, _| one_word(&row.tags)),
+        Column::wide("lost", |row, _| row.lost.to_string()),
         Column::wide("array", |row, _| row.array.clone()),
         Column::wide("slots", |row, _| row.slots.to_string()),
         Column::wide("priority", |row, _| row.priority.to_string()),
@@ -279,7 +291,7 @@ impl Document for JobDocument {
 mod tests {
     use bytes::Bytes;
     use turno_proto::model::archive::UploadId;
-    use turno_proto::model::job::{After, AfterWhen, Array, JobSpec, TaskCounts, Work, WorkFile};
+    use turno_proto::model::job::{After, Array, JobSpec, TaskCounts, Work, WorkFile};
     use turno_proto::work;
 
     use super::*;
@@ -303,6 +315,7 @@ mod tests {
             submitted_unix_ms: NOON,
             started_unix_ms: None,
             ended_unix_ms: None,
+            lost: 0,
             reason: Some(JobReason::NoWorker),
             spec: None,
         }
@@ -361,7 +374,7 @@ mod tests {
         assert_eq!(
             text,
             "{\"schema\":\"turno.job_list/1\",\"jobs\":[{\"id\":\"12\",\"name\":\"sim\",\"state\":\"failed\",\
-             \"array\":\"0-90:10\",\"tasks\":10,\"waiting\":0,\"running\":0,\"finished\":7,\"failed\":2,\"cancelled\":1,\
+             \"array\":\"0-90:10\",\"tasks\":10,\"waiting\":0,\"running\":0,\"lost\":0,\"finished\":7,\"failed\":2,\"cancelled\":1,\
              \"slots\":1,\"priority\":4,\"progress\":100,\"tags\":[\"may\",\"night\"],\"items\":10,\"submitted_at\":\"2026-11-15T12:00:00.000Z\",\
              \"started_at\":\"2026-11-15T12:00:00.250Z\",\"ended_at\":\"2026-11-15T12:01:00.750Z\",\"seconds\":60.5,\
              \"because\":null}],\"next\":\"12\"}\n"

@@ -36,8 +36,15 @@ impl JobExplainDocument {
         Self {
             job: JobRow::from(job),
             task: TaskRow::new(job.id, task),
-            because: ReasonBody::from(because),
-            hint: hint(job.id, task, because),
+            because: match (because, &job.reason) {
+                // Nobody cancelled it: what ended its job ended it.
+                (TaskReason::Cancelled | TaskReason::Cancelling, Some(why)) => {
+                    let why = ReasonBody::from(why);
+                    ReasonBody { text: format!("it was cancelled: {}", why.text), ..why }
+                }
+                _ => ReasonBody::from(because),
+            },
+            hint: hint(job.id, task, because, job.reason.as_ref()),
         }
     }
 }
@@ -77,7 +84,7 @@ fn told(reason: &TaskReason) -> (String, String, Map<String, Value>) {
         TaskReason::Away { worker, left_ms } => {
             let left = span(*left_ms);
             let text =
-                format!("{worker} has it and is not to be reached; without word of it in {left} it is tried again");
+                format!("its worker {worker} is lost; without word of it in {left} another worker gets the task");
             by("away", text, worker, json!({ "left_seconds": seconds(*left_ms) }))
         }
         TaskReason::Ending { worker } => {
@@ -110,7 +117,7 @@ fn span(ms: u64) -> String {
 }
 
 /// What a person can do about it.
-fn hint(job: JobId, task: &TaskView, because: &TaskReason) -> Option<String> {
+fn hint(job: JobId, task: &TaskView, because: &TaskReason, of_job: Option<&JobReason>) -> Option<String> {
     let TaskReason::Waits { why, .. } = because else {
         return match because {
             TaskReason::Runs { .. } | TaskReason::Offered { .. } | TaskReason::Stopping { .. } => {
@@ -119,6 +126,9 @@ fn hint(job: JobId, task: &TaskView, because: &TaskReason) -> Option<String> {
             }
             TaskReason::Away { .. } => {
                 Some("its worker may come back; `turno worker ls` lists those that are here".to_owned())
+            }
+            TaskReason::Cancelled if let Some(JobReason::Missed { job, .. }) = of_job => {
+                Some(format!("look at that job with `turno job show {job}`"))
             }
             TaskReason::Failed => Some(format!("`turno job tasks {job} --state failed` shows what its worker said")),
             _ => None,
@@ -137,7 +147,9 @@ fn hint(job: JobId, task: &TaskView, because: &TaskReason) -> Option<String> {
         }
         JobReason::TooWide { slots, .. } => Some(format!("start a worker with {slots} slots or more")),
         JobReason::Busy { .. } => Some("more workers or more slots would start it earlier".to_owned()),
-        JobReason::Kept { job, .. } => Some(format!("look at that job with `turno job explain {job}`")),
+        JobReason::Kept { job, .. } | JobReason::Missed { job, .. } => {
+            Some(format!("look at that job with `turno job explain {job}`"))
+        }
         JobReason::MaxFailures { .. } => {
             Some(format!("run those that failed again with `turno job retry {job} --failed`"))
         }
@@ -170,6 +182,7 @@ mod tests {
             submitted_unix_ms: 1_794_744_000_000,
             started_unix_ms: None,
             ended_unix_ms: None,
+            lost: 0,
             reason: None,
             spec: None,
         }
@@ -186,6 +199,7 @@ mod tests {
             exit_code: None,
             signal: None,
             status: None,
+            lost_until_unix_ms: None,
         }
     }
 
@@ -229,7 +243,7 @@ mod tests {
             (
                 TaskReason::Away { worker: worker(), left_ms: 59_000 },
                 "away",
-                "w1 has it and is not to be reached; without word of it in 59s it is tried again",
+                "its worker w1 is lost; without word of it in 59s another worker gets the task",
                 "turno worker ls",
             ),
             (TaskReason::Failed, "failed", "it failed, and has no attempt left", "turno job tasks 7 --state failed"),

@@ -35,6 +35,8 @@ pub(crate) struct TaskRow {
     pub(crate) signal: Option<i32>,
     /// What its worker said of a failure.
     pub(crate) status: Option<String>,
+    /// Of a running task whose worker is lost: when another one gets it, unless its worker comes back; null otherwise.
+    pub(crate) lost_until: Option<String>,
 }
 
 impl TaskRow {
@@ -51,6 +53,7 @@ impl TaskRow {
             exit_code: view.exit_code,
             signal: view.signal,
             status: view.status.clone(),
+            lost_until: view.lost_until_unix_ms.map(at),
         }
     }
 }
@@ -85,7 +88,10 @@ impl Row for TaskRow {
         Column::wide("task", |row, _| row.task.to_string()),
         Column::wide("signal", |row, _| shown(row.signal.as_ref())),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
-        Column::new("status", |row, _| one_line(row.status.as_deref().unwrap_or_default())),
+        Column::new("status", |row, clock| match row.lost_until.as_deref().and_then(|at| at.parse().ok()) {
+            Some(until) => format!("worker lost, waiting until {}", clock.until(until)),
+            None => one_line(row.status.as_deref().unwrap_or_default()),
+        }),
     ];
 
     fn name(&self) -> String {
@@ -154,6 +160,18 @@ mod tests {
         assert_eq!(rows[2].name(), "7.10");
     }
 
+    /// A task whose worker is lost does not look like one that runs.
+    #[test]
+    fn a_lost_worker_is_named() {
+        let clock = Clock::at("2026-11-15T12:00:05Z", TimeStyle::Utc);
+        let view = TaskView { lost_until_unix_ms: Some(NOON + 60_000), ..views()[1].clone() };
+        let row = TaskRow::new(JobId(7), &view);
+        assert_eq!(row.lost_until.as_deref(), Some("2026-11-15T12:01:00.000Z"));
+        let columns = table::choose::<TaskRow>(&[], false).unwrap();
+        let text = table::render(&columns, &[row], &clock);
+        assert!(text.contains("worker lost, waiting until 2026-11-15T12:01:00.000Z"), "{text}");
+    }
+
     #[test]
     fn a_listing_for_programs() {
         let rows = [TaskRow::new(JobId(7), &views()[2])];
@@ -162,7 +180,7 @@ mod tests {
             "{\"schema\":\"turno.task_list/1\",\"job\":\"7\",\"tasks\":[{\"id\":\"7.10\",\"task\":10,\"state\":\"failed\",\
              \"attempt\":3,\"worker\":\"w1\",\"started_at\":\"2026-11-15T12:00:00.000Z\",\
              \"ended_at\":\"2026-11-15T12:00:02.500Z\",\"seconds\":2.5,\"exit_code\":2,\"signal\":null,\
-             \"status\":\"no such\\nfile\"}],\"next\":10}\n"
+             \"status\":\"no such\\nfile\",\"lost_until\":null}],\"next\":10}\n"
         );
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_proto::model::view::{HoldingView, StandingView, WorkerState, WorkerView};
+use turno_proto::model::view::{HoldingView, StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView};
 
 use super::Document;
+use super::job::at;
 use super::message::MessageBody;
 use super::queue::{StandingBody, count_or_unlimited, limited};
 use crate::cli::table::{Column, Row};
@@ -33,6 +34,8 @@ impl From<&HoldingView> for HoldingBody {
 pub(crate) struct WorkerRow {
     /// Its id: no other worker of this broker's run gets the same.
     pub(crate) id: String,
+    /// What it works on: `queue` (messages of queues), `job` (tasks of jobs) or `both`.
+    pub(crate) kind: String,
     /// Its name; need not be unique.
     pub(crate) name: String,
     /// Where it connects from.
@@ -41,8 +44,12 @@ pub(crate) struct WorkerRow {
     pub(crate) state: String,
     /// Its slots; null without a limit.
     pub(crate) slots: Option<u32>,
+    /// Of a worker for jobs: the slots it started with, which `worker resize` cannot exceed; null for others.
+    pub(crate) slots_max: Option<u32>,
     /// Slots in use.
     pub(crate) used: u32,
+    /// Tasks of jobs that it has.
+    pub(crate) tasks_running: u64,
     /// Slots free; null without a limit.
     pub(crate) free: Option<u32>,
     /// The queues it consumes.
@@ -71,11 +78,14 @@ impl WorkerRow {
     pub(crate) fn new(view: &WorkerView, clock: &Clock) -> Self {
         Self {
             id: view.id.to_string(),
+            kind: kind(view.kind).to_owned(),
             name: view.name.clone(),
             address: view.address.clone(),
             state: state(view.state).to_owned(),
             slots: limited(view.slots),
+            slots_max: view.slots_max,
             used: view.used,
+            tasks_running: view.tasks_running,
             free: limited(view.slots).map(|slots| slots.saturating_sub(view.used)),
             queues: view.queues.clone(),
             exclusive: view.exclusive.iter().map(HoldingBody::from).collect(),
@@ -88,6 +98,14 @@ impl WorkerRow {
             failed: view.failed,
             dropped: view.dropped,
         }
+    }
+}
+
+const fn kind(kind: WorkerKind) -> &'static str {
+    match kind {
+        WorkerKind::Queue => "queue",
+        WorkerKind::Job => "job",
+        WorkerKind::Both => "both",
     }
 }
 
@@ -107,12 +125,15 @@ impl Row for WorkerRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("id", |row, _| row.id.clone()),
         Column::new("name", |row, _| row.name.clone()),
+        Column::new("kind", |row, _| row.kind.clone()),
         Column::new("address", |row, _| row.address.clone()),
         Column::new("state", |row, _| row.state.clone()),
         Column::new("slots", |row, _| count_or_unlimited(row.slots)),
         Column::new("used", |row, _| row.used.to_string()),
         Column::new("free", |row, _| count_or_unlimited(row.free)),
         Column::new("queues", |row, _| row.queues.join(",")),
+        Column::wide("tasks_running", |row, _| row.tasks_running.to_string()),
+        Column::wide("slots_max", |row, _| row.slots_max.map(|slots| slots.to_string()).unwrap_or_default()),
         Column::wide("exclusive", |row, _| {
             row.exclusive.iter().map(|held| held.queue.as_str()).collect::<Vec<_>>().join(",")
         }),
@@ -172,6 +193,35 @@ pub(crate) struct WorkerBody {
     pub(crate) standings: Vec<QueueStandingBody>,
     /// Some of the messages it has now.
     pub(crate) holds: Vec<MessageBody>,
+    /// Some of the tasks it has now.
+    pub(crate) tasks: Vec<WorkerTaskBody>,
+}
+
+/// A task that a worker has.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerTaskBody {
+    /// Its job and its number, as commands take it.
+    pub(crate) id: String,
+    /// The name of its job; empty if the job was removed.
+    pub(crate) name: String,
+    /// Its attempt.
+    pub(crate) attempt: u32,
+    /// Slots that it takes.
+    pub(crate) slots: u16,
+    /// When the attempt began; null if the worker was told to stop it and has not let go of it.
+    pub(crate) started_at: Option<String>,
+}
+
+impl From<&WorkerTaskView> for WorkerTaskBody {
+    fn from(view: &WorkerTaskView) -> Self {
+        Self {
+            id: format!("{}.{}", view.job, view.task),
+            name: view.name.clone(),
+            attempt: view.attempt,
+            slots: view.slots,
+            started_at: view.started_unix_ms.map(at),
+        }
+    }
 }
 
 /// One worker.
@@ -188,7 +238,8 @@ impl WorkerDocument {
             standing: StandingBody::new(Some(&view.standing), clock),
         };
         let standings = view.standings.iter().map(standing).collect();
-        Self { worker: WorkerBody { row: WorkerRow::new(view, clock), standings, holds } }
+        let tasks = view.tasks.iter().map(WorkerTaskBody::from).collect();
+        Self { worker: WorkerBody { row: WorkerRow::new(view, clock), standings, holds, tasks } }
     }
 }
 
@@ -256,10 +307,12 @@ mod tests {
     fn view(id: u64, slots: Slots, used: u32) -> WorkerView {
         WorkerView {
             id,
+            kind: WorkerKind::Queue,
             name: format!("w-{id}"),
             address: format!("10.0.0.{id}:4711"),
             state: WorkerState::Ready,
             slots,
+            slots_max: None,
             used,
             queues: vec!["a".to_owned(), "b".to_owned()],
             exclusive: Vec::new(),
@@ -273,6 +326,8 @@ mod tests {
             dropped: 0,
             standings: Vec::new(),
             holds: Vec::new(),
+            tasks_running: 0,
+            tasks: Vec::new(),
         }
     }
 
@@ -281,14 +336,16 @@ mod tests {
     fn a_listing_shows_addresses_and_free_slots() {
         let clock = Clock::at("2026-11-15T12:00:00Z", TimeStyle::Relative);
         let views = [view(1, Slots::Limited(10), 3), view(2, Slots::Unlimited, 7), view(3, Slots::Limited(1), 4)];
+        let kinds = [WorkerKind::Queue, WorkerKind::Job, WorkerKind::Both];
+        let views = views.into_iter().zip(kinds).map(|(view, kind)| WorkerView { kind, ..view }).collect::<Vec<_>>();
         let rows: Vec<WorkerRow> = views.iter().map(|view| WorkerRow::new(view, &clock)).collect();
         let columns = table::choose::<WorkerRow>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
-            "ID  NAME  ADDRESS        STATE      SLOTS  USED       FREE  QUEUES\n \
-             1  w-1   10.0.0.1:4711  ready         10     3          7  a,b\n \
-             2  w-2   10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
-             3  w-3   10.0.0.3:4711  ready          1     4          0  a,b\n"
+            "ID  NAME  KIND   ADDRESS        STATE      SLOTS  USED       FREE  QUEUES\n \
+             1  w-1   queue  10.0.0.1:4711  ready         10     3          7  a,b\n \
+             2  w-2   job    10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
+             3  w-3   both   10.0.0.3:4711  ready          1     4          0  a,b\n"
         );
         assert_eq!(label_words(&rows[0].labels, ", "), "gpu=yes, pool=night");
         let row = serde_json::to_value(&rows[1]).unwrap();

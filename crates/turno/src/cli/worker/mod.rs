@@ -19,9 +19,12 @@ use super::error::Failure;
 use super::help;
 use super::queue::messages;
 use super::schema::queue::StandingBody;
-use super::schema::worker::{QueueStandingBody, WorkerDocument, WorkerListDocument, WorkerRow, label_words};
+use super::schema::worker::{
+    QueueStandingBody, WorkerBody, WorkerDocument, WorkerListDocument, WorkerRow, WorkerTaskBody, label_words,
+};
 use super::shown::Page;
 use super::table;
+use super::words::{count, one_line};
 
 use self::deploy::DeployArgs;
 use self::start::StartArgs;
@@ -95,8 +98,8 @@ struct ShowArgs {
 
 /// Give a worker another number of slots
 ///
-/// With fewer than it uses now, it gets nothing new until enough has finished. A worker for jobs cannot be given more
-/// slots than it has.
+/// With fewer than it uses now, it gets nothing new until enough has finished. A worker for jobs may have up to as many slots
+/// as it started with, and keeps what it was given when it connects again.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker resize pixel-1 4", "turno worker resize 7 unlimited"],
@@ -251,7 +254,10 @@ impl Asked<'_> {
 
     async fn resize(&self, args: &ResizeArgs) -> Result<u8, Failure> {
         let call = AdminCall::WorkerResize { worker: args.worker.clone(), slots: args.slots };
-        let view = self.worker(call, &args.worker).await?;
+        let view = match self.worker(call, &args.worker).await {
+            Err(failure) if failure.code() == Code::BadSlots => return Err(self.too_many(failure, args).await),
+            view => view?,
+        };
         let over = match view.slots {
             Slots::Limited(slots) => view.used.saturating_sub(slots),
             Slots::Unlimited => 0,
@@ -263,6 +269,21 @@ impl Asked<'_> {
                 .note(&format!("{over} slots over the new number are still in use; nothing new until they are free"));
         }
         Ok(0)
+    }
+
+    /// Why a worker does not get that many slots.
+    async fn too_many(&self, failure: Failure, args: &ResizeArgs) -> Failure {
+        let call = AdminCall::WorkerShow { worker: args.worker.clone() };
+        let Ok(WorkerView { id, name, slots_max: Some(max), .. }) = self.worker(call, &args.worker).await else {
+            return failure;
+        };
+        let why = match max {
+            0 => "it is about to end".to_owned(),
+            max => format!("a worker for jobs has no more slots than it started with, and this one started with {max}"),
+        };
+        Failure::new(Code::BadSlots, format!("worker {id} ({name}) cannot have {} slots", args.slots))
+            .why(why)
+            .fix(format!("give it up to {max}, or start it again with `turno worker start --slots {}`", args.slots))
     }
 
     async fn drain(&self, args: &DrainArgs) -> Result<u8, Failure> {
@@ -344,10 +365,11 @@ impl Asked<'_> {
         let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
         let mut facts = vec![
             ("worker", row.id.clone()),
+            ("kind", row.kind.clone()),
             ("name", row.name.clone()),
             ("address", row.address.clone()),
             ("state", row.state.clone()),
-            ("slots", row.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string())),
+            ("slots", row.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()) + &started_with(row)),
             ("used", row.used.to_string()),
             ("queues", row.queues.join(", ")),
             ("registered", moment(&row.registered_at)),
@@ -373,19 +395,47 @@ impl Asked<'_> {
             page.line(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}"));
         }
         page.append(&messages("holds:", &document.worker.holds, self.invocation));
+        page.append(&tasks(&document.worker, &moment));
         page
     }
 }
 
+/// How many slots a worker for jobs started with, if an admin left it fewer.
+fn started_with(row: &WorkerRow) -> String {
+    let max = row.slots_max.filter(|max| row.slots.is_some_and(|slots| slots < *max));
+    max.map(|max| format!(" of {max}")).unwrap_or_default()
+}
+
+/// The tasks a worker has.
+fn tasks(worker: &WorkerBody, moment: &impl Fn(&str) -> String) -> Page {
+    let mut page = Page::default();
+    if !worker.tasks.is_empty() {
+        page.line("runs:");
+    }
+    for WorkerTaskBody { id, name, attempt, slots, started_at } in &worker.tasks {
+        let since =
+            started_at.as_deref().map_or_else(|| "told to stop".to_owned(), |at| format!("since {}", moment(at)));
+        let slots = count(u64::from(*slots), "slot", "slots");
+        page.line(&format!("  task {id} ({}), attempt {attempt}, {slots}, {since}", one_line(name)));
+    }
+    let more = worker.row.tasks_running.saturating_sub(worker.tasks.len() as u64);
+    if more > 0 {
+        page.line(&format!("  and {more} more"));
+    }
+    page
+}
+
 fn still_running(view: &WorkerView) -> Failure {
-    let ids: Vec<&str> = view.holds.iter().map(|message| message.id.as_str()).collect();
+    let tasks = view.tasks.iter().map(|task| format!("task {}.{}", task.job, task.task));
+    let ids: Vec<String> = view.holds.iter().map(|message| message.id.clone()).chain(tasks).collect();
     let what = format!("worker {} ({}) still has {} slots in use", view.id, view.name, view.used);
     let why = match ids.as_slice() {
         [] => "it takes no new work, but it has not ended yet".to_owned(),
         ids => format!("it takes no new work; still running: {}", ids.join(", ")),
     };
     Failure::new(Code::TimedOut, what).why(why).fix(format!(
-        "wait longer with --timeout, look with `turno worker show {}`, or `turno message cancel ID`",
+        "wait longer with --timeout, look with `turno worker show {}`, or cancel: `turno message cancel ID`, \
+         `turno job cancel JOB.TASK`",
         view.id
     ))
 }

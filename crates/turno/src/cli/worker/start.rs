@@ -366,7 +366,7 @@ impl<'a> Teller<'a> {
             Said::Cuts { tasks } => format!("{tasks} cut short; other workers get them"),
             Said::Shrunk { slots } => {
                 self.registered.slots = Some(u32::from(*slots));
-                format!("slots {slots}, as `turno worker resize` asked")
+                format!("slots {slots}, as the foreman asked")
             }
             Said::Untold { tasks } => {
                 format!("the ends of {tasks} tasks could not be told: the foreman is out of reach")

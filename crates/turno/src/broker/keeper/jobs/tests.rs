@@ -33,6 +33,11 @@ fn retried() -> JobRecord {
     JobRecord { started_unix_ms: Some(10), forgiven: 258, passed: 1, ..job() }
 }
 
+/// The job that it comes after ended otherwise than it had to.
+fn missed() -> JobRecord {
+    JobRecord { missed: 1, ..job() }
+}
+
 fn plain_of(submitted_unix_ms: u64) -> JobRecord {
     JobRecord {
         spec: Arc::new(JobSpec::new("", Array::ONE, Bytes::new())),
@@ -43,6 +48,7 @@ fn plain_of(submitted_unix_ms: u64) -> JobRecord {
         started_unix_ms: None,
         forgiven: 0,
         passed: 0,
+        missed: 0,
     }
 }
 
@@ -123,6 +129,9 @@ fn records_have_these_bytes() {
     }
     bytes.extend(b"buildk\x80");
     assert_eq!(write_job(&job()), bytes);
+    bytes[60] |= 128;
+    assert_eq!(write_job(&missed()), bytes);
+    bytes[60] &= !128;
     bytes[0] |= 128;
     bytes.splice(52..52, *b"\x0a\0\0\0\0\0\0\0\x02\x01\0\0\x01\0");
     assert_eq!(write_job(&retried()), bytes);
@@ -149,7 +158,7 @@ fn records_have_these_bytes() {
 #[test]
 fn records_come_back_as_they_were() {
     let mut stored = StoredJobs::default();
-    for record in [job(), plain(), needy(), retried()] {
+    for record in [job(), plain(), needy(), retried(), missed()] {
         assert_eq!(take(JOBS, &job_key(JobId(3)), &write_job(&record), &mut stored), Some(()));
         assert_eq!(stored.jobs.pop(), Some((JobId(3), record)));
     }

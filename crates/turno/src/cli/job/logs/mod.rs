@@ -305,6 +305,7 @@ mod tests {
             exit_code: None,
             signal: None,
             status: None,
+            lost_until_unix_ms: None,
         };
         assert_eq!(side_by_side(&[1, 2, 3, 7, 9, 10].map(task)), [(1, 3), (7, 7), (9, 10)]);
         assert_eq!(side_by_side(&[]), []);

@@ -67,6 +67,7 @@ fn tasks(count: u32, slots: [usize; 3]) -> Vec<TaskView> {
             exit_code: (!status.starts_with("killed")).then_some(if failed { 3 } else { 0 }),
             signal: status.starts_with("killed").then_some(9),
             status: failed.then_some(status),
+            lost_until_unix_ms: None,
         });
     }
     told

@@ -2,7 +2,7 @@
 
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
-use turno_proto::model::job::{JobState, JobView, TaskView};
+use turno_proto::model::job::{JobReason, JobState, JobView, TaskView};
 
 use crate::cli::Invocation;
 use crate::cli::connect;
@@ -19,6 +19,10 @@ pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure
     let id = job.id;
     one_done(job, invocation, submitted)?;
     tell_reason(job, invocation);
+    if let Some(JobReason::Missed { job: before, .. }) = &job.reason {
+        invocation.output.hint(&format!("look at that job with: turno job show {before}"));
+        return Ok(1);
+    }
     invocation.output.hint(&match job.state == JobState::Held {
         true => format!("let it go on with: turno job release {id}"),
         false => format!("wait for it with: turno job wait {id}"),
@@ -29,7 +33,8 @@ pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure
 /// Why nothing of it is started yet, if that is so.
 pub(super) fn tell_reason(job: &JobView, invocation: &Invocation) {
     if let Some(because) = JobRow::from(job).because {
-        invocation.output.note(&format!("it waits: {}", because.text));
+        let what = if matches!(job.reason, Some(JobReason::Missed { .. })) { "it is cancelled" } else { "it waits" };
+        invocation.output.note(&format!("{what}: {}", because.text));
     }
 }
 
@@ -90,6 +95,7 @@ mod tests {
             exit_code,
             signal,
             status: None,
+            lost_until_unix_ms: None,
         };
         let failed = JobView { state: JobState::Failed, ..view(7) };
         let table = [
