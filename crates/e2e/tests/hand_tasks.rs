@@ -13,14 +13,13 @@ fn tasks_run_as_they_were_submitted() {
     let dir = broker.place.path().join("some where");
     fs::create_dir(&dir).unwrap();
     let place = dir.display().to_string();
-    let script =
-        "echo $TURNO_JOB_ID $TURNO_TASK_ID $TURNO_TASK_COUNT $TURNO_ATTEMPT \"$OWN\" \"$0\" > out.$TURNO_TASK_ID";
-    let flags = ["--array", "5-7:2", "--cwd", &place, "--env", "OWN=a  b"];
+    let script = "echo $TURNO_JOB_ID $TURNO_TASK_ID $TURNO_TASK_COUNT $TURNO_ATTEMPT $TURNO_SLOTS \"$OWN\" \"$0\" > out.$TURNO_TASK_ID";
+    let flags = ["--array", "5-7:2", "--slots", "2", "--cwd", &place, "--env", "OWN=a  b"];
     let job = broker.submit(&flags, &["sh", "-c", script, "$HOME;  *"]);
     assert_eq!(broker.wait_for_job(job), 0);
     for task in [5, 7] {
         let out = fs::read_to_string(dir.join(format!("out.{task}"))).unwrap();
-        assert_eq!(out, format!("{job} {task} 2 1 a  b $HOME;  *\n"));
+        assert_eq!(out, format!("{job} {task} 2 1 2 a  b $HOME;  *\n"));
     }
     let tasks = broker.tasks(job);
     assert!(tasks.iter().all(|task| task["state"] == "finished" && task["exit_code"] == 0), "{tasks:?}");

@@ -18,7 +18,7 @@ use super::files::{Files, Prepared};
 use super::guard::{Guard, Watched};
 use super::outbox::{Outbox, Recorder};
 use super::verdict::{LastLine, Verdict};
-use crate::process::{Ending, Group, at};
+use crate::process::{Ending, Group, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -94,7 +94,7 @@ async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Re
         return Err(Verdict::CannotRun { program: String::new(), why: "the task names no program".to_owned() });
     }
     let mut command = Command::new(program);
-    command
+    without_secrets(&mut command)
         .args(words.iter().skip(1))
         .current_dir(&prepared.dir)
         .envs(&task.env)
@@ -134,6 +134,7 @@ fn facts(task: &Task, worker: &str) -> BTreeMap<&'static str, String> {
         ("TURNO_TASK_ID", task.task.to_string()),
         ("TURNO_TASK_COUNT", task.num_tasks.to_string()),
         ("TURNO_ATTEMPT", task.attempt.to_string()),
+        ("TURNO_SLOTS", task.procs.to_string()),
         (WORKER_ID, worker.to_owned()),
     ])
 }

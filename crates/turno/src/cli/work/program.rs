@@ -18,7 +18,7 @@ use turno_proto::model::{Code, limits};
 
 use super::stderr::Sender;
 use crate::cli::error::Failure;
-use crate::process::{Ending, Group, at};
+use crate::process::{Ending, Group, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -86,7 +86,7 @@ impl Program {
     /// first, then the run is.
     pub(crate) async fn run(&self, task: Task, stop: impl Future<Output = &'static str>, stderr: &Sender) -> Run {
         let mut command = Command::new(self.words.first().cloned().unwrap_or_default());
-        command
+        without_secrets(&mut command)
             .args(self.words.iter().skip(1))
             .env("TURNO_QUEUE", &task.queue)
             .env("TURNO_MESSAGE_ID", &task.id)

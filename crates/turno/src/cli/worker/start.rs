@@ -28,7 +28,7 @@ use crate::hand::{Ask, CannotBegin, End, Hand, Said, Settings};
 /// Run tasks of jobs on this machine
 ///
 /// Each task is a process group of its own, started without a shell in the directory that its job names. It sees
-/// TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT and TURNO_WORKER_ID. A task that is
+/// TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT, TURNO_SLOTS and TURNO_WORKER_ID. A task that is
 /// cancelled or has had its time gets TERM, and KILL 5 s later, with all that it started; what a task leaves running when
 /// it ends is killed after 5 s. Tasks go on while the broker is away, and are reported when it is back. If the worker
 /// itself is killed, its tasks are ended, too.
