@@ -7,7 +7,8 @@ use turno_proto::model::Code;
 use super::Invocation;
 use super::error::Failure;
 
-/// Asks, unless `--yes` answered already. Without a terminal, or with `--no-input`, nobody is there to ask.
+/// Asks, unless `--yes` answered already. Without a terminal, or with `--no-input`, nobody is there to ask: that is an error.
+/// A no is an answer like any other: the command ends without an error and has changed nothing.
 pub(crate) fn ask(invocation: &Invocation, question: &str) -> Result<(), Failure> {
     if invocation.global.yes {
         return Ok(());
@@ -22,8 +23,8 @@ pub(crate) fn ask(invocation: &Invocation, question: &str) -> Result<(), Failure
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => {
-            Err(Failure::new(Code::NotConfirmed, "not done: the answer was no")
-                .why("the question was not answered with y"))
+            invocation.output.note("nothing was changed");
+            Err(Failure::declined())
         }
     }
 }

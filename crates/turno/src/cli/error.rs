@@ -22,8 +22,10 @@ pub(crate) struct Failure {
     exit: u8,
     /// What there is to read beside it, where that is more than a line.
     detail: String,
-    /// Nobody is there to read: end without a word.
+    /// Nobody is there to read, or all is said: end without a word.
     silent: bool,
+    /// It is told as a hint.
+    hinted: bool,
 }
 
 impl Failure {
@@ -40,6 +42,7 @@ impl Failure {
             exit: code.exit(),
             detail: String::new(),
             silent: false,
+            hinted: false,
         }
     }
 
@@ -51,6 +54,18 @@ impl Failure {
     /// For a reader of stdout that went away: the shell's `head` is no error.
     pub(crate) fn broken_pipe() -> Self {
         Self { exit: 0, silent: true, ..Self::of(Code::Io) }
+    }
+
+    /// For somebody who was asked and said no: nothing was done, and that is what was wanted.
+    pub(crate) fn declined() -> Self {
+        Self { exit: 0, silent: true, ..Self::of(Code::NotConfirmed) }
+    }
+
+    /// For people it is a hint and no error: they ended the command themselves.
+    #[must_use]
+    pub(crate) fn hinted(mut self) -> Self {
+        self.hinted = true;
+        self
     }
 
     /// A better reason than the table's.
@@ -99,6 +114,9 @@ impl Failure {
 
     /// For people, on stderr.
     pub(crate) fn render(&self, paint: Paint) -> String {
+        if self.hinted {
+            return format!("{}: {}\n{} {}\n", self.what, self.why, paint.dim("hint:"), self.fix);
+        }
         let name = self.code.name();
         let mut detail = Page::new();
         detail.block("| ", &self.detail);
