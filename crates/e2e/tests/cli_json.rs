@@ -223,7 +223,7 @@ fn a_stream_that_breaks_off_is_an_error() {
 }
 
 /// Schemas of documents that other tests have printed and checked.
-const ELSEWHERE: [&[&str]; 7] = [
+const ELSEWHERE: [&[&str]; 8] = [
     // By those that go on, above.
     &["ready", "registered"],
     // topics_sub.rs and topics_fetch.rs
@@ -236,6 +236,8 @@ const ELSEWHERE: [&[&str]; 7] = [
     &["job", "job_list", "job_retry", "job_row", "task_list", "task_row", "report"],
     // jobs_archive.rs
     &["output", "output_row", "result_list", "result_row"],
+    // jobs_tasks.rs
+    &["task"],
     // jobs_needs.rs, jobs_submit.rs and deploy.rs
     &["job_explain", "submission", "deployed"],
 ];

@@ -113,12 +113,19 @@ fn output_is_shown_of_one_task_and_of_many() {
             )
         );
         assert_eq!(logs(&broker, &["1.1", "--stdout", "--tail", "2"]).0, "two\nthe end\n");
-        assert_eq!(logs(&broker, &["1.1", "--stderr"]), (String::new(), "oops\n".to_owned()));
+        assert_eq!(
+            logs(&broker, &["1.1", "--stderr"]),
+            ("oops\n".to_owned(), String::new()),
+            "what was chosen is on stdout"
+        );
         assert_eq!(logs(&broker, &["1", "--failed"]).0, "1.2: half\n");
         assert_eq!(logs(&broker, &["1.2-3", "--no-prefix"]).0, "half");
         assert_eq!(logs(&broker, &["1.3"]), (String::new(), String::new()));
         assert_eq!(logs(&broker, &["1.1", "--attempt", "2"]).0, "");
-        assert_eq!(logs(&broker, &["1.2", "--attempt", "all"]).0, "half");
+        assert_eq!(logs(&broker, &["1.2", "--attempt", "all"]).0, "attempt 1: half\n");
+        assert_eq!(logs(&broker, &["1.2", "--attempt", "all", "--no-prefix"]).0, "half");
+        let missing = broker.run(&["job", "logs", "1.9", "--json"]).expect(4);
+        assert_eq!(missing.error_code(), "not_found", "a task that does not exist is an error");
         let document = broker.run(&["job", "logs", "1.1", "--json"]).expect(0).document("turno.output/1");
         let pieces = document["pieces"].as_array().unwrap();
         let told: Vec<&str> = pieces.iter().map(|piece| piece["body"].as_str().unwrap()).collect();
@@ -273,7 +280,7 @@ fn results_are_listed_and_fetched() {
     std::os::unix::fs::symlink("/tmp", got.join("out")).unwrap();
     let refused = broker.run(&["job", "result", "last", "--dir", "got"]).expect(1);
     assert!(refused.stderr.contains("no directory"), "{}", refused.stderr);
-    assert_eq!(broker.run(&["job", "result", "1.2", "--list", "-o", "name"]).expect(0).text(), "");
+    broker.run(&["job", "result", "1.2", "--list", "-o", "name"]).expect(4);
     assert!(!broker.place.path().join("job-1").exists());
 }
 

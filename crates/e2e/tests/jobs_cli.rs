@@ -11,7 +11,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 fn bad_values_are_refused_with_what_would_be_right() {
     let place = Place::new();
     let table: [(&[&str], &str); 28] = [
-        (&["submit", "--array", "7", "--", "true"], "A-B or A-B:STEP"),
+        (&["submit", "--array", "7:2", "--", "true"], "A-B or A-B:STEP"),
         (&["submit", "--array", "9-1", "--", "true"], "not lower"),
         (&["submit", "--array", "1-9:0", "--", "true"], "steps of 1 or more"),
         (&["submit", "--array", "1-10000001", "--", "true"], "at most 10000000 tasks"),

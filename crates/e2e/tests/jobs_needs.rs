@@ -104,10 +104,10 @@ fn what_cannot_be_filled_is_refused() {
     for (what, spec) in wrong {
         client.say(&Frame::AdminCall { seq: 9, call: AdminCall::JobSubmit { spec: Box::new(spec) } });
         client.hear(|frame| {
-            assert!(
-                matches!(frame, Frame::Error { seq: 9, code: Code::BadJob, fatal: false, .. }),
-                "{what}: {frame:?}"
-            );
+            let Frame::Error { seq: 9, code: Code::BadJob, fatal: false, detail } = frame else {
+                panic!("{what}: {frame:?}");
+            };
+            assert!(!detail.is_empty() && detail != Code::BadJob.text().what, "{what}: no rule is named in {detail:?}");
         });
     }
 }

@@ -23,6 +23,7 @@ fn job(id: u64, state: JobState) -> JobView {
         name: "sim".to_owned(),
         state,
         array: Array { first: 1, count: 3, step: 1 },
+        parts: Vec::new(),
         tasks,
         slots: 1,
         priority: 4,
@@ -164,6 +165,7 @@ fn a_wait_that_is_ended_leaves_the_job_and_says_how_to_come_back() {
         running.signal(signal);
         assert_eq!(running.end(wait::PATIENCE), exit, "{words:?}");
         running.expect_line("come back with `turno job wait 7`");
+        assert!(!running.stderr().iter().any(|line| line.starts_with("error:")), "{:?}", running.stderr());
     }
     assert!(!script.asked().iter().any(|call| matches!(call, AdminCall::JobCancel { .. })), "nobody cancels it");
 }
@@ -245,7 +247,7 @@ fn what_destroys_is_not_done_without_a_yes() {
 #[test]
 fn ranges_of_tasks_are_cancelled_in_portions() {
     let script = Script::start(four_jobs);
-    place(&script).run(["job", "cancel", "7.1-199:2", "7.500", "--yes"]).expect(0);
+    place(&script).run(["job", "cancel", "7.1-199:2,500", "--yes"]).expect(0);
     let asked = script.asked();
     let portions: Vec<usize> = asked
         .iter()

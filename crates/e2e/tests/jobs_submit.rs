@@ -25,6 +25,7 @@ fn job(spec: &JobSpec, state: JobState) -> JobView {
         name: spec.name.clone(),
         state,
         array: spec.array,
+        parts: Vec::new(),
         tasks: TaskCounts { waiting: spec.array.count, ..TaskCounts::default() },
         slots: spec.slots,
         priority: spec.priority,
@@ -387,6 +388,7 @@ fn a_wait_for_one_command_ends_as_the_command_did() {
                     signal: None,
                     status: None,
                     lost_until_unix_ms: None,
+                    item: Vec::new(),
                 };
                 Act::Answer(Box::new(AdminAnswer::Tasks { tasks: vec![task], next: None }))
             }

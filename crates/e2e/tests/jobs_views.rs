@@ -27,6 +27,7 @@ fn job(id: u64, state: JobState) -> JobView {
         name: "sim".to_owned(),
         state,
         array: Array { first: 1, count: 20, step: 1 },
+        parts: Vec::new(),
         tasks,
         slots: 1,
         priority: 4,
@@ -58,6 +59,7 @@ fn task(number: u32) -> TaskView {
         signal: (number == 12).then_some(9),
         status,
         lost_until_unix_ms: None,
+        item: Vec::new(),
     }
 }
 

@@ -4,6 +4,8 @@
 //! In the words of a command, in its directory and in the values of its environment
 //!
 //! - `{}` stands for the task's item, or for its number in a job without items;
+//! - `{.}` is the item without its extension, `{/}` its last path component, `{/.}` both, `{//}` the directory before it;
+//! - `{#}` stands for the task's number;
 //! - `{column}` stands for a field of the item, in a job that names its columns;
 //! - doubled braces are braces: `{{}}` gives `{}`, `{{column}}` gives `{column}`, and `{{{}}}` an item in braces.
 //!
@@ -23,11 +25,23 @@ use self::quotes::Quotes;
 
 /// What a task is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given<'a> {
-    /// Its number, in a job without items.
-    Number(u32),
-    /// The fields of its item.
-    Item(&'a [&'a str]),
+pub struct Given<'a> {
+    /// Its number.
+    pub task: u32,
+    /// The fields of its item; `None` in a job without items.
+    pub item: Option<&'a [&'a str]>,
+}
+
+impl<'a> Given<'a> {
+    /// A task of a job without items.
+    pub const fn number(task: u32) -> Self {
+        Self { task, item: None }
+    }
+
+    /// A task with an item.
+    pub const fn item(task: u32, fields: &'a [&'a str]) -> Self {
+        Self { task, item: Some(fields) }
+    }
 }
 
 /// What a task runs.
@@ -52,9 +66,11 @@ pub enum FillError {
         /// Those that there are.
         columns: Vec<String>,
     },
-    /// `{}` where an item has several fields.
-    #[error("{{}} says nothing where an item has columns: name one of {}", Columns(columns))]
+    /// `{}`, or a part of it such as `{.}`, where an item has several fields.
+    #[error("{place} is ambiguous where an item has columns: name one of {}", Columns(columns))]
     NoColumn {
+        /// What was written.
+        place: String,
         /// Those that there are.
         columns: Vec<String>,
     },
@@ -91,7 +107,7 @@ impl FillError {
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownColumn { name, .. } => format!("Write {{{{{name}}}}} if you mean {{{name}}} itself."),
-            Self::NoColumn { .. } => "Write {{}} if you mean {} itself.".to_owned(),
+            Self::NoColumn { place, .. } => format!("Write {{{place}}} if you mean {place} itself."),
             Self::OddPlace { place, .. } => format!("Give it a name first: f={place}; … \"$f\""),
             Self::InName { .. } => "Put the placeholder into the value: NAME={}".to_owned(),
             Self::ShellLine => "Put the whole line into quotes.".to_owned(),
@@ -120,13 +136,15 @@ pub fn fill(work: &Work, given: Given<'_>) -> Filled {
     if work.verbatim {
         return Filled { argv: shell_or(work, work.argv.clone()), cwd: work.cwd.clone(), env: work.env.clone() };
     }
-    let number;
-    let (columns, fields) = match given {
-        Given::Item(fields) => (&work.columns[..], fields),
-        Given::Number(task) => {
-            number = task.to_string();
-            (&[][..], &[number.as_str()][..])
-        }
+    let number = given.task.to_string();
+    let by_number = [number.as_str()];
+    let (columns, fields) = match given.item {
+        Some(fields) => (&work.columns[..], fields),
+        None => (&[][..], &by_number[..]),
+    };
+    let value = |what: What| match what {
+        What::Number => Some(number.as_str()),
+        What::Field(field, part) => fields.get(field).map(|text| part.of(text)),
     };
     let put = |text: &str, quoted: bool| -> String {
         if !text.contains('{') {
@@ -135,7 +153,7 @@ pub fn fill(work: &Work, given: Given<'_>) -> Filled {
         let mut filled = String::with_capacity(text.len());
         pieces(text, columns, |piece| match piece {
             Piece::Text(text) => filled.push_str(text),
-            Piece::Place { field, raw } => match fields.get(field) {
+            Piece::Place { what, raw } => match value(what) {
                 Some(value) if quoted => quote(value, &mut filled),
                 Some(value) => filled.push_str(value),
                 None => filled.push_str(raw),
@@ -202,7 +220,9 @@ pub fn check(work: &Work, items: Option<Shape>) -> Result<(), FillError> {
     }
     match unknown {
         None => {}
-        Some("") => return Err(FillError::NoColumn { columns: work.columns.clone() }),
+        Some(name) if Part::named(name).is_some() => {
+            return Err(FillError::NoColumn { place: format!("{{{name}}}"), columns: work.columns.clone() });
+        }
         Some(name) => {
             return Err(FillError::UnknownColumn { name: name.to_owned(), columns: work.columns.clone() });
         }
@@ -267,9 +287,9 @@ fn check_line(line: &str, columns: &[String]) -> Result<(), FillError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece<'a> {
     Text(&'a str),
-    /// It stands for that field.
+    /// It stands for that.
     Place {
-        field: usize,
+        what: What,
         raw: &'a str,
     },
     /// It looks like a placeholder, and stands for nothing.
@@ -277,6 +297,71 @@ enum Piece<'a> {
         name: &'a str,
         raw: &'a str,
     },
+}
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// The task's number.
+    Number,
+    /// Part of a field of its item.
+    Field(usize, Part),
+}
+
+/// Part of a text that may be a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    NoExtension,
+    Name,
+    NameNoExtension,
+    Directory,
+}
+
+impl Part {
+    /// The part that is written like that between braces.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Whole,
+            "." => Self::NoExtension,
+            "/" => Self::Name,
+            "/." => Self::NameNoExtension,
+            "//" => Self::Directory,
+            _ => return None,
+        })
+    }
+
+    fn of(self, text: &str) -> &str {
+        match self {
+            Self::Whole => text,
+            Self::NoExtension => without_extension(text),
+            Self::Name => split_path(text).1,
+            Self::NameNoExtension => without_extension(split_path(text).1),
+            Self::Directory => split_path(text).0,
+        }
+    }
+}
+
+/// Directory and last component: `.` and the text itself if it has no slash.
+fn split_path(text: &str) -> (&str, &str) {
+    let plain = text.trim_end_matches('/');
+    match plain.rsplit_once('/') {
+        _ if plain.is_empty() && !text.is_empty() => ("/", "/"),
+        None => (".", plain),
+        Some((before, name)) => match before.trim_end_matches('/') {
+            "" => ("/", name),
+            directory => (directory, name),
+        },
+    }
+}
+
+/// Without the last dot of the last component and what follows it; a dot at the beginning of a name starts no extension.
+fn without_extension(text: &str) -> &str {
+    let name_at = text.rfind('/').map_or(0, |slash| slash + 1);
+    match text.rfind('.') {
+        Some(dot) if dot > name_at => text.get(..dot).unwrap_or(text),
+        _ => text,
+    }
 }
 
 /// Takes a text apart. With `k` braces on either side of a name, two of them are one, and a single one that is left makes a
@@ -327,14 +412,16 @@ fn run(text: &str, from: usize, brace: char) -> usize {
 
 /// What `{name}` is, if it is anything but text.
 fn meaning<'a>(name: &'a str, raw: &'a str, columns: &[String]) -> Option<Piece<'a>> {
-    match columns {
-        [] | [_] if name.is_empty() => Some(Piece::Place { field: 0, raw }),
-        [] => None,
-        _ if name.is_empty() => Some(Piece::Unknown { name, raw }),
-        _ => match columns.iter().position(|column| column == name) {
-            Some(field) => Some(Piece::Place { field, raw }),
-            None => is_word(name).then_some(Piece::Unknown { name, raw }),
-        },
+    let place = |what| Some(Piece::Place { what, raw });
+    if let Some(field) = columns.iter().position(|column| column == name) {
+        return place(What::Field(field, Part::Whole));
+    }
+    match (Part::named(name), columns) {
+        _ if name == "#" => place(What::Number),
+        (Some(part), [] | [_]) => place(What::Field(0, part)),
+        (Some(_), _) => Some(Piece::Unknown { name, raw }),
+        (None, []) => None,
+        (None, _) => is_word(name).then_some(Piece::Unknown { name, raw }),
     }
 }
 

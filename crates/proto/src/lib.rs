@@ -15,4 +15,5 @@ pub mod items;
 pub mod model;
 pub mod native;
 mod shape;
+pub mod submission;
 pub mod work;

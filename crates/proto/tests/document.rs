@@ -81,6 +81,7 @@ fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
     vec![
         ("tasks of a job", number(limits::TASKS_MAX), ""),
         ("highest number of a task", number(limits::TASK_NUMBER_MAX), ""),
+        ("numbers and ranges in the `parts` of an array", number(limits::ARRAY_PARTS_MAX), ""),
         ("name of a job", number(limits::JOB_NAME_BYTES_MAX), " bytes"),
         ("key of a job", number(limits::JOB_KEY_BYTES_MAX), " bytes"),
         ("work of a job", number(limits::WORK_BYTES_MAX), " bytes"),
@@ -88,6 +89,9 @@ fn limits_of_jobs() -> Vec<(&'static str, String, &'static str)> {
         ("maps and lists inside each other in the work of a job", number(limits::WORK_DEPTH_MAX), ""),
         ("jobs that a job is after", number(limits::JOB_AFTER_MAX), ""),
         ("ranges of tasks that one admin call names", number(limits::TASK_RANGES_MAX), ""),
+        ("item of a task in a listing", number(limits::LISTED_ITEM_BYTES_MAX), " bytes"),
+        ("earlier attempts of a task that are remembered", number(limits::TASK_ATTEMPTS_KEPT_MAX), ""),
+        ("tasks whose earlier attempts are remembered", number(limits::ATTEMPTED_TASKS_MAX), ""),
         ("tasks that one admin call retries", number(limits::RETRIED_MAX), ""),
         ("attempts of a task that is retried", number(limits::TASK_ATTEMPTS_MAX), ""),
         ("jobs that are known", number(limits::JOBS_MAX), ""),

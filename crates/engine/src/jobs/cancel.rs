@@ -1,7 +1,7 @@
 //! Tasks are ended before their time. Those that wait end once that is stored; those that run end when their worker says
 //! that it stops them, or is gone. Their slots come back once: with the worker's last word of them.
 
-use turno_proto::model::job::{Array, JobId};
+use turno_proto::model::job::{JobId, Numbers};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
 use turno_proto::model::{Code, ConnId};
 
@@ -41,7 +41,7 @@ impl Engine {
         }
         let asked = match tasks {
             None => Ranges::up_to(job.spec.array.count),
-            Some(tasks) => places_of(&job.spec.array, tasks)?,
+            Some(tasks) => places_of(job.spec.numbers(), tasks)?,
         };
         let before = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
         if before + asked.ranges_len() > CANCELLED_RANGES_MAX {
@@ -173,7 +173,7 @@ impl Engine {
         self.jobs.cancels += 1;
         let cancel = self.jobs.cancels;
         let job = self.jobs.at(id);
-        let (task, attempt) = (job.spec.array.number_of(place), job.running[&place].attempt);
+        let (task, attempt) = (job.spec.numbers().number_of(place), job.running[&place].attempt);
         if let Some(hand) = self.jobs.hands.get_mut(conn) {
             hand.cancels.insert(cancel, (id, place, attempt));
             Self::order(conn, ForemanOrder::Cancel { cancel, job: id, task }, out);
@@ -211,18 +211,15 @@ fn can_be_stopped(task: &Running) -> bool {
 }
 
 /// The places of the tasks with these numbers.
-pub(crate) fn places_of(array: &Array, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
+pub(crate) fn places_of(numbers: Numbers<'_>, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
     if tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(first, last)| first > last) {
         return Err(Code::BadCall);
     }
     let mut places = Ranges::default();
     for (first, last) in tasks {
-        let from = first.saturating_sub(array.first).div_ceil(array.step);
-        let Some(to) = last.checked_sub(array.first).map(|above| (above / array.step).min(array.count - 1)) else {
-            continue;
-        };
-        if from <= to {
-            places.insert_range(from, to);
+        let (from, end) = (numbers.place_from(*first), numbers.place_after(Some(*last)));
+        if from < end {
+            places.insert_range(from, end - 1);
         }
     }
     Ok(places)

@@ -58,6 +58,10 @@ impl Engine {
             assert_eq!(kept, ends, "job {id}: what has ended is forgotten one day");
             assert!(!kept || job.removing || self.jobs.forget_at.is_some(), "job {id}: somebody looks for its day");
         }
+        for (id, place) in self.jobs.past.tasks() {
+            let job = self.jobs.get(id).expect("earlier attempts are those of a job that is there");
+            assert!(place < job.spec.array.count, "job {id}: task {place} had attempts, and is there");
+        }
         assert_eq!(timers, self.jobs.timers, "timers are those of tasks, hands and the disk");
         self.check_hands();
         self.check_no_task_waits_beside_a_free_slot();

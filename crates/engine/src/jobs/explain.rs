@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{JobId, JobReason, TaskReason, TaskState};
+use turno_proto::model::job::{JobId, JobReason, TaskReason, TaskState, TaskView};
+use turno_proto::model::limits::SHOWN_ITEM_BYTES_MAX;
 use turno_proto::model::{Code, ConnId};
 
 use super::Jobs;
@@ -11,6 +12,7 @@ use super::job::{Job, Phase, Running, Stop};
 use super::labels::{Labels, has_all};
 use super::order::Turn;
 use super::pools::Pool;
+use super::view::item_of;
 use crate::engine::Engine;
 use crate::peer::Worker;
 
@@ -67,13 +69,15 @@ impl Engine {
     pub(crate) fn explain_task(&self, id: JobId, task: Option<u32>) -> Result<AdminAnswer, Code> {
         let job = self.find_job(id)?;
         let place = match task {
-            Some(number) => job.spec.array.place_of(number).ok_or(Code::NotFound)?,
+            Some(number) => job.spec.numbers().place_of(number).ok_or(Code::NotFound)?,
             None => telling_place(job),
         };
         let view = self.job_view(job, Look::Close, false);
         let because = self.task_reason(job, place, view.reason.as_ref());
-        let task = Box::new(self.task_view(job, place));
-        Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(because) })
+        let item = item_of(job, place, SHOWN_ITEM_BYTES_MAX);
+        let task = Box::new(TaskView { item, ..self.task_view(job, place) });
+        let attempts = self.jobs.past.of(id, place);
+        Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(because), attempts })
     }
 
     /// Why a task is where it is, with what holds up the job.

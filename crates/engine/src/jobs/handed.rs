@@ -35,7 +35,7 @@ impl Engine {
     /// The account of an attempt, if that worker has it: it runs there, was told to stop and has not ended, or its
     /// worker is away and may come back.
     pub(crate) fn handed_in(&mut self, worker: &str, (id, task, attempt): (JobId, u32, u32)) -> Option<&mut HandedIn> {
-        let place = self.find_job(id).ok()?.spec.array.place_of(task)?;
+        let place = self.find_job(id).ok()?.spec.numbers().place_of(task)?;
         let job = self.jobs.all.get_mut(&id)?;
         if job.running.get(&place).is_some_and(|running| running.attempt == attempt) {
             let running = job.running.get_mut(&place)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use turno_proto::model::job::JobId;
+use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{
     FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, RESIZED_WORKERS_MAX, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
 };
@@ -15,6 +15,8 @@ use super::grace::Due;
 use super::hand::Held;
 use super::job::{Phase, Stop};
 use super::labels::labels_of_hand;
+use super::record::TaskEnd;
+use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
 use crate::engine::Engine;
 use crate::peer::Worker;
@@ -87,7 +89,7 @@ impl Engine {
         let mut listed = BTreeSet::new();
         let mut wrong = BTreeSet::new();
         for (id, task, attempt) in running {
-            let place = self.jobs.get(*id).and_then(|job| job.spec.array.place_of(*task));
+            let place = self.jobs.get(*id).and_then(|job| job.spec.numbers().place_of(*task));
             match place.filter(|place| self.keeps(conn, *id, *place, *attempt)) {
                 Some(place) => drop(listed.insert((*id, place))),
                 None => drop(wrong.insert((*id, *task))),
@@ -102,7 +104,7 @@ impl Engine {
         }
         for (job, task) in wrong {
             // A task that it has under another attempt or twice is told of once, as what it should have.
-            let place = self.jobs.get(job).and_then(|job| job.spec.array.place_of(task));
+            let place = self.jobs.get(job).and_then(|job| job.spec.numbers().place_of(task));
             if place.is_none_or(|place| !listed.contains(&(job, place))) {
                 self.jobs.cancels += 1;
                 Self::order(conn, ForemanOrder::Cancel { cancel: self.jobs.cancels, job, task }, out);
@@ -130,7 +132,7 @@ impl Engine {
         (running.conn, running.phase) = (Some(conn), Phase::Runs);
         (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
-        let task = job.spec.array.number_of(place);
+        let task = job.spec.numbers().number_of(place);
         hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         let worker = self.peers.worker_mut(conn);
         worker.take_over(slots);
@@ -231,6 +233,7 @@ impl Engine {
         let job = self.jobs.at(id);
         let attempt = job.running[&place].attempt;
         job.tried.entry(place).or_default().attempt = attempt;
+        self.remember_attempt(id, place, TaskState::Cancelled, GIVEN_BACK);
         self.task_waits_again(id, place, None);
         self.store_waiting(id, place);
     }
@@ -252,8 +255,16 @@ impl Engine {
         if tried.losses > TASK_LOSSES_MAX {
             return self.end_lost(id, place, out);
         }
+        self.remember_attempt(id, place, TaskState::Failed, WORKER_LOST);
         self.task_waits_again(id, place, None);
         self.store_waiting(id, place);
+    }
+
+    /// Remembers the attempt of a task that runs and is over now, for a reason that no worker told.
+    fn remember_attempt(&mut self, id: JobId, place: u32, state: TaskState, status: &str) {
+        let now_unix_ms = self.settings.unix_ms(self.now);
+        let end = TaskEnd { status: Arc::from(status), ..end_of(self.jobs.at(id), place, state, now_unix_ms) };
+        self.jobs.past.add(id, place, end);
     }
 
     /// Tells a hand to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).

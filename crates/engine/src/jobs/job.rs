@@ -145,6 +145,8 @@ pub(crate) enum Outcome {
     Again {
         tried: Tried,
         due: Mono,
+        /// How this one ended.
+        end: Box<TaskEnd>,
     },
 }
 

@@ -3,16 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use turno_proto::model::limits::{LABEL_BYTES_MAX, WORKER_LABELS_MAX};
+use turno_proto::model::limits::WORKER_LABELS_MAX;
+use turno_proto::submission::is_label;
 
 /// What a job asks for, in the order of keys.
 pub(crate) type Labels = Arc<[(String, String)]>;
-
-/// Whether that can be a label.
-pub(crate) fn is_label(key: &str, value: &str) -> bool {
-    let is_short = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
-    !key.is_empty() && !key.contains('=') && is_short(key) && is_short(value)
-}
 
 /// The labels of a job in their order: those of two jobs are the same, however they were written.
 pub(crate) fn labels_of_job(labels: &[(String, String)]) -> Labels {

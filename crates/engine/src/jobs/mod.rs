@@ -15,6 +15,7 @@
 //! | `grace` | what time does |
 //! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
 //! | `handed` | what workers handed in of their tasks |
+//! | `past` | earlier attempts of tasks |
 //! | `view`, `explain` | telling what is going on, and why a task is where it is |
 //! | `check` | all of it agrees |
 //!
@@ -38,6 +39,7 @@ mod job;
 mod labels;
 mod offer;
 mod order;
+mod past;
 mod pools;
 mod ranges;
 mod record;
@@ -62,6 +64,7 @@ pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, 
 use self::grace::Due;
 use self::hand::Hands;
 use self::job::Job;
+use self::past::Past;
 use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
 
@@ -75,6 +78,8 @@ pub(crate) struct Jobs {
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
     bytes: u64,
+    /// Earlier attempts of their tasks.
+    past: Past,
     /// Those that something can be started of, and the hands they may use.
     pools: Pools,
     hands: Hands,

@@ -119,7 +119,7 @@ impl Engine {
         let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let work = job.spec.work.len();
-        let task = job.spec.array.number_of(place);
+        let task = job.spec.numbers().number_of(place);
         hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
         hand.told_free = hand.told_free.map(|free| free.saturating_sub(u32::from(slots)));
         let offer = hand.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
@@ -194,7 +194,7 @@ impl Engine {
             running.phase = Phase::Offered;
             tasks.push(OfferedTask {
                 job: id,
-                task: job.spec.array.number_of(place),
+                task: job.spec.numbers().number_of(place),
                 attempt,
                 slots: job.spec.slots,
                 time_limit_ms: job.spec.time_limit_ms,

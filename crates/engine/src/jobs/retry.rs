@@ -13,9 +13,9 @@ use super::JobThen;
 use super::cancel::places_of;
 use super::ended::split;
 use super::job::{Ask, Job};
+use super::past::end_so_far;
 use super::ranges::Ranges;
-use super::record::{TaskRecord, Tried};
-use super::view::place_after;
+use super::record::{TaskEnd, TaskRecord, Tried};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
@@ -99,13 +99,13 @@ impl Engine {
         out: &mut impl Sink,
     ) -> Result<(), Code> {
         let job = self.find_job(id)?;
-        let array = job.spec.array;
+        let numbers = job.spec.numbers();
         let named = match tasks {
-            None => Ranges::up_to(array.count),
-            Some(tasks) => places_of(&array, tasks)?,
+            None => Ranges::up_to(numbers.array.count),
+            Some(tasks) => places_of(numbers, tasks)?,
         };
-        let portion = job.portion(&named, place_after(&array, after), tasks.is_none());
-        let next = portion.next.map(|place| array.number_of(place - 1));
+        let portion = job.portion(&named, numbers.place_after(after), tasks.is_none());
+        let next = portion.next.map(|place| numbers.number_of(place - 1));
         if portion.places.is_empty() {
             let answer = Box::new(AdminAnswer::Retried { job: id, tasks: 0, next });
             out.effect(Effect::Answer { conn, seq, answer });
@@ -166,6 +166,9 @@ impl Engine {
             self.store_those_after(id);
         }
         let held = self.held_places(id);
+        let ends: Vec<(u32, TaskEnd)> =
+            places.iter().filter_map(|place| Some((place, end_so_far(self.jobs.at(id), place)?))).collect();
+        ends.into_iter().for_each(|(place, end)| self.jobs.past.add(id, place, end));
         let job = self.jobs.at(id);
         job.asked_next();
         for place in places.iter() {

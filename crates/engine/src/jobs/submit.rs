@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use turno_proto::items;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobSpec};
-use turno_proto::model::limits::{
-    FOREMAN_PROCS_MAX, ITEMS_BYTES_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX,
-    JOB_TAGS_MAX, JOB_UPLOADS_MAX, JOB_WAITERS_MAX, JOBS_MAX, PRIORITY_MAX, TAG_BYTES_MAX, WORK_BYTES_MAX,
-};
+use turno_proto::model::limits::{JOB_WAITERS_MAX, JOBS_MAX};
 use turno_proto::model::{Code, ConnId};
+use turno_proto::submission;
 
 use super::JobThen;
 use super::explain::Look;
 use super::job::Job;
-use super::labels::is_label;
 use super::record::CHUNK_TASKS;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
@@ -63,13 +59,16 @@ impl Engine {
     fn submit(&mut self, caller: (ConnId, u32), spec: JobSpec, out: &mut impl Sink) -> Result<(), Code> {
         let known = spec.key.as_ref().and_then(|key| self.jobs.keys.get(key)).copied();
         if let Some(known) = known.filter(|known| !self.jobs.all[known].removing) {
+            if !is_same(&self.jobs.at(known).spec, &spec) {
+                return Err(Code::KeyTaken);
+            }
             match self.jobs.at(known).storing.as_mut() {
                 Some(waiters) => waiters.push(caller),
                 None => self.tell_of(known, Some(caller), out),
             }
             return Ok(());
         }
-        check_spec(&spec)?;
+        submission::check_numbers(&spec).map_err(|_| Code::BadJob)?;
         if spec.after.iter().any(|after| self.find_job(after.job).is_err()) {
             return Err(Code::BadJob);
         }
@@ -115,6 +114,7 @@ impl Engine {
         self.jobs.doomed.remove(&id);
         self.jobs.owed_jobs.remove(&id);
         self.unlink_after(&job);
+        self.jobs.past.forget(id);
         self.forget_archived(id, &job.spec);
         self.forget_end(&job);
         Some(job)
@@ -264,38 +264,15 @@ impl Engine {
 
 /// What a job counts for in memory.
 pub(crate) fn bytes_of(spec: &JobSpec) -> u64 {
-    let JobSpec { name, work, items, labels, tags, uploads, .. } = spec;
+    let JobSpec { name, parts, work, items, labels, tags, uploads, .. } = spec;
     let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();
     let tags: usize = tags.iter().map(|tag| tag.len() + size_of::<String>()).sum();
-    (work.len() + items.len() + name.len() + labels + tags + size_of_val(&uploads[..]) + size_of::<Job>()) as u64
+    let lists = size_of_val(&uploads[..]) + size_of_val(&parts[..]);
+    (work.len() + items.len() + name.len() + labels + tags + lists + size_of::<Job>()) as u64
 }
 
-fn check_spec(spec: &JobSpec) -> Result<(), Code> {
-    let JobSpec { name, array, work, slots, priority, max_parallel, time_limit_ms, after, key, .. } = spec;
-    let good = array.check().is_ok()
-        && name.len() <= JOB_NAME_BYTES_MAX
-        && work.len() <= WORK_BYTES_MAX
-        && (1..=FOREMAN_PROCS_MAX).contains(slots)
-        && *priority <= PRIORITY_MAX
-        && *max_parallel != Some(0)
-        && *time_limit_ms != Some(0)
-        && after.len() <= JOB_AFTER_MAX
-        && key.as_ref().is_none_or(|key| (1..=JOB_KEY_BYTES_MAX).contains(&key.len()));
-    if good && needs_are_good(spec) { Ok(()) } else { Err(Code::BadJob) }
-}
-
-/// What its tasks are for and need, and what it is found by.
-fn needs_are_good(spec: &JobSpec) -> bool {
-    let JobSpec { array, items, labels, tags, uploads, .. } = spec;
-    let mut keys: Vec<&str> = labels.iter().map(|(key, _)| key.as_str()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let is_tag = |tag: &String| (1..=TAG_BYTES_MAX).contains(&tag.len()) && !tag.chars().any(char::is_control);
-    (items.is_empty() || (items.len() <= ITEMS_BYTES_MAX && items::count(items) == Some(array.count)))
-        && labels.len() <= JOB_LABELS_MAX
-        && keys.len() == labels.len()
-        && labels.iter().all(|(key, value)| is_label(key, value))
-        && tags.len() <= JOB_TAGS_MAX
-        && tags.iter().all(is_tag)
-        && uploads.len() <= JOB_UPLOADS_MAX
+/// Whether a submission with the key of a job is that job's own, made again. Which jobs it starts after may differ: `last` is
+/// another job the second time.
+fn is_same(known: &JobSpec, spec: &JobSpec) -> bool {
+    JobSpec { after: known.after.clone(), ..spec.clone() } == *known
 }

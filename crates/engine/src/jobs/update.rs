@@ -19,7 +19,9 @@ use crate::engine::Engine;
 /// What is said of a task that had too much time.
 const TIME_LIMIT: &str = "time_limit";
 /// What is said of a task whose workers were lost too often.
-const WORKER_LOST: &str = "worker_lost";
+pub(super) const WORKER_LOST: &str = "worker_lost";
+/// What is said of an attempt that its worker, or the broker that ended the worker, gave back.
+pub(super) const GIVEN_BACK: &str = "given_back";
 
 impl Engine {
     /// UPDATE.
@@ -75,7 +77,7 @@ impl Engine {
             let mut left = hand.held.range((id, 0)..=(id, u32::MAX));
             return left.find(|(_, held)| held.task == task).map(|((_, place), _)| *place);
         };
-        let place = job.spec.array.place_of(task)?;
+        let place = job.spec.numbers().place_of(task)?;
         let running = job.running.get(&place);
         let may_speak = if let Some(held) = hand.held.get(&(id, place)) {
             let knows = running.is_none_or(|running| running.phase != Phase::Storing);
@@ -91,11 +93,13 @@ impl Engine {
 
     /// Its worker ended it for its own reasons: another attempt at once, and nobody failed.
     fn given_back(&mut self, id: JobId, place: u32, request: (ConnId, u32), out: &mut impl Sink) {
-        let due = self.now;
+        let (due, now_unix_ms) = (self.now, self.settings.unix_ms(self.now));
         let job = self.jobs.at(id);
         let mut tried = job.tried(place);
         tried.attempt = job.running[&place].attempt;
-        self.end_attempt(id, place, Outcome::Again { tried, due }, false, Some(request), out);
+        let end = TaskEnd { status: Arc::from(GIVEN_BACK), ..end_of(job, place, TaskState::Cancelled, now_unix_ms) };
+        let outcome = Outcome::Again { tried, due, end: Box::new(end) };
+        self.end_attempt(id, place, outcome, false, Some(request), out);
     }
 
     /// An attempt failed: another one after a while, if the job grants one, or the end. `update` is what its worker says;
@@ -114,18 +118,18 @@ impl Engine {
         let stop = running.stop;
         let mut tried = job.tried(place);
         (tried.attempt, tried.failures) = (running.attempt, tried.failures.saturating_add(1));
+        let mut end = match update {
+            Some((_, update)) => ended(job, place, TaskState::Failed, update, now_unix_ms),
+            None => end_of(job, place, TaskState::Failed, now_unix_ms),
+        };
+        if stop == Some(Stop::TimeLimit) {
+            end.status = Arc::from(TIME_LIMIT);
+        }
         let outcome = if stop == Some(Stop::Cancel) {
             Outcome::Ended(end_of(job, place, TaskState::Cancelled, now_unix_ms))
         } else if tried.failures <= u16::from(job.spec.retries) {
-            Outcome::Again { tried, due: backoff(job.spec.backoff_ms, tried.failures, now) }
+            Outcome::Again { tried, due: backoff(job.spec.backoff_ms, tried.failures, now), end: Box::new(end) }
         } else {
-            let mut end = match update {
-                Some((_, update)) => ended(job, place, TaskState::Failed, update, now_unix_ms),
-                None => end_of(job, place, TaskState::Failed, now_unix_ms),
-            };
-            if stop == Some(Stop::TimeLimit) {
-                end.status = Arc::from(TIME_LIMIT);
-            }
             Outcome::Ended(end)
         };
         let request = update.map(|(conn, update)| (conn, update.request));
@@ -169,7 +173,7 @@ impl Engine {
         let running = &self.jobs.at(id).running[&place];
         let record = match &running.ending.as_ref().expect("it ends").outcome {
             Outcome::Ended(end) => TaskRecord::Ended(end.clone()),
-            Outcome::Again { tried, due } => {
+            Outcome::Again { tried, due, .. } => {
                 TaskRecord::Waiting { tried: *tried, due_unix_ms: self.settings.unix_ms(*due) }
             }
         };
@@ -193,7 +197,8 @@ impl Engine {
             Outcome::Again { .. } if self.jobs.at(id).running[&place].stop == Some(Stop::Cancel) => {
                 self.end_cancelled(id, place, false, out);
             }
-            Outcome::Again { tried, due } => {
+            Outcome::Again { tried, due, end } => {
+                self.jobs.past.add(id, place, *end);
                 self.jobs.at(id).tried.insert(place, tried);
                 self.task_waits_again(id, place, (due > self.now).then_some(due));
             }
@@ -217,7 +222,7 @@ fn backoff(first_ms: u32, failures: u16, now: Mono) -> Mono {
     now.plus_millis((u64::from(first_ms) << doublings).min(BACKOFF_MS_MAX))
 }
 
-fn end_of(job: &Job, place: u32, state: TaskState, now_unix_ms: u64) -> TaskEnd {
+pub(super) fn end_of(job: &Job, place: u32, state: TaskState, now_unix_ms: u64) -> TaskEnd {
     let Running { attempt, worker, started_unix_ms, .. } = &job.running[&place];
     TaskEnd {
         state,

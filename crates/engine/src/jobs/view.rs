@@ -1,9 +1,10 @@
 //! Telling of jobs and tasks.
 
 use bytes::Bytes;
+use turno_proto::items;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskState, TaskView};
-use turno_proto::model::limits::{PAGE_MAX, TASKS_SEEN_MAX};
+use turno_proto::model::job::{JobId, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::limits::{LISTED_ITEM_BYTES_MAX, PAGE_MAX, TASKS_SEEN_MAX};
 use turno_proto::model::view::{JobsView, WorkerTaskView};
 use turno_proto::model::{Code, ConnId};
 
@@ -42,6 +43,7 @@ impl Engine {
             name: job.spec.name.clone(),
             state: job.state(),
             array: job.spec.array,
+            parts: job.spec.parts.clone(),
             tasks: job.counts(),
             slots: job.spec.slots,
             priority: job.spec.priority,
@@ -113,9 +115,9 @@ impl Engine {
         limit: u32,
     ) -> Result<AdminAnswer, Code> {
         let job = self.find_job(id)?;
-        let array = job.spec.array;
+        let numbers = job.spec.numbers();
         let limit = limit.clamp(1, PAGE_MAX) as usize;
-        let from = place_after(&array, after);
+        let from = numbers.place_after(after);
         let mut tasks = Vec::new();
         let mut next = None;
         if state == Some(TaskState::Running) {
@@ -123,9 +125,9 @@ impl Engine {
             tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(job, place)));
             next = rest.next().and_then(|_| tasks.last()).map(|task| task.task);
         } else {
-            for place in from..array.count {
+            for place in from..numbers.array.count {
                 if tasks.len() == limit || place - from == TASKS_SEEN_MAX {
-                    next = Some(array.number_of(place - 1));
+                    next = Some(numbers.number_of(place - 1));
                     break;
                 }
                 if state.is_none_or(|state| state == job.task_state(place)) {
@@ -137,8 +139,11 @@ impl Engine {
     }
 
     pub(crate) fn task_view(&self, job: &Job, place: u32) -> TaskView {
-        let task = job.spec.array.number_of(place);
-        let blank = TaskView::new(task, job.task_state(place), job.tried(place).attempt);
+        let task = job.spec.numbers().number_of(place);
+        let blank = TaskView {
+            item: item_of(job, place, LISTED_ITEM_BYTES_MAX),
+            ..TaskView::new(task, job.task_state(place), job.tried(place).attempt)
+        };
         if let Some(running) = job.running.get(&place) {
             return TaskView {
                 attempt: running.attempt,
@@ -162,10 +167,18 @@ impl Engine {
     }
 }
 
-/// The place of the first task whose number is higher than that.
-pub(crate) fn place_after(array: &Array, after: Option<u32>) -> u32 {
-    after.map_or(0, |after| match after.checked_sub(array.first) {
-        None => 0,
-        Some(above) => above / array.step + 1,
-    })
+/// The fields of a task's item, at most so many bytes of them. Each field counts for one byte more than it has.
+pub(super) fn item_of(job: &Job, place: u32, bytes_max: usize) -> Vec<String> {
+    let mut item = Vec::new();
+    let mut room = bytes_max;
+    for field in items::get(&job.spec.items, place).unwrap_or_default() {
+        let kept = field.floor_char_boundary(room);
+        if kept < field.len() || room == 0 {
+            item.push(format!("{}…", field.get(..kept).unwrap_or_default()));
+            break;
+        }
+        room -= (kept + 1).min(room);
+        item.push(field.to_owned());
+    }
+    item
 }

@@ -51,11 +51,11 @@ fn braces_stand_for_the_item_or_the_number() {
     ];
     for (text, filled) in table {
         let work = with(text, &[]);
-        assert_eq!(word(&work, Given::Item(&["a b"])), filled, "{text}");
-        assert_eq!(word(&work, Given::Number(7)), filled.replace("a b", "7"), "{text}");
+        assert_eq!(word(&work, Given::item(7, &["a b"])), filled, "{text}");
+        assert_eq!(word(&work, Given::number(7)), filled.replace("a b", "7"), "{text}");
         assert_eq!(check(&work, shape(1)), Ok(()), "{text}");
         assert_eq!(check(&work, None), Ok(()), "{text}");
-        assert_eq!(word(&Work { verbatim: true, ..work }, Given::Number(7)), text, "meant as it is");
+        assert_eq!(word(&Work { verbatim: true, ..work }, Given::number(7)), text, "meant as it is");
     }
 }
 
@@ -78,11 +78,50 @@ fn columns_have_names() {
     ];
     for (text, filled) in table {
         let work = with(text, &columns);
-        assert_eq!(word(&work, Given::Item(&["1", "Ann", "0.5"])), filled, "{text}");
+        assert_eq!(word(&work, Given::item(7, &["1", "Ann", "0.5"])), filled, "{text}");
         assert_eq!(check(&work, shape(3)), Ok(()), "{text}");
     }
-    assert_eq!(word(&with("{}", &["x"]), Given::Item(&["1"])), "1", "a single column needs no name");
-    assert_eq!(word(&with("{y}", &["x", "y"]), Given::Item(&["1"])), "{y}", "a field that is missing");
+    assert_eq!(word(&with("{}", &["x"]), Given::item(7, &["1"])), "1", "a single column needs no name");
+    assert_eq!(word(&with("{y}", &["x", "y"]), Given::item(7, &["1"])), "{y}", "a field that is missing");
+}
+
+#[test]
+fn parts_of_a_path_and_the_number_have_placeholders() {
+    let table = [
+        // The item, without extension, its name, that without extension, its directory.
+        ("in/a b.tar.gz", ["in/a b.tar", "a b.tar.gz", "a b.tar", "in"]),
+        ("/data/x.csv", ["/data/x", "x.csv", "x", "/data"]),
+        ("x.csv", ["x", "x.csv", "x", "."]),
+        ("/x", ["/x", "x", "x", "/"]),
+        ("a.d/x", ["a.d/x", "x", "x", "a.d"]),
+        ("a.d/.bashrc", ["a.d/.bashrc", ".bashrc", ".bashrc", "a.d"]),
+        ("a//b.c//", ["a//b.c//", "b.c", "b", "a"]),
+        ("x.", ["x", "x.", "x", "."]),
+        ("//", ["//", "/", "/", "/"]),
+        ("", ["", "", "", "."]),
+        ("ü.ü", ["ü", "ü.ü", "ü", "."]),
+    ];
+    for (item, parts) in table {
+        for (place, part) in ["{.}", "{/}", "{/.}", "{//}"].into_iter().zip(parts) {
+            let work = with(place, &[]);
+            assert_eq!(word(&work, Given::item(7, &[item])), part, "{place} of {item}");
+            assert_eq!(word(&with(place, &["path"]), Given::item(7, &[item])), part, "{place} of {item}");
+            assert_eq!((check(&work, shape(1)), has_places(&work)), (Ok(()), true), "{place}");
+        }
+    }
+    for (text, filled) in
+        [("{#}", "7"), ("{{#}}", "{#}"), ("run-{#}/{/.}", "run-7/x"), ("{{.}}", "{.}"), ("${#}", "${#}")]
+    {
+        assert_eq!(word(&with(text, &[]), Given::item(7, &["in/x.csv"])), filled, "{text}");
+    }
+    assert_eq!(word(&with("{#}{.}", &[]), Given::number(7)), "77", "the number is the item of a job without items");
+    assert_eq!(word(&with("{#}-{x}", &["x", "y"]), Given::item(7, &["a", "b"])), "7-a");
+    assert_eq!(word(&with("{#}", &["#", "y"]), Given::item(7, &["a", "b"])), "a", "a column of that name goes first");
+    let work = line("cp {} out/{/.}-{#}", &[]);
+    assert_eq!(
+        fill(&work, Given::item(7, &["it's.x"])).argv,
+        words(&["/bin/sh", "-c", "cp 'it'\\''s.x' out/'it'\\''s'-'7'"])
+    );
 }
 
 #[test]
@@ -92,12 +131,16 @@ fn what_stands_for_nothing_is_named() {
     let two = |text: &str| Work { cwd: text.to_owned(), ..with("run", &["x", "y"]) };
     assert_eq!(check(&two("{z}"), shape(2)), Err(unknown("z")));
     assert_eq!(check(&two("{X}"), shape(2)), Err(unknown("X")));
-    assert_eq!(check(&two("{}"), shape(2)), Err(FillError::NoColumn { columns: columns.clone() }));
+    for place in ["{}", "{.}", "{/}", "{//}", "{/.}"] {
+        let ambiguous = FillError::NoColumn { place: place.to_owned(), columns: columns.clone() };
+        assert_eq!(ambiguous.hint(), format!("Write {{{place}}} if you mean {place} itself."));
+        assert_eq!(check(&two(place), shape(2)), Err(ambiguous));
+    }
     assert_eq!(unknown("z").to_string(), "{z} is no column; there are {x}, {y}");
     assert_eq!(unknown("z").hint(), "Write {{z}} if you mean {z} itself.");
     let many: Vec<String> = (0..25).map(|at| format!("c{at}")).collect();
-    let text = FillError::NoColumn { columns: many }.to_string();
-    assert!(text.starts_with("{} says nothing") && text.ends_with("{c19} and 5 more"), "{text}");
+    let text = FillError::NoColumn { place: "{}".to_owned(), columns: many }.to_string();
+    assert!(text.starts_with("{} is ambiguous") && text.ends_with("{c19} and 5 more"), "{text}");
 }
 
 #[test]
@@ -113,7 +156,7 @@ fn directory_and_environment_are_filled_too() {
         cwd: "/data/7".to_owned(),
         env: vec![("SEED".to_owned(), "7".to_owned()), ("{}".to_owned(), "x".to_owned())],
     };
-    assert_eq!(fill(&work, Given::Number(7)), filled);
+    assert_eq!(fill(&work, Given::number(7)), filled);
     assert_eq!(check(&work, None), Err(FillError::InName { name: "{}".to_owned() }));
 }
 
@@ -130,15 +173,15 @@ fn a_shell_gets_one_word() {
     ];
     for (text, item, filled) in table {
         let work = line(text, &[]);
-        assert_eq!(fill(&work, Given::Item(&[item])).argv, words(&["/bin/sh", "-c", filled]), "{text}");
+        assert_eq!(fill(&work, Given::item(7, &[item])).argv, words(&["/bin/sh", "-c", filled]), "{text}");
         assert_eq!(check(&work, shape(1)), Ok(()), "{text}");
     }
     let work = Work { env: vec![("ITEM".to_owned(), "{}".to_owned())], ..line("run", &[]) };
-    let env = fill(&work, Given::Item(&["it's"])).env;
+    let env = fill(&work, Given::item(7, &["it's"])).env;
     assert_eq!(env, [("ITEM".to_owned(), "it's".to_owned())], "only a shell's line needs quotes");
     assert_eq!(check(&Work { argv: words(&["a", "b"]), ..work }, None), Err(FillError::ShellLine));
     let work = Work { verbatim: true, ..line("find . -exec rm {} ;", &[]) };
-    assert_eq!(fill(&work, Given::Number(1)).argv, words(&["/bin/sh", "-c", "find . -exec rm {} ;"]));
+    assert_eq!(fill(&work, Given::number(1)).argv, words(&["/bin/sh", "-c", "find . -exec rm {} ;"]));
 }
 
 #[test]
@@ -241,13 +284,13 @@ proptest! {
         let columns: &[&str] = if named { &["a", "aa"] } else { &[] };
         let work = Work { shell, ..with(&text, columns) };
         let fields = vec![item.as_str(); columns.len().max(1)];
-        let filled = fill(&work, Given::Item(&fields));
+        let filled = fill(&work, Given::item(7, &fields));
         let items = Some(Shape { count: 1, fields: fields.len(), longest: item.len() });
         if check(&work, items).is_ok() {
             let bytes: usize = filled.argv.iter().map(String::len).sum();
             prop_assert!(bytes <= bytes_max(text.len(), item.len()) + "/bin/sh-c".len());
             if !has_places(&work) {
-                prop_assert_eq!(fill(&work, Given::Item(&vec!["other"; fields.len()])), filled);
+                prop_assert_eq!(fill(&work, Given::item(7, &vec!["other"; fields.len()])), filled);
             }
         }
     }
@@ -256,7 +299,7 @@ proptest! {
     #[test]
     fn doubled_braces_are_braces(item in "[a-z]{1,3}", depth in 1_usize..4) {
         let text = format!("{}{}", "{{".repeat(depth), "}}".repeat(depth));
-        let filled = word(&with(&text, &[]), Given::Item(&[&item]));
+        let filled = word(&with(&text, &[]), Given::item(7, &[&item]));
         prop_assert_eq!(filled, format!("{}{}", "{".repeat(depth), "}".repeat(depth)));
     }
 }

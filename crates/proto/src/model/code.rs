@@ -226,8 +226,8 @@ codes! {
     // Jobs.
     BadJob = 64, "bad_job", exit 2,
         "that cannot be a job",
-        "it has no task or too many, a number is out of range, its name is too long, or it is after a job that is not there",
-        "tasks are 1 to 10,000,000, slots 1 or more, priority 0 to 9; `turno job ls` shows the jobs there are";
+        "the submission breaks a rule that the error names, or it is to start after a job that does not exist",
+        "correct what the error names; `turno job ls` shows the jobs there are";
     TooManyJobs = 65, "too_many_jobs", exit 1,
         "the broker knows as many jobs as it may",
         "jobs that have ended are kept until they are removed",
@@ -422,6 +422,12 @@ codes! {
         "the broker at that address has another sid than the one that was named",
         "SID@HOST names a member by its number too, so that nobody joins the wrong ring",
         "look at both: `turno ring show` at that broker tells its sid and its address";
+
+    // Jobs again: the numbers beside the others are taken.
+    KeyTaken = 111, "key_taken", exit 1,
+        "another job has that key",
+        "a key names one job: the same submission again is that job, and a different one is refused",
+        "choose another --key, or remove the job that has it with `turno job rm`";
 }
 
 impl Code {

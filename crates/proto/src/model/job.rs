@@ -8,8 +8,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::archive::UploadId;
-pub use super::array::{Array, ArrayError};
+use super::array::list;
+pub use super::array::{Array, ArrayError, Numbers};
 use super::limits::PRIORITY;
+pub use super::task::{AttemptView, TaskView};
 
 /// A job's number: 1, 2, 3 … in the order of submission, never used twice by one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,6 +52,9 @@ pub struct JobSpec {
     pub name: String,
     /// Its tasks.
     pub array: Array,
+    /// The parts of a list of numbers, see [`Numbers::parts`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "list")]
+    pub parts: Vec<Array>,
     /// What its tasks do, as a MessagePack map. Only workers and what speaks to them make use of it.
     pub work: Bytes,
     /// Slots that a task takes.
@@ -103,6 +108,7 @@ impl JobSpec {
         Self {
             name: name.into(),
             array,
+            parts: Vec::new(),
             work,
             slots: one(),
             priority: PRIORITY,
@@ -119,6 +125,11 @@ impl JobSpec {
             tags: Vec::new(),
             uploads: Vec::new(),
         }
+    }
+
+    /// The numbers of its tasks.
+    pub fn numbers(&self) -> Numbers<'_> {
+        Numbers { array: self.array, parts: &self.parts }
     }
 }
 
@@ -385,6 +396,9 @@ pub struct JobView {
     pub state: JobState,
     /// Its tasks.
     pub array: Array,
+    /// The parts of a list of numbers, see [`Numbers::parts`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "list")]
+    pub parts: Vec<Array>,
     /// How many are in which state.
     pub tasks: TaskCounts,
     /// Slots a task takes.
@@ -416,56 +430,10 @@ pub struct JobView {
     pub spec: Option<Box<JobSpec>>,
 }
 
-/// One task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskView {
-    /// Its number.
-    pub task: u32,
-    /// What it comes to.
-    pub state: TaskState,
-    /// Its latest attempt, from 1; 0 if it had none.
-    pub attempt: u32,
-    /// The worker of that attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<String>,
-    /// When that attempt began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_unix_ms: Option<u64>,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_unix_ms: Option<u64>,
-    /// What its program returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// What ended its program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// What its worker said of a failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// Of a running task whose worker is lost: when it is given to another one, unless its worker comes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost_until_unix_ms: Option<u64>,
-}
-
-impl TaskView {
-    /// A task of whose latest attempt no more is known than its number.
-    pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
-        let (worker, status) = (None, None);
-        let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
-        let lost_until_unix_ms = None;
-        Self {
-            task,
-            state,
-            attempt,
-            worker,
-            started_unix_ms,
-            ended_unix_ms,
-            exit_code,
-            signal,
-            status,
-            lost_until_unix_ms,
-        }
+impl JobView {
+    /// The numbers of its tasks.
+    pub fn numbers(&self) -> Numbers<'_> {
+        Numbers { array: self.array, parts: &self.parts }
     }
 }
 

@@ -175,6 +175,8 @@ pub const QUESTIONS_MAX: usize = 256;
 pub const TASKS_MAX: u32 = 10_000_000;
 /// Highest number of a task: the foreman's protocol has signed ones. Higher: refused, `bad_job`.
 pub const TASK_NUMBER_MAX: u32 = 2_147_483_647;
+/// Numbers and ranges in the list of an array, `1,3,5-8`. More: refused, `bad_job`.
+pub const ARRAY_PARTS_MAX: usize = 1_000;
 /// Bytes of a job's name. More: refused, `bad_job`.
 pub const JOB_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a job's key. More, or none: refused, `bad_job`.
@@ -214,6 +216,14 @@ pub const TASK_RANGES_MAX: usize = 64;
 pub const CANCELLED_RANGES_MAX: usize = 10_000;
 /// Tasks that one call for those in some state looks at. More: the next page, which may begin with none.
 pub const TASKS_SEEN_MAX: u32 = 100_000;
+/// Bytes of a task's item in a listing. More: cut, with `…` at its end; `job.explain` has the whole.
+pub const LISTED_ITEM_BYTES_MAX: usize = 256;
+/// Bytes of a task's item in an answer about that task. More: cut, with `…` at its end.
+pub const SHOWN_ITEM_BYTES_MAX: usize = 1024 * 1024;
+/// Earlier attempts of one task that are remembered. More: the oldest is forgotten.
+pub const TASK_ATTEMPTS_KEPT_MAX: usize = 20;
+/// Tasks whose earlier attempts are remembered. More: those of the oldest job are forgotten.
+pub const ATTEMPTED_TASKS_MAX: usize = 10_000;
 /// Tasks that one call retries. More: the next call.
 pub const RETRIED_MAX: u32 = 10_000;
 /// Attempts of a task that can be told apart once it has ended. As many: it is not retried, and stays as it ended.

@@ -17,6 +17,7 @@ mod name;
 mod payload;
 mod reason;
 pub mod ring;
+mod task;
 pub mod topic;
 pub mod units;
 pub mod view;

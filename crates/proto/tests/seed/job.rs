@@ -2,7 +2,8 @@
 
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
-    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason, TaskState, TaskView,
+    After, AfterWhen, Array, AttemptView, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason,
+    TaskState, TaskView,
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
@@ -51,6 +52,7 @@ impl Seed {
                 job: Box::new(self.job()),
                 task: Box::new(self.task()),
                 because: Box::new(TaskReason::Waits { why: JobReason::Storing, before: self.word }),
+                attempts: vec![self.attempt(); usize::from(self.small % 3)],
             },
             3 => AdminAnswer::Retried { job: JobId(self.long), tasks: self.number, next: some.then_some(self.word) },
             _ => AdminAnswer::Tasks { tasks: vec![self.task(); rows], next: some.then_some(self.word) },
@@ -61,12 +63,19 @@ impl Seed {
         Array { first: self.number, count: self.word, step: self.small.into() }
     }
 
+    fn parts(&self) -> Vec<Array> {
+        let parts =
+            [(1, 1, 1), (3, 1, 1), (5, 4, 1), (10, 2, 5)].map(|(first, count, step)| Array { first, count, step });
+        if self.bits[5] { parts.to_vec() } else { Vec::new() }
+    }
+
     fn spec(&self) -> JobSpec {
         let [parallel, limit, hold, key, ..] = self.bits;
         let when = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Failed][usize::from(self.small % 3)];
         JobSpec {
             name: self.text(),
             array: self.array(),
+            parts: self.parts(),
             work: self.bytes.clone().into(),
             slots: self.small,
             priority: self.choice,
@@ -103,6 +112,7 @@ impl Seed {
             name: self.text(),
             state: states[usize::from(self.small) % states.len()],
             array: self.array(),
+            parts: self.parts(),
             tasks: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
             slots: self.small,
             priority: self.choice,
@@ -150,6 +160,21 @@ impl Seed {
             signal: signal.then_some(self.word.cast_signed()),
             status: status.then(|| self.text()),
             lost_until_unix_ms: worker.then_some(self.long),
+            item: vec![self.text(); usize::from(self.small % 3)],
+        }
+    }
+
+    fn attempt(&self) -> AttemptView {
+        let [code, signal, status, ..] = self.bits;
+        AttemptView {
+            attempt: self.number,
+            state: self.task_state(),
+            worker: self.text(),
+            started_unix_ms: self.long,
+            ended_unix_ms: self.long,
+            exit_code: code.then_some(self.number.cast_signed()),
+            signal: signal.then_some(self.word.cast_signed()),
+            status: status.then(|| self.text()),
         }
     }
 }

@@ -106,6 +106,7 @@ fn explained() -> Vec<(&'static str, AdminAnswer)> {
         job: Box::new(waiting()),
         task: Box::new(task.clone()),
         because: Box::new(because),
+        attempts: Vec::new(),
     };
     reasons.into_iter().map(|(name, because)| (name, told(because))).collect()
 }
@@ -160,6 +161,7 @@ fn waiting() -> JobView {
         name: "sim".to_owned(),
         state: JobState::Waiting,
         array: Array { first: 1, count: 20, step: 1 },
+        parts: Vec::new(),
         tasks: TaskCounts { waiting: 20, ..TaskCounts::default() },
         slots: 1,
         priority: 4,

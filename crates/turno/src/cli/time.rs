@@ -42,6 +42,11 @@ impl Clock {
         self.fixed.unwrap_or_else(Timestamp::now)
     }
 
+    /// How long ago that was; nothing for a moment to come.
+    pub(crate) fn since(&self, moment: Timestamp) -> Duration {
+        self.now().duration_since(moment).try_into().unwrap_or_default()
+    }
+
     /// The moment so many milliseconds ago.
     pub(crate) fn ago(&self, ms: u64) -> Timestamp {
         self.shift(ms, Timestamp::checked_sub)

@@ -39,7 +39,7 @@ pub(super) struct Farm {
     pub(super) engine: Engine,
     pub(super) now: Mono,
     zero: u64,
-    stores: bool,
+    pub(super) stores: bool,
     /// The disk stores everything at once.
     pub(super) quick: bool,
     pub(super) store: Store,
@@ -326,10 +326,14 @@ impl Farm {
     }
 
     pub(super) fn tasks(&mut self, job: u64, state: Option<TaskState>) -> Vec<TaskView> {
-        let said = self.call(AdminCall::JobTasks { job: JobId(job), state, after: None, limit: 1_000 });
-        match said.into_iter().next() {
+        self.task_page(AdminCall::JobTasks { job: JobId(job), state, after: None, limit: 1_000 }).0
+    }
+
+    /// The tasks that a call is answered with, and where the next page begins.
+    pub(super) fn task_page(&mut self, call: AdminCall) -> (Vec<TaskView>, Option<u32>) {
+        match self.call(call).into_iter().next() {
             Some(Said::Other(Effect::Answer { answer, .. })) => match *answer {
-                AdminAnswer::Tasks { tasks, .. } => tasks,
+                AdminAnswer::Tasks { tasks, next } => (tasks, next),
                 answer => panic!("{answer:?} are no tasks"),
             },
             said => panic!("{said:?} are no tasks"),

@@ -5,6 +5,7 @@ mod store;
 
 mod after;
 mod archive;
+mod attempts;
 mod cancel;
 mod durable;
 mod explain;
@@ -13,6 +14,7 @@ mod forget;
 mod full_disk;
 mod hello;
 mod labels;
+mod lists;
 mod needs;
 mod offer;
 mod order;

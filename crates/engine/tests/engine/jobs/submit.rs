@@ -62,6 +62,37 @@ fn the_same_key_is_the_same_job() {
     assert_eq!(farm.submit(keyed()).0, 2, "a job that is gone is forgotten");
 }
 
+/// The same submission again is the same job; another one under its key is refused, also after a restart. Which jobs it starts
+/// after may differ: `last` is another job the second time.
+#[test]
+fn another_job_with_the_same_key_is_refused() {
+    let mut farm = Farm::on_disk();
+    let (first, _) = farm.submit(job(1));
+    let after = |id: u64| vec![After { job: JobId(id), when: AfterWhen::Any }];
+    let keyed = |id: u64| JobSpec { key: Some("once".to_owned()), after: after(id), ..job(3) };
+    farm.quick = false;
+    assert_eq!(farm.call(submit(keyed(first))), []);
+    let others = || {
+        let other = keyed(first);
+        [
+            JobSpec { work: vec![0x80, 0].into(), ..other.clone() },
+            JobSpec { array: Array { first: 1, count: 4, step: 1 }, ..other.clone() },
+            JobSpec { slots: 2, ..other.clone() },
+            JobSpec { tags: vec!["x".to_owned()], ..other },
+        ]
+    };
+    for other in others() {
+        assert_eq!(farm.refused(submit(other)), Code::KeyTaken, "while the first is on its way to the disk");
+    }
+    farm.flush();
+    farm.quick = true;
+    farm.restart(1);
+    for other in others() {
+        assert_eq!(farm.refused(submit(other)), Code::KeyTaken);
+    }
+    assert_eq!(farm.submit(keyed(2)).0, 2, "after itself, as `last` says now");
+}
+
 #[test]
 fn what_cannot_be_a_job_is_refused() {
     let mut farm = Farm::in_memory();

@@ -18,7 +18,7 @@ const SEQ: u32 = u32::MAX;
 
 impl Farm {
     /// Asks something between the steps of a test, which does not see it.
-    fn aside(&mut self, call: AdminCall) -> Option<AdminAnswer> {
+    pub(super) fn aside(&mut self, call: AdminCall) -> Option<AdminAnswer> {
         let mut out = Vec::new();
         self.engine.handle(self.now, Input::Admin { conn: self.admin, seq: SEQ, call }, &mut out);
         assert!(out.len() <= 1, "a question has one answer, and changes nothing: {out:?}");
@@ -46,11 +46,12 @@ impl Farm {
         };
         // Native ones come from other ports in these tests.
         let hands: Vec<WorkerView> = workers.into_iter().filter(|worker| worker.address.ends_with(":7")).collect();
-        for JobView { id, array, .. } in jobs {
-            let first = (0..array.count.min(TASKS)).map(|place| Some(array.number_of(place)));
-            for task in first.chain([None, Some(array.last())]) {
+        for listed in jobs {
+            let (id, numbers) = (listed.id, listed.numbers());
+            let first = (0..numbers.array.count.min(TASKS)).map(|place| Some(numbers.number_of(place)));
+            for task in first.chain([None, Some(numbers.number_of(numbers.array.count - 1))]) {
                 let explained = self.aside(AdminCall::JobExplain { job: id, task });
-                let Some(AdminAnswer::TaskExplained { job, task, because }) = explained else {
+                let Some(AdminAnswer::TaskExplained { job, task, because, .. }) = explained else {
                     panic!("{explained:?}: a task that is there is explained");
                 };
                 let Some(AdminAnswer::Job { job: whole }) = self.aside(AdminCall::JobShow { job: Some(id) }) else {

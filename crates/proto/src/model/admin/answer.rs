@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
-use crate::model::job::{JobId, JobView, TaskReason, TaskView};
+use crate::model::job::{AttemptView, JobId, JobView, TaskReason, TaskView};
 use crate::model::link::view::{BrokerNode, LinkView};
 use crate::model::ring::view::RingView;
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
@@ -175,6 +175,9 @@ pub enum AdminAnswer {
         task: Box<TaskView>,
         /// Why it is where it is.
         because: Box<TaskReason>,
+        /// Earlier attempts of it, in order, as far as the broker remembers them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempts: Vec<AttemptView>,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.
     #[serde(rename = "message.explain")]

@@ -176,12 +176,14 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
         max_failures: more.max_failures,
         tags: more.tags,
         uploads: more.uploads,
+        parts: more.parts,
         // They have a record of their own.
         items: Bytes::new(),
         name,
         array,
         work: Bytes::copy_from_slice(rest.0),
     };
+    spec.numbers().check().ok()?;
     let held = flags & HELD != 0;
     let spec = Arc::new(spec);
     Some(JobRecord {

@@ -192,8 +192,7 @@ fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
 /// What the worker is told: its own item or number is put in here, so that workers need to know nothing of placeholders.
 fn task_of(task: &OfferedTask, work: &Work) -> Task {
     let item = items::get(&task.items, task.place);
-    let given = item.as_deref().map_or(Given::Number(task.task), Given::Item);
-    let Filled { argv, cwd, env } = fill::fill(work, given);
+    let Filled { argv, cwd, env } = fill::fill(work, Given { task: task.task, item: item.as_deref() });
     let file = |file: &WorkFile| TaskFile { name: file.name.clone(), upload: file.upload, executable: file.executable };
     Task {
         task: task.task,

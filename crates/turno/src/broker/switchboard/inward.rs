@@ -2,10 +2,11 @@
 
 use turno_engine::{Broadcast, Input, Outgoing};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::job::JobSpec;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame};
-use turno_proto::{fill, items, work};
+use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame, encode};
+use turno_proto::submission;
+
+use super::{Desk, Switchboard};
 
 /// The input a frame means, or why it means none. PUBLISH is the switchboard's own.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
@@ -55,10 +56,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Closing { .. } => Input::PeerClosing { conn },
         Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
         Frame::Unsubscribe { seq, filter } => Input::Unsubscribe { conn, seq, filter },
-        Frame::AdminCall { seq, call } => {
-            check_work(&call).map_err(|code| Fault::refusal(code, seq))?;
-            Input::Admin { conn, seq, call }
-        }
+        Frame::AdminCall { seq, call } => Input::Admin { conn, seq, call },
         other => return Err(Fault::fatal(Code::WrongDirection, seq_of(&other))),
     })
 }
@@ -86,19 +84,16 @@ const fn seq_of(frame: &Frame<'_>) -> u32 {
     }
 }
 
-/// What the tasks of a job do is read where it is handed to workers: what cannot be read is not taken in.
-fn check_work(call: &AdminCall) -> Result<(), Code> {
-    match call {
-        AdminCall::JobSubmit { spec } => can_be_filled(spec).ok_or(Code::BadJob),
-        _ => Ok(()),
+impl<D: Desk> Switchboard<D> {
+    /// What the tasks of a job do is read where it is handed to workers: a job that breaks a rule is refused here, and the
+    /// submitter is told which.
+    pub(super) fn may_be_submitted(&mut self, id: ConnId, frame: &Frame<'_>) -> bool {
+        let Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } } = frame else { return true };
+        let Err(rule) = submission::check(spec) else { return true };
+        let (detail, code, fatal) = (&*rule.to_string(), Code::BadJob, false);
+        self.lines.write(id, |out| encode(&Frame::Error { seq: *seq, code, fatal, detail }, out));
+        false
     }
-}
-
-/// Every item can be read, and put in where it belongs.
-fn can_be_filled(spec: &JobSpec) -> Option<()> {
-    let work = work::decode(&spec.work).ok()?;
-    let shape = if spec.items.is_empty() { None } else { Some(items::check(&spec.items).ok()?) };
-    fill::check(&work, shape).ok()
 }
 
 fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {

@@ -426,6 +426,7 @@ impl<D: Desk> Switchboard<D> {
                 Input::Connected { conn: id, name, address }
             }
             Step::Ready => Input::Ready { conn: id },
+            Step::Frame(frame) if !self.may_be_submitted(id, &frame) => return 1,
             Step::Frame(frame) => match self.note(id, frame) {
                 Ok(input) => input,
                 Err(fault) => {

@@ -10,7 +10,7 @@ use turno_proto::model::limits::{PAGE_MAX, TASK_RANGES_MAX};
 
 use super::select::{Item, Jobs, Ranges, Target, is_one, told};
 use super::text::{counts, number_of_tasks, state_line, title};
-use super::{Asked, done, named};
+use super::{Asked, check_tasks, done, named};
 use crate::cli::Invocation;
 use crate::cli::confirm;
 use crate::cli::connect;
@@ -82,6 +82,7 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
             }
             Target::Tasks(one, ranges) => {
                 let view = asked.find(*one).await?;
+                check_tasks(&view, ranges)?;
                 let (_, tasks) = meant.entry(view.id).or_insert_with(|| (view, Some(Vec::new())));
                 // The whole job is more than some of its tasks.
                 if let Some(tasks) = tasks {

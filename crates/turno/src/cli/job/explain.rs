@@ -5,7 +5,7 @@ use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
 
 use super::select::{One, Part};
-use super::{Asked, named};
+use super::{Asked, named, no_task};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -42,15 +42,13 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u
     };
     let answer = asked.admin(AdminCall::JobExplain { job, task }).await;
     let (view, task, because) = match answer {
-        Ok(AdminAnswer::TaskExplained { job, task, because }) => (job, task, because),
+        Ok(AdminAnswer::TaskExplained { job, task, because, .. }) => (job, task, because),
         Ok(other) => return Err(connect::unexpected(&other)),
         Err(failure) if failure.code() == Code::NotFound && task.is_some() => {
             // The job may be there, and only the task not.
             let view = asked.find(One::Id(job)).await?;
-            let task = task.map_or_else(String::new, |task| task.to_string());
-            return Err(Failure::new(Code::NotFound, format!("job {job} has no task {task}"))
-                .why(format!("its tasks are {}", view.array))
-                .fix(format!("`turno job tasks {job}` lists them")));
+            let task = task.unwrap_or_default();
+            return Err(no_task(&view, &[(task, task)]));
         }
         Err(failure) => return Err(named(failure, job)),
     };

@@ -207,6 +207,7 @@ mod tests {
             signal,
             status: (!status.is_empty()).then(|| status.to_owned()),
             lost_until_unix_ms: None,
+            item: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use turno_proto::model::job::{JobId, JobState, TaskState};
 use turno_proto::model::limits;
 
 use super::select::{Part, Ranges};
-use super::{Asked, named};
+use super::{Asked, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::compose::parse_count;
 use crate::cli::connect;
@@ -161,7 +161,9 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
 pub(super) async fn tasks(args: &TasksArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
     // Asked first, so that a job that is not there is told as such, and `last` stays the same one on every page.
-    let job = asked.find(args.job.job).await?.id;
+    let view = asked.find(args.job.job).await?;
+    args.job.tasks.as_deref().map_or(Ok(()), |tasks| check_tasks(&view, tasks))?;
+    let job = view.id;
     let mut pages = Pages { asked: &asked, job, args, rows: Vec::new(), told: 0 };
     let next = pages.read().await?;
     let Pages { rows, told, .. } = pages;
@@ -169,7 +171,7 @@ pub(super) async fn tasks(args: &TasksArgs, invocation: &Invocation) -> Result<u
         invocation.output.rows(&TaskListDocument { job: job.to_string(), tasks: &rows, next }, &rows)?;
     }
     if told == 0 && rows.is_empty() {
-        invocation.output.hint(&format!("no such task; all of them: turno job tasks {job}"));
+        invocation.output.hint(&format!("no task in that state; all of them: turno job tasks {job}"));
     }
     Ok(0)
 }

@@ -11,6 +11,7 @@ mod result;
 mod retry;
 mod select;
 pub(crate) mod submit;
+mod task;
 mod text;
 mod wait;
 mod watch;
@@ -28,7 +29,7 @@ use self::progress::ProgressArgs;
 use self::report::ReportArgs;
 use self::result::ResultArgs;
 use self::retry::RetryArgs;
-use self::select::One;
+use self::select::{One, Part};
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
 use super::Invocation;
@@ -67,15 +68,18 @@ enum JobCommand {
     Rm(RmArgs),
 }
 
-/// Show one job: its state, its tasks by state, why it waits, and what was asked for
+/// Show one job, or one task of it
+///
+/// Of a job: its state, its tasks by state, why it waits, and what was asked for. Of a task: what it is for, the command it
+/// runs, its state and its attempts. Attempts before the latest are known until the broker is started again.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno job show 7", "turno job show last --json"],
+    &["turno job show 7", "turno job show 7.3", "turno job show last --json"],
     &[1, 4, 5, 78, 124],
 ))]
 struct ShowArgs {
-    /// Its number, or last
-    job: One,
+    /// Its number or last, or one of its tasks: 7.3
+    job: Part,
 }
 
 pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -100,7 +104,10 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
 
 async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
-    let view = asked.find(args.job).await?;
+    let view = asked.find(args.job.job).await?;
+    if let Some(ranges) = &args.job.tasks {
+        return task::show(&asked, &view, ranges).await;
+    }
     let mut document = JobDocument::from(&view);
     document.job.row.failures = asked.failures_if_told(&view).await;
     let clock = invocation.output.clock();
@@ -146,6 +153,21 @@ impl<'a> Asked<'a> {
     async fn job(&self, call: AdminCall, job: JobId) -> Result<JobView, Failure> {
         self.admin(call).await.and_then(view).map_err(|failure| named(failure, job))
     }
+}
+
+/// Whether the job has a task of those that were named. Of a range those that it has are meant, so that one is enough.
+fn check_tasks(view: &JobView, ranges: &[(u32, u32)]) -> Result<(), Failure> {
+    let numbers = view.numbers();
+    let has_some = |(first, last): &(u32, u32)| numbers.place_from(*first) < numbers.place_after(Some(*last));
+    if ranges.iter().any(has_some) { Ok(()) } else { Err(no_task(view, ranges)) }
+}
+
+/// There is no task with such a number.
+fn no_task(view: &JobView, ranges: &[(u32, u32)]) -> Failure {
+    let job = view.id;
+    Failure::new(Code::NotFound, format!("job {job} has no task {}", select::told(ranges)))
+        .why(format!("its tasks are {}", view.numbers()))
+        .fix(format!("`turno job tasks {job}` lists them"))
 }
 
 fn view(answer: AdminAnswer) -> Result<JobView, Failure> {
@@ -218,6 +240,7 @@ mod tests {
             name: "sim".to_owned(),
             state: JobState::Running,
             array: Array { first: 1, count: 30, step: 1 },
+            parts: Vec::new(),
             tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
             slots: 2,
             priority: 4,
@@ -230,6 +253,23 @@ mod tests {
             spec: None,
             lost: 0,
         }
+    }
+
+    #[test]
+    fn a_task_that_is_named_is_there() {
+        let listed = JobView {
+            array: Array { first: 1, count: 3, step: 1 },
+            parts: ["1", "3", "5"].map(|part| part.parse().unwrap()).to_vec(),
+            ..view(7)
+        };
+        for (job, good, bad) in [(view(7), vec![(1, 1), (30, 99)], (31, 31)), (listed, vec![(2, 3)], (4, 4))] {
+            assert_eq!(check_tasks(&job, &good), Ok(()));
+            assert_eq!(check_tasks(&job, &[good[0], bad]), Ok(()), "those that are there are meant");
+            let failure = check_tasks(&job, &[bad]).unwrap_err();
+            assert_eq!((failure.code(), failure.exit()), (Code::NotFound, 4));
+            assert_eq!(failure.what(), format!("job 7 has no task {}", bad.0));
+        }
+        assert!(no_task(&view(7), &[(40, 50), (60, 60)]).what().ends_with("no task 40-50,60"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::limits::PAGE_MAX;
 
 use super::select::Part;
-use super::{Asked, named};
+use super::{Asked, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -44,7 +44,9 @@ pub(super) struct ResultArgs {
 
 pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let asked = Asked::connect(invocation).await?;
-    let job = asked.find(args.job.job).await?.id;
+    let view = asked.find(args.job.job).await?;
+    args.job.tasks.as_deref().map_or(Ok(()), |tasks| check_tasks(&view, tasks))?;
+    let job = view.id;
     let (files, damaged) = asked.files(job, args).await?;
     let mut rows: Vec<ResultRow> = files.iter().map(|file| ResultRow::new(job, file)).collect();
     if !args.list {

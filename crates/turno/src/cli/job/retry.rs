@@ -10,7 +10,7 @@ use turno_proto::model::limits::{PAGE_MAX, TASK_RANGES_MAX};
 
 use super::select::{Ranges, Target, TaskRanges};
 use super::text::{number_of_tasks, title};
-use super::{Asked, named};
+use super::{Asked, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -124,6 +124,7 @@ impl Asked<'_> {
                 }
                 Target::Tasks(one, ranges) => {
                     let view = self.find(*one).await?;
+                    check_tasks(&view, ranges)?;
                     let (_, tasks) = meant.entry((view.id, true)).or_insert_with(|| (view, None));
                     tasks.get_or_insert_default().extend(ranges);
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::job::{JobReason, JobState, JobView, TaskCounts};
 
 use super::failures;
-use crate::cli::schema::job::JobBody;
+use crate::cli::schema::job::{JobBody, elapsed};
 use crate::cli::schema::reason::ReasonBody;
 use crate::cli::schema::spec::{CommandBody, SpecBody};
 use crate::cli::shell::quoted;
@@ -85,6 +85,9 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> Page {
         ("started", row.started_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
         ("ended", row.ended_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
     ]);
+    if row.started_at.is_some() {
+        facts.push(("elapsed", elapsed(row.started_at.as_deref(), row.seconds, row.ended_at.is_some(), clock)));
+    }
     if let Some(spec) = &job.spec {
         facts.extend(asked_for(spec));
     }
@@ -160,7 +163,7 @@ fn command_of(command: &CommandBody) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
     map.iter().map(|(key, value)| format!("{key}={value}")).collect()
 }
 
@@ -213,6 +216,7 @@ mod tests {
              submitted    1m0s ago\n\
              started      59s ago\n\
              ended        not yet\n\
+             elapsed      59s\n\
              command      ./sim --title 'a b'\n\
              directory    /data\n\
              environment  'SEED=1 2'\n\

@@ -215,6 +215,7 @@ pub(super) mod tests {
             name: "sim".to_owned(),
             state,
             array: Array { first: 1, count: counts.iter().sum::<u32>().max(1), step: 1 },
+            parts: Vec::new(),
             tasks: TaskCounts { waiting, running, finished, failed, cancelled: 0 },
             slots: 1,
             priority: 4,

@@ -16,7 +16,7 @@ use super::spec::SpecBody;
 use super::worker::moment;
 use crate::cli::progress::percent;
 use crate::cli::table::{Column, Row};
-use crate::cli::time::{rfc3339, seconds, short};
+use crate::cli::time::{Clock, rfc3339, seconds, short};
 use crate::cli::words::{count, one_line};
 
 /// A job.
@@ -60,7 +60,7 @@ pub(crate) struct JobRow {
     pub(crate) started_at: Option<String>,
     /// When its last task ended; null if it goes on.
     pub(crate) ended_at: Option<String>,
-    /// Seconds from its start to its end; null before.
+    /// Seconds from its start to its end; null before. In a table: so far.
     pub(crate) seconds: Option<f64>,
     /// Why nothing of it is started now; null if something is, or if it has ended, unless because too many tasks failed or
     /// a job that it depends on ended otherwise.
@@ -76,7 +76,7 @@ impl From<&JobView> for JobRow {
             id: view.id.to_string(),
             name: view.name.clone(),
             state: state(view.state).to_owned(),
-            array: view.array.to_string(),
+            array: view.numbers().to_string(),
             tasks: view.array.count,
             waiting: view.tasks.waiting,
             running: view.tasks.running,
@@ -114,6 +114,14 @@ pub(super) fn at(unix_ms: u64) -> String {
 /// Seconds from a start to an end.
 pub(super) fn took(started_ms: Option<u64>, ended_ms: Option<u64>) -> Option<f64> {
     Some(seconds(ended_ms?.saturating_sub(started_ms?)))
+}
+
+/// How long something took, or has taken so far: for people.
+pub(in crate::cli) fn elapsed(started_at: Option<&str>, seconds: Option<f64>, is_over: bool, clock: &Clock) -> String {
+    match started_at.and_then(|at| at.parse().ok()) {
+        Some(started) if !is_over => short(clock.since(started)),
+        _ => span(seconds),
+    }
 }
 
 /// Seconds for people.
@@ -221,6 +229,9 @@ impl Row for JobRow {
         Column::new("failed", |row, _| row.failed.to_string()),
         Column::new("cancelled", |row, _| row.cancelled.to_string()),
         Column::new("submitted_at", |row, clock| moment(Some(&row.submitted_at), clock)),
+        Column::new("seconds", |row, clock| {
+            elapsed(row.started_at.as_deref(), row.seconds, row.ended_at.is_some(), clock)
+        }),
         Column::new("tags", |row, _| one_word(&row.tags)),
         Column::wide("lost", |row, _| row.lost.to_string()),
         Column::wide("array", |row, _| row.array.clone()),
@@ -229,7 +240,6 @@ impl Row for JobRow {
         Column::wide("items", |row, _| row.items.to_string()),
         Column::wide("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
-        Column::wide("seconds", |row, _| span(row.seconds)),
         Column::wide("because", |row, _| row.because.as_ref().map(|body| body.reason.clone()).unwrap_or_default()),
     ];
 
@@ -307,6 +317,7 @@ mod tests {
             name: "sim".to_owned(),
             state: JobState::Waiting,
             array: Array { first: 0, count: 10, step: 10 },
+            parts: Vec::new(),
             tasks: TaskCounts { waiting: 10, ..TaskCounts::default() },
             slots: 1,
             priority: 4,
@@ -353,10 +364,14 @@ mod tests {
         let columns = table::choose::<JobRow>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
-            "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  TAGS\n\
-             12  sim   failed       100%     10        0        0         7       2          1  1m0s          may,night\n \
-             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          may,night\n"
+            "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  SECONDS  TAGS\n\
+             12  sim   failed       100%     10        0        0         7       2          1  1m0s          1m0s     may,night\n \
+             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          -        may,night\n"
         );
+        let begun = JobView { started_unix_ms: Some(NOON + 30_000), ..waiting(7) };
+        let columns = table::choose::<JobRow>(&["id", "seconds"].map(ToOwned::to_owned), false).unwrap();
+        let shown = table::render(&columns, &[JobRow::from(&begun)], &clock);
+        assert_eq!(shown, "ID  SECONDS\n 7  30s\n", "a job that goes on has taken so long so far");
         let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
         let columns = table::choose::<JobRow>(&wide, false).unwrap();
         assert_eq!(

@@ -174,6 +174,7 @@ mod tests {
             name: "sim".to_owned(),
             state: JobState::Waiting,
             array: Array { first: 1, count: 30, step: 1 },
+            parts: Vec::new(),
             tasks: TaskCounts { waiting: 30, ..TaskCounts::default() },
             slots: 1,
             priority: 4,
@@ -200,6 +201,7 @@ mod tests {
             signal: None,
             status: None,
             lost_until_unix_ms: None,
+            item: Vec::new(),
         }
     }
 

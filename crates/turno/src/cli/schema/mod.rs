@@ -23,6 +23,7 @@ pub(crate) mod ring;
 pub(crate) mod spec;
 pub(crate) mod submission;
 pub(crate) mod task;
+pub(crate) mod task_show;
 pub(crate) mod topic;
 pub(crate) mod trace;
 pub(crate) mod worker;
@@ -125,7 +126,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
 }
 
 /// Those about jobs.
-fn of_jobs() -> [(&'static str, Value); 13] {
+fn of_jobs() -> [(&'static str, Value); 14] {
     [
         of::<job::JobDocument>(),
         of::<job_explain::JobExplainDocument>(),
@@ -140,6 +141,7 @@ fn of_jobs() -> [(&'static str, Value); 13] {
         of::<submission::SubmissionDocument>(),
         of::<task::TaskListDocument<'_>>(),
         of::<task::TaskRow>(),
+        of::<task_show::TaskDocument>(),
     ]
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use turno_proto::model::job::{JobId, TaskState, TaskView};
 
 use super::Document;
-use super::job::{at, span, took};
+use super::job::{at, elapsed, took};
 use super::worker::moment;
 use crate::cli::table::{Column, Row};
 use crate::cli::words::one_line;
@@ -27,7 +27,7 @@ pub(crate) struct TaskRow {
     pub(crate) started_at: Option<String>,
     /// When it ended.
     pub(crate) ended_at: Option<String>,
-    /// Seconds that it took.
+    /// Seconds that it took; null while it runs. In a table: so far.
     pub(crate) seconds: Option<f64>,
     /// What its program returned.
     pub(crate) exit_code: Option<i32>,
@@ -37,6 +37,8 @@ pub(crate) struct TaskRow {
     pub(crate) status: Option<String>,
     /// Of a running task whose worker is lost: when another one gets it, unless its worker comes back; null otherwise.
     pub(crate) lost_until: Option<String>,
+    /// The fields of its item, in a job with items; in listings a long item is cut, and ends with `…`.
+    pub(crate) item: Vec<String>,
 }
 
 impl TaskRow {
@@ -54,11 +56,12 @@ impl TaskRow {
             signal: view.signal,
             status: view.status.clone(),
             lost_until: view.lost_until_unix_ms.map(at),
+            item: view.item.clone(),
         }
     }
 }
 
-const fn state(state: TaskState) -> &'static str {
+pub(super) const fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Waiting => "waiting",
         TaskState::Running => "running",
@@ -83,11 +86,14 @@ impl Row for TaskRow {
         Column::new("attempt", |row, _| row.attempt.to_string()),
         Column::new("worker", |row, _| shown(row.worker.as_ref())),
         Column::new("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
-        Column::new("seconds", |row, _| span(row.seconds)),
+        Column::new("seconds", |row, clock| {
+            elapsed(row.started_at.as_deref(), row.seconds, row.state != "running", clock)
+        }),
         Column::new("exit_code", |row, _| shown(row.exit_code.as_ref())),
         Column::wide("task", |row, _| row.task.to_string()),
         Column::wide("signal", |row, _| shown(row.signal.as_ref())),
         Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
+        Column::new("item", |row, _| one_line(&row.item.join(","))),
         Column::new("status", |row, clock| match row.lost_until.as_deref().and_then(|at| at.parse().ok()) {
             Some(until) => format!("worker lost, waiting until {}", clock.until(until)),
             None => one_line(row.status.as_deref().unwrap_or_default()),
@@ -140,6 +146,7 @@ mod tests {
             ended_unix_ms: Some(NOON + 2_500),
             exit_code: Some(2),
             status: Some("no such\nfile".to_owned()),
+            item: vec!["a b".to_owned(), "0.5".to_owned()],
             ..running.clone()
         };
         [waiting, running, failed]
@@ -152,10 +159,10 @@ mod tests {
         let columns = table::choose::<TaskRow>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
-            "  ID  STATE    ATTEMPT  WORKER  STARTED_AT  SECONDS  EXIT_CODE  STATUS\n \
-             7.1  waiting        0  -       -           -                -  -\n \
-             7.2  running        1  w1      1m0s        -                -  -\n\
-             7.10  failed         3  w1      1m0s        2.5s             2  no such file\n"
+            "  ID  STATE    ATTEMPT  WORKER  STARTED_AT  SECONDS  EXIT_CODE  ITEM     STATUS\n \
+             7.1  waiting        0  -       -           -                -  -        -\n \
+             7.2  running        1  w1      1m0s        1m0s             -  -        -\n\
+             7.10  failed         3  w1      1m0s        2.5s             2  a b,0.5  no such file\n"
         );
         assert_eq!(rows[2].name(), "7.10");
     }
@@ -180,7 +187,7 @@ mod tests {
             "{\"schema\":\"turno.task_list/1\",\"job\":\"7\",\"tasks\":[{\"id\":\"7.10\",\"task\":10,\"state\":\"failed\",\
              \"attempt\":3,\"worker\":\"w1\",\"started_at\":\"2026-11-15T12:00:00.000Z\",\
              \"ended_at\":\"2026-11-15T12:00:02.500Z\",\"seconds\":2.5,\"exit_code\":2,\"signal\":null,\
-             \"status\":\"no such\\nfile\",\"lost_until\":null}],\"next\":10}\n"
+             \"status\":\"no such\\nfile\",\"lost_until\":null,\"item\":[\"a b\",\"0.5\"]}],\"next\":10}\n"
         );
     }
 }

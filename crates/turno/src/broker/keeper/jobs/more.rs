@@ -1,11 +1,13 @@
 //! What a job needs and is found by, as it is stored: a part of the job's record that those written before it do not have.
 
 use turno_proto::model::archive::UploadId;
-use turno_proto::model::job::JobSpec;
+use turno_proto::model::job::{Array, JobSpec};
 
 use super::{Reader, len_u8};
 
 const MAX_FAILURES: u8 = 1;
+/// The parts of a list of numbers follow.
+const PARTS: u8 = 2;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -14,16 +16,18 @@ pub(super) struct More {
     pub(super) labels: Vec<(String, String)>,
     pub(super) tags: Vec<String>,
     pub(super) uploads: Vec<UploadId>,
+    pub(super) parts: Vec<Array>,
 }
 
 /// Whether there is something to write.
 pub(super) fn is_in(spec: &JobSpec) -> bool {
-    spec.max_failures.is_some() || !spec.labels.is_empty() || !spec.tags.is_empty() || !spec.uploads.is_empty()
+    let JobSpec { max_failures, labels, tags, uploads, parts, .. } = spec;
+    max_failures.is_some() || !labels.is_empty() || !tags.is_empty() || !uploads.is_empty() || !parts.is_empty()
 }
 
 pub(super) fn write(spec: &JobSpec, out: &mut Vec<u8>) {
-    let JobSpec { max_failures, labels, tags, uploads, .. } = spec;
-    let flags = if max_failures.is_some() { MAX_FAILURES } else { 0 };
+    let JobSpec { max_failures, labels, tags, uploads, parts, .. } = spec;
+    let flags = if max_failures.is_some() { MAX_FAILURES } else { 0 } | if parts.is_empty() { 0 } else { PARTS };
     out.extend([flags, len_u8(labels.len()), len_u8(tags.len()), len_u8(uploads.len())]);
     out.extend(max_failures.iter().flat_map(|max| max.to_le_bytes()));
     for text in labels.iter().flat_map(|(key, value)| [key, value]).chain(tags) {
@@ -31,12 +35,17 @@ pub(super) fn write(spec: &JobSpec, out: &mut Vec<u8>) {
         out.extend_from_slice(text.as_bytes());
     }
     uploads.iter().for_each(|UploadId(hash)| out.extend_from_slice(hash));
+    if !parts.is_empty() {
+        out.extend(u16::try_from(parts.len()).expect("parts are limited").to_le_bytes());
+        let numbers = parts.iter().flat_map(|part| [part.first, part.count, part.step]);
+        numbers.for_each(|number| out.extend(number.to_le_bytes()));
+    }
 }
 
 /// `None` if no version of ours wrote that.
 pub(super) fn read(rest: &mut Reader<'_>) -> Option<More> {
     let [flags, labels, tags, uploads] = rest.bytes()?;
-    if flags & !MAX_FAILURES != 0 {
+    if flags & !(MAX_FAILURES | PARTS) != 0 {
         return None;
     }
     let mut more = More::default();
@@ -51,6 +60,11 @@ pub(super) fn read(rest: &mut Reader<'_>) -> Option<More> {
     }
     for _ in 0..uploads {
         more.uploads.push(UploadId(rest.bytes()?));
+    }
+    if flags & PARTS != 0 {
+        for _ in 0..rest.u16()? {
+            more.parts.push(Array { first: rest.u32()?, count: rest.u32()?, step: rest.u32()? });
+        }
     }
     Some(more)
 }

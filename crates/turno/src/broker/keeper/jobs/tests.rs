@@ -64,6 +64,14 @@ fn needy() -> JobRecord {
     JobRecord { spec: Arc::new(spec), ..plain() }
 }
 
+/// Tasks 1, 3 and 5 to 8: a list of numbers.
+fn listed() -> JobRecord {
+    let part = |first, count| Array { first, count, step: 1 };
+    let parts = vec![part(1, 1), part(3, 1), part(5, 4)];
+    let spec = JobSpec { array: part(1, 6), parts, ..JobSpec::clone(&plain().spec) };
+    JobRecord { spec: Arc::new(spec), ..plain() }
+}
+
 fn plain() -> JobRecord {
     let spec = JobSpec {
         name: String::new(),
@@ -158,7 +166,7 @@ fn records_have_these_bytes() {
 #[test]
 fn records_come_back_as_they_were() {
     let mut stored = StoredJobs::default();
-    for record in [job(), plain(), needy(), retried(), missed()] {
+    for record in [job(), plain(), needy(), listed(), retried(), missed()] {
         assert_eq!(take(JOBS, &job_key(JobId(3)), &write_job(&record), &mut stored), Some(()));
         assert_eq!(stored.jobs.pop(), Some((JobId(3), record)));
     }
@@ -186,7 +194,7 @@ fn what_is_no_record_is_refused() {
     for cut in 0..needs.len() {
         assert_eq!(read_job(&needs[..cut]), None, "{cut}");
     }
-    for (at, byte) in [(36, 2), (37, 3), (38, 2), (39, 2), (44, 0xff)] {
+    for (at, byte) in [(36, 4), (37, 3), (38, 2), (39, 2), (44, 0xff)] {
         let mut other = needs.clone();
         other[at] = byte;
         assert_eq!(read_job(&other), None, "{at}");

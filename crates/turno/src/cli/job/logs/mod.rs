@@ -16,7 +16,7 @@ use turno_proto::model::{Code, limits};
 use self::print::Printer;
 use self::seen::Seen;
 use super::select::{Ranges, Target};
-use super::{Asked, named};
+use super::{Asked, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::compose::parse_count;
 use crate::cli::connect;
@@ -26,9 +26,11 @@ use crate::cli::help;
 /// Show what tasks wrote
 ///
 /// Of one task as it wrote it, its standard error on standard error; of several tasks with the task in front of each line.
-/// The broker keeps the beginning and the end of what a task writes; what is between was left out if it was long, and a line
-/// on standard error says so. Of a task with several attempts the latest is shown. Where output was kept and cannot be read
-/// any more, a line on standard error says how much is lost to damage, and the command fails.
+/// With --stdout or --stderr what was chosen goes to standard output. The broker keeps the beginning and the end of what a
+/// task writes; what is between was left out if it was long, and a line on standard error says so. Of a task with several
+/// attempts the latest is shown and named; --attempt all shows all, with the attempt in front of each line.
+/// Where output was kept and cannot be read any more, a line on standard error says how much is lost to damage, and the command
+/// fails.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -57,11 +59,11 @@ pub(in crate::cli) struct LogsArgs {
     #[arg(long, value_name = "N", value_parser = parse_count)]
     tail: Option<u64>,
 
-    /// Only what tasks wrote to their standard output
+    /// Only what tasks wrote to their standard output; it goes to standard output
     #[arg(long)]
     stdout: bool,
 
-    /// Only what tasks wrote to their standard error
+    /// Only what tasks wrote to their standard error; it goes to standard output
     #[arg(long, conflicts_with = "stdout")]
     stderr: bool,
 
@@ -69,7 +71,7 @@ pub(in crate::cli) struct LogsArgs {
     #[arg(long, value_name = "N|all", value_parser = parse_attempt, conflicts_with = "follow")]
     attempt: Option<Attempt>,
 
-    /// No task in front of lines
+    /// No task and no attempt in front of lines
     #[arg(long)]
     no_prefix: bool,
 }
@@ -156,6 +158,7 @@ async fn looks(args: &LogsArgs, asked: &Asked<'_>) -> Result<Vec<Look>, Failure>
             }
             Target::Tasks(one, ranges) => {
                 let job = asked.find(*one).await?;
+                check_tasks(&job, ranges)?;
                 let look = looks.entry(job.id).or_insert_with(|| Look { job, tasks: Some(Vec::new()) });
                 // The whole job is more than some of its tasks.
                 if let Some(tasks) = &mut look.tasks {
@@ -306,6 +309,7 @@ mod tests {
             signal: None,
             status: None,
             lost_until_unix_ms: None,
+            item: Vec::new(),
         };
         assert_eq!(side_by_side(&[1, 2, 3, 7, 9, 10].map(task)), [(1, 3), (7, 7), (9, 10)]);
         assert_eq!(side_by_side(&[]), []);

@@ -23,8 +23,12 @@ type Lines = VecDeque<(OutputStream, Vec<u8>)>;
 pub(super) struct Printer<'a> {
     invocation: &'a Invocation,
     args: &'a LogsArgs,
-    /// The task stands in front of each line.
+    /// The task, or its attempt, stands in front of each line.
     prefixed: bool,
+    /// One task is shown.
+    single: bool,
+    /// The attempt that was named last, where lines do not name it.
+    attempt: u32,
     /// Beginnings of lines, by task and stream.
     partial: BTreeMap<(String, bool), Vec<u8>>,
     /// The attempt whose last lines are wanted, and those.
@@ -41,12 +45,15 @@ pub(super) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     pub(super) fn new(invocation: &'a Invocation, args: &'a LogsArgs, single: bool) -> Self {
-        let prefixed = !single && !args.no_prefix;
+        // Of one task it is the attempts that must be told apart.
+        let prefixed = !args.no_prefix && (!single || args.attempt == Some(Attempt::All));
         let (partial, rows) = (BTreeMap::new(), Vec::new());
         Self {
             invocation,
             args,
             prefixed,
+            single,
+            attempt: 1,
             partial,
             tail: None,
             rows,
@@ -146,15 +153,29 @@ impl<'a> Printer<'a> {
     }
 
     fn prefix(&self, piece: &OutputPiece) -> String {
-        match (self.prefixed, self.args.attempt) {
+        let OutputPiece { job, task, attempt, .. } = piece;
+        match (self.prefixed, self.single) {
             (false, _) => String::new(),
-            (true, Some(Attempt::All)) => format!("{}.{} attempt {}: ", piece.job, piece.task, piece.attempt),
-            (true, _) => format!("{}.{}: ", piece.job, piece.task),
+            (true, true) => format!("attempt {attempt}: "),
+            (true, false) if *attempt > 1 || self.args.attempt.is_some() => format!("{job}.{task} attempt {attempt}: "),
+            (true, false) => format!("{job}.{task}: "),
         }
     }
 
+    /// Says which attempt of the one task follows, if it is not the first and nothing in front of lines says so.
+    fn name_attempt(&mut self, piece: &OutputPiece) {
+        let OutputPiece { job, task, attempt, .. } = piece;
+        if !self.single || self.prefixed || self.args.no_prefix || self.attempt == *attempt {
+            return;
+        }
+        self.attempt = *attempt;
+        self.invocation.output.note(&format!("attempt {attempt} of task {job}.{task}; all of them: --attempt all"));
+    }
+
     fn show(&mut self, piece: &OutputPiece, stream: OutputStream, bytes: &[u8]) -> Result<(), Failure> {
-        let is_error = stream == OutputStream::Stderr;
+        // What was chosen is what the command is for: it goes to standard output, whichever stream it was.
+        let is_error = stream == OutputStream::Stderr && !self.args.stderr;
+        self.name_attempt(piece);
         if !self.prefixed {
             return self.write(is_error, bytes);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::job::{Array, JobView, TaskState, TaskView};
+use turno_proto::model::job::{Array, JobView, Numbers, TaskState, TaskView};
 
 use super::lanes::{Piece, Span, lanes};
 use crate::cli::job::failures::Grouping;
@@ -52,6 +52,7 @@ const fn place_of(state: TaskState) -> usize {
 /// Takes the tasks in.
 pub(super) struct Reader {
     array: Array,
+    parts: Vec<Array>,
     now: u64,
     strip: Vec<Counts>,
     pieces: Vec<Piece>,
@@ -65,6 +66,7 @@ impl Reader {
         let columns = view.array.count.clamp(1, STRIP_MAX) as usize;
         Self {
             array: view.array,
+            parts: view.parts.clone(),
             now,
             strip: vec![Counts::default(); columns],
             pieces: Vec::new(),
@@ -74,7 +76,7 @@ impl Reader {
     }
 
     pub(super) fn add(&mut self, task: &TaskView) {
-        let Some(place) = self.array.place_of(task.task) else { return };
+        let Some(place) = (Numbers { array: self.array, parts: &self.parts }).place_of(task.task) else { return };
         let column = u64::from(place) * self.strip.len() as u64 / u64::from(self.array.count);
         if let Some(counts) = usize::try_from(column).ok().and_then(|column| self.strip.get_mut(column)) {
             counts.add(task.state);

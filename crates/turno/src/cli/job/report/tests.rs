@@ -68,6 +68,7 @@ fn tasks(count: u32, slots: [usize; 3]) -> Vec<TaskView> {
             signal: status.starts_with("killed").then_some(9),
             status: failed.then_some(status),
             lost_until_unix_ms: None,
+            item: Vec::new(),
         });
     }
     told

@@ -38,7 +38,7 @@ fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
     let after = |after: &AfterArg| AfterBody { job: after.job.to_string(), when: when(after.when).to_owned() };
     SubmissionBody {
         name: spec.name.clone(),
-        array: spec.array.to_string(),
+        array: spec.numbers().to_string(),
         tasks: spec.array.count,
         first: task(spec, work, 0),
         last: task(spec, work, spec.array.count.saturating_sub(1)),
@@ -51,9 +51,9 @@ fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
 
 /// What the task at that place runs.
 fn task(spec: &JobSpec, work: &Work, place: u32) -> SubmissionTask {
-    let number = spec.array.number_of(place);
+    let number = spec.numbers().number_of(place);
     let item = items::get(&spec.items, place);
-    let filled = fill::fill(work, item.as_deref().map_or(Given::Number(number), Given::Item));
+    let filled = fill::fill(work, Given { task: number, item: item.as_deref() });
     SubmissionTask { task: number, argv: filled.argv, cwd: filled.cwd, env: filled.env.into_iter().collect() }
 }
 
@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn programs_see_all_of_it() {
-        let array = ArrayArg { array: Array { first: 0, count: 3, step: 5 }, max_parallel: Some(2) };
+        let array = Array { first: 0, count: 3, step: 5 };
+        let array = ArrayArg { array, parts: Vec::new(), max_parallel: Some(2) };
         let source = Source { array: Some(array), ..Source::default() };
         let after = vec![AfterArg { job: One::Last, when: AfterWhen::Any }];
         let flags = Flags { source, after, cwd: Some(PathBuf::from("run-{}")), ..Flags::default() };

@@ -2,11 +2,12 @@
 
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
-use turno_proto::model::job::{JobReason, JobState, JobView, TaskView};
+use turno_proto::model::job::{JobReason, JobSpec, JobState, JobView, TaskView};
 
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
+use crate::cli::job::select::One;
 use crate::cli::job::text::{number_of_tasks, title};
 use crate::cli::job::{Asked, one_done};
 use crate::cli::schema::job::JobRow;
@@ -35,6 +36,27 @@ pub(super) fn tell_reason(job: &JobView, invocation: &Invocation) {
     if let Some(because) = JobRow::from(job).because {
         let what = if matches!(job.reason, Some(JobReason::Missed { .. })) { "it is cancelled" } else { "it waits" };
         invocation.output.note(&format!("{what}: {}", because.text));
+    }
+}
+
+/// What is wrong with a submission that the broker refused, as far as it can be found out.
+pub(super) async fn refused(failure: Failure, spec: &JobSpec, asked: &Asked<'_>) -> Failure {
+    match (failure.code(), &spec.key) {
+        (Code::KeyTaken, Some(key)) => Failure::new(Code::KeyTaken, format!("another job has the key {key}"))
+            .why("it was submitted with another command, other tasks or other options")
+            .fix("choose another --key, or find that job with `turno job ls` and remove it with `turno job rm` once it has ended"),
+        (Code::BadJob, _) => {
+            for after in &spec.after {
+                let found = asked.find(One::Id(after.job)).await;
+                if found.is_err_and(|failure| failure.code() == Code::NotFound) {
+                    return Failure::new(Code::BadJob, format!("there is no job {} to start after", after.job))
+                        .why("--after names a job that this broker never had, or that was removed")
+                        .fix("`turno job ls` lists the jobs there are");
+                }
+            }
+            failure
+        }
+        (_, key) => unsure(failure, key.as_deref()),
     }
 }
 
@@ -96,6 +118,7 @@ mod tests {
             signal,
             status: None,
             lost_until_unix_ms: None,
+            item: Vec::new(),
         };
         let failed = JobView { state: JobState::Failed, ..view(7) };
         let table = [

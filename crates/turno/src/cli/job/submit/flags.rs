@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use turno_proto::model::limits::PRIORITY_MAX;
 
 use super::values::{
@@ -122,8 +122,9 @@ pub(super) struct Flags {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(id = "tasks", multiple = false)]
 pub(super) struct Source {
-    /// One task for each number: A-B or A-B:STEP, and with %MAX at most so many at a time
-    #[arg(long, help_heading = TASKS, value_name = "A-B[:STEP][%MAX]")]
+    /// One task for each number of a list such as 1-1000, 0-90:10, 1,3,5-8 or 8; a single number N is the one task with that
+    /// number. With %MAX at most so many run at a time
+    #[arg(long, help_heading = TASKS, value_name = "LIST[%MAX]")]
     pub(super) array: Option<ArrayArg>,
 
     /// One task for each line of a file, empty lines left out; - is standard input
@@ -142,8 +143,9 @@ pub(super) struct Source {
     #[arg(long, help_heading = TASKS, value_name = "PATTERN")]
     pub(super) glob: Option<String>,
 
-    /// One task for each value; ends with the next flag, or with --
-    #[arg(long, help_heading = TASKS, value_name = "VALUE", num_args = 1.., allow_negative_numbers = true)]
+    /// One task for each value; ends with the next flag, or with --. Given once: for all combinations of several lists, write
+    /// them to a file for --each-csv
+    #[arg(long, help_heading = TASKS, value_name = "VALUE", num_args = 1.., allow_negative_numbers = true, action = ArgAction::Set)]
     pub(super) each: Vec<String>,
 }
 
@@ -189,7 +191,7 @@ impl Flags {
 
     /// Tasks that run at a time at most. The flag beats what stands behind an array.
     pub(super) fn at_a_time(&self) -> Option<u32> {
-        self.max_parallel.or_else(|| self.source.array.and_then(|array| array.max_parallel))
+        self.max_parallel.or_else(|| self.source.array.as_ref().and_then(|array| array.max_parallel))
     }
 
     /// One command, and not an array or a list of things to do.
@@ -248,6 +250,14 @@ mod tests {
             }
         );
         assert!(both.source.array.is_none() && both.source.each == ["a", "b"]);
+    }
+
+    #[test]
+    fn a_second_list_of_values_is_refused() {
+        let typed = |line: &str| Typed::try_parse_from(line.split_whitespace()).map(|typed| typed.flags.source.each);
+        assert_eq!(typed("--each a b c").unwrap(), ["a", "b", "c"]);
+        let error = typed("--each a b --each c d").map(drop).unwrap_err();
+        assert!(error.to_string().contains("cannot be used multiple times"), "{error}");
     }
 
     #[test]

@@ -36,8 +36,12 @@ use crate::cli::help;
 /// shell reads them unless --shell asks for one. The answer comes when the job is stored.
 ///
 /// In CMD, --cwd and the values of --env, {} stands for what a task is for: its line, value or path, or its number in an
-/// --array. With columns (--each-csv, objects of --each-json) {column} stands for one of them. {{}} gives {}. One command
-/// without an array or list is run as it is typed.
+/// --array. {.} is that without its extension, {/} its last path component, {/.} both, {//} the directory before it, and {#}
+/// the task's number. With columns (--each-csv, objects of --each-json) {column} stands for one of them. {{}} gives {}. One
+/// command without an array or list is run as it is typed.
+///
+/// A task finds its place in its environment: TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT,
+/// TURNO_SLOTS (the slots that it takes) and TURNO_WORKER_ID. Secrets of its worker are not there.
 ///
 /// A SCRIPT is a file here that goes along with the job, and runs in a directory of the task's own. Lines at its
 /// beginning such as `#TURNO --array 1-10 --slots 2` hold flags; those of the command line beat them, and what may be
@@ -51,9 +55,10 @@ use crate::cli::help;
 #[command(after_long_help = help::notes(
     &[
         "turno submit -- ./simulate --seed 1",
+        "turno submit --array 1,3,5-8 -- ./simulate --seed {}",
         "turno submit --array 1-1000%64 --slots 2 --retries 3 --backoff 10s -- ./simulate --seed {}",
         "turno submit --each-csv runs.csv --upload run --collect 'out/*' -- ./run --rate {rate}",
-        "turno submit --glob 'data/*.csv' --shell -- 'sort {} | uniq -c > {}.counts'",
+        "turno submit --glob 'data/*.csv' --shell -- 'sort {} | uniq -c > {.}.counts'",
         "turno submit simulate.sh --each 0.1 0.2 0.5 --wait -- {}",
         "turno job submit --after 7 --after 8:any --dry-run -- ./collect",
     ],
@@ -138,9 +143,12 @@ async fn submit(flags: &Flags, plan: Plan, invocation: &Invocation) -> Result<u8
     }
     // From here on a signal leaves a job behind, and is told how to come back to it.
     let mut wait = if flags.wait { Some(Wait::new(invocation)?) } else { None };
-    let call = AdminCall::JobSubmit { spec: Box::new(spec) };
+    let call = AdminCall::JobSubmit { spec: Box::new(spec.clone()) };
     let answer = asked.admin(call).await.and_then(view);
-    let job = answer.map_err(|failure| end::unsure(failure, flags.key.as_deref()))?;
+    let job = match answer {
+        Ok(job) => job,
+        Err(failure) => return Err(end::refused(failure, &spec, &asked).await),
+    };
     let Some(wait) = &mut wait else { return end::tell(&job, invocation) };
     invocation.output.note(&end::submitted(&job));
     end::tell_reason(&job, invocation);

@@ -11,7 +11,8 @@ use turno_proto::model::job::{JobSpec, Work, WorkFile};
 use turno_proto::model::limits::{
     JOB_AFTER_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, JOB_TAGS_MAX, JOB_UPLOADS_MAX, PRIORITY,
 };
-use turno_proto::{items, work};
+use turno_proto::submission::SpecError;
+use turno_proto::{items, submission, work};
 
 use super::each::Tasks;
 use super::flags::Flags;
@@ -111,10 +112,12 @@ impl Plan {
             labels: labels(flags),
             max_failures: flags.max_failures,
             tags: tags(flags),
+            parts: tasks.parts,
             ..JobSpec::new(flags.name.clone().unwrap_or(default_name), tasks.array, Bytes::new())
         };
         check_places(&work, &spec)?;
         spec.work = encoded(&work)?;
+        submission::check(&spec).map_err(|rule| broken(&rule))?;
         Ok(Self { spec, work, files, stdin })
     }
 
@@ -187,6 +190,11 @@ fn encoded(work: &Work) -> Result<Bytes, Failure> {
     })
 }
 
+/// A rule of submissions that no flag knows of by itself.
+fn broken(rule: &SpecError) -> Failure {
+    Failure::new(Code::BadJob, "that cannot be a job").why(rule.to_string()).fix("change that, and submit it again")
+}
+
 /// Whether every placeholder stands for something, and every item gets to its task.
 fn check_places(work: &Work, spec: &JobSpec) -> Result<(), Failure> {
     let shape = match spec.items.is_empty() {
@@ -223,7 +231,7 @@ fn literal(text: &str, columns: &[String]) -> Result<String, Failure> {
     let shape = Shape { count: 1, fields: fields.len(), longest: 1 };
     let comes_out = |written: &str| {
         let work = Work { cwd: written.to_owned(), columns: columns.to_vec(), ..Work::default() };
-        fill::fill(&work, Given::Item(&fields)).cwd == text && fill::check(&work, Some(shape)).is_ok()
+        fill::fill(&work, Given::item(1, &fields)).cwd == text && fill::check(&work, Some(shape)).is_ok()
     };
     let doubled = text.replace('{', "{{").replace('}', "}}");
     [text.to_owned(), doubled].into_iter().find(|written| comes_out(written)).ok_or_else(|| {

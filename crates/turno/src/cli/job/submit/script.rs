@@ -154,10 +154,7 @@ mod tests {
         let table = [
             ("#!/bin/sh\n\n#TURNO --nonsense 1\n", "run.sh:3: unexpected argument '--nonsense' found"),
             ("#TURNO --slots 0\n", "run.sh:1: invalid value '0' for '--slots <N>'"),
-            (
-                "#TURNO --array 1-3 --each a\n",
-                "run.sh:1: the argument '--array <A-B[:STEP][%MAX]>' cannot be used with",
-            ),
+            ("#TURNO --array 1-3 --each a\n", "run.sh:1: the argument '--array <LIST[%MAX]>' cannot be used with"),
             ("#TURNO --json\n", "run.sh:1: unexpected argument '--json' found"),
             ("#TURNO words\n", "run.sh:1: unexpected argument 'words' found"),
             ("#TURNO -- words\n", "run.sh:1: unexpected argument 'words' found"),

@@ -174,7 +174,7 @@ fn braces_in_names_that_nobody_typed_stay_as_they_are() {
     let spec = spec(&format!("turno submit {script} --array 1-3 {{}}"));
     let work = work::decode(&spec.work).unwrap();
     assert_eq!(work.argv, strings(&["./a{{}}b.sh", "{}"]));
-    let filled = turno_proto::fill::fill(&work, turno_proto::fill::Given::Number(2));
+    let filled = turno_proto::fill::fill(&work, turno_proto::fill::Given::number(2));
     assert_eq!(filled.argv, strings(&["./a{}b.sh", "2"]));
     assert_eq!(work_of(&format!("turno submit {script} {{}}")).argv, strings(&["./a{}b.sh", "{}"]));
 }
@@ -201,8 +201,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
         (String::new(), "SCRIPT"),
         ("sim-that-is-not-there".to_owned(), "cannot read the script"),
         (dir.path().display().to_string(), "is no file"),
-        ("--array 7 -- a".to_owned(), "A-B or A-B:STEP"),
-        ("--array 0 -- a".to_owned(), "A-B or A-B:STEP"),
+        ("--array 7:2 -- a".to_owned(), "A-B or A-B:STEP"),
+        ("--array 1,2-4,3 -- a".to_owned(), "must not overlap"),
+        ("--each a b --each c -- a {}".to_owned(), "cannot be used multiple times"),
+        ("--slots 65535 -- a".to_owned(), "1 to 65534 slots, not 65535"),
         ("--array 9-1 -- a".to_owned(), "not lower"),
         ("--array 1-20000000 -- a".to_owned(), "at most 10000000 tasks"),
         ("--array 0-1000000000 -- a".to_owned(), "at most 10000000 tasks"),

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use turno_proto::model::job::{AfterWhen, Array, ArrayError};
+use turno_proto::model::job::{AfterWhen, Array, Numbers};
 use turno_proto::model::limits::{
     BACKOFF_MS_MAX, JOB_KEY_BYTES_MAX, JOB_NAME_BYTES_MAX, LABEL_BYTES_MAX, TAG_BYTES_MAX,
 };
@@ -11,10 +11,12 @@ use turno_proto::model::units;
 
 use crate::cli::job::select::{One, SelectError};
 
-/// `1-1000`, `0-90:10%4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// `1-1000`, `0-90:10%4`, `8`, `1,3,5-8`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArrayArg {
     pub(super) array: Array,
+    /// The parts of a list.
+    pub(super) parts: Vec<Array>,
     pub(super) max_parallel: Option<u32>,
 }
 
@@ -31,8 +33,8 @@ impl FromStr for ArrayArg {
             Some(Ok(max @ 1..)) => Some(max),
             Some(_) => return Err("behind % comes how many tasks may run at a time, for example 1-1000%8".to_owned()),
         };
-        let array = range.parse().map_err(|error: ArrayError| error.to_string())?;
-        Ok(Self { array, max_parallel })
+        let (array, parts) = Numbers::parse(range).map_err(|error| error.to_string())?;
+        Ok(Self { array, parts, max_parallel })
     }
 }
 
@@ -145,21 +147,28 @@ mod tests {
             ("1-1000%8", "1-1000", Some(8)),
             ("0-90:10%1", "0-90:10", Some(1)),
             ("7-7", "7-7", None),
+            ("8", "8-8", None),
+            ("0", "0-0", None),
+            ("1,3,5-8", "1,3,5-8", None),
+            ("5-8,3,1%2", "1,3,5-8", Some(2)),
+            ("1-9:2,20%2", "1-9:2,20", Some(2)),
         ];
         for (text, array, max) in table {
             let read: ArrayArg = text.parse().unwrap();
-            assert_eq!((read.array.to_string().as_str(), read.max_parallel), (array, max), "{text}");
+            let numbers = Numbers { array: read.array, parts: &read.parts };
+            assert_eq!((numbers.to_string().as_str(), read.max_parallel), (array, max), "{text}");
         }
         let form = "A-B or A-B:STEP";
         let table = [
-            ("7", form),
-            ("0", form),
+            ("7:2", form),
+            ("1,,2", form),
             ("", form),
             ("-1-3", form),
             ("1-", form),
             ("a-b", form),
             ("1-3:x", form),
             ("9-1", "not lower"),
+            ("3,1-5", "overlap"),
             ("1-3:0", "not lower"),
             ("1-1000000000", "at most 10000000 tasks"),
             ("1-99999999999999999999", "task numbers go up to"),

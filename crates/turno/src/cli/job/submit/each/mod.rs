@@ -23,6 +23,8 @@ use crate::cli::size;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tasks {
     pub(super) array: Array,
+    /// The parts of a list of numbers.
+    pub(super) parts: Vec<Array>,
     /// Names of an item's fields; none where an item has one.
     pub(super) columns: Vec<String>,
     /// Empty if there are none: the number says it all.
@@ -30,8 +32,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    const fn numbered(array: Array) -> Self {
-        Self { array, columns: Vec::new(), items: Bytes::new() }
+    const fn numbered(array: Array, parts: Vec<Array>) -> Self {
+        Self { array, parts, columns: Vec::new(), items: Bytes::new() }
     }
 }
 
@@ -39,7 +41,7 @@ impl Tasks {
 pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<Tasks, Failure> {
     let Source { array, each_line, each_csv, each_json, glob, each } = source;
     if let Some(array) = array {
-        Ok(Tasks::numbered(array.array))
+        Ok(Tasks::numbered(array.array, array.parts.clone()))
     } else if let Some(path) = each_line {
         let input = Input::read(path, stdin)?;
         lines::items(&input)?.finish(|| input.has_none("every line of it is empty, or there is none"))
@@ -52,7 +54,7 @@ pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<Tasks, Failure>
     } else if let Some(pattern) = glob {
         glob::items(pattern)?.finish(|| glob::nothing(pattern))
     } else if each.is_empty() {
-        Ok(Tasks::numbered(Array::ONE))
+        Ok(Tasks::numbered(Array::ONE, Vec::new()))
     } else {
         let mut items = Items::plain()?;
         for value in each {
@@ -149,7 +151,7 @@ impl Items {
         array.check().map_err(|error| {
             Failure::new(Code::BadJob, format!("{count} tasks are too many for one job")).why(error.to_string())
         })?;
-        Ok(Tasks { array, columns: self.columns, items: self.builder.finish() })
+        Ok(Tasks { array, parts: Vec::new(), columns: self.columns, items: self.builder.finish() })
     }
 }
 

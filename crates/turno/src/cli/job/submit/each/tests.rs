@@ -15,7 +15,7 @@ type Case<'a> = (&'a [u8], &'a [&'a str], &'a [&'a [&'a str]]);
 fn made(source: &Source, stdin: &[u8]) -> Made {
     match tasks(source, stdin) {
         Err(failure) => Err(failure.what().to_owned()),
-        Ok(Tasks { array, columns, items }) => {
+        Ok(Tasks { array, columns, items, .. }) => {
             let fields = |place| items::get(&items, place).unwrap().into_iter().map(ToOwned::to_owned).collect();
             assert_eq!((array.first, array.step, Some(array.count)), (1, 1, items::count(&items)));
             Ok((columns, (0..array.count).map(fields).collect()))

@@ -1,0 +1,73 @@
+//! Earlier attempts of tasks, for people who ask what happened to them. They are remembered in memory, up to a limit: nothing
+//! is decided by them, and after a restart of the broker only the latest attempt of a task is known.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use turno_proto::model::job::{AttemptView, JobId};
+use turno_proto::model::limits::{ATTEMPTED_TASKS_MAX, TASK_ATTEMPTS_KEPT_MAX};
+
+use super::job::Job;
+use super::record::TaskEnd;
+
+/// Attempts that are over and were followed by another, by job and place.
+#[derive(Debug, Default)]
+pub(crate) struct Past(BTreeMap<(JobId, u32), VecDeque<TaskEnd>>);
+
+impl Past {
+    /// Remembers an attempt. Beyond the limits the oldest are forgotten.
+    pub(crate) fn add(&mut self, job: JobId, place: u32, end: TaskEnd) {
+        let ends = self.0.entry((job, place)).or_default();
+        ends.push_back(end);
+        if ends.len() > TASK_ATTEMPTS_KEPT_MAX {
+            ends.pop_front();
+        }
+        if self.0.len() > ATTEMPTED_TASKS_MAX {
+            self.0.pop_first();
+        }
+    }
+
+    /// Forgets those of a job.
+    pub(crate) fn forget(&mut self, job: JobId) {
+        let tasks: Vec<(JobId, u32)> = self.0.range((job, 0)..=(job, u32::MAX)).map(|(task, _)| *task).collect();
+        tasks.iter().for_each(|task| drop(self.0.remove(task)));
+    }
+
+    /// Those of a task, in order.
+    pub(crate) fn of(&self, job: JobId, place: u32) -> Vec<AttemptView> {
+        self.0.get(&(job, place)).into_iter().flatten().map(view).collect()
+    }
+
+    /// Whose attempts are remembered.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (JobId, u32)> {
+        self.0.keys().copied()
+    }
+}
+
+fn view(end: &TaskEnd) -> AttemptView {
+    AttemptView {
+        attempt: end.attempt,
+        state: end.state,
+        worker: end.worker.to_string(),
+        started_unix_ms: end.started_unix_ms,
+        ended_unix_ms: end.ended_unix_ms,
+        exit_code: end.exit_code,
+        signal: end.signal,
+        status: Some(end.status.to_string()).filter(|status| !status.is_empty()),
+    }
+}
+
+/// How a task ended that is about to wait again; `None` if it had not begun.
+pub(super) fn end_so_far(job: &Job, place: u32) -> Option<TaskEnd> {
+    let end = job.ended.get(place)?;
+    Some(TaskEnd {
+        state: end.state()?,
+        attempt: u32::from(end.attempt),
+        worker: job.ended.worker_of(end).map_or_else(Arc::default, Arc::clone),
+        started_unix_ms: end.started_unix_ms(job.submitted_unix_ms),
+        ended_unix_ms: end.ended_unix_ms(job.submitted_unix_ms),
+        exit_code: end.exit_code(),
+        signal: end.signal(),
+        status: job.ended.status_of(place).map_or_else(Arc::default, Arc::clone),
+    })
+}
