@@ -69,7 +69,8 @@ impl TaskView {
     pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
         let (worker, status) = (None, None);
         let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
-        let (lost_until_unix_ms, item) = (None, Vec::new());
+        let lost_until_unix_ms = None;
+        let item = Vec::new();
         Self {
             task,
             state,

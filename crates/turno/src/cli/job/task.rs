@@ -13,6 +13,7 @@ use crate::cli::error::Failure;
 use crate::cli::schema::job::elapsed;
 use crate::cli::schema::submission::SubmissionTask;
 use crate::cli::schema::task_show::{AttemptRow, TaskBody, TaskDocument};
+use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::time::Clock;
 use crate::cli::words::one_line;
@@ -53,7 +54,7 @@ fn command_of(spec: &JobSpec, view: &TaskView) -> Option<SubmissionTask> {
     Some(SubmissionTask { task: view.task, argv, cwd, env: env.into_iter().collect() })
 }
 
-fn text(task: &TaskBody, clock: &Clock) -> String {
+fn text(task: &TaskBody, clock: &Clock) -> Page {
     let row = &task.row;
     let mut facts = vec![
         ("task", row.id.clone()),
@@ -135,7 +136,7 @@ mod tests {
     fn told(view: &JobView, task: &TaskView, because: &TaskReason, attempts: &[AttemptView]) -> String {
         let command = view.spec.as_deref().and_then(|spec| command_of(spec, task));
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
-        text(&TaskBody::new(view, task, because, attempts, command), &clock)
+        text(&TaskBody::new(view, task, because, attempts, command), &clock).to_string()
     }
 
     #[test]
