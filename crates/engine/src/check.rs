@@ -101,7 +101,7 @@ impl Engine {
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
         assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
-        assert_eq!(bytes + cold * COLD_BYTES, self.stats.bytes, "the count of bytes in memory");
+        assert_eq!(bytes + cold * COLD_BYTES + self.dedup.bytes(), self.stats.bytes, "the count of bytes in memory");
         assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
         let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
         assert_eq!(owned, listed, "every request with a caller is in its caller's list");

@@ -364,7 +364,10 @@ impl Engine {
     /// The message that a record was made of, as one that waits.
     pub(crate) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
         let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
-        let at = |unix_ms| self.settings.mono(unix_ms);
+        let deadline = deadline_unix_ms.map(|deadline_unix_ms| {
+            let all_ms = deadline_unix_ms.saturating_sub(born_unix_ms);
+            self.settings.mono_within(deadline_unix_ms, self.started, all_ms)
+        });
         let mut flags = Flags::with_headers(payload.headers);
         flags.set(Flags::DURABLE);
         if attempts > 0 {
@@ -379,8 +382,8 @@ impl Engine {
             wants: Wants::Settling,
             queue,
             stamp: 0,
-            born: at(born_unix_ms),
-            deadline: deadline_unix_ms.map(at),
+            born: self.settings.mono_within(born_unix_ms, self.started, 0),
+            deadline,
             timer: None,
             attempts,
             retries,

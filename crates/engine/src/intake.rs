@@ -78,7 +78,7 @@ impl Engine {
                     self.store(index, conn, seq);
                 }
                 if let Some(key) = key {
-                    self.remember(key, index);
+                    self.remember(key.1, index);
                 }
                 if !durable {
                     let (id, durability) = (self.id_of(index), Durability::Memory);

@@ -88,6 +88,11 @@ impl Settings {
         self.store.map_or(self.run, |store| store.run)
     }
 
+    /// A stored moment that is at most `most_ms` ahead: a clock on the wall that was set back since makes no wait longer.
+    pub(crate) fn mono_within(&self, unix_ms: u64, from: Mono, most_ms: u64) -> Mono {
+        self.mono(unix_ms).min(from.plus_millis(most_ms))
+    }
+
     /// A stored moment; what was before this run's clock began is when it began.
     pub(crate) fn mono(&self, unix_ms: u64) -> Mono {
         Mono::from_millis(unix_ms.saturating_sub(self.store.map_or(0, |store| store.unix_ms)))

@@ -183,7 +183,7 @@ fn every_limit_is_in_its_table() {
         ("deadline of a send", number(limits::SEND_DEADLINE_MS_MAX), " ms"),
         ("dedup id", number(limits::DEDUP_ID_BYTES_MAX), " bytes"),
         ("time a dedup id is known", number(limits::DEDUP_WINDOW_MS), " ms"),
-        ("dedup ids known at a time", number(set.dedup_ids_max), ""),
+        ("dedup ids of a queue known at a time", number(set.dedup_ids_max), ""),
         ("unanswered requests of a connection *", number(set.in_flight_max), ""),
         ("messages in memory *", number(set.memory_bytes_max), " bytes"),
         ("dead letters of a queue *", number(set.dead_max), ""),

@@ -13,6 +13,7 @@ use super::grace::Due;
 use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
+use super::update::backoff;
 use crate::engine::Engine;
 use crate::persist::Persist;
 
@@ -133,8 +134,9 @@ impl Engine {
         match record {
             TaskRecord::Ended(end) => job.end(place, &end),
             TaskRecord::Waiting { tried, due_unix_ms } => {
+                let tried_failures = tried.failures;
                 job.tried.insert(place, tried);
-                let due = settings.mono(due_unix_ms);
+                let due = settings.mono(due_unix_ms).min(backoff(job.spec.backoff_ms, tried_failures, now));
                 if due > now {
                     job.delayed.insert(place, due);
                     self.jobs.timers.insert((due, Due::Retry(id, place)));
@@ -145,7 +147,9 @@ impl Engine {
             TaskRecord::Running { tried, key, worker, started_unix_ms } => {
                 job.tried.insert(place, tried);
                 let limit_ms = job.spec.time_limit_ms.map(|limit_ms| limit_ms.saturating_add(TIME_LIMIT_SLACK_MS));
-                let limit = limit_ms.map(|limit_ms| settings.mono(started_unix_ms.saturating_add(limit_ms)).max(now));
+                let limit = limit_ms.map(|limit_ms| {
+                    settings.mono_within(started_unix_ms.saturating_add(limit_ms), now, limit_ms).max(now)
+                });
                 let running = Running {
                     attempt: tried.attempt,
                     conn: None,
@@ -193,11 +197,14 @@ impl Engine {
                 job.cancelled.insert(place);
             }
         }
+        let now_unix_ms = self.settings.unix_ms(self.now);
         let job = self.jobs.at(id);
         job.started_unix_ms = [job.started_unix_ms, job.ended.began_unix_ms].into_iter().flatten().min();
         if job.has_ended() {
             let cancelled = job.asked_unix_ms.filter(|_| !job.cancelled.is_empty());
-            job.ended_unix_ms = job.ended.ended_unix_ms.max(cancelled).or(Some(job.submitted_unix_ms));
+            // The clock may have been set back since: an end in the future would be kept until then.
+            let ended = job.ended.ended_unix_ms.max(cancelled).unwrap_or(job.submitted_unix_ms);
+            job.ended_unix_ms = Some(ended.min(now_unix_ms));
             job.after.clear();
             self.jobs.ended_count += 1;
         }

@@ -217,7 +217,7 @@ impl Engine {
 }
 
 /// When the attempt after that many failures is due.
-fn backoff(first_ms: u32, failures: u16, now: Mono) -> Mono {
+pub(super) fn backoff(first_ms: u32, failures: u16, now: Mono) -> Mono {
     let doublings = u32::from(failures.saturating_sub(1)).min(32);
     now.plus_millis((u64::from(first_ms) << doublings).min(BACKOFF_MS_MAX))
 }

@@ -2,7 +2,7 @@
 
 use turno_engine::{Effect, Engine, Input, Persist, Remembered, Settings, StoreSettings};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Code, ConnId, DedupKey, Durability, Limits, MessageId, Mono};
+use turno_proto::model::{Code, ConnId, DedupKey, Durability, Limits, MessageId, Mono, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, sent, undelivered};
@@ -114,7 +114,7 @@ fn the_window_is_not_moved_by_sending_again() {
 /// What was refused is not known: it may be sent again, and is added then.
 #[test]
 fn a_refused_send_is_not_known() {
-    let limits = Limits { memory_bytes_max: 200, ..Limits::default() };
+    let limits = Limits { memory_bytes_max: 300, ..Limits::default() };
     let mut desk = Desk::with(Settings { limits, ..Settings::default() });
     let (worker, client) = (desk.worker(1, &["r"]), desk.client());
     let (first, _) = desk.send(client, ask(1, "r", "a").dedup("x"));
@@ -328,5 +328,29 @@ fn a_million_ids_are_known() {
     engine.sanity_check();
     let mut out: Vec<Effect> = Vec::new();
     engine.handle(Mono::ZERO, Input::Tick, &mut out);
-    assert_eq!(out, [Effect::Persist { group: 1, op: Persist::Forget { key: of(0).key } }], "one too many");
+    assert_eq!(out, [], "nobody knows whose those of the last run are: all of them are kept");
+    engine.handle(Mono::from_millis(HOUR_MS + count / 1_000), Input::Tick, &mut out);
+    engine.sanity_check();
+    assert_eq!(out.len(), limits::DEDUP_SWEEP_MAX, "forgotten little by little");
+}
+
+/// Proves I6: ids are bounded per queue: no number of sends elsewhere makes the broker forget one. An id that is forgotten
+/// early because its own queue has too many is counted.
+#[test]
+fn other_queues_never_make_an_id_forgotten() {
+    let limits = Limits { dedup_ids_max: 2, ..Limits::default() };
+    let mut desk = Desk::with(Settings { limits, ..Settings::default() });
+    let client = desk.client();
+    let (first, _) = desk.send(client, ask(1, "q", "a").dedup("a"));
+    for seq in 2..50 {
+        desk.send(client, ask(seq, "other", "x").dedup(&seq.to_string()));
+    }
+    let known = (first, Durability::Memory);
+    assert_eq!(desk.try_send(client, ask(50, "q", "a").dedup("a")), [again(client, 50, known)]);
+    assert_eq!((desk.queue("q").counters.dedup_forgotten, desk.queue("other").counters.dedup_forgotten), (0, 46));
+    for (seq, id) in [(51, "b"), (52, "c")] {
+        desk.send(client, ask(seq, "q", id).dedup(id));
+    }
+    assert_ne!(desk.send(client, ask(53, "q", "a").dedup("a")).0, first, "two later ones of its own queue");
+    assert_eq!(desk.queue("q").counters.dedup_forgotten, 2);
 }

@@ -292,3 +292,19 @@ fn survivors_take_their_places() {
     assert_eq!(desk.explain(MessageId::new(1, 12, u32::MAX)).reason, Reason::Dead { failure: "never".to_owned() });
     assert_eq!(desk.ack(worker, "tried"), [remove(3, 9, true)]);
 }
+
+/// Proves I1: a clock that was set back while the broker was away makes no deadline later than it was long, and no age
+/// negative.
+#[test]
+fn a_clock_set_back_prolongs_no_deadline() {
+    const MONTH_MS: u64 = 30 * 24 * 3_600_000;
+    let mut desk = desk();
+    let born_unix_ms = ZERO_UNIX_MS + MONTH_MS;
+    let record = Record { born_unix_ms, deadline_unix_ms: Some(born_unix_ms + 20_000), ..record("late") };
+    desk.engine.recover(Survivor { record, ..survivor(7, "late") });
+    desk.engine.sanity_check();
+    let view = desk.explain(MessageId::new(1, 7, u32::MAX)).message;
+    assert_eq!((view.age_ms, view.deadline_ms), (0, Some(20_000)));
+    assert_eq!(desk.pass(19_999), []);
+    assert_eq!(desk.pass(1), [remove(1, 7, false)]);
+}

@@ -34,6 +34,8 @@ pub struct Counters {
     pub cancelled: u64,
     /// Messages that became dead letters.
     pub dead: u64,
+    /// Dedup ids forgotten before their hour was over, because their queue had too many.
+    pub dedup_forgotten: u64,
     /// Settling frames for a delivery that is no longer the worker's.
     pub late: u64,
     /// Settling frames for a delivery the worker had settled already.

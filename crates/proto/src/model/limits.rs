@@ -128,6 +128,8 @@ pub const WEIGHT_MAX: u8 = 100;
 pub const DEDUP_ID_BYTES_MAX: usize = 64;
 /// How long a dedup id is known. Later: a send with it is a new message.
 pub const DEDUP_WINDOW_MS: u64 = 3_600_000;
+/// What a dedup id counts for in memory.
+pub const DEDUP_ID_MEMORY_BYTES: u64 = 96;
 /// Dedup ids forgotten at a time. More: the rest is forgotten [`DEDUP_SWEEP_MS`] later.
 pub const DEDUP_SWEEP_MAX: usize = 1_000;
 /// Shortest time between two rounds of forgetting dedup ids.
@@ -492,7 +494,7 @@ pub struct Limits {
     pub in_flight_max: u32,
     /// Bytes of messages held in memory. More: refused, `over_memory`.
     pub memory_bytes_max: u64,
-    /// Dedup ids known at a time, of all queues. More: the oldest is forgotten.
+    /// Dedup ids of one queue known at a time. More: its oldest is forgotten, and counted.
     pub dedup_ids_max: usize,
     /// Dead letters of a queue. More: the log, `status` and `doctor` warn; none is deleted.
     pub dead_max: usize,

@@ -214,6 +214,7 @@ fn counters() -> Counters {
         expired: 11,
         cancelled: 12,
         dead: 13,
+        dedup_forgotten: 14,
         late: 15,
         doubled: 16,
         forged: 17,

@@ -269,7 +269,16 @@ impl Farm {
 
     /// The broker ends at once; what was on its way is lost. The next one begins that much later.
     pub(super) fn restart(&mut self, after_ms: u64) {
-        self.zero = self.unix_ms() + after_ms - START.as_millis();
+        self.restart_at(self.unix_ms() + after_ms);
+    }
+
+    /// The same, and the clock on the wall was set back by so much.
+    pub(super) fn restart_back(&mut self, by_ms: u64) {
+        self.restart_at(self.unix_ms() - by_ms);
+    }
+
+    fn restart_at(&mut self, unix_ms: u64) {
+        self.zero = unix_ms - START.as_millis();
         self.now = START;
         self.groups.clear();
         self.engine = self.new_engine();

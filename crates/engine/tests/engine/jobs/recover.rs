@@ -156,3 +156,19 @@ fn what_belongs_to_nothing_is_removed() {
     assert_eq!(farm.show(other).tasks, counts(2, 1, 0, 0, 0));
     assert_eq!(farm.tasks(id, Some(TaskState::Finished)).len(), 2);
 }
+
+/// A clock that was set back while the broker was away prolongs neither a wait between attempts nor a time limit, and a job
+/// that has ended is not kept for longer.
+#[test]
+fn a_clock_set_back_prolongs_nothing() {
+    const MONTH_MS: u64 = 30 * 24 * 3_600_000;
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 2);
+    let (id, _) = farm.submit(JobSpec { retries: 1, backoff_ms: 2_000, ..job(1) });
+    farm.accept(worker);
+    farm.failed(worker, id, 1, 1);
+    farm.restart_back(MONTH_MS);
+    assert_eq!(farm.show(id).reason, Some(JobReason::Backoff { in_ms: 2_000 }));
+    let worker = farm.worker("a", 2);
+    assert_eq!(farm.pass(2_000), [Said::Offer(worker, vec![(id, 1, 2)])]);
+}

@@ -62,6 +62,8 @@ pub(crate) struct CountersBody {
     pub(crate) cancelled: u64,
     /// Messages that became dead letters.
     pub(crate) dead: u64,
+    /// Dedup ids forgotten before their hour was over, because their queue had too many.
+    pub(crate) dedup_forgotten: u64,
     /// Answers for a delivery that was no longer the worker's.
     pub(crate) late: u64,
     /// Answers for a delivery the worker had answered already.
@@ -91,6 +93,7 @@ impl From<&Counters> for CountersBody {
             expired: counters.expired,
             cancelled: counters.cancelled,
             dead: counters.dead,
+            dedup_forgotten: counters.dedup_forgotten,
             late: counters.late,
             doubled: counters.doubled,
             forged: counters.forged,
