@@ -133,7 +133,7 @@ fn frames_in_the_wrong_direction_are_fatal() {
         token: None,
         raw: Raw { headers: false, bytes: b"x" },
     };
-    let answer = AdminAnswer::Consumers { consumers: Vec::new() };
+    let answer = AdminAnswer::Consumers { consumers: Vec::new(), more: 0 };
     let frames = [
         Frame::Pong { seq: 1 },
         Frame::Ok { seq: 1 },

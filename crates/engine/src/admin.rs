@@ -11,6 +11,7 @@ use crate::chain::Lane;
 use crate::cold::Question;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::page::page;
 use crate::peer::Worker;
 
 impl Engine {
@@ -66,7 +67,8 @@ impl Engine {
             }
             AdminCall::QueueConsumers { queue } => {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
-                AdminAnswer::Consumers { consumers: self.consumer_views(number) }
+                let (consumers, more) = self.consumer_views(number);
+                AdminAnswer::Consumers { consumers, more }
             }
             AdminCall::QueuePurge { queue, limit } => self.purge(&queue, limit, out)?,
             AdminCall::DeadLs { queue, after, limit } => self.dead_page(&queue, after.as_deref(), limit)?,
@@ -213,6 +215,7 @@ impl Engine {
             disk: None,
             bytes: self.stats.bytes,
             bytes_max: self.settings.limits.memory_bytes_max,
+            memory: self.memory_view(),
             links_up: links.up,
             links_wanted: links.wanted,
             links_down: links.down,
@@ -222,12 +225,10 @@ impl Engine {
     }
 
     fn queue_page(&self, after: Option<&str>, limit: u32) -> AdminAnswer {
-        let limit = limit.clamp(1, PAGE_MAX) as usize;
-        let mut queues: Vec<QueueView> =
-            self.queues.after(after).take(limit + 1).map(|(number, _)| self.queue_view(number)).collect();
-        let more = queues.len() > limit;
-        queues.truncate(limit);
-        let next = queues.last().filter(|_| more).map(|queue| queue.name.clone());
+        let numbers = self.queues.after(after).map(|(number, _)| number);
+        let work = |number: &u32| self.queues.at(*number).consumers_len();
+        let (queues, more) = page(numbers, limit, work, |number| self.queue_view(number));
+        let next = queues.last().filter(|_| more).map(|queue: &QueueView| queue.name.clone());
         AdminAnswer::Queues { queues, next }
     }
 
@@ -256,32 +257,37 @@ impl Engine {
         }
     }
 
-    /// The rota, next first; then those who wait for the queue, next first; then those who were dropped.
-    fn consumer_views(&self, number: u32) -> Vec<ConsumerView> {
+    /// The rota, next first; then those who wait for the queue, next first; then those who were dropped. And how many more
+    /// there are.
+    fn consumer_views(&self, number: u32) -> (Vec<ConsumerView>, u64) {
         let turns = (1..).zip(self.turns(number)).filter_map(|(turn, worker)| {
             let worker = self.peers.worker(worker)?;
-            Some(self.consumer_view(worker, number, Some(turn)))
+            Some((worker, Some(turn), None))
         });
         let waiting = (1..).zip(self.line_of(number)).filter_map(|(place, worker)| {
-            let view = self.consumer_view(self.peers.worker(worker)?, number, None);
-            Some(ConsumerView { waits: Some(place), ..view })
+            let worker = self.peers.worker(worker)?;
+            Some((worker, None, Some(place)))
         });
-        let mut views: Vec<ConsumerView> = turns.chain(waiting).collect();
-        let told: BTreeSet<u64> = views.iter().map(|view| view.worker).collect();
+        let mut consumers: Vec<(&Worker, Option<u64>, Option<u64>)> = turns.chain(waiting).collect();
+        let told: BTreeSet<u64> = consumers.iter().map(|(worker, ..)| worker.id).collect();
         // One that was dropped may wait for the queue too.
         let dropped = self.dropped(number).filter(|worker| !told.contains(&worker.id));
-        views.extend(dropped.map(|worker| self.consumer_view(worker, number, None)));
-        views
+        consumers.extend(dropped.map(|worker| (worker, None, None)));
+        let shown = consumers.iter().take(PAGE_MAX as usize).map(|(worker, turn, waits)| {
+            let view = self.consumer_view(worker, number, *turn);
+            ConsumerView { waits: waits.or(view.waits), ..view }
+        });
+        let shown: Vec<ConsumerView> = shown.collect();
+        let more = (consumers.len() - shown.len()) as u64;
+        (shown, more)
     }
 
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
-        let limit = limit.clamp(1, PAGE_MAX) as usize;
         let from = after.map_or(0, |after| after.saturating_add(1));
-        let shown = self.workers.range(from..).filter(|(_, conn)| self.shown_as(**conn) == **conn);
-        let mut workers: Vec<WorkerView> =
-            shown.take(limit + 1).filter_map(|(_, conn)| self.worker_view(*conn)).collect();
-        let more = workers.len() > limit;
-        workers.truncate(limit);
+        let conns = self.workers.range(from..).map(|(_, conn)| *conn).filter(|conn| self.shown_as(*conn) == *conn);
+        let work = |conn: &ConnId| self.peers.worker(*conn).map_or(0, |worker| worker.consumes.len());
+        let (views, more) = page(conns, limit, work, |conn| self.worker_view(conn));
+        let workers: Vec<WorkerView> = views.into_iter().flatten().collect();
         let next = workers.last().filter(|_| more).map(|worker| worker.id);
         AdminAnswer::Workers { workers, next }
     }

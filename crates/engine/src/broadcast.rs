@@ -106,8 +106,7 @@ impl Engine {
         let kept = if no_reply { 0 } else { bytes_of(0) };
         let receivers = (consumers.len() + far.len()) as u64;
         let records = receivers * (kept + message.payload.len() as u64);
-        let bytes = self.stats.bytes + bytes_of(0) + records;
-        if bytes > self.settings.limits.memory_bytes_max {
+        if !self.has_memory(bytes_of(0) + records) {
             return self.refuse(conn, seq, Code::OverMemory, out);
         }
         // Nothing goes out after its deadline.

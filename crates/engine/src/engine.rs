@@ -26,7 +26,7 @@ use crate::peer::Peers;
 use crate::queue::Queues;
 use crate::ring::Host;
 use crate::settings::Settings;
-use crate::stats::Stats;
+use crate::stats::{Buffers, Stats};
 use crate::timers::Timers;
 use crate::topics::Topics;
 
@@ -46,6 +46,8 @@ pub struct Engine {
     pub(crate) loads: Loads,
     pub(crate) exclusives: Exclusives,
     pub(crate) stats: Stats,
+    /// What connections hold, as far as the engine was told.
+    pub(crate) buffers: Buffers,
     pub(crate) jobs: Jobs,
     pub(crate) topics: Topics,
     pub(crate) archive: Archive,
@@ -95,6 +97,7 @@ impl Engine {
             loads: Loads::default(),
             exclusives,
             stats: Stats::default(),
+            buffers: Buffers::default(),
             jobs: Jobs::default(),
             topics,
             archive: Archive::default(),
@@ -249,6 +252,12 @@ impl Engine {
             or_at(at);
         }
         next
+    }
+
+    /// How many filters, and nodes of their tree, were looked at for events since the last call, at most; beside one filter for
+    /// each connection that an event went to.
+    pub const fn take_matches(&mut self) -> u32 {
+        self.topics.take_work()
     }
 
     /// The run that the ids of sends name, unless they are in memory beside a store.

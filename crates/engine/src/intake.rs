@@ -113,7 +113,7 @@ impl Engine {
         if self.drain.is_some() {
             return Err(Code::Closing);
         }
-        if self.stats.bytes + bytes_of(message.payload.len()) > self.settings.limits.memory_bytes_max {
+        if !self.has_memory(bytes_of(message.payload.len())) {
             return Err(Code::OverMemory);
         }
         Ok(queue)

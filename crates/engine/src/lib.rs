@@ -32,7 +32,7 @@
 //! | `ring` | brokers in a circle that carries topics and heals |
 //! | `archive` | the gate of what tasks write, bring back and are given |
 //! | `drain` | ending in order |
-//! | `explain`, `admin`, `stats` | telling what is going on |
+//! | `explain`, `admin`, `page`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
 
 mod admin;
@@ -66,6 +66,7 @@ mod message;
 mod numbered;
 mod owed;
 mod owned;
+mod page;
 mod peer;
 mod pending;
 mod persist;
@@ -97,4 +98,5 @@ pub use links::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
+pub use stats::Buffers;
 pub use topics::{Event, EventRef, Listener};

@@ -1,10 +1,27 @@
 //! Counting: what there is now, and what happened so far.
 
 use turno_proto::model::limits;
-use turno_proto::model::view::Counters;
+use turno_proto::model::view::{Counters, MemoryView};
 
 use crate::engine::Engine;
 use crate::message::Stray;
+
+/// The memory of connections, which the engine does not see: it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Bytes of frames that are not complete.
+    pub incoming: u64,
+    /// Bytes that peers have not read.
+    pub outgoing: u64,
+    /// Bytes that are kept free for frames of which the engine knows nothing yet.
+    pub kept_free: u64,
+    /// Connections that wait for memory.
+    pub waiting: u64,
+    /// Frames refused for want of it.
+    pub refused: u64,
+    /// Connections closed for want of it.
+    pub closed: u64,
+}
 
 /// Totals over all queues. `check` recounts them.
 #[derive(Debug, Default)]
@@ -31,6 +48,32 @@ impl Engine {
             Stray::Doubled => counters.doubled += 1,
             Stray::Forged => counters.forged += 1,
         }
+    }
+
+    /// Bytes of all that the engine holds itself, as far as it counts them.
+    pub fn memory(&self) -> u64 {
+        let ring = self.ring.as_ref().map_or(0, |ring| ring.kept_bytes());
+        let others = self.topics.fetch_bytes() + self.archive.bytes();
+        self.stats.bytes + self.jobs.bytes + others as u64 + ring
+    }
+
+    /// How much connections hold now. Said before each input, or once in a while.
+    pub const fn set_buffers(&mut self, buffers: Buffers) {
+        self.buffers = buffers;
+    }
+
+    /// Whether there is room for so many bytes more, beside all that is held.
+    pub(crate) fn has_memory(&self, bytes: u64) -> bool {
+        let Buffers { incoming, outgoing, kept_free, .. } = self.buffers;
+        let held = [self.memory(), incoming, outgoing, kept_free].into_iter().fold(bytes, u64::saturating_add);
+        held <= self.settings.limits.memory_bytes_max
+    }
+
+    pub(crate) fn memory_view(&self) -> MemoryView {
+        let Buffers { incoming, outgoing, waiting, refused, closed, .. } = self.buffers;
+        let (messages, jobs, archive) = (self.stats.bytes, self.jobs.bytes, self.archive.bytes() as u64);
+        let events = self.memory() - messages - jobs - archive;
+        MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
     }
 
     pub(crate) fn add_bytes(&mut self, queue: u32, bytes: u64) {

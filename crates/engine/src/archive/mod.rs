@@ -139,6 +139,13 @@ pub(crate) struct Archive {
     uploads: Uploads,
 }
 
+impl Archive {
+    /// Bytes of calls that are not answered.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// A call that is not answered.
 #[derive(Debug)]
 struct UnderWay {

@@ -77,7 +77,7 @@ pub(crate) struct Jobs {
     /// By the key of their submitter.
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// Earlier attempts of their tasks.
     past: Past,
     /// Those that something can be started of, and the hands they may use.

@@ -11,7 +11,7 @@ use turno_proto::submission;
 use super::JobThen;
 use super::explain::Look;
 use super::job::Job;
-use super::record::CHUNK_TASKS;
+use super::record::{CHUNK_TASKS, ShortEnd};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::persist::Persist;
@@ -78,7 +78,7 @@ impl Engine {
         if self.jobs.all.len() >= JOBS_MAX {
             return Err(Code::TooManyJobs);
         }
-        if self.stats.bytes + self.jobs.bytes + bytes_of(&spec) > self.settings.limits.memory_bytes_max {
+        if !self.has_memory(bytes_of(&spec)) {
             return Err(Code::OverMemory);
         }
         self.jobs.last += 1;
@@ -262,13 +262,14 @@ impl Engine {
     }
 }
 
-/// What a job counts for in memory.
+/// What a job counts for in memory, from its submission on: the records of how its tasks ended are part of it.
 pub(crate) fn bytes_of(spec: &JobSpec) -> u64 {
     let JobSpec { name, parts, work, items, labels, tags, uploads, .. } = spec;
     let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();
     let tags: usize = tags.iter().map(|tag| tag.len() + size_of::<String>()).sum();
     let lists = size_of_val(&uploads[..]) + size_of_val(&parts[..]);
-    (work.len() + items.len() + name.len() + labels + tags + lists + size_of::<Job>()) as u64
+    let records = spec.array.count as usize * size_of::<ShortEnd>();
+    (records + work.len() + items.len() + name.len() + labels + tags + lists + size_of::<Job>()) as u64
 }
 
 /// Whether a submission with the key of a job is that job's own, made again. Which jobs it starts after may differ: `last` is

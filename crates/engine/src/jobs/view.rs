@@ -12,18 +12,17 @@ use super::explain::Look;
 use super::hand::Held;
 use super::job::Job;
 use crate::engine::Engine;
+use crate::page::page;
 
 impl Engine {
     pub(crate) fn job_page(&self, before: Option<JobId>, limit: u32) -> AdminAnswer {
-        let limit = limit.clamp(1, PAGE_MAX) as usize;
         let aheads = self.jobs.aheads();
         let ahead = |job: &Job| aheads.get(&job.id).copied().unwrap_or(0);
         let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
-        let mut jobs: Vec<JobView> =
-            told.take(limit + 1).map(|job| self.job_view(job, Look::Listed { ahead: ahead(job) }, false)).collect();
-        let more = jobs.len() > limit;
-        jobs.truncate(limit);
+        // Why it waits: every worker may be looked at, and every task that waits for its next attempt.
+        let work = |job: &&Job| self.jobs.hands.by_conn.len() + job.delayed.len();
+        let (jobs, more) = page(told, limit, work, |job| self.job_view(job, Look::Listed { ahead: ahead(job) }, false));
         let next = jobs.last().filter(|_| more).map(|job| job.id);
         AdminAnswer::Jobs { jobs, next }
     }

@@ -32,6 +32,11 @@ impl Host {
         self.node.next_deadline()
     }
 
+    /// Bytes of publications that have not come round.
+    pub(crate) const fn kept_bytes(&self) -> u64 {
+        self.node.kept_bytes()
+    }
+
     pub(super) fn view(&self) -> RingView {
         self.node.view()
     }

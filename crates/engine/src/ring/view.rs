@@ -6,6 +6,10 @@ use turno_proto::model::ring::{Member, Sid};
 use super::Node;
 
 impl Node {
+    pub(super) const fn kept_bytes(&self) -> u64 {
+        self.publications.kept().1
+    }
+
     /// What it counted.
     pub const fn counters(&self) -> &RingCounters {
         &self.counters

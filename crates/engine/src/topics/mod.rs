@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `event` | what is published, as a value and where it lies |
 //! | `filters`, `trie`, `nodes`, `ends` | whose filters match a topic |
+//! | `shapes` | how many filters may match one topic |
 //! | `words`, `seeded` | segments, which peers choose, as keys of tables |
 //! | `numbers` | small numbers for what comes and goes |
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
@@ -18,6 +19,7 @@ mod filters;
 mod nodes;
 mod numbers;
 mod seeded;
+mod shapes;
 mod trie;
 mod view;
 mod words;
@@ -25,7 +27,9 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use turno_proto::model::limits::{SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX};
+use turno_proto::model::limits::{
+    SHAPES_MAX, STARS_MAX, SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX,
+};
 use turno_proto::model::{Code, ConnId, Filter, Mono, Topic};
 
 use self::counted::Counted;
@@ -33,6 +37,7 @@ pub use self::event::{Event, EventRef};
 use self::fetch::Fetcher;
 use self::filters::Filters;
 use self::seeded::Seeded;
+use self::shapes::{Shape, Tally};
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
 
@@ -63,6 +68,10 @@ pub(crate) struct Topics {
     /// Rises with every filter that comes or goes: who was found before may be wrong then.
     version: u64,
     counted: Counted,
+    /// The places of `*` in filters, where there are several.
+    stars: Tally<u32>,
+    /// Filters and nodes of the tree that were looked at in vain since somebody asked, at most.
+    work: u32,
     /// Who an event is for; kept for their room only.
     found: Vec<u32>,
     listeners: Vec<Listener>,
@@ -73,6 +82,7 @@ pub(crate) struct Topics {
 struct Receiver {
     who: Who,
     filters: BTreeSet<Filter>,
+    shapes: Tally<Shape>,
     or_close: bool,
     /// When it was found last: of several filters that match, one is enough.
     found: u64,
@@ -89,11 +99,16 @@ enum Who {
 
 impl Receiver {
     const fn new(who: Who) -> Self {
-        Self { who, filters: BTreeSet::new(), or_close: false, found: 0, events: 0, dropped: 0 }
+        Self { who, filters: BTreeSet::new(), shapes: Tally::new(), or_close: false, found: 0, events: 0, dropped: 0 }
     }
 }
 
 impl Topics {
+    /// Bytes of what waits to be fetched.
+    pub(crate) const fn fetch_bytes(&self) -> usize {
+        self.fetch_bytes
+    }
+
     /// Whether there is any filter.
     pub(crate) const fn anyone_listens(&self) -> bool {
         self.filters.count() > 0
@@ -111,6 +126,8 @@ impl Topics {
             looks: 0,
             version: 0,
             counted: Counted::new(seed),
+            stars: Tally::new(),
+            work: 0,
             found: Vec::new(),
             listeners: Vec::new(),
         }
@@ -142,14 +159,20 @@ impl Topics {
     fn listen(&mut self, number: u32, filter: &Filter) -> Result<bool, Code> {
         let room = self.filters.count() < SUBSCRIPTIONS_ALL_MAX
             && self.filters.segments() + filter.segments() <= SUBSCRIPTION_SEGMENTS_MAX;
+        let shape = Shape::of(filter);
+        let stars = shape.and_then(Shape::stars);
+        let room = room && stars.is_none_or(|stars| self.stars.has_room(&stars, STARS_MAX));
         let receiver = self.at(number);
         if receiver.filters.contains(filter) {
             return Ok(false);
         }
+        let room = room && shape.is_none_or(|shape| receiver.shapes.has_room(&shape, SHAPES_MAX));
         if receiver.filters.len() >= SUBSCRIPTIONS_MAX || !room {
             return Err(Code::TooManySubscriptions);
         }
         receiver.filters.insert(filter.clone());
+        shape.into_iter().for_each(|shape| receiver.shapes.add(shape));
+        stars.into_iter().for_each(|stars| self.stars.add(stars));
         self.filters.insert(filter, number);
         self.version += 1;
         Ok(true)
@@ -157,8 +180,10 @@ impl Topics {
 
     /// Takes a filter back. False if it was not there.
     fn unlisten(&mut self, number: u32, filter: &Filter) -> bool {
-        let had = self.at(number).filters.remove(filter);
+        let receiver = self.at(number);
+        let had = receiver.filters.remove(filter);
         if had {
+            Shape::of(filter).iter().for_each(|shape| receiver.shapes.remove(shape));
             self.unindex(filter, number);
         }
         had
@@ -167,6 +192,7 @@ impl Topics {
     /// A filter that is there matches nothing any more.
     fn unindex(&mut self, filter: &Filter, number: u32) {
         self.filters.remove(filter, number);
+        Shape::of(filter).and_then(Shape::stars).iter().for_each(|stars| self.stars.remove(stars));
         self.version += 1;
     }
 
@@ -179,14 +205,25 @@ impl Topics {
 
     fn look(&mut self, topic: &Topic, found: &mut Vec<u32>) {
         self.looks += 1;
-        let Self { filters, receivers, looks, .. } = self;
+        if self.stars.len() > 0 {
+            let paths = self.stars.len() * topic.as_str().split('.').count();
+            self.work = self.work.saturating_add(u32::try_from(paths).unwrap_or(u32::MAX));
+        }
+        let Self { filters, receivers, looks, work, .. } = self;
         let tell = |number: u32| {
             let receiver = receivers[number as usize].as_mut().expect("filters are of receivers that are there");
             if std::mem::replace(&mut receiver.found, *looks) != *looks {
                 found.push(number);
+            } else {
+                *work = work.saturating_add(1);
             }
         };
         filters.matching(topic, tell);
+    }
+
+    /// How many filters and nodes were looked at since the last call, at most, beside one filter for each that was found.
+    pub(crate) const fn take_work(&mut self) -> u32 {
+        std::mem::replace(&mut self.work, 0)
     }
 
     /// Counts an event, and finds everyone it is for, once each.
@@ -206,6 +243,10 @@ impl Topics {
             let segments = there.clone().flat_map(|receiver| &receiver.filters).map(Filter::segments);
             assert_eq!(self.filters.segments(), segments.sum::<usize>(), "segments of filters");
         }
+        if filters == 0 {
+            assert_eq!(self.stars.len(), 0, "places of stars in no filter");
+        }
+        assert!(there.clone().all(|receiver| receiver.shapes.len() <= SHAPES_MAX), "shapes of filters");
         assert_eq!(self.by_conn.len() + self.by_id.len(), there.clone().count(), "everyone is known by a name");
         assert_eq!(self.receivers.len(), there.clone().count() + self.vacant.len(), "places");
         let waits: usize = there.filter_map(|receiver| receiver.who.fetcher()).map(Fetcher::check).sum();

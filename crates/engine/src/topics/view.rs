@@ -1,7 +1,7 @@
 //! What an admin may ask about topics, and do with subscribers that fetch.
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::limits::{TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
+use turno_proto::model::limits::{PAGE_WORK, TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Code, ConnId, Filter, Topic};
 
@@ -57,14 +57,23 @@ impl Engine {
         let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
         let (page, more) = self.topics.counted.after(after, limit);
         let now = self.now;
-        let topics = page.into_iter().map(|(topic, count)| TopicView {
-            subscribers: self.topics.matching(&topic).len() as u64,
-            topic: topic.to_string(),
-            events: count.events,
-            bytes: count.bytes,
-            latest_ms: now.millis_since(count.latest),
-        });
-        let topics: Vec<TopicView> = topics.collect();
+        let (mut topics, mut more) = (Vec::new(), more);
+        let mut work = 0;
+        for (topic, count) in page {
+            if work >= PAGE_WORK {
+                more = true;
+                break;
+            }
+            let subscribers = self.topics.matching(&topic).len();
+            work += subscribers + self.topics.take_work() as usize;
+            topics.push(TopicView {
+                subscribers: subscribers as u64,
+                topic: topic.to_string(),
+                events: count.events,
+                bytes: count.bytes,
+                latest_ms: now.millis_since(count.latest),
+            });
+        }
         let next = topics.last().filter(|_| more).map(|topic| topic.topic.clone());
         AdminAnswer::Topics { topics, next }
     }

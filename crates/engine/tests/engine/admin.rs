@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use turno_engine::{Effect, Input, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::{BrokerView, Counters, JobsView, QueueView, WorkerKind, WorkerState, WorkerView};
+use turno_proto::model::view::{
+    BrokerView, Counters, JobsView, MemoryView, QueueView, WorkerKind, WorkerState, WorkerView,
+};
 use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Slots, limits};
 
 use crate::desk::{Desk, ask};
@@ -61,6 +63,7 @@ fn the_broker_as_it_is_shown() {
             links_down: 0,
             ring: None,
             bytes_max: Limits::default().memory_bytes_max,
+            memory: MemoryView { messages: 128 + 3 + 128 + 2, ..MemoryView::default() },
             counters,
         }
     );

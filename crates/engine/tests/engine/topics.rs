@@ -294,3 +294,91 @@ fn counted_topics_are_limited() {
     assert_eq!(topics.len(), limits::TOPICS_COUNTED_MAX);
     assert_eq!(topics[0].events, 3 * limits::TOPICS_COUNTED_MAX as u64);
 }
+
+/// Filters of which all match one topic: each of the first places is the segment or `*`, by the bits of a number.
+fn overlapping(number: usize, places: usize) -> String {
+    let segments = (0..places).map(|place| if number >> place & 1 == 0 { "a" } else { "*" });
+    segments.chain(["a"]).collect::<Vec<_>>().join(".")
+}
+
+/// However many filters connections ask for, one event is compared with few of them: shapes are limited, for each connection
+/// and in all, and those that were refused are let in once others are gone.
+#[test]
+fn overlapping_filters_are_limited_and_cost_one_event() {
+    let mut desk = Desk::new();
+    let publisher = desk.client();
+    let (places, mut listeners, mut next) = (17, Vec::new(), 0);
+    while listeners.len() < 8 {
+        let conn = desk.client();
+        let mut had = 0;
+        let refused = loop {
+            match listen(&mut desk, conn, filter(&overlapping(next, places)), false) {
+                Ok(_) => (next, had) = (next + 1, had + 1),
+                Err(code) => break code,
+            }
+        };
+        assert_eq!(refused, Code::TooManySubscriptions);
+        assert!(had <= limits::SHAPES_MAX + 1, "{had}");
+        listeners.push(conn);
+    }
+    assert!(next < limits::STARS_MAX + 2 * places, "{next} filters overlap");
+    let topic = ["a"; 18].join(".");
+    let said = publish(&mut desk, publisher, &topic, "x");
+    assert_eq!(said.len(), 1, "one event for all");
+    let heard = got(&said);
+    assert!(heard.windows(2).all(|two| two[0] != two[1]), "each once: {heard:?}");
+    // Many filters of one shape are no reason to refuse one, and of literal ones any number of lengths.
+    let many = desk.client();
+    for number in 0..1_000 {
+        subscribe(&mut desk, many, &format!("device.{number}.*.state"));
+    }
+    for length in 1..=32 {
+        subscribe(&mut desk, many, &vec!["b"; length].join("."));
+    }
+    // What a connection leaves, others may have.
+    let late = desk.client();
+    let wanted = filter(&overlapping(next, places));
+    assert_eq!(listen(&mut desk, late, wanted.clone(), false).map(drop), Err(Code::TooManySubscriptions));
+    for conn in listeners {
+        desk.leave(conn);
+    }
+    listen(&mut desk, late, wanted, false).expect("there is room again");
+}
+
+/// A subscriber that fetches is limited in the same way, and gets nothing of a call that is refused.
+#[test]
+fn shapes_of_a_subscriber_that_fetches_are_limited() {
+    let mut desk = Desk::new();
+    let filters: Vec<String> = (0..=limits::SHAPES_MAX).map(|number| overlapping(number + 1, 8)).collect();
+    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+    assert_eq!(create(&mut desk, "s", &filters).map(drop), Err(Code::TooManySubscriptions));
+    assert!(subscribers(&mut desk, None).is_empty());
+    create(&mut desk, "s", &filters[..limits::SHAPES_MAX]).expect("as many as there may be");
+}
+
+/// Proves that a listing of topics is cut where it is work, not only where it is long: every topic comes, by more pages.
+#[test]
+fn a_page_of_topics_ends_where_its_work_does() {
+    let mut desk = Desk::new();
+    let publisher = desk.client();
+    let (subscribers, topics) = (600, 100);
+    for _ in 0..subscribers {
+        let conn = desk.client();
+        subscribe(&mut desk, conn, "t.>");
+    }
+    for number in 0..topics {
+        publish(&mut desk, publisher, &format!("t.{number:03}"), "x");
+    }
+    let (mut after, mut names, mut pages) = (None, Vec::new(), 0);
+    loop {
+        let page = call(&mut desk, AdminCall::TopicLs { after: after.clone(), limit: limits::TOPIC_PAGE_MAX });
+        let Ok(AdminAnswer::Topics { topics, next }) = page else { panic!("{page:?}") };
+        assert!(topics.iter().all(|topic: &TopicView| topic.subscribers == subscribers));
+        names.extend(topics.into_iter().map(|topic| topic.topic));
+        pages += 1;
+        let Some(next) = next else { break };
+        after = Some(next);
+    }
+    assert_eq!((pages, names.len()), (2, topics));
+    assert!(names.is_sorted());
+}

@@ -70,7 +70,7 @@ impl Desk {
 
     pub(crate) fn consumers(&mut self, queue: &str) -> Vec<ConsumerView> {
         match self.look(AdminCall::QueueConsumers { queue: queue.to_owned() }) {
-            Ok(AdminAnswer::Consumers { consumers }) => consumers,
+            Ok(AdminAnswer::Consumers { consumers, more: 0 }) => consumers,
             other => panic!("{other:?} is no rota"),
         }
     }

@@ -192,6 +192,11 @@ impl Foreman {
         out.append(&mut self.out);
     }
 
+    /// Bytes of the other end's requests that wait for their turn.
+    pub fn held_bytes(&self) -> usize {
+        self.line.held_bytes()
+    }
+
     /// Its state.
     pub fn state(&self) -> ForemanState {
         match self.phase {

@@ -128,13 +128,18 @@ impl<O> Line<O> {
             return Verdict::Serve(frame);
         }
         // All that wait together may be as long as one may be: else the limit of a body would be none.
-        let held_bytes = self.held.iter().map(|(_, bytes)| bytes).sum::<usize>().saturating_add(bytes);
+        let held_bytes = self.held_bytes().saturating_add(bytes);
         if self.held.len() < self.held_max && held_bytes <= self.held_bytes_max {
             self.held.push_back((frame, bytes));
             return Verdict::Wait;
         }
         let arg0 = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
         Verdict::Refuse { seq, code: ErrorCode::Overflow, arg0, note: Note::Overflow { seq } }
+    }
+
+    /// Bytes of the bodies that are held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// A held request whose turn has come.

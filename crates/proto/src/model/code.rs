@@ -175,9 +175,9 @@ codes! {
         "it drains: what runs may finish, what waits is given back",
         "use the next broker of the list, or wait for this one to be back (`turno resume` if it is drained)";
     OverMemory = 46, "over_memory", exit 1,
-        "the broker holds as many bytes of messages as it may",
-        "work comes in faster than workers take it; refused before anything is lost",
-        "add workers, send slower, or raise `limits.memory`";
+        "the broker holds as many bytes as it may: messages, jobs, events, in- and out-buffers",
+        "work comes in faster than workers take it, or peers leave much unread; refused before anything is lost",
+        "`turno status` shows what uses the memory; add workers, send slower, or raise `limits.memory`";
     TooManyInFlight = 47, "too_many_in_flight", exit 1,
         "the connection has as many unanswered requests as it may",
         "`limits.in-flight` is reached",

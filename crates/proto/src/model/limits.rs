@@ -1,9 +1,13 @@
 //! Every limit of the broker, in one place, with what happens when it is hit.
 //!
 //! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
-//! a configuration may change.
+//! a configuration may change. `load` has those that keep strangers from holding up or filling the broker.
+
+mod load;
 
 use std::num::NonZeroUsize;
+
+pub use self::load::*;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
@@ -492,7 +496,8 @@ pub struct Limits {
     pub queues_max: usize,
     /// Unanswered requests of one connection. More: refused, `too_many_in_flight`.
     pub in_flight_max: u32,
-    /// Bytes of messages held in memory. More: refused, `over_memory`.
+    /// Bytes of all that the broker holds for others: messages, jobs, events, in-buffers and out-buffers. More: refused or closed,
+    /// `over_memory`. A part of them is kept for frames on their way in (see [`Limits::frame_share`]).
     pub memory_bytes_max: u64,
     /// Dedup ids of one queue known at a time. More: its oldest is forgotten, and counted.
     pub dedup_ids_max: usize,

@@ -56,8 +56,11 @@ pub struct BrokerView {
     pub disk: Option<DiskView>,
     /// Bytes of messages in memory, with overhead.
     pub bytes: u64,
-    /// Bytes of messages the broker will hold before it refuses new ones.
+    /// Bytes that the broker may hold, of whatever is counted in `memory`.
     pub bytes_max: u64,
+    /// What it holds, by part.
+    #[serde(default, skip_serializing_if = "MemoryView::is_nothing")]
+    pub memory: MemoryView,
     /// Links that are up, whoever dialled.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub links_up: u64,
@@ -95,6 +98,42 @@ pub struct DiskView {
     pub free: u64,
     /// Bytes it has in all.
     pub total: u64,
+}
+
+/// The memory that the broker counts, in bytes. All of it together is limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryView {
+    /// Messages, with overhead.
+    pub messages: u64,
+    /// Jobs: what their tasks do, their items, and the records of how their tasks ended.
+    pub jobs: u64,
+    /// Events that wait to be fetched, and publications of the ring that have not come round.
+    pub events: u64,
+    /// Calls to the archive that are not answered.
+    pub archive: u64,
+    /// In-buffers: what connections have sent of frames that are not complete.
+    pub incoming: u64,
+    /// Out-buffers: what connections have not read yet.
+    pub outgoing: u64,
+    /// Connections that are not read from until there is memory for the frame they have begun.
+    pub waiting: u64,
+    /// Frames refused with `over_memory` before they were read.
+    pub refused: u64,
+    /// Connections closed with `over_memory`.
+    pub closed: u64,
+}
+
+impl MemoryView {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All bytes.
+    pub const fn total(&self) -> u64 {
+        let Self { messages, jobs, events, archive, incoming, outgoing, .. } = *self;
+        messages + jobs + events + archive + incoming + outgoing
+    }
 }
 
 /// What a queue may have of its own; `None`: as usual.

@@ -12,8 +12,8 @@ use turno_proto::headers;
 use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
-    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView,
-    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
+    MemoryView, MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState,
+    StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -280,7 +280,7 @@ impl Seed {
             0 => AdminAnswer::Status { broker: Box::new(self.broker()) },
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
-            3 => AdminAnswer::Consumers { consumers: vec![self.consumer(); rows] },
+            3 => AdminAnswer::Consumers { consumers: vec![self.consumer(); rows], more: self.long },
             4 => AdminAnswer::Workers { workers: vec![self.worker(); rows], next: some.then_some(self.long) },
             5 => AdminAnswer::Worker { worker: Box::new(self.worker()) },
             6 => AdminAnswer::DeadLetters { dead: vec![self.dead(); rows], next: some.then(|| self.text()) },
@@ -344,6 +344,7 @@ impl Seed {
             disk: self.bits[5].then_some(DiskView { free: self.long, total: u64::MAX }),
             bytes: 128,
             bytes_max: u64::MAX,
+            memory: MemoryView { incoming: self.long, refused: self.small.into(), ..MemoryView::default() },
             links_up: self.small.into(),
             links_wanted: self.choice.into(),
             links_down: self.word.into(),

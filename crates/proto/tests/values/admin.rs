@@ -5,8 +5,8 @@ use turno_proto::model::Slots;
 use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
-    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState, StandingView,
-    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
+    MemoryView, MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState,
+    StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -105,10 +105,11 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_status", AdminAnswer::Status { broker: Box::new(broker()) }),
         ("answer_status_links", AdminAnswer::Status { broker: Box::new(linked_broker()) }),
         ("answer_status_ring", AdminAnswer::Status { broker: Box::new(broker_in_a_ring()) }),
+        ("answer_status_memory", AdminAnswer::Status { broker: Box::new(broker_with_memory()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
         ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
         ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
-        ("answer_consumers", AdminAnswer::Consumers { consumers }),
+        ("answer_consumers", AdminAnswer::Consumers { consumers, more: 0 }),
         ("answer_dead", AdminAnswer::DeadLetters { dead: vec![dead], next: Some(SECOND_ID.to_owned()) }),
         ("answer_dead_none", AdminAnswer::DeadLetters { dead: Vec::new(), next: None }),
         ("answer_dead_letter", shown_dead),
@@ -117,7 +118,8 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
         ("answer_worker_labels", AdminAnswer::Worker { worker: Box::new(labelled_worker) }),
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
-        ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby] }),
+        ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby], more: 0 }),
+        ("answer_consumers_more", AdminAnswer::Consumers { consumers: Vec::new(), more: 9_000 }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
         ("answer_worker_tasks", AdminAnswer::Worker { worker: Box::new(worker_with_tasks()) }),
         ("answer_worker_jobs", AdminAnswer::Worker { worker: Box::new(job_worker) }),
@@ -244,6 +246,7 @@ fn broker() -> BrokerView {
         disk: None,
         bytes: 70_261,
         bytes_max: 1 << 32,
+        memory: MemoryView::default(),
         links_up: 0,
         links_wanted: 0,
         links_down: 0,
@@ -263,6 +266,13 @@ fn broker_with_jobs() -> BrokerView {
 
 fn linked_broker() -> BrokerView {
     BrokerView { links_up: 3, links_wanted: 2, links_down: 1, ..broker() }
+}
+
+fn broker_with_memory() -> BrokerView {
+    let [jobs, events, archive, incoming, outgoing, waiting, refused, closed] = [1, 2, 3, 4, 5, 6, 7, 8];
+    let messages = broker().bytes;
+    let memory = MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed };
+    BrokerView { memory, ..broker() }
 }
 
 fn broker_in_a_ring() -> BrokerView {

@@ -130,13 +130,16 @@ async fn consumers(queue: &str, invocation: &Invocation) -> Result<u8, Failure> 
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
     let call = AdminCall::QueueConsumers { queue: queue.to_owned() };
-    let consumers = match ask(&client, call, queue, invocation).await? {
-        AdminAnswer::Consumers { consumers } => consumers,
+    let (consumers, more) = match ask(&client, call, queue, invocation).await? {
+        AdminAnswer::Consumers { consumers, more } => (consumers, more),
         other => return Err(connect::unexpected(&other)),
     };
     let rows: Vec<ConsumerRow> =
         consumers.iter().map(|view| ConsumerRow::new(view, invocation.output.clock())).collect();
-    invocation.output.rows(&ConsumerListDocument { queue: queue.to_owned(), consumers: &rows }, &rows)?;
+    invocation.output.rows(&ConsumerListDocument { queue: queue.to_owned(), consumers: &rows, more }, &rows)?;
+    if more > 0 {
+        invocation.output.hint(&format!("{more} more consumers are not shown"));
+    }
     Ok(0)
 }
 

@@ -8,7 +8,7 @@ use crate::model::job::{AttemptView, JobId, JobView, TaskReason, TaskView};
 use crate::model::link::view::{BrokerNode, LinkView};
 use crate::model::ring::view::RingView;
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
-use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
+use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView, is_zero};
 
 /// What the broker answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,9 @@ pub enum AdminAnswer {
     Consumers {
         /// The rota, next first.
         consumers: Vec<ConsumerView>,
+        /// How many follow that are not shown.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u64,
     },
     /// To `queue.dead.ls`.
     #[serde(rename = "queue.dead.ls")]

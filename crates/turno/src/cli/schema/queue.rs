@@ -292,6 +292,8 @@ pub(crate) struct ConsumerListDocument<'a> {
     pub(crate) queue: String,
     /// Next first, then those that stand by, next first, then those that were dropped.
     pub(crate) consumers: &'a [ConsumerRow],
+    /// How many follow that are not shown.
+    pub(crate) more: u64,
 }
 
 impl Document for ConsumerListDocument<'_> {
