@@ -15,12 +15,13 @@ use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
 use turno_proto::model::{Code, ConnId, limits};
 
 use super::keeper::Keep as _;
-use super::ringways::RingWays;
+use super::log_limit;
+use super::ringways::{RingWays, dials_for};
 use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::switchboard::{Desk as _, Door, Drained, EngineDesk, RingReport};
 use super::tasks::Tasks;
 use super::timer::Timer;
-use super::turn::{Budget, Turn, work_of, work_of_copies};
+use super::turn::{Budget, Turn, work_of, work_of_copies, work_of_events};
 
 /// How long routers may take to end after they were told to.
 const FINISH: Duration = Duration::from_secs(3);
@@ -48,11 +49,6 @@ struct State {
     out: Outward,
     routers: Vec<RouterThread>,
     running: usize,
-}
-
-/// The router that dials for a target: which one does not matter, as long as it is always the same.
-pub(super) const fn dials_for(target: u32, routers: usize) -> usize {
-    target as usize % routers
 }
 
 /// Effects on their way to the routers.
@@ -198,6 +194,7 @@ impl Dispatcher {
         let mut state = self.state.borrow_mut();
         let State { desk, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
+        desk.share_memory(&self.workplace.meter);
         while !budget.is_spent()
             && let Some(input) = inputs.next()
         {
@@ -209,8 +206,9 @@ impl Dispatcher {
                 continue;
             }
             desk.put(now, input, out);
-            budget.spend(work_of_copies(std::mem::take(&mut out.copies)));
+            budget.spend(work_of_events(std::mem::take(&mut out.copies), desk.take_matches()));
         }
+        desk.share_memory(&self.workplace.meter);
         desk.keeper.post();
         for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
             router.letters.post(letters, std::mem::take(bytes));
@@ -242,7 +240,7 @@ impl Dispatcher {
                 router.open.fetch_add(1, Ordering::Relaxed);
                 router.letters.post(&mut vec![Letter::Welcome(parcel, address, door)], 0);
             }
-            Err(error) => warn!(%error, "a connection was lost as soon as it came"),
+            Err(error) => log_limit::connection_lost(&error),
         }
     }
 
@@ -348,7 +346,8 @@ mod tests {
         };
         let clock = Clock::start();
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
-        let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted };
+        let meter = crate::broker::memory::Meter::new(&limits);
+        let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted, meter };
         let engine = Engine::new(Settings::default(), clock.now());
         Dispatcher::start(EngineDesk::new(engine, None), workplace, routers).unwrap()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tracing::warn;
 
+use super::log_limit::{self, Kind};
 use super::router::Stream;
 use super::shell::Shell;
 use super::switchboard::Door;
@@ -36,8 +37,18 @@ async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Do
     match accepted {
         Ok((stream, address)) => shell.place(stream, address, door),
         Err(error) => {
-            warn!(%error, "cannot accept a connection");
+            if log_limit::admits(Kind::Accept) {
+                let advice = advice(&error);
+                warn!(%error, advice, "cannot accept a connection");
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+/// What helps, where something does.
+fn advice(error: &io::Error) -> Option<&'static str> {
+    let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+        .then_some("raise the limit of open files: ulimit -n, or LimitNOFILE= of a systemd unit")
 }

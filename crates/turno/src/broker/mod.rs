@@ -20,7 +20,9 @@ mod dispatcher;
 mod error;
 pub mod keeper;
 mod listen;
+mod log_limit;
 mod mailbox;
+mod memory;
 mod ring;
 mod ringways;
 mod router;
@@ -34,6 +36,7 @@ mod turn;
 
 pub use diary::Diary;
 pub use error::ServeError;
+pub use memory::Meter;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub(crate) use run::Until;
 pub(crate) use run::serve;

@@ -7,7 +7,7 @@ use turno_engine::ring::{RingEffect, RingInput, RingWord};
 use turno_engine::{Effect, Input};
 use turno_proto::model::{Code, ConnId};
 
-use super::dispatcher::{Bag, dials_for};
+use super::dispatcher::Bag;
 use super::router::Letter;
 use super::switchboard::{RingReport, log_news, report_of};
 
@@ -20,6 +20,11 @@ pub(super) struct RingWays {
     conns: BTreeSet<ConnId>,
     reports: Vec<RingReport>,
     slowed: bool,
+}
+
+/// The router that dials for a target: which one does not matter, as long as it is always the same.
+pub(super) const fn dials_for(target: u32, routers: usize) -> usize {
+    target as usize % routers
 }
 
 fn letter(effect: RingEffect) -> Letter {

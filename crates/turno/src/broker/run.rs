@@ -26,7 +26,7 @@ use super::ring::{self, Why};
 use super::settings::Settings;
 use super::shell::Shell;
 use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces, RingWireSettings};
-use crate::process::raise_file_limit;
+use crate::process::{raise_file_limit, too_few_files};
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -136,6 +136,14 @@ pub(super) async fn serve_here(
         let (listen, foreman, ring) = (list(native), list(foreman), list(ring.as_slice()));
         let (data, unix) = (path(&settings.data), path(unix));
         info!(name = settings.name, version, data, listen, foreman, unix, ring, "ready");
+        if let Some((files, wanted)) = too_few_files(settings.limits.connections_max as u64) {
+            warn!(
+                files,
+                wanted,
+                "the system allows fewer open files than limits.connections needs: raise `ulimit -n` (LimitNOFILE= of a \
+                 systemd unit), or lower limits.connections"
+            );
+        }
     };
     let mut opens = Some(opens);
     let mut open = || opens.take().map_or((), |opens| opens());

@@ -15,6 +15,7 @@ use super::diary;
 use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::ledger::StoreError;
+use super::memory::Meter;
 use super::router::{Router, Stream, Workplace};
 use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, RingReport, RingWireSettings, Switchboard};
 
@@ -47,7 +48,8 @@ impl Shell {
         } else {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
-            let workplace = Workplace { clock, limits, config, links, ring, bits, accepted };
+            let meter = Meter::new(&limits);
+            let workplace = Workplace { clock, limits, config, links, ring, bits, accepted, meter };
             Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);

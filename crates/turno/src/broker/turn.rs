@@ -2,7 +2,9 @@
 
 use turno_engine::ring::{RingInput, RingWord};
 use turno_engine::{Input, LinkWord};
-use turno_proto::model::limits::{TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_COPIES, TURN_WORK_HEAVY};
+use turno_proto::model::limits::{
+    READ_BYTES, TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_COPIES, TURN_WORK_HEAVY, TURN_WORK_MATCHES,
+};
 
 /// How a connection's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +46,15 @@ pub(super) fn work_of(input: &Input) -> u32 {
     }
 }
 
-/// What it weighs that events went to so many connections: that shows only when it is done.
+/// What it weighs that events went to so many connections, and that so many filters were looked at for them: that shows only
+/// when it is done.
+pub(super) const fn work_of_events(copies: u32, matches: u32) -> u32 {
+    copies / TURN_WORK_COPIES + matches / TURN_WORK_MATCHES
+}
+
+/// The first part of it.
 pub(super) const fn work_of_copies(copies: u32) -> u32 {
-    copies / TURN_WORK_COPIES
+    work_of_events(copies, 0)
 }
 
 /// Bytes of a connection that are not dealt with: the beginning of a frame, or all that a turn which was cut left.
@@ -67,16 +75,32 @@ impl Leftover {
         &self.bytes[self.used..]
     }
 
-    pub(super) fn extend(&mut self, bytes: &[u8]) {
+    /// Adds bytes. The buffer grows to twice its size, but not beyond `most` unless there are more: what a frame says of its
+    /// length is no reason to take that much.
+    pub(super) fn extend(&mut self, bytes: &[u8], most: usize) {
         self.bytes.drain(..std::mem::take(&mut self.used));
+        let need = self.bytes.len() + bytes.len();
+        if need > self.bytes.capacity() {
+            let wanted = need.max(most.min(2 * self.bytes.capacity()));
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes that it takes.
+    pub(super) const fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// So many more are dealt with.
     pub(super) fn consume(&mut self, count: usize) {
         self.used += count;
-        if self.used == self.bytes.len() {
+        let left = self.bytes.len() - self.used;
+        if left == 0 {
             *self = Self::default();
+        } else if self.bytes.capacity() > READ_BYTES && left < self.bytes.capacity() / 4 {
+            // The buffer of a long frame is not kept for the beginning of the next.
+            *self = Self { bytes: self.bytes[self.used..].to_vec(), used: 0 };
         }
     }
 }
@@ -91,11 +115,11 @@ mod tests {
     #[test]
     fn what_is_left_is_what_was_not_used() {
         let mut leftover = Leftover::default();
-        leftover.extend(b"abcdef");
+        leftover.extend(b"abcdef", 0);
         leftover.consume(2);
         assert_eq!(leftover.bytes(), b"cdef");
         leftover.consume(3);
-        leftover.extend(b"gh");
+        leftover.extend(b"gh", 0);
         assert_eq!((leftover.bytes(), leftover.is_empty()), (&b"fgh"[..], false));
         leftover.consume(3);
         assert!(leftover.is_empty());

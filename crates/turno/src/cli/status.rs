@@ -11,7 +11,7 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::ring::told;
-use super::schema::broker::{BrokerBody, JobsBody, StatusDocument};
+use super::schema::broker::{BrokerBody, JobsBody, MemoryBody, StatusDocument};
 use super::shown::Page;
 use super::size;
 use super::table;
@@ -85,9 +85,31 @@ fn links(broker: &BrokerBody) -> String {
     }
 }
 
+/// How much is used, by which part, and what was refused for want of it.
+fn memory(broker: &BrokerBody) -> String {
+    let MemoryBody { used, messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed } =
+        broker.memory;
+    let share = used.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
+    let parts = [
+        ("messages", messages),
+        ("jobs", jobs),
+        ("events", events),
+        ("archive", archive),
+        ("in-buffers", incoming),
+        ("out-buffers", outgoing),
+    ];
+    let parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0);
+    let parts: Vec<String> = parts.map(|(name, bytes)| format!("{name} {}", size::short(bytes))).collect();
+    let events =
+        [(waiting, "connections wait for memory"), (refused, "frames refused"), (closed, "connections closed")];
+    let events = events.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("; {count} {what}"));
+    let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let (used, most) = (size::short(used), size::short(broker.bytes_max));
+    format!("{used} of {most} ({share}%){list}{}", events.collect::<String>())
+}
+
 fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page {
     let started = broker.started_at.parse().map(|moment| invocation.output.clock().phrase(moment)).unwrap_or_default();
-    let share = broker.bytes.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
     let mut facts = vec![
         ("broker", format!("{} (turno {})", broker.name, broker.version)),
         ("started", started),
@@ -101,7 +123,7 @@ fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page
         ("jobs", jobs(broker)),
         ("data", broker.data.clone().unwrap_or_else(|| "in memory only".to_owned())),
         ("disk", disk(broker)),
-        ("memory", format!("{} of {} ({share}%)", size::short(broker.bytes), size::short(broker.bytes_max))),
+        ("memory", memory(broker)),
         ("links", links(broker)),
     ];
     facts.extend(view.ring.as_deref().map(|ring| ("ring", told::line(ring))));

@@ -26,3 +26,9 @@ pub(crate) fn need_files(count: u64) {
         }
     }
 }
+
+/// How many files may be open, and how many a program with so many connections needs, if those are more.
+pub(crate) fn too_few_files(connections: u64) -> Option<(u64, u64)> {
+    let (files, wanted) = (getrlimit(Resource::Nofile).current?, connections.saturating_add(OTHERS));
+    (files < wanted).then_some((files, wanted))
+}

@@ -8,6 +8,6 @@ mod secrets;
 pub(crate) mod wait;
 
 pub(crate) use ending::{Ending, GRACE, at};
-pub(crate) use files::{need_files, raise_file_limit};
+pub(crate) use files::{need_files, raise_file_limit, too_few_files};
 pub(crate) use group::{Group, group_of, is_alive, processes};
 pub(crate) use secrets::without_secrets;

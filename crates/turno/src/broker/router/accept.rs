@@ -12,6 +12,7 @@ use turno_proto::native::{Frame, encode};
 use super::reader::read;
 use super::socket::{ReadEnd, WriteEnd, split_tcp, split_unix};
 use super::{Router, Upstream};
+use crate::broker::log_limit::{self, Kind};
 use crate::broker::switchboard::Door;
 use crate::keepalive::keep_alive;
 
@@ -75,7 +76,7 @@ impl<U: Upstream> Router<U> {
         let (read_end, write_end) = match stream.and_then(|stream| stream.ready_for(door)).and_then(Stream::split) {
             Ok(ends) => ends,
             Err(error) => {
-                warn!(%error, "a connection was lost as soon as it came");
+                log_limit::connection_lost(&error);
                 self.open.fetch_sub(1, Ordering::Relaxed);
                 return;
             }
@@ -94,6 +95,9 @@ impl<U: Upstream> Router<U> {
 }
 
 fn turn_away(write_end: &WriteEnd, door: Door) {
+    if log_limit::admits(Kind::TurnedAway) {
+        warn!("a connection was turned away: there are as many as limits.connections allows");
+    }
     if door == Door::Foreman {
         // Its protocol has no word for that; the worker comes again.
         return;

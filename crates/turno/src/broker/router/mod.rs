@@ -108,6 +108,9 @@ impl<U: Upstream> Router<U> {
         if state.switchboard.has_dirty() || state.switchboard.desk().has_mail() {
             self.dirty.notify_one();
         }
+        for id in state.switchboard.take_granted() {
+            state.resume(id);
+        }
         if state.switchboard.take_eased() {
             state.resume_all();
         }

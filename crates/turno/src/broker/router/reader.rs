@@ -78,7 +78,8 @@ fn go_on<U: Upstream>(router: &Router<U>, id: ConnId) -> Turn {
 async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEnd) -> io::Result<(usize, Turn)> {
     poll_fn(|context| {
         let mut state = router.state();
-        let mut buffer = ReadBuf::new(&mut state.read_buffer);
+        let most = state.switchboard.read_bytes();
+        let mut buffer = ReadBuf::new(&mut state.read_buffer[..most]);
         match end.poll_read(context, &mut buffer) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turno_proto::model::limits;
 
 use super::{Router, Upstream};
+use crate::broker::log_limit;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -20,6 +21,7 @@ pub(super) async fn sweep_for_ever<U: Upstream>(router: Rc<Router<U>>) {
         if late {
             continue;
         }
+        log_limit::tell_left_out();
         let mut state = router.state();
         if state.switchboard.desk().mailbox().is_some_and(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)) {
             // Nobody is read from until the engine has caught up: silence means nothing now.

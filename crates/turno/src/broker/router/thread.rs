@@ -16,6 +16,7 @@ use super::accept::Parcel;
 use super::upstream::Mail;
 use crate::broker::clock::Clock;
 use crate::broker::mailbox::Mailbox;
+use crate::broker::memory::Meter;
 use crate::broker::switchboard::{Door, LinkSettings, RingWireSettings, Seat, Switchboard};
 
 /// What the dispatcher tells a router.
@@ -44,6 +45,8 @@ pub(in crate::broker) struct Workplace {
     pub(in crate::broker) bits: u32,
     /// Counts connections, through all routers and their successors.
     pub(in crate::broker) accepted: Arc<AtomicU32>,
+    /// The memory of all of them, and of the engine.
+    pub(in crate::broker) meter: Arc<Meter>,
 }
 
 /// The dispatcher's hold of a router.
@@ -61,7 +64,7 @@ impl RouterThread {
         let (letters, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, ended) = oneshot::channel();
-        let Workplace { clock, limits, config, links, ring, bits, accepted } = workplace.clone();
+        let Workplace { clock, limits, config, links, ring, bits, accepted, meter } = workplace.clone();
         let seat = Seat { router: number, bits, accepted };
         let router = Self { letters, inputs, open };
         let (letters, inputs, open) =
@@ -74,6 +77,7 @@ impl RouterThread {
             let runtime = runtime.inspect_err(|error| warn!(%error, "cannot start a router's runtime"));
             let Ok(runtime) = runtime else { return };
             let mut switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
+            switchboard.set_meter(meter);
             switchboard.set_links(links);
             if let Some(ring) = ring {
                 switchboard.set_ring(ring);

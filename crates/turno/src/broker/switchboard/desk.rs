@@ -11,11 +11,20 @@ use turno_proto::model::{ConnId, Mono};
 use crate::broker::archive::Archivist;
 use crate::broker::diary::Diary;
 use crate::broker::keeper::{Keep, Keeper};
+use crate::broker::memory::Meter;
 
 /// Takes inputs.
 pub trait Desk {
     /// One input. What the engine makes of it at once goes to the sink.
     fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink);
+
+    /// The engine, if it is here, hears how much connections hold, and tells what it holds itself.
+    fn share_memory(&mut self, _meter: &Meter) {}
+
+    /// How many filters were looked at for events since the last call, if the engine is here.
+    fn take_matches(&mut self) -> u32 {
+        0
+    }
 
     /// A publication of the ring, where it lies. Whoever cannot deal with it at once owns it.
     fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
@@ -61,6 +70,15 @@ impl<K: Keep> Desk for EngineDesk<K> {
         if let Some((conn, before)) = worker {
             diary.worker_after(engine, conn, before);
         }
+    }
+
+    fn share_memory(&mut self, meter: &Meter) {
+        meter.set_engine(self.engine.memory());
+        self.engine.set_buffers(meter.buffers());
+    }
+
+    fn take_matches(&mut self) -> u32 {
+        self.engine.take_matches()
     }
 
     fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {

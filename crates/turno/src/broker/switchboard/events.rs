@@ -2,6 +2,7 @@
 //! the rest, so that answers are not held up behind them; when too many wait, the oldest go, and the peer is told where.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_engine::{EventRef, Listener};
@@ -10,6 +11,7 @@ use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MES
 use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
 
 use super::lines::{Line, Lines, Talk};
+use crate::broker::memory::Meter;
 
 /// How much of events a connection may leave unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +51,27 @@ impl Waiting {
         !self.frames.is_empty() && self.bytes + bytes_of(size) > limits.waiting
     }
 
+    /// Bytes of the table that they are in.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<Bytes>()
+    }
+
+    /// The oldest goes. False: none waits.
+    fn drop_oldest(&mut self) -> bool {
+        let Some(oldest) = self.frames.pop_front() else { return false };
+        self.bytes -= bytes_of(oldest.len());
+        self.miss();
+        true
+    }
+
+    fn miss(&mut self) {
+        self.missed = self.missed.saturating_add(1);
+        self.untold += 1;
+    }
+
     /// One more. The oldest go until there is room for it; one that is larger than all that may wait waits alone.
     fn push(&mut self, frame: Bytes, limits: EventLimits) {
-        while self.is_full(frame.len(), limits)
-            && let Some(oldest) = self.frames.pop_front()
-        {
-            self.bytes -= bytes_of(oldest.len());
-            self.missed = self.missed.saturating_add(1);
-            self.untold += 1;
-        }
+        while self.is_full(frame.len(), limits) && self.drop_oldest() {}
         self.bytes += bytes_of(frame.len());
         self.frames.push_back(frame);
     }
@@ -92,24 +106,39 @@ impl<'a> EventBytes<'a> {
         Self { bytes, shared: None }
     }
 
-    fn share(&mut self) -> Bytes {
-        self.shared.get_or_insert_with(|| Bytes::copy_from_slice(self.bytes)).clone()
+    fn share(&mut self, meter: &Arc<Meter>) -> Bytes {
+        self.shared.get_or_insert_with(|| Meter::share(meter, self.bytes)).clone()
     }
 }
 
 impl Line {
+    /// The peer is told of events that it missed, though none waits: there was no memory for them.
+    fn tell_missed(&mut self) {
+        let tells = self.tells_missed();
+        if let Some(waiting) = self.events.as_mut()
+            && waiting.missed > 0
+            && tells
+        {
+            encode(&Frame::EventsDropped { count: std::mem::take(&mut waiting.missed) }, &mut self.out);
+        }
+    }
+
+    /// Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
+    const fn tells_missed(&self) -> bool {
+        !matches!(self.talk, Talk::Link(_))
+    }
+
     /// Puts events that wait among what is to be written, once there is room for a good part of them. True if it did.
     pub(super) fn refill(&mut self, limits: EventLimits) -> bool {
         let room = limits.room.saturating_sub(self.waiting());
+        let tells = self.tells_missed();
         let Some(waiting) = self.events.as_mut().filter(|waiting| !waiting.frames.is_empty()) else { return false };
         if room < limits.room / 2 {
             return false;
         }
-        // Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
-        let tells = !matches!(self.talk, Talk::Link(_));
         let longest = waiting.pour(room, tells, &mut self.out);
         self.longest = self.longest.max(longest);
-        if waiting.frames.is_empty() && waiting.untold == 0 {
+        if waiting.frames.is_empty() && waiting.untold == 0 && waiting.missed == 0 {
             self.events = None;
         }
         true
@@ -136,14 +165,21 @@ impl Lines {
 
     pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
         let limits = self.event_limits;
+        // Events are what goes first when there is no memory; who would rather be closed is.
+        let lacks = |meter: &Meter| !meter.has_spare_room(frame.bytes.len() as u64);
+        let has_room = !lacks(self.account.meter());
         let Some(line) = self.with_room(conn) else { return };
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
-        if !waits && line.waiting() < limits.room {
+        if !waits && line.waiting() < limits.room && has_room {
+            line.tell_missed();
             line.longest = line.longest.max(frame.bytes.len());
-            return line.out.extend_from_slice(frame.bytes);
+            line.out.extend_from_slice(frame.bytes);
+            return self.count_out(conn);
         }
+        let meter = Arc::clone(self.account.meter());
+        let Some(line) = self.get_mut(conn) else { return };
         let waiting = line.events.get_or_insert_default();
-        if or_close && waiting.is_full(frame.bytes.len(), limits) {
+        if or_close && (waiting.is_full(frame.bytes.len(), limits) || lacks(&meter)) {
             // Once is enough, however many more come before it is closed.
             if self.overrun.last() != Some(&conn) {
                 self.overrun.push(conn);
@@ -151,10 +187,16 @@ impl Lines {
             return;
         }
         let told = waiting.untold > 0;
-        waiting.push(frame.share(), limits);
+        while lacks(&meter) && waiting.drop_oldest() {}
+        if lacks(&meter) {
+            waiting.miss();
+        } else {
+            waiting.push(frame.share(&meter), limits);
+        }
         if !told && waiting.untold > 0 {
             self.missed.push(conn);
         }
+        self.count_out(conn);
     }
 
     /// Who missed how many events since the last call.

@@ -17,7 +17,7 @@ use turno_proto::model::job::{JobId, Work, WorkFile};
 use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::{fill, items, work};
 
-use super::lines::Phase;
+use super::lines::{Line, Lines, OUTBOX_KEPT_BYTES, Phase, Talk};
 use super::{Desk, Switchboard};
 
 /// The foreman's end of a connection.
@@ -39,6 +39,11 @@ impl ForemanTalk {
     /// What waits to be written.
     pub(super) fn take_output(&mut self, out: &mut Vec<u8>) {
         self.end.take_output(out);
+    }
+
+    /// Bytes of requests that wait for their turn.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.end.held_bytes()
     }
 
     pub(super) fn is_due(&self, now: Mono) -> bool {
@@ -212,6 +217,63 @@ fn task_of(task: &OfferedTask, work: &Work) -> Task {
         stdin: work.stdin,
         files: work.files.iter().map(file).collect(),
         collect: work.collect.clone(),
+    }
+}
+
+impl Lines {
+    /// The foreman's end of a job worker's connection, unless that is over.
+    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
+        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
+        match &mut line.talk {
+            Talk::Foreman(talk) => Some(talk),
+            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => None,
+        }
+    }
+
+    /// Writes what the foreman's end wants written. It never asks for more than the worker has answered, so that, as
+    /// with deliveries, the out-buffer is not what limits it.
+    pub(super) fn flush_foreman(&mut self, id: ConnId) {
+        let mut said = std::mem::take(&mut self.said);
+        if let Some(talk) = self.foreman_mut(id) {
+            talk.take_output(&mut said);
+        }
+        if !said.is_empty()
+            && let Some(line) = self.room_of(id)
+        {
+            line.out.extend_from_slice(&said);
+            line.owed += said.len();
+            self.count_out(id);
+        }
+        said.clear();
+        if said.capacity() <= OUTBOX_KEPT_BYTES {
+            self.said = said;
+        }
+    }
+
+    /// The connection of a job worker may have something to tell, or to write.
+    pub(super) fn stirred(&mut self, id: ConnId) {
+        if self.stirred.last() != Some(&id) {
+            self.stirred.push(id);
+        }
+    }
+
+    pub(super) fn take_stirred(&mut self) -> Option<ConnId> {
+        self.stirred.pop()
+    }
+
+    /// The connection of a job worker is to end.
+    pub(super) fn dismiss(&mut self, id: ConnId) {
+        self.dismissed.push(id);
+    }
+
+    pub(super) fn take_dismissed(&mut self) -> Vec<ConnId> {
+        std::mem::take(&mut self.dismissed)
+    }
+
+    /// The connections of job workers for which time has passed.
+    pub(super) fn due_foremen(&self, now: Mono) -> Vec<ConnId> {
+        let due = |line: &&Line| matches!(&line.talk, Talk::Foreman(talk) if talk.is_due(now));
+        self.iter().filter(due).map(|line| line.id).collect()
     }
 }
 

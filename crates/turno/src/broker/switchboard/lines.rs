@@ -1,6 +1,7 @@
 //! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
 //! written to it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,13 +12,15 @@ use turno_proto::native::{Frame, Session, encode};
 use super::events::{EventLimits, Waiting};
 use super::foreman::{ForemanTalk, LastWork};
 use super::links::{Dial, LinkTalk};
+use super::reading::{Reading, is_short};
 use super::ring::{RingBoard, RingTalk};
+use crate::broker::memory::{Account, Meter};
 use crate::broker::turn::Leftover;
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
 /// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
 /// was half of all CPU time.
-const OUTBOX_KEPT_BYTES: usize = 1024 * 1024;
+pub(super) const OUTBOX_KEPT_BYTES: usize = 1024 * 1024;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,11 @@ pub(super) struct Line {
     pub(super) talk: Talk,
     pub(super) phase: Phase,
     pub(super) leftover: Leftover,
+    /// How the frame goes on that has begun, if it is a long one.
+    pub(super) reading: Option<Box<Reading>>,
+    /// What the in-buffer and the out-buffer are counted as.
+    pub(super) counted_in: usize,
+    pub(super) counted_out: usize,
     /// What waits to be written; the first `written` bytes of it are.
     pub(super) out: Vec<u8>,
     written: usize,
@@ -66,7 +74,7 @@ pub(super) struct Line {
     /// Bytes of deliveries among what waits, at most. Slots limit them (nothing that frees slots is read while much
     /// waits), not the out-buffer: a worker that reads as fast as it can shall not be given up for the size of the
     /// backlog it found.
-    owed: usize,
+    pub(super) owed: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
     pub(super) longest: usize,
     dirty: bool,
@@ -140,7 +148,7 @@ impl Line {
         } else if self.waiting() <= most / 2 {
             self.paused = false;
         }
-        !(self.paused || slowed && self.publishes)
+        !(self.paused || slowed && self.publishes || matches!(self.reading.as_deref(), Some(Reading::Waits { .. })))
     }
 
     /// Some of what waited is written.
@@ -171,9 +179,9 @@ impl Line {
         self.owed += self.out.len() - before;
     }
 
-    /// Gives the out-buffer back if it was not used since the last call: a quiet connection owns nothing.
-    pub(super) fn rest(&mut self) {
-        if !self.busy && self.out.is_empty() {
+    /// Gives the out-buffer back if it was not used since the last call, or if memory is short: a quiet connection owns nothing.
+    pub(super) fn rest(&mut self, tight: bool) {
+        if (tight || !self.busy) && self.out.is_empty() {
             self.out = Vec::new();
         }
         self.busy = false;
@@ -213,9 +221,9 @@ pub(super) struct Lines {
     /// Connections that let too much pile up.
     pub(super) overrun: Vec<ConnId>,
     /// Connections of job workers that may have something to tell.
-    stirred: Vec<ConnId>,
+    pub(super) stirred: Vec<ConnId>,
     /// What a foreman's end says passes through here; empty in between.
-    said: Vec<u8>,
+    pub(super) said: Vec<u8>,
     pub(super) event_limits: EventLimits,
     /// An event passes through here as a frame; empty in between.
     pub(super) event: Vec<u8>,
@@ -226,7 +234,7 @@ pub(super) struct Lines {
     /// What the tasks that were offered last do.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
-    dismissed: Vec<ConnId>,
+    pub(super) dismissed: Vec<ConnId>,
     /// Links that the engine wants dialled.
     pub(super) dials: Vec<Dial>,
     /// Links to which the engine has proven itself.
@@ -237,6 +245,14 @@ pub(super) struct Lines {
     pub(super) bounced: Vec<(ConnId, u32)>,
     pub(super) ring: RingBoard,
     pub(super) drained: Option<Drained>,
+    /// What all of them hold.
+    pub(super) account: Account,
+    /// Connections that wait for memory, first come first.
+    pub(super) waits: VecDeque<ConnId>,
+    /// Those that may be read from again.
+    pub(super) granted: Vec<ConnId>,
+    /// Those that hold too much now that memory is short.
+    pub(super) short: Vec<ConnId>,
     out_bytes_max: usize,
     frame_bytes_max: usize,
     /// For the connections of job workers.
@@ -268,6 +284,10 @@ impl Lines {
             bounced: Vec::new(),
             ring: RingBoard::default(),
             drained: None,
+            account: Account::new(Meter::new(limits)),
+            waits: VecDeque::new(),
+            granted: Vec::new(),
+            short: Vec::new(),
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
             foreman: foreman::Settings::default(),
@@ -297,6 +317,9 @@ impl Lines {
             talk,
             phase: Phase::Greeting,
             leftover: Leftover::default(),
+            reading: None,
+            counted_in: 0,
+            counted_out: 0,
             out: Vec::new(),
             written: 0,
             busy: false,
@@ -314,7 +337,9 @@ impl Lines {
 
     pub(super) fn remove(&mut self, id: ConnId) -> Option<Line> {
         let place = self.place(id);
-        let line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
+        let mut line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
+        self.account.incoming(&mut line.counted_in, 0);
+        self.account.outgoing(&mut line.counted_out, 0);
         self.vacant.push(id.index >> self.seat.bits);
         self.len -= 1;
         Some(line)
@@ -331,6 +356,13 @@ impl Lines {
     pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
         let place = self.place(id);
         self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)
+    }
+
+    /// A connection, and where its memory is counted.
+    pub(super) fn with_account(&mut self, id: ConnId) -> Option<(&mut Line, &mut Account)> {
+        let place = self.place(id);
+        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
+        Some((line, &mut self.account))
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -352,6 +384,7 @@ impl Lines {
             let before = line.out.len();
             frame(&mut line.out);
             line.stretch(before);
+            self.count_out(id);
         }
     }
 
@@ -361,6 +394,7 @@ impl Lines {
             let before = line.out.len();
             frame(&mut line.out);
             line.owe(before);
+            self.count_out(id);
         }
     }
 
@@ -369,7 +403,7 @@ impl Lines {
         self.room_of(id).filter(|line| !matches!(line.talk, Talk::Foreman(_)))
     }
 
-    fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
+    pub(super) fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
         let place = self.place(id);
         let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
         if line.is_doomed() {
@@ -379,6 +413,12 @@ impl Lines {
         let reads = line.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
         let most = if reads { self.out_bytes_max.saturating_mul(limits::OUT_PATIENCE) } else { self.out_bytes_max };
         let bounded = !matches!(line.talk, Talk::Ring(_));
+        if bounded && is_short(line, reads, self.account.meter()) {
+            if self.short.last() != Some(&id) {
+                self.short.push(id);
+            }
+            return None;
+        }
         if bounded && line.waiting() > most.saturating_add(line.owed + line.longest) {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
@@ -421,66 +461,13 @@ impl Lines {
         self.overrun.pop()
     }
 
-    /// The foreman's end of a job worker's connection, unless that is over.
-    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
-        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
-        match &mut line.talk {
-            Talk::Foreman(talk) => Some(talk),
-            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => None,
-        }
-    }
-
-    /// Writes what the foreman's end wants written. It never asks for more than the worker has answered, so that, as
-    /// with deliveries, the out-buffer is not what limits it.
-    pub(super) fn flush_foreman(&mut self, id: ConnId) {
-        let mut said = std::mem::take(&mut self.said);
-        if let Some(talk) = self.foreman_mut(id) {
-            talk.take_output(&mut said);
-        }
-        if !said.is_empty()
-            && let Some(line) = self.room_of(id)
-        {
-            line.out.extend_from_slice(&said);
-            line.owed += said.len();
-        }
-        said.clear();
-        if said.capacity() <= OUTBOX_KEPT_BYTES {
-            self.said = said;
-        }
-    }
-
-    /// The connection of a job worker may have something to tell, or to write.
-    pub(super) fn stirred(&mut self, id: ConnId) {
-        if self.stirred.last() != Some(&id) {
-            self.stirred.push(id);
-        }
-    }
-
-    pub(super) fn take_stirred(&mut self) -> Option<ConnId> {
-        self.stirred.pop()
-    }
-
-    /// The connection of a job worker is to end.
-    pub(super) fn dismiss(&mut self, id: ConnId) {
-        self.dismissed.push(id);
-    }
-
-    pub(super) fn take_dismissed(&mut self) -> Vec<ConnId> {
-        std::mem::take(&mut self.dismissed)
-    }
-
-    /// The connections of job workers for which time has passed.
-    pub(super) fn due_foremen(&self, now: Mono) -> Vec<ConnId> {
-        let due = |line: &&Line| matches!(&line.talk, Talk::Foreman(talk) if talk.is_due(now));
-        self.iter().filter(due).map(|line| line.id).collect()
-    }
-
     /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
         // A job worker would not understand.
         let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_));
         if let Some(line) = self.get_mut(id).filter(hears) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
+            self.count_out(id);
         }
     }
 }

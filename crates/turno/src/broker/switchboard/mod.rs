@@ -13,11 +13,12 @@ mod last_topic;
 mod lines;
 mod links;
 mod outward;
+mod reading;
 mod ring;
 
 use std::collections::VecDeque;
 
-use tracing::debug;
+use tracing::{debug, info};
 use turno_engine::{Effect, Engine, Event, Input, Settings, Sink};
 use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
@@ -25,7 +26,8 @@ use turno_proto::native::{Config, Fault, Frame, Step, encode};
 
 use super::archive::Archivist;
 use super::keeper::Keep;
-use super::turn::{Budget, Leftover, Turn, work_of, work_of_copies};
+use super::log_limit::{self, Kind};
+use super::turn::{Budget, Leftover, Turn, work_of, work_of_events};
 
 pub use self::desk::{Desk, EngineDesk};
 pub use self::events::EventLimits;
@@ -52,8 +54,9 @@ pub struct Switchboard<D = EngineDesk> {
     config: Config,
     /// Connections in the greeting, oldest first; some may be past it.
     greetings: VecDeque<ConnId>,
-    /// This router's share of those that there may be.
+    /// This router's share of those that there may be: one of so many shares.
     greetings_max: usize,
+    greetings_shares: usize,
     /// Connections that are over: their sockets are to be closed.
     gone: Vec<ConnId>,
     /// In one turn of a connection.
@@ -108,6 +111,7 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
     /// Something that no connection said: time passed, or the broker is to end.
     pub fn handle(&mut self, now: Mono, input: Input) {
         self.lines.now = now;
+        self.share_memory();
         self.desk.put(now, input, &mut self.lines);
         self.settle(now);
     }
@@ -116,11 +120,24 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
 impl<D: Desk> Switchboard<D> {
     /// No connections yet; inputs go to that desk.
     pub(super) fn with_desk(desk: D, limits: Limits, config: Config, seat: Seat) -> Self {
-        let greetings_max = limits::GREETINGS_MAX >> seat.bits;
+        let (greetings_max, greetings_shares) = (limits::GREETINGS_MAX >> seat.bits, 1 << seat.bits);
         let lines = Lines::new(&limits, seat);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
         let (links, ring, last_topic) = (None, None, LastTopic::default());
-        Self { desk, lines, limits, config, greetings, greetings_max, gone, turn_work, links, ring, last_topic }
+        Self {
+            desk,
+            lines,
+            limits,
+            config,
+            greetings,
+            greetings_max,
+            greetings_shares,
+            gone,
+            turn_work,
+            links,
+            ring,
+            last_topic,
+        }
     }
 
     pub(super) const fn desk(&self) -> &D {
@@ -183,36 +200,6 @@ impl<D: Desk> Switchboard<D> {
         Some(id)
     }
 
-    /// These bytes came from a connection. If the turn is cut, [`Self::go_on`] is to follow before the next bytes.
-    pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> Turn {
-        let Some(line) = self.talking(now, id) else { return Turn::Done };
-        if !line.leftover.is_empty() {
-            line.leftover.extend(bytes);
-            return self.go_on(now, id);
-        }
-        let (used, turn) = self.take_frames(now, id, bytes);
-        if used < bytes.len()
-            && let Some(line) = self.lines.get_mut(id)
-        {
-            line.leftover.extend(&bytes[used..]);
-        }
-        self.settle(now);
-        turn
-    }
-
-    /// Another turn of a connection whose last one was cut.
-    pub fn go_on(&mut self, now: Mono, id: ConnId) -> Turn {
-        let Some(line) = self.talking(now, id) else { return Turn::Done };
-        let mut leftover = std::mem::take(&mut line.leftover);
-        let (used, turn) = self.take_frames(now, id, leftover.bytes());
-        leftover.consume(used);
-        if let Some(line) = self.lines.get_mut(id) {
-            line.leftover = leftover;
-        }
-        self.settle(now);
-        turn
-    }
-
     /// A connection that is heard, now.
     fn talking(&mut self, now: Mono, id: ConnId) -> Option<&mut Line> {
         self.lines.now = now;
@@ -255,12 +242,13 @@ impl<D: Desk> Switchboard<D> {
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
         let slowed = self.lines.ring.slowed;
+        let tight = self.meter().is_tight();
         let mut beats = Vec::new();
         for line in self.lines.iter_mut() {
             if matches!(line.talk, Talk::Link(_) | Talk::Ring(_)) {
                 beats.push(line.id);
             }
-            line.rest();
+            line.rest(tight);
             if !line.wants_reading(out_bytes_pause, slowed) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
                 line.heard(now);
@@ -283,6 +271,7 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         self.sweep_workers(now);
+        self.sweep_memory(now);
         self.lines.now = now;
         self.beat(now, &beats);
         for (conn, count) in self.lines.take_dropped() {
@@ -322,6 +311,7 @@ impl<D: Desk> Switchboard<D> {
         if line.waiting() > 0 {
             line.stalled.get_or_insert(now);
         }
+        self.lines.count_out(id);
         if more {
             self.lines.mark_dirty(id);
         }
@@ -331,7 +321,10 @@ impl<D: Desk> Switchboard<D> {
     /// publishers are slowed down.
     pub fn wants_reading(&mut self, id: ConnId) -> bool {
         let slowed = self.lines.ring.slowed;
-        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(self.limits.out_bytes_pause, slowed))
+        let much = self.lines.get(id).is_some_and(|line| line.waiting() > limits::OUT_TIGHT_BYTES);
+        let tight = much && self.meter().is_tight();
+        let most = if tight { limits::OUT_TIGHT_BYTES } else { self.limits.out_bytes_pause };
+        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(most, slowed))
     }
 
     /// Whether what comes from a connection is taken in: not once it is given up.
@@ -405,7 +398,10 @@ impl<D: Desk> Switchboard<D> {
                     budget.spend(self.take_step(now, id, step));
                 }
                 Err(fault) => {
-                    debug!(conn = id.index, code = %fault.code, "closing a connection for what it sent");
+                    if log_limit::admits(Kind::Protocol) {
+                        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+                        info!(address, code = %fault.code, "closing a connection for what it sent");
+                    }
                     self.part(now, id, fault.code);
                     break;
                 }
@@ -438,7 +434,12 @@ impl<D: Desk> Switchboard<D> {
         let work = work_of(&input);
         self.lines.copies = 0;
         self.desk.put(now, input, &mut self.lines);
-        work + work_of_copies(self.lines.copies)
+        work + self.work_of_events()
+    }
+
+    /// What the events weigh that the last input made.
+    fn work_of_events(&mut self) -> u32 {
+        work_of_events(self.lines.copies, self.desk.take_matches())
     }
 
     /// The input that a frame is.
@@ -481,10 +482,13 @@ impl<D: Desk> Switchboard<D> {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
+        line.reading = None;
         // They would come behind the last word.
         line.events = None;
         line.tell_of_link(before, code);
         let input = line.ending(before, code);
+        self.lines.count_in(id);
+        self.lines.count_out(id);
         self.lines.mark_dirty(id);
         if let Some(input) = input {
             self.tell_end(now, input);
@@ -499,8 +503,16 @@ impl<D: Desk> Switchboard<D> {
             if self.settle_links(now) {
                 continue;
             }
-            let Some(id) = self.lines.take_overrun() else { return };
+            if let Some(id) = self.lines.short.pop() {
+                self.give_up_for_memory(now, id);
+                continue;
+            }
+            let Some(id) = self.lines.take_overrun() else { break };
             self.give_up(now, id, Code::SlowReader);
+        }
+        if !self.lines.waits.is_empty() {
+            self.share_memory();
+            self.grant(now);
         }
     }
 }

@@ -67,12 +67,13 @@ impl Lines {
             }
             if is_settling(effect) {
                 line.owe(before);
-                return;
+                return self.count_out(conn);
             }
         } else {
             write(effect, &mut line.out);
         }
         line.stretch(before);
+        self.count_out(conn);
     }
 
     /// Tells a job worker something.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_proto::model::view::{BrokerView, Counters};
+use turno_proto::model::view::{BrokerView, Counters, MemoryView};
 
 use super::Document;
 use super::ring::RingBody;
@@ -135,6 +135,39 @@ pub(crate) struct DiskBody {
     pub(crate) total: u64,
 }
 
+/// The memory that the broker counts, in bytes. All of it together is limited.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct MemoryBody {
+    /// All of it.
+    pub(crate) used: u64,
+    /// Messages, with overhead.
+    pub(crate) messages: u64,
+    /// Jobs: what their tasks do, their items, and the records of how their tasks ended.
+    pub(crate) jobs: u64,
+    /// Events that wait to be fetched, and publications of the ring that have not come round.
+    pub(crate) events: u64,
+    /// Calls to the archive that are not answered.
+    pub(crate) archive: u64,
+    /// In-buffers: what connections have sent of frames that are not complete.
+    pub(crate) incoming: u64,
+    /// Out-buffers: what connections have not read yet.
+    pub(crate) outgoing: u64,
+    /// Connections that are not read from until there is memory for the frame they have begun.
+    pub(crate) waiting: u64,
+    /// Frames refused with `over_memory` before they were read.
+    pub(crate) refused: u64,
+    /// Connections closed with `over_memory`.
+    pub(crate) closed: u64,
+}
+
+impl From<&MemoryView> for MemoryBody {
+    fn from(view: &MemoryView) -> Self {
+        let MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed } = *view;
+        let used = view.total();
+        Self { used, messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
+    }
+}
+
 /// The broker as a whole.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BrokerBody {
@@ -176,8 +209,10 @@ pub(crate) struct BrokerBody {
     pub(crate) disk: Option<DiskBody>,
     /// Bytes of messages in memory, with overhead.
     pub(crate) bytes: u64,
-    /// Bytes of messages the broker holds before it refuses new ones.
+    /// Bytes that the broker may hold, of all that `memory` counts.
     pub(crate) bytes_max: u64,
+    /// What it holds, by part.
+    pub(crate) memory: MemoryBody,
     /// Links that are up, whoever dialled.
     pub(crate) links_up: u64,
     /// Addresses that links are wanted to.
@@ -218,6 +253,7 @@ impl BrokerBody {
             disk: view.disk.map(|disk| DiskBody { free: disk.free, total: disk.total }),
             bytes: view.bytes,
             bytes_max: view.bytes_max,
+            memory: MemoryBody::from(&view.memory),
             links_up: view.links_up,
             links_wanted: view.links_wanted,
             links_down: view.links_down,

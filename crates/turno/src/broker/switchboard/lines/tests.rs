@@ -15,9 +15,9 @@ fn a_busy_connection_keeps_its_out_buffer_and_a_quiet_one_owns_nothing() {
     let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
     let line = written(&mut lines, id, 64 * 1024);
     assert!(line.out.capacity() >= 64 * 1024);
-    line.rest();
+    line.rest(false);
     assert!(line.out.capacity() >= 64 * 1024, "it was used since the last sweep");
-    line.rest();
+    line.rest(false);
     assert_eq!(line.out.capacity(), 0);
     let line = written(&mut lines, id, OUTBOX_KEPT_BYTES + 1);
     assert_eq!(line.out.capacity(), 0, "nobody keeps very large ones");
@@ -29,7 +29,7 @@ fn what_waits_is_never_given_back() {
     let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
     lines.write(id, |out| out.extend_from_slice(b"waits"));
     let line = lines.get_mut(id).unwrap();
-    line.rest();
-    line.rest();
+    line.rest(false);
+    line.rest(false);
     assert_eq!(line.unwritten(), b"waits");
 }

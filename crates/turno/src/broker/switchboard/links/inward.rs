@@ -11,6 +11,8 @@ use turno_proto::native::{
     Frame,
 };
 
+use crate::broker::log_limit::{self, Kind};
+
 /// The input a frame means; `None` if it needs none.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, Fault> {
     let far = |seq, word| Ok(Some(Input::Far { conn, seq, word }));
@@ -48,7 +50,9 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
         Frame::Closing { .. } => Ok(Some(Input::PeerClosing { conn })),
         Frame::Ok { .. } => Ok(None),
         Frame::Error { seq: handle, code, .. } => {
-            warn!(conn = conn.index, handle, %code, "a queue cannot be opened at the other end of a link");
+            if log_limit::admits(Kind::LinkQueue) {
+                warn!(conn = conn.index, handle, %code, "a queue cannot be opened at the other end of a link");
+            }
             Ok(None)
         }
         other => {

@@ -18,6 +18,7 @@ pub use self::nonces::Nonces;
 pub(super) use self::outward::{is_settling, write_over_link};
 use super::lines::{Line, Phase, Talk};
 use super::{Desk, Switchboard};
+use crate::broker::log_limit::{self, Kind};
 use crate::broker::turn::work_of;
 
 /// What a broker needs for links.
@@ -73,7 +74,9 @@ impl LinkTalk {
 impl Line {
     /// That a link has ended is for whoever runs the broker to know.
     pub(super) fn tell_of_link(&self, phase: Phase, code: Code) {
-        if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk) {
+        if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk)
+            && log_limit::admits(Kind::Link)
+        {
             info!(name = talk.name, address = self.address, %code, "a link has ended");
         }
     }
@@ -172,8 +175,9 @@ impl<D: Desk> Switchboard<D> {
             Ok((step, used)) => match self.meaning_of(id, step) {
                 Ok(Some(input)) => {
                     let work = work_of(&input);
+                    self.lines.copies = 0;
                     self.desk.put(now, input, &mut self.lines);
-                    Heard::Took(used, work)
+                    Heard::Took(used, work + self.work_of_events())
                 }
                 Ok(None) => Heard::Took(used, 1),
                 Err(fault) => {
@@ -214,7 +218,9 @@ impl<D: Desk> Switchboard<D> {
         if let Talk::Link(talk) = &mut line.talk {
             talk.name.clone_from(&name);
         }
-        info!(name, %broker, address, dialled = target.is_some(), "a link is up");
+        if log_limit::admits(Kind::Link) {
+            info!(name, %broker, address, dialled = target.is_some(), "a link is up");
+        }
         Some(Input::Linked { conn, target, broker, name, address, payload_max })
     }
 
@@ -222,6 +228,9 @@ impl<D: Desk> Switchboard<D> {
     fn lament(&self, id: ConnId, code: Code) {
         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
         if code == Code::LinkRefused {
+            if !log_limit::admits(Kind::LinkRefused) {
+                return;
+            }
             warn!(address, "a link was refused: both brokers need the same link.secret");
         } else {
             debug!(conn = id.index, address, %code, "a link ends for what came over it");

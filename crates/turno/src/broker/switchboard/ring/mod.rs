@@ -24,7 +24,8 @@ pub(in crate::broker) use self::report::{log_news, report_of};
 use super::lines::{Line, Lines, Phase, Talk};
 use super::links::{Heard, Nonces, is_local};
 use super::{Desk, Switchboard};
-use crate::broker::turn::{work_of, work_of_copies};
+use crate::broker::log_limit::{self, Kind};
+use crate::broker::turn::work_of;
 
 /// What a broker needs for the ring.
 #[derive(Clone, Debug)]
@@ -235,7 +236,7 @@ impl<D: Desk> Switchboard<D> {
                 };
                 self.lines.copies = 0;
                 self.desk.pass(now, id, publication(&publish, topic), &mut self.lines);
-                Heard::Took(used, 1 + work_of_copies(self.lines.copies))
+                Heard::Took(used, 1 + self.work_of_events())
             }
             Ok((step, used)) => match self.ring_meaning(id, step) {
                 Ok(Some(input)) => {
@@ -243,7 +244,7 @@ impl<D: Desk> Switchboard<D> {
                     let work = work_of(&input);
                     self.lines.copies = 0;
                     self.desk.put(now, input, &mut self.lines);
-                    Heard::Took(used, work + work_of_copies(self.lines.copies))
+                    Heard::Took(used, work + self.work_of_events())
                 }
                 Ok(None) => Heard::Took(used, 1),
                 Err(code) => {
@@ -287,6 +288,9 @@ impl<D: Desk> Switchboard<D> {
     fn lament_ring(&self, id: ConnId, code: Code) {
         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
         if code == Code::RingRefused {
+            if !log_limit::admits(Kind::RingRefused) {
+                return;
+            }
             warn!(address, "a member of the ring was refused: all of them need the same ring.secret");
         } else {
             debug!(conn = id.index, address, %code, "a connection of the ring ends for what came over it");

@@ -57,6 +57,8 @@ impl Lines {
         talk.target = None;
         line.phase = Phase::Doomed { until };
         line.leftover = Leftover::default();
+        line.reading = None;
+        self.count_in(conn);
         self.mark_dirty(conn);
     }
 }

@@ -7,6 +7,8 @@ use turno_engine::ring::{RingEffect, RingNews};
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;
 
+use crate::broker::log_limit::{self, Kind};
+
 /// What whoever runs the broker must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingReport {
@@ -53,7 +55,9 @@ pub(in crate::broker) fn log_news(news: &RingNews) {
         RingNews::Merge { contact } => info!(%contact, "two rings become one"),
         RingNews::Refused { peer, code } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
-            warn!(peer, %code, "the ring: somebody was refused");
+            if log_limit::admits(Kind::RingRefused) {
+                warn!(peer, %code, "the ring: somebody was refused");
+            }
         }
         RingNews::Unproven { peer, claim } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());

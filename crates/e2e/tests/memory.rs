@@ -1,0 +1,128 @@
+//! The memory that strangers can make the broker hold, and the log lines they can make it write.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use turno_e2e::{Broker, Peer, Place, process, wait};
+use turno_proto::native::{Frame, HEADER_LEN, Header, MAGIC, Outgoing, Raw, encode};
+
+const MIB: usize = 1 << 20;
+const PIECE: usize = 64 * 1024;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The beginning of a SEND of so many bytes.
+fn begun(bytes: usize, of: usize) -> Vec<u8> {
+    let body = vec![7; of];
+    let mut frame = Vec::new();
+    encode(&Frame::Send(Outgoing::new(9, 0, Raw { headers: false, bytes: &body })), &mut frame);
+    frame.truncate(bytes);
+    frame
+}
+
+/// A hundred senders whose frames of nearly 16 MiB do not end: at a limit of 64 MiB the broker counts no more than that, takes
+/// not much more, says so in its status, and serves others.
+#[test]
+fn unfinished_frames_are_part_of_the_limit() {
+    let place = Place::new();
+    place.file("turno.toml", "[limits]\nmemory = \"64MiB\"\n");
+    let config = place.path().join("turno.toml").display().to_string();
+    let mut broker = Broker::start_in(place, &["--memory", "--config", &config]);
+    let id = broker.process().id();
+    let mut bystander = Peer::client(broker.address(), "q");
+    bystander.sync();
+    let before = process::memory_now(id);
+    let frame = begun(2 * PIECE, 16 * MIB - 1_024);
+    let mut senders: Vec<Peer> = (0..100).map(|_| Peer::client(broker.address(), "q")).collect();
+    for sender in &mut senders {
+        sender.push_until_stuck(&frame[..PIECE], Duration::from_millis(200), 1);
+        sender.push_until_stuck(&frame[PIECE..2 * PIECE], Duration::from_millis(200), 15 * MIB);
+        let memory = bystander.status().memory;
+        assert!(memory.total() <= 64 * MIB as u64, "{memory:?}");
+    }
+    let memory = bystander.status().memory;
+    assert!(memory.incoming > 0 && memory.waiting + memory.closed > 0, "{memory:?}");
+    let grown = process::memory_now(id).saturating_sub(before);
+    assert!(grown < 256 * MIB as u64, "{grown} bytes at a limit of 64 MiB");
+    let told = broker.run(&["status"]).expect(0).text();
+    assert!(told.contains("in-buffers"), "{told}");
+    drop(senders);
+    wait::until("what they began is gone", || bystander.status().memory.incoming == 0);
+    bystander.ping();
+}
+
+/// Unfinished HELLOs of job workers that never greet hold a few MiB together, however many there are.
+#[test]
+fn unfinished_greetings_of_job_workers_hold_little() {
+    let mut broker = Broker::start_with(&["--memory"]);
+    let id = broker.process().id();
+    let mut bystander = Peer::client(broker.address(), "q");
+    bystander.sync();
+    let before = process::memory_now(id);
+    // HELLO has the same header; its length is all that is looked at before the body is complete.
+    let header =
+        Header { kind: turno_proto::foreman::Kind::Hello.number(), flags: 0, seq: 0, word: 0, length: 4_000_000 };
+    assert_eq!(header.to_bytes().len(), HEADER_LEN);
+    let mut bytes = header.to_bytes().to_vec();
+    assert_eq!(bytes[..2], MAGIC.to_le_bytes());
+    bytes.resize(3_000_000, 0);
+    let workers: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut worker = TcpStream::connect(broker.foreman()).expect("the foreman listens");
+            worker.set_write_timeout(Some(PATIENCE)).expect("a socket");
+            // Older ones are closed meanwhile.
+            let _ = worker.write_all(&bytes);
+            worker
+        })
+        .collect();
+    let memory = bystander.status().memory;
+    assert!(memory.incoming <= 17 * MIB as u64, "{memory:?}");
+    let grown = process::memory_now(id).saturating_sub(before);
+    assert!(grown < 128 * MIB as u64, "{grown} bytes of {} workers that have not greeted", workers.len());
+}
+
+/// Links that are refused, and garbage: a few lines of each kind, however often strangers come.
+#[test]
+fn strangers_cause_few_log_lines() {
+    let mut broker = Broker::start_with(&["--memory"]);
+    for _ in 0..300 {
+        let mut stranger = TcpStream::connect(broker.address()).expect("the broker listens");
+        let _ = stranger.write_all(b"GET / HTTP/1.1\r\n\r\n");
+    }
+    let mut last = Peer::client(broker.address(), "q");
+    last.sync();
+    let lines = |broker: &mut Broker| {
+        let log = broker.process().stderr();
+        log.iter().filter(|line| line.contains("closing a connection for what it sent")).count()
+    };
+    wait::until("a line about one of them", || lines(&mut broker) > 0);
+    // absence: the lines of all of them would be there by now.
+    std::thread::sleep(Duration::from_millis(500));
+    let written = lines(&mut broker);
+    assert!((1..=20).contains(&written), "{written} lines");
+    let counted =
+        |broker: &mut Broker| broker.process().stderr().iter().any(|line| line.contains("lines of that kind"));
+    wait::until("a count of the others", || counted(&mut broker));
+}
+
+/// A low limit of open files is named at the start, with what to do; connections beyond it cause few lines, and the broker goes
+/// on when they are gone.
+#[test]
+fn a_low_limit_of_open_files_is_named() {
+    let place = Place::new();
+    let mut broker = Broker::start_under(place, &["prlimit", "--nofile=160:160"], &["--memory"]);
+    let named = |broker: &mut Broker| broker.process().stderr().iter().any(|line| line.contains("fewer open files"));
+    wait::until("the limit is named", || named(&mut broker));
+    let crowd: Vec<TcpStream> = (0..300).map_while(|_| TcpStream::connect(broker.address()).ok()).collect();
+    let refused = |broker: &mut Broker| {
+        let log = broker.process().stderr();
+        log.iter().filter(|line| line.contains("cannot accept a connection")).count()
+    };
+    wait::until("a line about the limit", || refused(&mut broker) > 0);
+    // absence: ten attempts a second would be as many lines.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(refused(&mut broker) <= 10, "{} lines", refused(&mut broker));
+    drop(crowd);
+    let mut late = Peer::client(broker.address(), "q");
+    late.sync();
+}

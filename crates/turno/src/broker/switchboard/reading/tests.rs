@@ -1,0 +1,317 @@
+//! However much peers send, claim and leave unread, what is counted stays within the limit, and whoever is honest goes on.
+
+use turno_engine::Settings;
+use turno_proto::foreman;
+use turno_proto::model::{Filter, Limits, Slots, limits};
+use turno_proto::native::{Config, Connect, Event, Outgoing, Register, VERSION, decode, split};
+
+use super::super::Door;
+use super::*;
+
+const MIB: usize = 1024 * 1024;
+const LIMIT: u64 = 64 * MIB as u64;
+
+struct Desk {
+    board: Switchboard,
+    now: Mono,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let limits = Limits { memory_bytes_max: LIMIT, ..Limits::default() };
+        let config = Config {
+            version: VERSION,
+            broker: "b".into(),
+            program: String::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: limits.frame_bytes_max as u64,
+            request_deadline_ms: limits.request_deadline_ms,
+            brokers: Vec::new(),
+        };
+        let settings = Settings { limits, ..Settings::default() };
+        Self { board: Switchboard::new(Mono::ZERO, settings, config), now: Mono::ZERO }
+    }
+
+    /// Gives bytes as a reader does: pieces, for as long as they are wanted. How many were taken.
+    fn feed(&mut self, conn: ConnId, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while taken < bytes.len() && self.board.wants_reading(conn) && self.board.is_heard(conn) {
+            let piece = &bytes[taken..bytes.len().min(taken + self.board.read_bytes())];
+            let mut turn = self.board.take(self.now, conn, piece);
+            while turn == Turn::Cut {
+                turn = self.board.go_on(self.now, conn);
+            }
+            taken += piece.len();
+            self.check();
+        }
+        taken
+    }
+
+    /// What is counted is within the limit, and is what connections have.
+    fn check(&self) {
+        let meter = self.board.meter();
+        assert!(meter.total() <= LIMIT, "{} bytes", meter.total());
+        let held: usize = self.board.lines.iter().map(|line| line.counted_in).sum();
+        assert_eq!(meter.incoming(), held as u64);
+        let capacity: usize = self.board.lines.iter().map(|line| line.leftover.capacity()).sum();
+        assert!(capacity <= held, "{capacity} bytes of in-buffers, {held} counted");
+    }
+
+    fn say(&mut self, conn: ConnId, frames: &[Frame<'_>]) {
+        let bytes = bytes_of(frames);
+        assert_eq!(self.feed(conn, &bytes), bytes.len());
+    }
+
+    fn peer(&mut self) -> ConnId {
+        let conn = self.board.accept(self.now, "here".into(), Door::Native).expect("room for one more");
+        let connect = Connect { version: VERSION, name: "p".into(), program: String::new(), heartbeat_ms: 60_000 };
+        let open = Frame::Open { seq: 3, handle: 0, name: b"q" };
+        self.say(conn, &[Frame::Connect { seq: 1, connect }, Frame::Ping { seq: 2 }, open]);
+        self.read(conn);
+        conn
+    }
+
+    fn worker(&mut self, slots: u32) -> ConnId {
+        let conn = self.peer();
+        let register = Register::new(Slots::Limited(slots), "w");
+        self.say(conn, &[Frame::Register { seq: 4, register }, Frame::Consume { seq: 5, handle: 0, exclusive: false }]);
+        self.read(conn);
+        conn
+    }
+
+    /// Reads everything that waits for a connection: kinds and numbers of the frames.
+    fn read(&mut self, conn: ConnId) -> Vec<(Kind, u32, u32)> {
+        let mut heard = Vec::new();
+        loop {
+            let bytes = self.board.unwritten(conn).to_vec();
+            self.board.wrote(self.now, conn, bytes.len());
+            if bytes.is_empty() {
+                return heard;
+            }
+            let mut rest = &bytes[..];
+            while let Some(piece) = split(rest, usize::MAX).expect("frames of ours") {
+                heard.push((decode(&piece.header, piece.rest).unwrap().kind(), piece.header.seq, piece.header.word));
+                rest = &rest[piece.used..];
+            }
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        for _ in 0..millis / 100 {
+            self.now = self.now.plus_millis(100);
+            self.board.sweep(self.now);
+        }
+    }
+
+    fn pings(&mut self, conn: ConnId) {
+        self.say(conn, &[Frame::Ping { seq: 77 }]);
+        assert_eq!(self.read(conn), [(Kind::Pong, 77, 0)]);
+    }
+}
+
+fn bytes_of(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frames.iter().for_each(|frame| encode(frame, &mut bytes));
+    bytes
+}
+
+fn send(seq: u32, body: usize) -> Vec<u8> {
+    let body = vec![7; body];
+    bytes_of(&[Frame::Send(Outgoing::new(seq, 0, Raw { headers: false, bytes: &body }))])
+}
+
+const OVER: u32 = Code::OverMemory.number();
+
+/// A hundred senders whose frames of 16 MiB are begun and not ended hold no more than the limit; others go on meanwhile. When
+/// they do go on, each frame ends: stored or refused, with no connection closed.
+#[test]
+fn a_hundred_unfinished_frames_stay_within_the_limit() {
+    let mut desk = Desk::new();
+    let other = desk.peer();
+    let frame = send(9, 16 * MIB - 1_024);
+    let mut senders: Vec<(ConnId, usize)> = (0..100).map(|_| (desk.peer(), 0)).collect();
+    for (conn, sent) in &mut senders {
+        *sent = desk.feed(*conn, &frame[..frame.len() - 1]);
+    }
+    desk.pings(other);
+    let begun = senders.iter().filter(|(_, sent)| *sent == frame.len() - 1).count();
+    assert!((1..=4).contains(&begun), "{begun} frames are nearly complete");
+    assert_eq!(desk.board.meter().buffers().waiting, 100 - begun as u64);
+    let mut ends = Vec::new();
+    while !senders.is_empty() {
+        let before = (senders.len(), senders.iter().map(|(_, sent)| sent).sum::<usize>());
+        senders.retain_mut(|(conn, sent)| {
+            *sent += desk.feed(*conn, &frame[*sent..]);
+            let heard = desk.read(*conn);
+            ends.extend(heard.iter().map(|(kind, seq, _)| (*kind, *seq)));
+            heard.is_empty()
+        });
+        desk.pass(100);
+        let after = (senders.len(), senders.iter().map(|(_, sent)| sent).sum::<usize>());
+        assert_ne!(before, after, "somebody goes on");
+    }
+    let stored = ends.iter().filter(|end| **end == (Kind::Stored, 9)).count();
+    let refused = ends.iter().filter(|end| **end == (Kind::Undelivered, 9)).count();
+    assert_eq!((stored, stored + refused), (2, 100), "48 MiB would not leave room for a frame");
+    let memory = desk.board.meter().buffers();
+    assert_eq!((memory.waiting, memory.closed), (0, 0));
+    assert!(memory.refused > 90, "{} of them before they were read", memory.refused);
+    assert_eq!(memory.incoming, 0);
+}
+
+/// Who has memory for a frame and sends nothing more of it makes room for those who wait, and is told so; those who wait too
+/// long are refused and keep their connection.
+#[test]
+fn a_frame_that_does_not_go_on_ends() {
+    let mut desk = Desk::new();
+    let frame = send(9, 14 * MIB);
+    let senders: Vec<ConnId> = (0..6).map(|_| desk.peer()).collect();
+    for conn in &senders {
+        desk.feed(*conn, &frame[..MIB]);
+    }
+    desk.pass(FRAME_STALL_MS - 100);
+    assert_eq!(desk.board.meter().buffers().closed, 0);
+    desk.pass(200);
+    assert_eq!(desk.board.meter().buffers().closed, 4, "four of 14 MiB were set aside");
+    let last = desk.read(senders[0]);
+    assert_eq!(last, [(Kind::Error, 0, OVER)]);
+    // The other two have memory now, and nobody waits: they may take their time.
+    desk.pass(FRAME_WAIT_MS);
+    assert!(!desk.board.is_heard(senders[3]) && desk.board.is_heard(senders[4]));
+    let sent = desk.feed(senders[4], &frame[READ_BYTES..]);
+    assert_eq!(sent, frame.len() - READ_BYTES);
+    assert_eq!(desk.read(senders[4]), [(Kind::Stored, 9, 0)]);
+    // Slowly is not enough either, while others wait.
+    let more: Vec<ConnId> = (0..12).map(|_| desk.peer()).collect();
+    for conn in &more {
+        desk.feed(*conn, &frame[..READ_BYTES]);
+    }
+    let slow = more[0];
+    let mut at = READ_BYTES;
+    while desk.board.is_heard(slow) {
+        at += desk.feed(slow, &frame[at..at + 100]);
+        desk.pass(1_000);
+        assert!(at < MIB, "it ends");
+    }
+}
+
+/// Messages that fill the memory leave room for a worker's reply, which makes room for others.
+#[test]
+fn a_long_reply_comes_in_though_messages_fill_the_memory() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1), desk.peer());
+    let asked = Frame::Request(Outgoing::new(5, 0, Raw { headers: false, bytes: b"?" }));
+    desk.say(client, &[asked]);
+    let [(Kind::Deliver, stamp, index)] = desk.read(worker)[..] else { panic!("a delivery") };
+    let full = desk.peer();
+    let (mut stored, piece) = (0, send(6, MIB));
+    let refused = loop {
+        assert_eq!(desk.feed(full, &piece), piece.len());
+        match desk.read(full)[..] {
+            [(Kind::Stored, ..)] => stored += 1,
+            [(Kind::Undelivered, 6, code)] => break code,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((refused, stored), (OVER, 43), "a quarter is left to frames, a sixteenth to all else");
+    let body = vec![1; 15 * MIB];
+    let raw = Raw { headers: false, bytes: &body };
+    desk.say(worker, &[Frame::Reply { seq: stamp, word: index, more: false, raw }]);
+    assert_eq!(desk.read(client), [(Kind::Reply, 5, 0)]);
+    // A refused frame is thrown away as it comes; what follows is heard.
+    let mut bytes = send(7, 10 * MIB);
+    encode(&Frame::Ping { seq: 8 }, &mut bytes);
+    assert_eq!(desk.feed(full, &bytes), bytes.len());
+    assert_eq!(desk.read(full), [(Kind::Undelivered, 7, OVER), (Kind::Pong, 8, 0)]);
+    assert_eq!(desk.board.meter().buffers().refused, 2, "this one and that of 1 MiB");
+}
+
+/// Replies that nobody reads keep the next from being read; then those who do not read are closed, and it goes on.
+#[test]
+fn unread_replies_stay_within_the_limit() {
+    let mut desk = Desk::new();
+    let worker = desk.worker(20);
+    let clients: Vec<ConnId> = (0..20).map(|_| desk.peer()).collect();
+    for conn in &clients {
+        desk.say(*conn, &[Frame::Request(Outgoing::new(5, 0, Raw { headers: false, bytes: b"?" }))]);
+    }
+    let deliveries = desk.read(worker);
+    let body = vec![1; 12 * MIB];
+    let raw = Raw { headers: false, bytes: &body };
+    let replies: Vec<Frame<'_>> = deliveries
+        .iter()
+        .map(|(_, stamp, index)| Frame::Reply { seq: *stamp, word: *index, more: false, raw })
+        .collect();
+    let bytes = bytes_of(&replies);
+    let mut sent = 0;
+    // As a flush does that writes nothing.
+    let stall = |desk: &mut Desk| clients.iter().for_each(|conn| desk.board.wrote(desk.now, *conn, 0));
+    while sent < bytes.len() {
+        let more = desk.feed(worker, &bytes[sent..]);
+        sent += more;
+        stall(&mut desk);
+        if more == 0 {
+            desk.pass(100);
+        }
+        assert!(desk.now.as_millis() < 60_000, "it goes on");
+        assert!(desk.board.is_heard(worker), "the worker did nothing wrong");
+    }
+    assert!(desk.board.meter().buffers().closed >= 15);
+}
+
+/// Events that nobody reads are what goes first.
+#[test]
+fn unread_events_stay_within_the_limit() {
+    let mut desk = Desk::new();
+    let publisher = desk.peer();
+    let filter: Filter = ">".parse().unwrap();
+    let listeners: Vec<ConnId> = (0..40).map(|_| desk.peer()).collect();
+    for conn in &listeners {
+        desk.say(*conn, &[Frame::Subscribe { seq: 4, filter: filter.clone(), or_close: false }]);
+        desk.read(*conn);
+    }
+    let body = vec![1; 4 * MIB];
+    for seq in 0..30 {
+        let event = Event { topic: b"t", raw: Raw { headers: false, bytes: &body } };
+        desk.say(publisher, &[Frame::Publish { seq, confirm: true, event }]);
+        assert_eq!(desk.read(publisher), [(Kind::Ok, seq, 0)]);
+        desk.check();
+    }
+    for conn in &listeners {
+        desk.read(*conn);
+    }
+    let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"last" } };
+    desk.say(publisher, &[Frame::Publish { seq: 99, confirm: false, event }]);
+    let last = desk.read(listeners[39]);
+    assert_eq!(last.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>(), [Kind::EventsDropped, Kind::Event]);
+}
+
+/// Before their greeting connections hold few bytes; long HELLOs of job workers are few at a time, and the oldest go.
+#[test]
+fn unfinished_greetings_hold_little() {
+    let mut desk = Desk::new();
+    let hello = |bytes: usize| {
+        let hello = foreman::Hello { num_procs: 1, name: "x".repeat(bytes), ..foreman::Hello::default() };
+        let mut out = Vec::new();
+        foreman::encode(&foreman::Frame::Hello { seq: 0, hello: Some(hello) }, &mut out);
+        out
+    };
+    let long = hello(3 * MIB);
+    let conns: Vec<ConnId> =
+        (0..100).map(|_| desk.board.accept(desk.now, "here".into(), Door::Foreman).expect("room")).collect();
+    for conn in &conns {
+        desk.feed(*conn, &long[..long.len() - 1]);
+        assert!(desk.board.meter().incoming() <= GREETINGS_BYTES_MAX as u64);
+    }
+    assert!(!desk.board.is_heard(conns[0]) && desk.board.is_heard(conns[99]));
+    desk.feed(conns[99], &long[long.len() - 1..]);
+    assert!(desk.board.is_heard(conns[99]), "a worker with very much to tell is let in");
+    let longer = hello(5 * MIB);
+    let conn = desk.board.accept(desk.now, "here".into(), Door::Foreman).expect("room");
+    desk.feed(conn, &longer);
+    assert!(!desk.board.is_heard(conn));
+    let claims = desk.board.accept(desk.now, "here".into(), Door::Native).expect("room");
+    desk.feed(claims, &send(1, 8 * 1024));
+    assert!(!desk.board.is_heard(claims), "no frame is that long before the greeting");
+}
