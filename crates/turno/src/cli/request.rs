@@ -146,7 +146,7 @@ async fn looked_up(failure: Failure, client: &Client, queue: &str) -> Failure {
     }
     let call = AdminCall::QueueConsumers { queue: queue.to_owned() };
     let consumers = match connect::admin(client, call, LOOK).await {
-        Ok(AdminAnswer::Consumers { consumers }) => consumers.len() as u64,
+        Ok(AdminAnswer::Consumers { consumers, more }) => consumers.len() as u64 + more,
         Err(failure) if failure.code() == Code::NotFound => 0,
         // It is no better known than before.
         Ok(_) | Err(_) => return failure,
