@@ -1,7 +1,7 @@
 //! Who a worker is and which tasks it has: the foreman's books and the worker's are brought together (S4.70, S4.76,
 //! S4.77). And what happens to its tasks when it is lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_proto::model::job::{JobId, TaskState};
@@ -38,7 +38,7 @@ impl Engine {
         self.enlist_hand(conn, id, &name, u32::from(slots));
         self.jobs.label(conn, labels_of_hand(labels));
         let listed = self.reconcile(conn, &running, out);
-        self.expect_unlisted(conn, &listed);
+        self.expect_unlisted(conn, &running, &listed);
         self.show_hand(conn);
     }
 
@@ -143,7 +143,14 @@ impl Engine {
 
     /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
     /// is lost.
-    fn expect_unlisted(&mut self, conn: ConnId, listed: &BTreeSet<(JobId, u32)>) {
+    fn expect_unlisted(
+        &mut self,
+        conn: ConnId,
+        running: &[(JobId, u32, Option<u32>)],
+        listed: &BTreeSet<(JobId, u32)>,
+    ) {
+        let named: BTreeMap<(JobId, u32), Option<u32>> =
+            running.iter().map(|(job, task, attempt)| ((*job, *task), *attempt)).collect();
         let soon = self.now.plus_millis(TASK_UNNAMED_MS);
         let hand = &self.jobs.hands.by_conn[&conn];
         let offered: BTreeSet<(JobId, u32)> =
@@ -151,7 +158,13 @@ impl Engine {
         let missing: Vec<(JobId, u32)> =
             hand.held.keys().filter(|task| !listed.contains(task) && !offered.contains(task)).copied().collect();
         let runs = |(id, place): &(JobId, u32)| self.jobs.get(*id).is_some_and(|job| job.running.contains_key(place));
-        let ghosts: Vec<(JobId, u32)> = missing.iter().copied().filter(|task| !runs(task)).collect();
+        // It was told to stop, and its process is not gone yet.
+        let lingers = |(id, place): &(JobId, u32)| {
+            let held = &hand.held[&(*id, *place)];
+            let attempt = named.get(&(*id, held.task));
+            attempt.is_some_and(|attempt| attempt.is_none_or(|attempt| attempt == held.attempt))
+        };
+        let ghosts: Vec<(JobId, u32)> = missing.iter().copied().filter(|task| !runs(task) && !lingers(task)).collect();
         for task in ghosts {
             // It was told to stop, and its process is gone.
             self.let_go(conn, task);

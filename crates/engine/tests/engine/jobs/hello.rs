@@ -132,6 +132,29 @@ fn what_is_not_listed_is_lost_unless_its_update_follows() {
     assert_eq!(farm.pass(1), [Said::Offer(back, vec![(id, 3, 3)])]);
 }
 
+/// A cancelled task whose process is still there keeps its slot when the worker says HELLO again, and a retry waits until the
+/// process is gone: no two workers have the task at once.
+#[test]
+fn a_process_that_lingers_outlives_a_reset() {
+    for is_listed in [true, false] {
+        let mut farm = Farm::on_disk();
+        let a = farm.worker("a", 1);
+        let (id, _) = farm.submit(job(1));
+        farm.accept(a);
+        farm.worker("b", 1);
+        assert_eq!(farm.cancel(id, None).1, [Said::Cancel(a, id, 1)]);
+        farm.confirm(a, id, 1);
+        assert_eq!(farm.retry(id, Some(vec![(1, 1)])), (1, vec![]), "its process may be there still");
+        let said = if is_listed {
+            assert_eq!(farm.hello(a, "a", 1, &[(id, 1, Some(1))]), [Said::Cancel(a, id, 1)], "it is there");
+            farm.failed(a, id, 1, 1)
+        } else {
+            farm.hello(a, "a", 1, &[])
+        };
+        assert!(matches!(&said[..], [Said::Offer(_, tasks)] if *tasks == [(id, 1, 2)]), "{said:?}");
+    }
+}
+
 /// Proves S4.77: what the foreman does not know is cancelled, and so is nonsense.
 #[test]
 fn what_is_not_its_own_is_cancelled() {
