@@ -214,7 +214,13 @@ impl Engine {
     fn serve_others(&mut self, worker: ConnId, tried: u32, out: &mut impl Sink) -> bool {
         let Some(record) = self.peers.worker(worker) else { return false };
         let all: Vec<u32> = match record.crew {
-            Some(seat) => self.crews[seat.crew].waiting.iter().copied().collect(),
+            Some(seat) => {
+                // A crew knows nothing of the queues in which a member is on probation.
+                let mut all: Vec<u32> = self.crews[seat.crew].waiting.iter().copied().collect();
+                all.extend(record.standings.probing());
+                all.sort_unstable();
+                all
+            }
             None => record.consumes.iter().map(|consuming| consuming.queue).collect(),
         };
         let (before, after) = all.split_at(all.partition_point(|queue| *queue <= tried));

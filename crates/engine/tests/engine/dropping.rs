@@ -327,3 +327,20 @@ fn an_admin_sees_who_was_dropped() {
     assert_eq!((row.turn, row.standing, row.in_flight), (None, Some(expected), 0));
     assert_eq!(desk.say(Input::PeerClosing { conn: worker }), []);
 }
+
+/// Proves I11: a worker with a crew that is on probation in two queues is given what waits in the second if nobody can take the
+/// head of the first.
+#[test]
+fn on_probation_in_two_queues() {
+    let mut desk = Desk::with(Settings { own_rotas_max: 1, drop_after: 1, ..Settings::default() });
+    let (worker, client) = (desk.worker(1, &["a", "b", "c"]), desk.client());
+    for (seq, queue) in [(1, "a"), (2, "b")] {
+        let handle = desk.handle(worker, queue);
+        assert_eq!(expire(&mut desk, client, worker, queue, seq), [dropped(worker, handle)]);
+        assert_eq!(desk.consume(worker, queue), Ok(vec![]));
+    }
+    assert_eq!(desk.request(client, ask(3, "c", "busy")), [turn(worker, "busy").of("c")]);
+    assert_eq!(desk.request(client, ask(4, "a", "too large for it").cost(2)), []);
+    assert_eq!(desk.request(client, ask(5, "b", "waits")), []);
+    assert_eq!(desk.reply(worker, "busy", "r"), [reply(client, 3, "r"), turn(worker, "waits").of("b")]);
+}
