@@ -109,6 +109,62 @@ fn after_a_restart_it_is_the_same() {
     assert_eq!((view.state, view.reason), (JobState::Waiting, Some(JobReason::NoWorker)));
 }
 
+/// A job comes after two. One of them ends, the broker starts again, and only the other is waited for, whichever of them it is
+/// and whether the one that ended is still known.
+#[test]
+fn a_restart_remembers_which_of_two_has_ended() {
+    for (ends, stays) in [(0, 1), (1, 0)] {
+        for is_removed in [false, true] {
+            let mut farm = Farm::on_disk();
+            let worker = farm.worker("a", 2);
+            let before = [(); 2].map(|()| {
+                let (id, _) = farm.submit(job(1));
+                farm.accept(worker);
+                id
+            });
+            let (ended, left) = (before[ends], before[stays]);
+            let (both, _) = farm.submit(after(&before.map(|id| (id, AfterWhen::Ok))));
+            assert_eq!(farm.finished(worker, ended, 1, 1), []);
+            if is_removed {
+                farm.told(AdminCall::JobRm { job: JobId(ended) });
+            }
+            farm.restart(1);
+            assert_eq!(farm.show(both).reason, Some(JobReason::After { jobs: vec![JobId(left)] }));
+            let worker = farm.connect();
+            farm.hello(worker, "a", 2, &[(left, 1, Some(1))]);
+            assert_eq!(farm.show(both).state, JobState::Waiting);
+            assert_eq!(farm.finished(worker, left, 1, 1), [Said::Offer(worker, vec![(both, 1, 1)])]);
+        }
+    }
+}
+
+/// The same if it ends otherwise than wanted: the job after it is cancelled, also if the broker ends before that is stored.
+#[test]
+fn a_restart_remembers_that_one_of_two_has_failed() {
+    for ends in [0, 1] {
+        for is_stored in [false, true] {
+            let mut farm = Farm::on_disk();
+            let worker = farm.worker("a", 2);
+            let before = [(); 2].map(|()| {
+                let (id, _) = farm.submit(job(1));
+                farm.accept(worker);
+                id
+            });
+            let (both, _) = farm.submit(after(&before.map(|id| (id, AfterWhen::Ok))));
+            farm.quick = is_stored;
+            farm.update(worker, before[ends], 1, Some(1), false);
+            if !is_stored {
+                // The end of the task, and nothing that follows from it.
+                farm.stored(1);
+            }
+            farm.quick = true;
+            farm.restart(1);
+            farm.pass(1_000);
+            assert_eq!(farm.show(both).state, JobState::Cancelled, "{ends} {is_stored}");
+        }
+    }
+}
+
 /// The disk refuses the end of a job that can never begin: it is tried again, and what it came after stays until then.
 #[test]
 fn a_doomed_job_ends_when_the_disk_has_room() {

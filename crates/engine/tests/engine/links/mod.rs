@@ -4,6 +4,7 @@ mod crossing;
 mod exclusive;
 mod explained;
 mod greeting;
+mod lease;
 mod many;
 mod net;
 mod no_reply;

@@ -62,8 +62,13 @@ pub(crate) fn text_of(payload: &Payload) -> String {
 impl Net {
     /// Brokers without links.
     pub(crate) fn new(count: usize) -> Self {
+        Self::with(count, &Settings::default())
+    }
+
+    /// The same with settings that all of them have.
+    pub(crate) fn with(count: usize, all: &Settings) -> Self {
         let now = Mono::ZERO;
-        let settings = |at: usize| Settings { name: format!("b{at}"), run: 100 + at as u64, ..Settings::default() };
+        let settings = |at: usize| Settings { name: format!("b{at}"), run: 100 + at as u64, ..all.clone() };
         Self {
             now,
             engines: (0..count).map(|at| Engine::new(settings(at), now)).collect(),
