@@ -39,6 +39,11 @@ pub(crate) fn run(root: &Path, options: &FuzzOptions) -> Result<bool> {
     Ok(passed)
 }
 
+/// How many targets a run would fuzz.
+pub(crate) fn count(root: &Path, options: &FuzzOptions) -> Result<u64> {
+    Ok(wanted(&programs(root)?, &options.targets)?.len() as u64)
+}
+
 /// The targets there are, in order of name.
 fn programs(root: &Path) -> Result<Vec<String>> {
     let folder = root.join(PROGRAMS);

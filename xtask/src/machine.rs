@@ -46,7 +46,7 @@ impl Machine {
     }
 
     /// Runs a program and gives back what it printed, or nothing if it failed or is not there.
-    fn ask(&self, words: &[&str]) -> Option<String> {
+    pub(crate) fn ask(&self, words: &[&str]) -> Option<String> {
         let mut command = self.command(words);
         // An install takes minutes and explains itself; a failed question is answered by us.
         let is_install = words.iter().any(|word| matches!(*word, "install" | "add"));

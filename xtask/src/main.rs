@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`,
-//! `bench`, `steps`, `planted`, `fuzz`.
+//! `bench`, `steps`, `planted`, `fuzz`, `trust`.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -18,6 +18,8 @@ mod tidy;
 mod toml;
 mod toolchain;
 mod tree;
+mod trust;
+mod usage;
 mod word;
 
 use std::process::ExitCode;
@@ -69,6 +71,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Steps { bless } => steps::run(&tree::find_root()?, *bless),
         Command::Planted(names) => planted::run(&tree::find_root()?, names),
         Command::Fuzz(options) => fuzz::run(&tree::find_root()?, options),
+        Command::Trust(trial) => trust::run(&tree::find_root()?, trial),
     }
 }
 
