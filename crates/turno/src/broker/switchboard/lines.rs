@@ -1,6 +1,8 @@
 //! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
 //! written to it.
 
+mod check;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

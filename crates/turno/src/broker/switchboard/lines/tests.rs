@@ -33,3 +33,36 @@ fn what_waits_is_never_given_back() {
     line.rest(false);
     assert_eq!(line.unwritten(), b"waits");
 }
+
+/// A long frame, and deliveries, may wait beyond the limit. Once they are written, the limit is what it was: a peer that reads
+/// nothing from then on costs no more than any other.
+#[test]
+fn what_may_wait_beyond_the_limit_does_so_once() {
+    const SMALL: usize = 100;
+    let limits = Limits { out_bytes_max: 1_000, ..Limits::default() };
+    let most = 1_000 * limits::OUT_PATIENCE;
+    let large = 50 * most;
+    for is_delivery in [false, true] {
+        for left in [0, 1] {
+            let mut lines = Lines::new(&limits, Seat::default());
+            let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
+            let add = |out: &mut Vec<u8>| out.resize(out.len() + large, 0);
+            if is_delivery {
+                lines.write_delivery(id, add)
+            } else {
+                lines.write(id, add)
+            }
+            lines.write(id, |out| out.resize(out.len() + SMALL, 0));
+            assert_eq!(lines.take_overrun(), None, "others may wait beside it");
+            let line = lines.get_mut(id).unwrap();
+            line.wrote(large + SMALL - left);
+            assert_eq!(line.waiting(), left);
+            while lines.overrun.is_empty() {
+                lines.write(id, |out| out.resize(out.len() + SMALL, 0));
+                let line = lines.get(id).unwrap();
+                line.check();
+                assert!(line.waiting() <= most + 2 * SMALL + left, "{} bytes wait, and {most} may", line.waiting());
+            }
+        }
+    }
+}
