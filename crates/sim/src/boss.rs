@@ -47,9 +47,15 @@ pub(crate) struct Boss {
     /// What had not ended at the last look, in words.
     left: Vec<String>,
     done: bool,
+    /// What it asked for lately, for the trace: the number of the call, and what it is about.
+    said: Vec<(u64, String)>,
 }
 
 impl Boss {
+    pub(crate) fn take_said(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.said)
+    }
+
     /// A new process knows nothing of what the last one asked.
     pub(crate) fn start_over(&mut self) {
         self.open.clear();
@@ -65,6 +71,7 @@ impl Boss {
 
     fn call(&mut self, now: Mono, core: &mut Core, what: Call, call: AdminCall) {
         self.tickets += 1;
+        self.said.push((self.tickets, format!("{call:?}")));
         self.open.insert(self.tickets, what);
         core.admin(now, Ticket(self.tickets), call);
     }
@@ -151,8 +158,11 @@ impl Boss {
     fn submit(&mut self, now: Mono, core: &mut Core, tasks: &mut Tasks, rng: &mut Rng) {
         self.numbers += 1;
         let number = self.numbers;
-        let when = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Failed][rng.index(3)];
-        let before = self.some_job(rng).filter(|_| rng.once_in(3));
+        // Mostly what can come true; several only if all of them may.
+        let most = if rng.once_in(2) { rng.range(0, 4) } else { 0 };
+        let before: BTreeSet<u64> = (0..most).filter_map(|_| self.some_job(rng)).collect();
+        let whens = [AfterWhen::Ok, AfterWhen::Any, AfterWhen::Any, AfterWhen::Failed];
+        let after = before.into_iter().map(|job| After { job: JobId(job), when: whens[rng.index(4)] }).collect();
         let spec = JobSpec {
             slots: u16::try_from(if rng.once_in(3) { rng.range(1, 5) } else { 1 }).expect("small"),
             priority: u8::try_from(rng.range(3, 6)).expect("small"),
@@ -161,7 +171,7 @@ impl Boss {
             max_failures: rng.once_in(5).then(|| small(rng, 0, 4)),
             retries: u8::try_from(rng.range(0, 3)).expect("small"),
             backoff_ms: small(rng, 0, 700),
-            after: before.map(|job| After { job: JobId(job), when }).into_iter().collect(),
+            after,
             hold: rng.once_in(8),
             key: rng.once_in(3).then(|| format!("key-{number}")),
             ..JobSpec::new(

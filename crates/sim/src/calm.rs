@@ -133,7 +133,7 @@ impl World {
         self.pass(2_000);
         self.shout_to_all(asker, &before);
         for _ in 0..FAIR_ROUNDS * FAIR_WORKERS as u64 {
-            self.ask_once(asker, &fair[0]);
+            self.ask_once(asker, &fair[0], 1);
             self.pass(500);
         }
         for worker in workers {
@@ -145,12 +145,12 @@ impl World {
         }
     }
 
-    fn ask_once(&mut self, asker: usize, queue: &QueueName) {
+    pub(crate) fn ask_once(&mut self, asker: usize, queue: &QueueName, cost: u16) {
         let now = self.now;
         let peer = &mut self.peers[asker];
         if let (Some(core), Actor::Client(client)) = (&mut peer.core, &mut peer.actor) {
             self.number += 1;
-            client.ask_plainly(now, asker, core, queue, self.number, &mut self.oracle);
+            client.ask_plainly(now, asker, core, (queue, cost), self.number, &mut self.oracle);
             self.pump_peer(asker);
         }
     }

@@ -2,11 +2,13 @@
 
 use turno_client::core::{Ask, Core, Event, Ticket};
 use turno_proto::model::limits::PRIORITY;
-use turno_proto::model::{DedupId, Mono, Payload, QueueName};
+use turno_proto::model::{Code, DedupId, MessageId, Mono, Payload, QueueName};
 use turno_proto::native::{Frame, decode, split};
 
+use crate::asking::Asking;
 use crate::body;
 use crate::broadcasts;
+use crate::later::is_later;
 use crate::oracle::{Oracle, Question};
 use crate::rng::Rng;
 
@@ -16,6 +18,10 @@ const OPEN_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     open: Vec<u64>,
+    /// The message that the broker stored last of those sent again later.
+    pub(crate) stored_later: Option<MessageId>,
+    /// What it writes is judged.
+    pub(crate) asking: Asking,
     /// The beginning of a frame that has not arrived as a whole.
     partial: Vec<u8>,
 }
@@ -39,6 +45,7 @@ impl Client {
         if rng.once_in(12)
             && let Some(ticket) = self.open.get(rng.index(self.open.len().max(1)))
         {
+            self.asking.cancels(*ticket);
             return Some(Ticket(*ticket));
         }
         *number += 1;
@@ -77,11 +84,12 @@ impl Client {
             retries,
             resend,
             named,
+            no_reply: false,
             priority,
         };
-        oracle.asks(now, *number, question);
         self.open.push(*number);
         if send {
+            oracle.asks(now, *number, question);
             ask.timeout_ms = worth_ms.map(|ms| u32::try_from(ms).expect("small"));
             core.send(now, ticket, ask);
         } else {
@@ -90,6 +98,7 @@ impl Client {
             ask.cancel_on_timeout = rng.once_in(2);
             ask.fail_fast = rng.once_in(10);
             ask.no_reply = rng.once_in(10);
+            oracle.asks(now, *number, Question { no_reply: ask.no_reply, ..question });
             core.request(now, ticket, ask);
         }
         None
@@ -99,13 +108,13 @@ impl Client {
         self.open.push(number);
     }
 
-    /// Asks without any option.
+    /// Asks without any option but a cost.
     pub(crate) fn ask_plainly(
         &mut self,
         now: Mono,
         me: usize,
         core: &mut Core,
-        queue: &QueueName,
+        (queue, cost): (&QueueName, u16),
         number: u64,
         oracle: &mut Oracle,
     ) {
@@ -113,16 +122,26 @@ impl Client {
             Question { client: me, timeout_ms: 30_000, work_ms: 30_000, priority: PRIORITY, ..Question::default() };
         oracle.asks(now, number, plain);
         self.open.push(number);
-        core.request(now, Ticket(number), Ask::new(queue.clone(), Payload::body(body::of(number))));
+        let mut ask = Ask::new(queue.clone(), Payload::body(body::of(number)));
+        ask.cost = Some(cost);
+        core.request(now, Ticket(number), ask);
     }
 
     /// A new connection: nothing of the last one follows.
     pub(crate) fn connected(&mut self) {
         self.partial.clear();
+        self.asking.connected();
     }
 
     pub(crate) fn overhear(&mut self, me: usize, bytes: &[u8], oracle: &Oracle) {
-        overhear(&mut self.partial, me, bytes, oracle);
+        if overhear(&mut self.partial, me, bytes, oracle) {
+            self.asking.gave_back();
+        }
+    }
+
+    /// These bytes are about to leave it.
+    pub(crate) fn writes(&mut self, bytes: &[u8]) {
+        self.asking.writes(bytes, &self.open);
     }
 
     /// The connection is another's to read.
@@ -133,6 +152,7 @@ impl Client {
     /// Hears of an outcome.
     pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &Event, oracle: &mut Oracle) {
         match event {
+            Event::Stored { ticket, id, .. } if is_later(*ticket) => self.stored_later = Some(*id),
             Event::Answer { .. } => oracle.broadcasts.hear(now, me, event),
             Event::BroadcastEnd { ticket, .. } => {
                 self.ended(*ticket);
@@ -176,15 +196,19 @@ impl Client {
 }
 
 /// Looks at the bytes themselves: the core drops an answer it does not know, and nobody would see that it was meant for
-/// another.
-pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &Oracle) {
+/// another. Returns whether the broker gave something back because it closes.
+pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &Oracle) -> bool {
     partial.extend_from_slice(bytes);
-    let mut used = 0;
+    let (mut used, mut gave_back) = (0, false);
     while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
         used += piece.used;
         let answer = match decode(&piece.header, piece.rest) {
             Ok(Frame::Reply { raw, .. }) => body::number_of_answer(raw.bytes),
             Ok(Frame::Answer(answer)) if !answer.failed => body::number_of_answer(answer.raw.bytes),
+            Ok(Frame::Undelivered { code: Code::Closing, .. } | Frame::Error { code: Code::Closing, .. }) => {
+                gave_back = true;
+                None
+            }
             _ => None,
         };
         if let Some(number) = answer {
@@ -192,4 +216,5 @@ pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &
         }
     }
     partial.drain(..used);
+    gave_back
 }

@@ -34,6 +34,8 @@ pub(crate) struct Source {
     pub(crate) life: u64,
     /// That broker is the worker's own.
     pub(crate) local: bool,
+    /// The link that it came over, if it is not.
+    pub(crate) link: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -48,14 +50,16 @@ pub(crate) struct Crossings {
     heard: BTreeMap<(usize, Way), usize>,
     /// The beginning of a frame that has not been read as a whole.
     partial: BTreeMap<(usize, Way), Vec<u8>>,
-    /// What came to a broker: by message and attempt.
-    arrived: BTreeMap<(usize, MessageId, u16), Road>,
+    /// What came to a broker, by message and attempt: by which way, and over which link.
+    arrived: BTreeMap<(usize, MessageId, u16), (Road, usize)>,
     /// What a broker gave to another and has heard nothing of since.
     given: BTreeMap<Gift, (usize, u32)>,
     /// What was handed to workers.
     handed: BTreeMap<(MessageId, u16, Delivery), Source>,
     /// When a link was lost last.
     pub(crate) lost: Option<Mono>,
+    /// Links that a broker has lost, and when.
+    pub(crate) gone: Vec<(Mono, usize, usize)>,
     /// Messages that crossed.
     pub(crate) count: u64,
 }
@@ -79,6 +83,7 @@ impl Crossings {
     /// A broker has done with a link: whatever it gave to it, it may give to others.
     pub(crate) fn gone(&mut self, now: Mono, broker: usize, wire: usize) {
         self.lost = Some(now);
+        self.gone.push((now, broker, wire));
         self.given.retain(|(of, ..), (over, _)| (*of, *over) != (broker, wire));
     }
 
@@ -107,7 +112,7 @@ impl Crossings {
     fn reads(&mut self, now: Mono, broker: usize, wire: usize, frame: &Frame<'_>) {
         let settled = match frame {
             Frame::Forward(Forward { id, attempt, path, .. }) => {
-                self.arrived.insert((broker, *id, *attempt), path.iter().collect());
+                self.arrived.insert((broker, *id, *attempt), (path.iter().collect(), wire));
                 return;
             }
             Frame::Reply { seq, more: false, .. } | Frame::Delivered { seq } | Frame::Undelivered { seq, .. } => *seq,
@@ -180,7 +185,8 @@ impl Crossings {
                 assert_eq!(first, owner, "I14: {id} says that it comes from {first}, and is {owner}'s");
                 if let Some((_, before @ [_, ..])) = road.split_last() {
                     let came = self.arrived.get(&(broker, *id, *attempt));
-                    assert_eq!(came.map(Vec::as_slice), Some(before), "I14: {id} did not come this way");
+                    let came = came.map(|(road, _)| road.as_slice());
+                    assert_eq!(came, Some(before), "I14: {id} did not come this way");
                 }
                 self.count += 1;
                 if released(*seq) {
@@ -207,16 +213,16 @@ impl Crossings {
         }
         let (id, attempt, delivery) = (deliver.id, deliver.attempt, deliver.delivery);
         let local = life_of(id.run()).0 == broker;
-        let life = if local {
-            life
+        let (life, link) = if local {
+            (life, None)
         } else {
-            let road =
-                self.arrived.get(&(broker, id, attempt)).expect("I14: a message of another broker came over a link");
-            life_of(road[0].get()).1
+            let came = self.arrived.get(&(broker, id, attempt));
+            let (road, link) = came.expect("I14: a message of another broker came over a link");
+            (life_of(road[0].get()).1, Some(*link))
         };
         let given = self.given.get(&gift(broker, id, life, attempt));
         assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
-        self.handed.insert((id, attempt, delivery), Source { life, local });
+        self.handed.insert((id, attempt, delivery), Source { life, local, link });
     }
 }
 

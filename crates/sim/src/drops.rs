@@ -8,10 +8,13 @@
 use std::collections::BTreeMap;
 
 use turno_client::core::{Handed, Held};
-use turno_proto::model::{Mono, QueueName};
+use turno_proto::model::{Code, Mono, QueueName};
 
 /// A settlement arrives within this time on a wire that nothing holds up.
 const ARRIVAL_MS: u64 = 200;
+
+/// A delivery is at its worker within this time on a wire that nothing holds up.
+const LEASE_SLACK_MS: u64 = 500;
 
 /// Deliveries in a row that expire at a worker until this broker drops it; 0: never. It changes with every start.
 pub(crate) fn drop_after(broker: usize, run: u64) -> u16 {
@@ -100,6 +103,8 @@ pub(crate) struct Post {
     pub(crate) after: u16,
     /// Nothing was ever held up or lost on the wire.
     pub(crate) flawless: bool,
+    /// How long the worker may hold a delivery.
+    pub(crate) lease_ms: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -121,9 +126,10 @@ impl Drops {
         times: Option<Times>,
     ) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
-        let Standing { place, in_a_row, on_probation, term, losses, .. } = standing;
+        let Standing { place, in_a_row, term, losses, .. } = standing;
         assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
-        let enough = if *on_probation { 1 } else { post.after };
+        // Whoever settled its probe is a consumer like others, if that was in time.
+        let enough = if matches!(place, Place::Probing(_)) { 1 } else { post.after };
         assert!(
             post.after == 0 || *in_a_row < enough,
             "S2.30: {in_a_row} deliveries expired, and the worker gets {number}"
@@ -137,6 +143,9 @@ impl Drops {
         // What was long on its way over a link was told an end that is later than its owner's: then half of it is needed.
         let spent_ms = now.millis_since(times.asked) * if is_far { 2 } else { 1 };
         let fair = handed.deadline_ms.is_some_and(|left| spent_ms < u64::from(left));
+        // The lease began when it was handed out, some time before it arrived.
+        let lease = post.lease_ms.map(|lease_ms| now.plus_millis(lease_ms.saturating_sub(LEASE_SLACK_MS)));
+        let times = Times { over: lease.map_or(times.over, |lease| lease.min(times.over)), ..times };
         let delivery = Delivery { number, times, fair, term: *term, losses: *losses };
         self.held.insert((post.wire, handed.held), (handed.queue.clone(), delivery));
     }
@@ -170,8 +179,8 @@ impl Drops {
         }
     }
 
-    /// The broker wants a delivery no more; `expired`: because its time is over.
-    pub(crate) fn stopped(&mut self, now: Mono, post: Post, held: Held, expired: bool) {
+    /// The broker wants a delivery no more.
+    pub(crate) fn stopped(&mut self, now: Mono, post: Post, held: Held, reason: Code) {
         let Some((queue, delivery)) = self.held.remove(&(post.wire, held)) else { return };
         let Some(standing) = self.standings.get_mut(&(post.wire, queue)) else { return };
         if standing.place == Place::Away {
@@ -180,7 +189,8 @@ impl Drops {
         if let Place::Probing(probe) = &mut standing.place {
             probe.take_if(|probe| *probe == held);
         }
-        if !expired {
+        let is_lease = reason == Code::LeaseExpired;
+        if !is_lease && reason != Code::TimedOut {
             return;
         }
         // What it had before it was dropped counts too, once it is a consumer like others again.
@@ -189,7 +199,7 @@ impl Drops {
         let spoke = standing.settled.last().is_some_and(|last| last.at.plus_millis(ARRIVAL_MS) > delivery.times.over);
         if (spoke && standing.in_a_row == 0) || !post.flawless {
             standing.in_a_row = 0;
-        } else if delivery.fair && (standing.term, standing.losses) == (delivery.term, delivery.losses) {
+        } else if (delivery.fair || is_lease) && (standing.term, standing.losses) == (delivery.term, delivery.losses) {
             standing.in_a_row += 1;
         }
     }

@@ -270,6 +270,10 @@ impl World {
             } else {
                 boss.inquire(now, core, &self.oracle.tasks);
             }
+            for (ticket, call) in boss.take_said() {
+                self.trace.note(now, "boss asks", ticket, 0);
+                self.trace.say(&call);
+            }
             self.pump_peer(index);
         }
         true
@@ -363,6 +367,9 @@ impl World {
             && let Actor::Boss(boss) = &self.peers[self.farm.boss].actor
         {
             let (jobs, tasks) = Boss::verdict(boss);
+            for (job, rows) in tasks.iter().filter(|_| self.trace.is_aloud()) {
+                rows.iter().for_each(|row| self.trace.say(&format!("in the end job {job} has {row:?}")));
+            }
             self.oracle.tasks.judge(jobs, tasks);
         }
     }

@@ -35,10 +35,13 @@ impl World {
                     self.oracle.drops.handed(now, post, number, (handed, is_far), times);
                 }
                 self.judge_holders(wire, handed);
+                let source = self.oracle.crossings.source_of(handed.id, handed.attempt, handed.held.delivery());
+                let link = source.and_then(|source| source.link).filter(|_| handed.cost > 0);
                 let peer = &mut self.peers[index];
                 if let Actor::Worker(worker) = &mut peer.actor {
                     let (queues, broker_life) = (&self.queues, self.wires[wire].life);
-                    let done = worker.take(now, handed, broker_life, queues, &mut self.oracle, &mut self.rng);
+                    let origin = (broker_life, link);
+                    let done = worker.take(now, handed, origin, queues, &mut self.oracle, &mut self.rng);
                     let held = handed.held;
                     if let Some(at) = done {
                         self.at(at, Happening::Finish { peer: index, life, held });
@@ -91,14 +94,18 @@ impl World {
         let (now, post) = (self.now, self.post(wire));
         match event {
             Event::CancelDelivery { held, reason } => {
+                self.trace.note(now, "told to stop", index as u64, *reason as u64);
                 if let Actor::Worker(worker) = &self.peers[index].actor
                     && let Some(number) = worker.number_of(*held)
                 {
                     self.oracle.stopped(number, *reason);
                 }
-                self.oracle.drops.stopped(now, post, *held, *reason == Code::TimedOut);
+                self.oracle.drops.stopped(now, post, *held, *reason);
             }
-            Event::Dropped { queue, reason: Code::Dropped, .. } => self.oracle.drops.dropped(now, post, queue),
+            Event::Dropped { queue, reason: Code::Dropped, .. } => {
+                self.trace.note(now, "dropped", index as u64, wire as u64);
+                self.oracle.drops.dropped(now, post, queue);
+            }
             // It lost its own queue to one at another broker.
             Event::Dropped { queue, .. } => self.oracle.drops.lost(wire, queue),
             Event::Returned { queue } if self.oracle.drops.is_away(wire, queue) => {
@@ -118,6 +125,7 @@ impl World {
 
     fn post(&self, wire: usize) -> Post {
         let Wire { broker, life, .. } = &self.wires[wire];
-        Post { wire, after: drop_after(*broker, *life), flawless: self.wires[wire].was_never_held_up() }
+        let flawless = self.wires[wire].was_never_held_up();
+        Post { wire, after: drop_after(*broker, *life), flawless, lease_ms: self.habits.lease_ms }
     }
 }

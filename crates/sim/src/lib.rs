@@ -6,6 +6,7 @@
 //! at the first thing that cannot be. The same seed always gives the same run.
 
 mod archive;
+mod asking;
 mod body;
 mod boss;
 mod broadcasts;
@@ -16,12 +17,15 @@ mod crossings;
 mod disk;
 mod drops;
 mod exclusive;
+mod failed;
 mod farm;
 mod fences;
 mod ghost;
+mod habits;
 mod hands;
 mod hearing;
 mod keeping;
+mod later;
 mod leaving;
 mod letters;
 mod liar;
@@ -43,6 +47,7 @@ mod weather;
 mod worker;
 mod world;
 
+pub use failed::{FailedSeed, failed_seeds};
 pub use links::LINKED_SEEDS;
 pub use ring::RING_SEEDS;
 
@@ -123,6 +128,8 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
         world.settle();
         world.go_round();
         world.publish_to_all();
+        world.crowd_out();
+        world.send_again_later();
     }));
     match result {
         Ok(()) => Ok(Outcome {

@@ -14,7 +14,7 @@ use turno_proto::native::{Credentials, Identity, Secret};
 
 use crate::net::{End, Way, Wire};
 use crate::rng::Rng;
-use crate::world::{Happening, World, address, broker_of};
+use crate::world::{Actor, Happening, World, address, broker_of};
 
 /// A world has so many brokers if they are linked.
 const BROKERS: (u64, u64) = (2, 8);
@@ -23,6 +23,9 @@ const LIFE_BITS: u32 = 8;
 const INDEX_BITS: u32 = 40;
 /// Events of the storm are this many times as many: brokers that talk to each other make most of them.
 const STORM: u64 = 5;
+
+/// A worker has heard by then that the link of its work is lost.
+const STOP_MS: u64 = 2_000;
 
 /// The links of a world.
 #[derive(Debug, Default)]
@@ -133,8 +136,9 @@ impl World {
         if self.links.is_empty() { steps } else { steps * STORM }
     }
 
-    /// What a broker that starts knows of links.
+    /// What is special to this world: how brokers are set, and what they know of links.
     pub(crate) fn engine_settings(&mut self, index: usize, mut settings: EngineSettings) -> EngineSettings {
+        self.habits.apply(&mut settings);
         if !self.links.is_empty() {
             settings.run = self.broker_id(index).get();
             settings.name = name_of(index);
@@ -301,6 +305,26 @@ impl World {
             })
             .collect();
         self.oracle.broker_says(self.now, (index, broker.run), &said);
+    }
+}
+
+/// Work that nobody waits for.
+impl World {
+    /// A broker has lost a link: what came over it is stopped at its workers, those apart that may not have heard yet.
+    pub(crate) fn judge_lost_links(&mut self, index: usize) {
+        let now = self.now;
+        let due = |gone: &(Mono, usize, usize)| gone.1 == index && now.millis_since(gone.0) >= STOP_MS;
+        let lost: Vec<(Mono, usize, usize)> = self.oracle.crossings.gone.extract_if(.., |gone| due(gone)).collect();
+        for (at, _, link) in lost {
+            for peer in self.peers.iter().filter(|peer| peer.asleep_until < at) {
+                let (Actor::Worker(worker), Some(wire)) = (&peer.actor, peer.wire) else { continue };
+                let Wire { broker, life, .. } = self.wires[wire];
+                let hears =
+                    (broker, life) == (index, self.brokers[index].run) && self.wires[wire].is_flawless_since(at);
+                let goes_on = worker.works_for(link).find(|number| hears && !self.oracle.is_no_reply(*number));
+                assert!(goes_on.is_none(), "S2.6: {goes_on:?} came over a link that is lost, and its worker goes on");
+            }
+        }
     }
 }
 

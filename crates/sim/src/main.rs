@@ -1,31 +1,52 @@
 //! `cargo xtask sim`: runs seeds until one shows a violation.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
-use std::process::{Command, ExitCode};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+mod commit;
+mod totals;
 
-use turno_sim::{How, LINKED_SEEDS, RING_SEEDS, Violation, run};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
+
+use turno_sim::{FailedSeed, How, LINKED_SEEDS, RING_SEEDS, Violation, failed_seeds, run};
+
+use crate::commit::commit;
+use crate::totals::Totals;
 
 const USAGE: &str =
-    "usage: turno-sim [--seeds N] [--seed S] [--steps N] [--from S] [--twice N] [--rings N] [--links] [--blind]
+    "usage: turno-sim [--fresh] [--seeds N] [--rings N] [--linked N] [--from S] [--steps N] [--twice N] [--blind]
+       turno-sim --seed S [--steps N] [--blind]
 
-  --seeds N   how many seeds to run (2000)
-  --from S    the first of them (1)
-  --steps N   events of the storm (2000)
-  --seed S    replay one seed with a readable trace
-  --twice N   run N seeds twice and compare their traces
-  --rings N   how many seeds of rings to run as well, from 2_000_000_000 on (1000; none with --links)
-  --links     only worlds in which brokers are linked: seeds from 1_000_000_000 on; else every tenth is one
-  --blind     leave out the brokers' own checks: only the oracle judges";
+  --seeds N    how many worlds to run (2000)
+  --rings N    how many rings as well, seeds from 2_000_000_000 on (1000; none with --links)
+  --linked N   how many worlds in which brokers are linked as well, seeds from 1_000_000_000 on (0; every tenth ordinary
+               world is one, too)
+  --links      only worlds in which brokers are linked, as many as --seeds says
+  --from S     the first seed of each kind (1)
+  --fresh      choose the first seed from the commit and the time, and print it
+  --steps N    events of the storm (2000)
+  --seed S     replay one seed with a readable trace
+  --twice N    run N seeds twice and compare their traces
+  --blind      leave out the brokers' own checks: only the oracle judges
+  --tally F    write to the file F how many seeds of each kind passed
+
+The seeds of crates/sim/seeds.txt, which once failed, are run first.";
+
+/// Fresh seeds begin here at the earliest, and as many behind that at the latest.
+const FRESH_FROM: u64 = 10_000_000;
+const FRESH_RANGE: u64 = 900_000_000;
 
 struct Wanted {
     seeds: u64,
+    rings: u64,
+    linked: u64,
     from: u64,
     how: How,
     seed: Option<u64>,
     twice: u64,
-    rings: u64,
+    tally: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -40,7 +61,7 @@ fn main() -> ExitCode {
         None => twice(&wanted).and_then(|()| many(&wanted)),
     };
     match verdict {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => write_tally(&wanted),
         Err(violation) => {
             report(&violation, wanted.how);
             ExitCode::FAILURE
@@ -49,33 +70,62 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 2_000, from: 1, how: How::default(), seed: None, twice: 0, rings: 1_000 };
-    let mut links = false;
+    let mut wanted = Wanted {
+        seeds: 2_000,
+        rings: 1_000,
+        linked: 0,
+        from: 1,
+        how: How::default(),
+        seed: None,
+        twice: 0,
+        tally: None,
+    };
+    let (mut links, mut fresh) = (false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
-        if flag == "--blind" {
-            wanted.how.blind = true;
-            continue;
-        }
-        if flag == "--links" {
-            links = true;
-            continue;
-        }
-        let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
         match flag.as_str() {
-            "--seeds" => wanted.seeds = number,
-            "--from" => wanted.from = number,
-            "--steps" => wanted.how.steps = number,
-            "--seed" => wanted.seed = Some(number),
-            "--twice" => wanted.twice = number,
-            "--rings" => wanted.rings = number,
-            _ => return None,
+            "--blind" => wanted.how.blind = true,
+            "--links" => links = true,
+            "--fresh" => fresh = true,
+            "--tally" => wanted.tally = Some(arguments.next()?),
+            _ => {
+                let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
+                match flag.as_str() {
+                    "--seeds" => wanted.seeds = number,
+                    "--rings" => wanted.rings = number,
+                    "--linked" => wanted.linked = number,
+                    "--from" => wanted.from = number,
+                    "--steps" => wanted.how.steps = number,
+                    "--seed" => wanted.seed = Some(number),
+                    "--twice" => wanted.twice = number,
+                    _ => return None,
+                }
+            }
         }
     }
     if links {
-        (wanted.from, wanted.rings) = (wanted.from + LINKED_SEEDS, 0);
+        (wanted.seeds, wanted.rings, wanted.linked) = (0, 0, wanted.linked + wanted.seeds);
+    }
+    if fresh {
+        wanted.from = fresh_seed();
+        let Wanted { seeds, rings, linked, from, .. } = wanted;
+        println!(
+            "fresh seeds from {from} on (commit {}); the same again: \
+             cargo xtask sim --from {from} --seeds {seeds} --rings {rings} --linked {linked}",
+            commit()
+        );
     }
     Some(wanted)
+}
+
+/// A first seed that no earlier run had, and that can be told to a later one.
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // FNV-1a over the commit and the time.
+    let bytes = commit().into_bytes().into_iter().chain(now.as_millis().to_le_bytes());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    FRESH_FROM + hash % FRESH_RANGE
 }
 
 /// The ring that is run beside a world.
@@ -83,10 +133,16 @@ const fn ring_seed(seed: u64) -> u64 {
     RING_SEEDS + seed % LINKED_SEEDS
 }
 
+/// The linked world that is run beside a world.
+const fn linked_seed(seed: u64) -> u64 {
+    LINKED_SEEDS + seed % LINKED_SEEDS
+}
+
 /// I22: the same seed gives the same run.
 fn twice(wanted: &Wanted) -> Result<(), Violation> {
     let all = wanted.from..wanted.from + wanted.twice;
-    for seed in all.clone().chain(all.filter(|_| wanted.rings > 0).map(ring_seed)) {
+    let first = if wanted.seeds == 0 { linked_seed } else { |seed| seed };
+    for seed in all.clone().map(first).chain(all.filter(|_| wanted.rings > 0).map(ring_seed)) {
         let (first, second) = (run(seed, wanted.how)?, run(seed, wanted.how)?);
         if first != second {
             let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
@@ -101,78 +157,67 @@ fn twice(wanted: &Wanted) -> Result<(), Violation> {
 
 fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
-    let next = AtomicU64::new(wanted.from);
-    let stop = AtomicBool::new(false);
-    let [steps, answered, tokens, fenced_off, tasks, events, dropped, crossed, came_round] =
-        [const { AtomicU64::new(0) }; 9];
-    // Rings first: they are quick.
-    let end = wanted.from + wanted.rings + wanted.seeds;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let violations: Vec<Violation> = std::thread::scope(|scope| {
-        let work = || {
-            while !stop.load(Ordering::Relaxed) {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= end {
-                    break;
-                }
-                let nth = seed - wanted.from;
-                let seed = match nth.checked_sub(wanted.rings) {
-                    Some(nth) => wanted.from + nth,
-                    None => ring_seed(seed),
-                };
-                match run(seed, wanted.how) {
-                    Ok(outcome) => {
-                        steps.fetch_add(outcome.steps, Ordering::Relaxed);
-                        answered.fetch_add(outcome.answered, Ordering::Relaxed);
-                        tokens.fetch_add(outcome.tokens, Ordering::Relaxed);
-                        fenced_off.fetch_add(outcome.fenced_off, Ordering::Relaxed);
-                        tasks.fetch_add(outcome.tasks, Ordering::Relaxed);
-                        events.fetch_add(outcome.events, Ordering::Relaxed);
-                        dropped.fetch_add(outcome.dropped, Ordering::Relaxed);
-                        crossed.fetch_add(outcome.crossed, Ordering::Relaxed);
-                        came_round.fetch_add(outcome.came_round, Ordering::Relaxed);
-                    }
-                    Err(violation) => {
-                        stop.store(true, Ordering::Relaxed);
-                        return Some(violation);
-                    }
+    let Wanted { seeds, rings, linked, from, how, .. } = *wanted;
+    // Rings before worlds: they are quick.
+    let failed: Vec<u64> = failed_seeds().map(|FailedSeed { seed, .. }| seed).collect();
+    let replayed = failed.len() as u64;
+    let all = (failed.into_iter())
+        .chain((from..from + rings).map(ring_seed))
+        .chain(from..from + seeds)
+        .chain((from..from + linked).map(linked_seed));
+    let (next, stop) = (Mutex::new(all), AtomicBool::new(false));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        let mut totals = Totals::default();
+        while !stop.load(Ordering::Relaxed) {
+            let Some(seed) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { break };
+            match run(seed, how) {
+                Ok(outcome) => totals.add(&outcome),
+                Err(violation) => {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(violation);
                 }
             }
-            None
-        };
+        }
+        Ok(totals)
+    };
+    let results: Vec<Result<Totals, Violation>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().filter_map(|thread| thread.join().expect("runs catch their panics")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("runs catch their panics")).collect()
     });
+    let mut totals = Totals::default();
+    let mut violations = Vec::new();
+    for result in results {
+        match result {
+            Ok(some) => totals.join(&some),
+            Err(violation) => violations.push(violation),
+        }
+    }
     if let Some(violation) = violations.into_iter().min_by_key(|violation| violation.seed) {
         return Err(violation);
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let rate = (seeds + rings + linked + replayed) as f64 / begun.elapsed().as_secs_f64();
     println!(
-        "{} seeds, {} events, {} answers, {} tokens ({} replies under old ones), {} tasks, {} events told \
-         ({} left out), {} crossings, {} rings with {} publications that came round, no violation; \
-         {:.0} seeds/s on {cores} cores",
-        wanted.seeds,
-        steps.load(Ordering::Relaxed),
-        answered.load(Ordering::Relaxed),
-        tokens.load(Ordering::Relaxed),
-        fenced_off.load(Ordering::Relaxed),
-        tasks.load(Ordering::Relaxed),
-        events.load(Ordering::Relaxed),
-        dropped.load(Ordering::Relaxed),
-        crossed.load(Ordering::Relaxed),
-        wanted.rings,
-        came_round.load(Ordering::Relaxed),
-        (wanted.seeds + wanted.rings) as f64 / seconds,
+        "{seeds} seeds, {rings} rings, {linked} linked worlds and {replayed} seeds that once failed: no violation; \
+         {totals}; {rate:.0} seeds/s on {cores} cores"
     );
     Ok(())
 }
 
+fn write_tally(Wanted { seeds, rings, linked, seed, tally, .. }: &Wanted) -> ExitCode {
+    let Some(path) = tally.as_ref().filter(|_| seed.is_none()) else { return ExitCode::SUCCESS };
+    match fs::write(path, format!("seeds {seeds}\nrings {rings}\nlinked {linked}\n")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("turno-sim: writing {path}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn report(violation: &Violation, how: How) {
-    let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
-    let commit = commit.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    let commit = commit.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
     eprintln!("violation: {}", violation.what);
-    eprintln!("seed {} at event {} of commit {commit}; the last events:", violation.seed, violation.step);
+    eprintln!("seed {} at event {} of commit {}; the last events:", violation.seed, violation.step, commit());
     eprint!("{}", violation.last);
     let blind = if how.blind { " --blind" } else { "" };
     eprintln!("again, with the whole trace: cargo xtask sim --seed {} --steps {}{blind}", violation.seed, how.steps);

@@ -36,6 +36,7 @@ struct Asked {
     retries: u64,
     resend: bool,
     named: bool,
+    no_reply: bool,
     priority: u8,
     /// A worker that left may have given it back unfinished.
     returnable: bool,
@@ -95,6 +96,7 @@ pub(crate) struct Question {
     pub(crate) resend: bool,
     /// It has a dedup id.
     pub(crate) named: bool,
+    pub(crate) no_reply: bool,
     pub(crate) priority: u8,
 }
 
@@ -134,7 +136,7 @@ pub(crate) struct Oracle {
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
         let Question { client, send, timeout_ms, worth_ms, work_ms, ends_with_caller, .. } = question;
-        let Question { retries, resend, named, priority, .. } = question;
+        let Question { retries, resend, named, no_reply, priority, .. } = question;
         let asked = Asked {
             client,
             at: now,
@@ -146,6 +148,7 @@ impl Oracle {
             retries,
             resend,
             named,
+            no_reply,
             priority,
             returnable: false,
             farewell: None,
@@ -221,6 +224,11 @@ impl Oracle {
     pub(crate) fn work_of(&self, number: u64) -> Option<Times> {
         let asked = self.asked.get(&number).filter(|asked| !asked.send)?;
         Some(Times { asked: asked.at, over: asked.at.plus_millis(asked.work_ms.saturating_sub(CLOCK_GRAIN_MS)) })
+    }
+
+    /// Nobody waits for it once it is written: its worker goes on, whatever becomes of its caller.
+    pub(crate) fn is_no_reply(&self, number: u64) -> bool {
+        self.asked.get(&number).is_none_or(|asked| asked.no_reply)
     }
 
     /// A worker is told to stop.
@@ -357,6 +365,16 @@ impl Oracle {
                 assert!(a.serial < b.serial, "I5: {b:?} went out after {a:?} though it came before");
             }
         }
+    }
+
+    /// I21: what came after the one costly message, to another queue of its worker, was not handed out before it, apart from
+    /// what found a slot on its own way.
+    pub(crate) fn judge_crowd(&self, cheap: usize, costly: usize, most: usize) {
+        let first = self.firsts.iter().find(|first| first.queue == costly);
+        let first = first.expect("I21: a costly message is never handed out beside cheap ones");
+        let passes = |other: &&First| other.queue == cheap && other.serial > first.serial && other.stamp < first.stamp;
+        let passed = self.firsts.iter().filter(passes).count();
+        assert!(passed <= most, "I21: {passed} cheap messages that came later went out before a costly one");
     }
 
     /// A send that this run of a broker stored and still had time for was done, or is a dead letter (I3).

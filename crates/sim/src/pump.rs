@@ -261,6 +261,7 @@ impl World {
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
             self.oracle.fences.looks_round(now, index);
+            self.judge_lost_links(index);
         }
     }
 
@@ -316,7 +317,13 @@ impl World {
         let now = self.now;
         let peer = &mut self.peers[index];
         match (&mut peer.core, &mut peer.actor) {
-            (Some(core), _) => core.poll_transmit(now, &mut peer.out),
+            (Some(core), actor) => {
+                let before = peer.out.len();
+                core.poll_transmit(now, &mut peer.out);
+                if let Actor::Client(client) = actor {
+                    client.writes(&peer.out[before..]);
+                }
+            }
             (None, Actor::Rogue(rogue)) => peer.out.append(&mut rogue.out),
             (None, Actor::Liar(liar)) => peer.out.append(&mut liar.out),
             _ => {}
@@ -381,7 +388,7 @@ impl World {
             assert_eq!(drained.cut, running, "I21: a drain tells how many deliveries it cut short");
         }
         if !self.blind {
-            board.engine().sanity_check();
+            board.sanity_check();
         }
         let run = broker.run;
         if let Some(due) = board.next_deadline().map(|due| due.max(now))

@@ -104,6 +104,9 @@ impl World {
                 rear.out = bytes[taken..].to_vec();
                 for returned in rear.core.take_returned() {
                     self.trace.note(now, "given back", index as u64, returned.ticket.0);
+                    if let Actor::Client(client) = &mut peer.actor {
+                        client.asking.gave_back();
+                    }
                     if let Some(front) = &mut peer.core {
                         front.adopt(returned);
                     }

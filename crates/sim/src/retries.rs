@@ -1,6 +1,8 @@
 //! Retries, as the oracle of jobs knows them. What a retry is asked for may come true at any moment until it is answered, and
 //! if it never is, at any moment at all: an end from before that may be void.
 
+use std::collections::BTreeSet;
+
 use turno_proto::model::Mono;
 use turno_proto::model::job::{JobSpec, TaskState, TaskView};
 
@@ -68,19 +70,32 @@ impl Tasks {
         }
     }
 
-    /// So many tasks of the job may have failed that the foreman ended it.
-    pub(crate) fn may_have_too_many_failures(&self, job: u64) -> bool {
+    /// So many tasks of the job may have failed that the foreman ended it. A liar may say so of any task, and an attempt that
+    /// never arrived at its worker shows only in the end: `rows` are then the tasks.
+    pub(crate) fn may_have_too_many_failures(&self, job: u64, rows: Option<&[TaskView]>) -> bool {
         let Some(max) = self.jobs.get(&job).and_then(|known| self.asked[&known.number].max_failures) else {
             return false;
         };
+        if self.lax {
+            return true;
+        }
         let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
-        let mut failed: Vec<u32> = of_job
-            .filter(|(_, attempt)| {
-                !matches!(attempt.stage, Stage::Said { success: true } | Stage::Told { success: true, firmly: true })
-            })
-            .map(|((_, task, _), _)| *task)
-            .collect();
-        failed.dedup();
+        let failed = of_job.filter(|(_, attempt)| {
+            !matches!(attempt.stage, Stage::Said { success: true } | Stage::Told { success: true, firmly: true })
+        });
+        let mut failed: BTreeSet<u32> = failed.map(|((_, task, _), _)| *task).collect();
+        let is_unseen = |task: u32, attempt: u32| !self.attempts.contains_key(&(job, task, attempt));
+        match rows {
+            Some(rows) => {
+                let unseen = rows.iter().filter(|row| (1..=row.attempt).any(|attempt| is_unseen(row.task, attempt)));
+                failed.extend(unseen.map(|row| row.task));
+            }
+            None => {
+                let array = self.asked[&self.jobs[&job].number].array;
+                let all = (0..array.count).map(|place| array.number_of(place));
+                failed.extend(all.filter(|task| self.of_task(job, *task).next().is_none()));
+            }
+        }
         failed.len() > max as usize
     }
 

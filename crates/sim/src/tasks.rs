@@ -273,8 +273,9 @@ impl Tasks {
     fn judge_start(&self, now: Mono, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
         let known = &self.jobs[&job];
         let spec = &self.asked[&known.number];
-        let may_be_cancelled = self.may_be_cancelled(job, task) && known.may_be_cancelled_and_retried(task);
-        let succeeds = |stage| matches!(stage, Stage::Said { success: true } | Stage::Told { success: true, .. });
+        let may_be_cancelled = self.may_be_cancelled(job, task, None) && known.may_be_cancelled_and_retried(task);
+        // A worker's word that came too late, or not at all, may count for nothing.
+        let succeeds = |stage| matches!(stage, Stage::Told { success: true, firmly: true });
         // An attempt that was never seen to start may have failed too: a liar had it, or it did not arrive.
         let has_unseen = (1..attempt).any(|number| !self.attempts.contains_key(&(job, task, number)));
         let may_have_failed = has_unseen || self.of_task(job, task).any(|(_, before)| !succeeds(before.stage));
@@ -337,7 +338,7 @@ impl Tasks {
         let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
         let runs = |((_, task, _), attempt): &(&(u64, u32, u32), &Attempt)| {
             // Of one that was away and whose task was cancelled meanwhile the foreman does not wait.
-            let left_alone = attempt.told_to_stop || (attempt.shaky && self.may_be_cancelled(job, *task));
+            let left_alone = attempt.told_to_stop || (attempt.shaky && self.may_be_cancelled(job, *task, None));
             attempt.stage == Stage::Running && !left_alone && self.is_firm(now, attempt)
         };
         let running = of_job.filter(runs).count();
@@ -350,14 +351,14 @@ impl Tasks {
         attempt.told_to_stop = true;
         let attempt = *attempt;
         let doubtful = !self.is_firm(now, &attempt);
-        let asked = self.may_be_cancelled(id.job, id.task);
+        let asked = self.may_be_cancelled(id.job, id.task, None);
         assert!(asked || doubtful, "I19: worker {hand} is to stop {id:?}, and nobody cancelled that");
     }
 
     /// Somebody may have cancelled the task, or the foreman itself after too many failures.
-    fn may_be_cancelled(&self, job: u64, task: u32) -> bool {
+    fn may_be_cancelled(&self, job: u64, task: u32, rows: Option<&[TaskView]>) -> bool {
         let named = |cancel: &Cancel| (cancel.first..=cancel.last).contains(&task);
-        self.jobs[&job].cancels.iter().any(named) || self.may_have_too_many_failures(job)
+        self.jobs[&job].cancels.iter().any(named) || self.may_have_too_many_failures(job, rows)
     }
 
     /// A task ended at a worker, which will say so.
@@ -408,7 +409,7 @@ impl Tasks {
                 TaskState::Cancelled => counts.cancelled += 1,
                 TaskState::Waiting | TaskState::Running => panic!("I19: job {id} has ended, and not {row:?}"),
             }
-            self.judge_task(id, known, spec, row);
+            self.judge_task(id, (known, spec), row, rows);
         }
         assert_eq!(rows.len(), spec.array.count as usize, "I19: job {id} does not have all its tasks");
         assert_eq!(view.tasks, counts, "I19: the tasks of job {id} are counted wrongly");
@@ -420,9 +421,9 @@ impl Tasks {
         assert_eq!(view.state, state, "I19: job {id} with {counts:?}");
     }
 
-    fn judge_task(&self, id: u64, known: &Known, spec: &JobSpec, row: &TaskView) {
+    fn judge_task(&self, id: u64, (known, spec): (&Known, &JobSpec), row: &TaskView, rows: &[TaskView]) {
         let name = format!("{id}/{}", row.task);
-        let cancelled = self.may_be_cancelled(id, row.task);
+        let cancelled = self.may_be_cancelled(id, row.task, Some(rows));
         let (mut finished, mut said_finished, mut failures, mut said_failures) = (false, false, 0, 0);
         for (number, attempt) in self.of_task(id, row.task) {
             match attempt.stage {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_client::core::{Core, Event, Handed, Held, Settlement};
-use turno_proto::model::{MessageId, Mono, Payload, QueueName};
+use turno_proto::model::{Code, MessageId, Mono, Payload, QueueName};
 
 use crate::body;
 use crate::oracle::{Oracle, Seen};
@@ -31,6 +31,8 @@ struct Job {
     wants_reply: bool,
     /// The token of a queue that is its own.
     token: Option<u64>,
+    /// The link that it came over, until the worker was told to stop.
+    link: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Worker {
         &mut self,
         now: Mono,
         handed: &Handed,
-        life: u64,
+        (life, link): (u64, Option<usize>),
         queues: &[QueueName],
         oracle: &mut Oracle,
         rng: &mut Rng,
@@ -82,7 +84,8 @@ impl Worker {
             _ => Manner::Answer,
         };
         let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost));
-        let job = Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply, token: handed.token };
+        let job =
+            Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply, token: handed.token, link };
         assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");
         if self.leaving {
             oracle.may_come_back(number, handed.id);
@@ -122,7 +125,12 @@ impl Worker {
     /// The broker takes a delivery back: an honest worker stops and says so; a bad one goes on.
     pub(crate) fn stop(&mut self, core: &mut Core, event: &Event) {
         if let Event::CancelDelivery { held, reason } = event {
-            let gone = *reason == turno_proto::model::Code::ConnectionLost;
+            if let Some(job) = self.jobs.get_mut(held) {
+                job.link = None;
+            }
+            let gone = *reason == Code::ConnectionLost;
+            // From then on the broker counts its slots as free.
+            self.overdue |= *reason == Code::LeaseExpired && !self.good;
             if self.good || gone {
                 self.jobs.remove(held);
                 core.settle(*held, Settlement::Fail { permanent: false, payload: Payload::default() });
@@ -154,6 +162,11 @@ impl Worker {
 
     pub(crate) const fn is_registered(&self) -> bool {
         self.registered
+    }
+
+    /// Something that came over that link, and that it was not told to stop.
+    pub(crate) fn works_for(&self, link: usize) -> impl Iterator<Item = u64> {
+        self.jobs.values().filter(move |job| job.link == Some(link)).map(|job| job.number)
     }
 
     pub(crate) fn number_of(&self, held: Held) -> Option<u64> {

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::disk::Shelf;
 use crate::exclusive::Singles;
 use crate::farm::Farm;
+use crate::habits::Habits;
 use crate::hands::Hand;
 use crate::liar::Liar;
 use crate::links::Links;
@@ -177,6 +178,8 @@ pub(crate) struct World {
     pub(crate) singles: Singles,
     /// Jobs.
     pub(crate) farm: Farm,
+    /// How brokers are set.
+    pub(crate) habits: Habits,
     /// Which brokers are linked.
     pub(crate) links: Links,
     pub(crate) trace: Trace,
@@ -192,6 +195,7 @@ impl World {
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut rng = Rng::new(seed);
         let queues = (0..rng.range(1, 4)).map(|n| format!("queue.{n}").parse().expect("a name")).collect();
+        let habits = Habits::some(&mut rng);
         let mut world = Self {
             now: Mono::from_millis(1),
             rng,
@@ -206,6 +210,7 @@ impl World {
             oracle: Oracle::default(),
             singles: Singles::default(),
             farm: Farm::default(),
+            habits,
             links: Links::default(),
             trace,
             stormy: true,

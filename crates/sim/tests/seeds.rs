@@ -1,6 +1,6 @@
 //! A few seeds with debug assertions on; `cargo xtask test` runs two thousand optimised ones as well.
 
-use turno_sim::{How, RING_SEEDS, run};
+use turno_sim::{FailedSeed, How, RING_SEEDS, failed_seeds, run};
 
 const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
 
@@ -70,11 +70,11 @@ fn a_seed_is_a_run() {
     assert_ne!(run(8, SHORT).expect("no violation").hash, once.hash);
 }
 
-/// Seeds that once showed a defect: of the engine's reservations (1, 3, 4, 8) and of its drain (100154).
-/// What they run through changes with the simulator; the tables of the engine hold the cases themselves.
+/// The seeds of `seeds.txt`. What they run through changes with the simulator; the tables of the engine hold the cases themselves.
 #[test]
-fn seeds_that_once_showed_a_defect() {
-    for seed in [1, 3, 4, 8, 100_154] {
+fn seeds_that_once_failed() {
+    for FailedSeed { seed, why } in failed_seeds() {
+        assert!(!why.is_empty(), "seed {seed}: the list says what was wrong");
         if let Err(violation) = run(seed, How { steps: 2_000, ..SHORT }) {
             panic!("seed {seed}: {}\n{}", violation.what, violation.last);
         }

@@ -1,0 +1,57 @@
+//! What a client writes, judged by the bytes that leave it: nothing that has ended or was cancelled is asked again, and what is
+//! written again after a lost connection keeps the order in which it was asked.
+
+use std::collections::BTreeSet;
+
+use turno_proto::native::{Frame, decode, split};
+
+use crate::body;
+
+/// One client's side of its connections.
+#[derive(Debug, Default)]
+pub(crate) struct Asking {
+    /// The beginning of a frame.
+    partial: Vec<u8>,
+    /// What its program took back while the call was open.
+    cancelled: BTreeSet<u64>,
+    /// The last that was written on this connection.
+    last: u64,
+    /// A broker gave something back: that is written behind what came later.
+    gave_back: bool,
+}
+
+impl Asking {
+    /// A new connection.
+    pub(crate) fn connected(&mut self) {
+        self.partial.clear();
+        (self.last, self.gave_back) = (0, false);
+    }
+
+    pub(crate) fn cancels(&mut self, number: u64) {
+        self.cancelled.insert(number);
+    }
+
+    /// A broker that closes gave something back, on this connection or on one that was left behind.
+    pub(crate) const fn gave_back(&mut self) {
+        self.gave_back = true;
+    }
+
+    /// These bytes are about to be written; `open` are the calls whose outcome the program has not heard.
+    pub(crate) fn writes(&mut self, bytes: &[u8], open: &[u64]) {
+        self.partial.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Ok(Some(piece)) = split(&self.partial[used..], usize::MAX) {
+            used += piece.used;
+            let number = match decode(&piece.header, piece.rest) {
+                Ok(Frame::Request(message) | Frame::Send(message)) => body::number(message.raw.bytes),
+                _ => None,
+            };
+            let Some(number) = number else { continue };
+            assert!(open.contains(&number), "I12: {number} has ended, and its client asks again");
+            assert!(!self.cancelled.contains(&number), "I12: {number} was cancelled, and its client asks again");
+            assert!(self.gave_back || number > self.last, "I5: {number} is written behind {}", self.last);
+            self.last = number;
+        }
+        self.partial.drain(..used);
+    }
+}
