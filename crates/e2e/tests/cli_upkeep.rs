@@ -132,7 +132,7 @@ fn at_a_terminal_the_user_is_asked() {
         terminal.args(["-qec", "turno queue purge q --dead", "/dev/null"]);
         Run::finish(terminal, answer.as_bytes(), wait::PATIENCE)
     };
-    let run = typed("n\n").expect(2);
+    let run = typed("n\n").expect(0);
     let question = "remove 1 waiting messages and 0 dead letters of queue q, leaving 0 in flight? [y/N]";
     assert!(run.text().contains(question), "{}", run.text());
     assert_eq!(broker.queue("q")["ready"], 1);

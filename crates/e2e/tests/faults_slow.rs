@@ -76,7 +76,7 @@ fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
 fn a_pile_of_replies_closes_whoever_reads_nothing() {
     let mut broker = Broker::start();
     let id = broker.process().id();
-    let mut worker = Peer::worker(broker.address(), "q", Slots::Unlimited, "w");
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1_600), "w");
     let mut slow = Peer::client(broker.address(), "q");
     let count = 1_600;
     for _ in 0..count {

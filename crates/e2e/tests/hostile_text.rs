@@ -326,7 +326,7 @@ fn no_command_prints_what_a_terminal_would_obey() {
         said.iter().for_each(|line| assert_visible("work", line));
     }
     drop((echo, failing));
-    world.broker.process().end(Duration::from_secs(20));
+    assert_eq!(world.broker.terminate(wait::PATIENCE), 0);
     let log = world.broker.process().stderr();
     assert!(log.len() > 10, "{log:?}");
     log.iter().for_each(|line| assert_visible("serve", line));

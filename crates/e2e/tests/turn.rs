@@ -90,7 +90,7 @@ fn full_workers_are_passed_over() {
 #[test]
 fn a_hundred_connections_at_once() {
     let broker = Broker::start();
-    let mut worker = Peer::worker(broker.address(), "q", Slots::Unlimited, "w");
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(2_000), "w");
     let mut clients: Vec<Peer> = (0..100).map(|_| Peer::client(broker.address(), "q")).collect();
     for (name, client) in (0_u8..).zip(&mut clients) {
         for _ in 0..20 {

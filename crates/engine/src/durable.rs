@@ -364,9 +364,11 @@ impl Engine {
     /// The message that a record was made of, as one that waits.
     pub(crate) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
         let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        // Both may be in the future by a clock that was set back since.
+        let born = self.settings.mono_within(born_unix_ms, self.now, 0);
         let deadline = deadline_unix_ms.map(|deadline_unix_ms| {
             let all_ms = deadline_unix_ms.saturating_sub(born_unix_ms);
-            self.settings.mono_within(deadline_unix_ms, self.started, all_ms)
+            self.settings.mono_within(deadline_unix_ms, born, all_ms)
         });
         let mut flags = Flags::with_headers(payload.headers);
         flags.set(Flags::DURABLE);
@@ -382,7 +384,7 @@ impl Engine {
             wants: Wants::Settling,
             queue,
             stamp: 0,
-            born: self.settings.mono_within(born_unix_ms, self.started, 0),
+            born,
             deadline,
             timer: None,
             attempts,

@@ -47,6 +47,7 @@ fn every_flag_is_in_its_table() {
         (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST, FORWARD, FORWARD_BROADCAST"),
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
         (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
+        (flags::ALONE, "ALONE | FORWARD"),
         (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
         (flags::DEDUP, "DEDUP | SEND"),
         (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER, FORWARD"),

@@ -310,7 +310,9 @@ impl Oracle {
     pub(crate) fn failed(&mut self, now: Mono, client: usize, number: u64, code: Option<Code>) {
         self.failed += 1;
         if let Some(asked) = self.asked.get(&number) {
-            let untouched = code == Some(Code::Closing) && asked.ids.is_empty();
+            // A client with nowhere else to go waits for a drained broker until its time is over.
+            let in_time = now < asked.at.plus_millis(asked.timeout_ms);
+            let untouched = code == Some(Code::Closing) && asked.ids.is_empty() && in_time;
             assert!(!untouched, "S2.18: {number} was lost by a broker that closed, and nobody had it");
             if code == Some(Code::Cancelled) && !asked.may_come_again() && !asked.send {
                 self.cancels.over(now, number);

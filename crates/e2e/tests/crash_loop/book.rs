@@ -8,6 +8,8 @@ use turno_proto::model::{Durability, MessageId};
 pub(crate) const POISON_RETRIES: u8 = 2;
 /// Redeliveries of one that only crashes and lost workers hold up.
 pub(crate) const RETRIES: u8 = 255;
+/// Workers of each life that are lost.
+const MORTAL_WORKERS: usize = 2;
 /// The queue of all of it.
 pub(crate) const QUEUE: &str = "crash";
 
@@ -193,17 +195,17 @@ impl Pages {
         self.must(known == id, || format!("{number} was {known} and is {id}"));
     }
 
-    /// An attempt is written down before the next one, so a crash repeats at most the last one: within a life attempts
-    /// rise, from one life to the next they do not fall. So there are at most as many deliveries as attempts and
-    /// crashes.
+    /// An attempt is written down before the next one, so a crash repeats at most the last one: attempts do not fall. Within
+    /// a life one comes again only after its worker was lost, and two workers of each life are.
     fn must_be_due(&mut self, number: u64, life: u32, attempt: u16) {
         let retries = if is_poison(number) { POISON_RETRIES } else { RETRIES };
         let fate = self.fate(number);
         let is_due = match fate.deliveries.last() {
             None => true,
-            Some((before, last)) if *before == life => *last < attempt,
             Some((_, last)) => *last <= attempt,
         };
+        let same = fate.deliveries.iter().filter(|delivery| **delivery == (life, attempt)).count();
+        let is_due = is_due && same <= MORTAL_WORKERS;
         let is_due = is_due && attempt <= u16::from(retries) + 1;
         let is_over = fate.is_refused || fate.is_settled || fate.acked == Some(life);
         let known = format!("{number}, attempt {attempt} in life {life}: {fate:?}");

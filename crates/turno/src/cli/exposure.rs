@@ -75,7 +75,8 @@ pub(crate) fn loose(config: &Config) -> Vec<Loose> {
             secrets.push(path.clone());
         }
     }
-    let directory = |path: &Path| Loose::of(path, "a data directory", "700");
+    // What is no directory is refused later, with its own reason.
+    let directory = |path: &Path| Loose::of(path, "a data directory", "700").filter(|_| path.is_dir());
     let mut data = Vec::new();
     // Below a directory that is closed nothing is open.
     if !settings.in_memory && directory(&settings.data).is_some() {

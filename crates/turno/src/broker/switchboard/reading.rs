@@ -242,6 +242,9 @@ impl<D: Desk> Switchboard<D> {
         if *left == 0 {
             let Begun { seq, claim, .. } = *begun;
             line.reading = None;
+            if log_limit::admits(log_limit::Kind::Memory) {
+                warn!(code = Code::OverMemory.name(), count = 1, "refused");
+            }
             self.lines.write(id, |out| refuse(seq, claim, out));
         }
         &bytes[skipped..]
