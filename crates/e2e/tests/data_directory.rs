@@ -67,6 +67,7 @@ fn a_file_is_no_directory() {
     assert_eq!(fs::read_to_string(&file).expect("our own file"), "mine");
 
     place.file("data/store", "mine");
+    fs::set_permissions(place.path().join("data"), fs::Permissions::from_mode(0o700)).expect("our own directory");
     let said = refused(&place, &[], &place.path().join("data"));
     assert_says(
         &said,

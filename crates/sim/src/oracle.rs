@@ -311,7 +311,8 @@ impl Oracle {
         self.failed += 1;
         if let Some(asked) = self.asked.get(&number) {
             // A client with nowhere else to go waits for a drained broker until its time is over.
-            let in_time = now < asked.at.plus_millis(asked.timeout_ms);
+            let own_ms = asked.worth_ms.map_or(asked.timeout_ms, |worth_ms| worth_ms.min(asked.timeout_ms));
+            let in_time = now < asked.at.plus_millis(own_ms);
             let untouched = code == Some(Code::Closing) && asked.ids.is_empty() && in_time;
             assert!(!untouched, "S2.18: {number} was lost by a broker that closed, and nobody had it");
             if code == Some(Code::Cancelled) && !asked.may_come_again() && !asked.send {
