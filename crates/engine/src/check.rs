@@ -194,7 +194,8 @@ impl Engine {
             && let Some(head) = queue.backlog.head()
             && !self.messages[head].flags.has(Flags::ABANDONED)
         {
-            assert_eq!(self.pick_for(number, head), None, "{}: the head waits beside a free slot", queue.name);
+            let taker = self.pick_for(number, head).map(|number| queue.consumer(number).worker);
+            assert_eq!(taker, None, "{}: the head waits beside a free slot", queue.name);
         }
     }
 

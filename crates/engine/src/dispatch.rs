@@ -342,5 +342,7 @@ impl Engine {
         self.peers.worker_mut(worker).reserved_for = None;
         self.show_room(worker);
         self.agenda.push_back(Item::Worker(worker));
+        // While one worker is kept for a head, it goes to no other: perhaps another can have it now.
+        self.agenda.push_back(Item::Queue(number));
     }
 }

@@ -166,6 +166,9 @@ impl Engine {
 
     /// A loss took the send together with others.
     pub(crate) fn strike(&mut self, index: u32) {
+        if self.messages[index].wants != Wants::Settling {
+            return;
+        }
         let suspect = self.losses.suspects.entry(index).or_default();
         suspect.strikes = suspect.strikes.saturating_add(1);
     }

@@ -39,7 +39,7 @@ impl Engine {
         message.attempts = attempt.saturating_sub(1);
         *self.links.link_mut(conn).held.entry(name).or_default() += u32::from(cost);
         self.links.foreign.insert(index, Foreign { link: conn, id, path });
-        if alone {
+        if alone && wants == Wants::Settling {
             self.losses.mark_alone(index);
         }
         self.place_foreign(index, out);

@@ -418,3 +418,21 @@ fn a_broker_that_drains_finishes_what_crossed_to_it() {
     assert_eq!(answers(&mut net, caller), ["done"]);
     assert_eq!(net.engines[0].status().ready, 1, "the other one waits for somebody");
 }
+
+/// A request that is cut short at the other end has had its attempt, and nothing else follows; a neighbour that says ALONE of
+/// a request is not believed.
+#[test]
+fn only_sends_are_under_suspicion() {
+    let mut net = chain(2);
+    let far = net.worker(1, "q", 2);
+    let caller = net.client(0, "q");
+    net.settle();
+    for text in ["a", "b"] {
+        net.request(caller, text);
+    }
+    net.settle();
+    assert_eq!(net.given.len(), 2);
+    net.put(1, Input::Disconnected { conn: far.conn });
+    net.settle();
+    assert_eq!(answers(&mut net, caller), ["worker_lost", "worker_lost"]);
+}
