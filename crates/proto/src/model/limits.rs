@@ -1,13 +1,18 @@
 //! Every limit of the broker, in one place, with what happens when it is hit.
 //!
 //! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
-//! a configuration may change. `load` has those that keep strangers from holding up or filling the broker.
+//! a configuration may change. `load` has those that keep strangers from holding up or filling the broker,
+//! `losses` those about workers that are lost, `outbox` those of the output that a worker holds.
 
 mod load;
+mod losses;
+mod outbox;
 
 use std::num::NonZeroUsize;
 
 pub use self::load::*;
+pub use self::losses::*;
+pub use self::outbox::*;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
@@ -106,24 +111,6 @@ pub const SEND_RETRIES: u8 = 9;
 pub const DROP_AFTER: u16 = 2;
 /// The most of them a queue may bear; 0 is for ever. More: refused, `bad_call`.
 pub const DROP_AFTER_MAX: u16 = 1_000;
-/// Losses that a send shared with other deliveries, from which on it goes out alone.
-pub const STRIKES_MAX: u8 = 2;
-/// Workers that had settled nothing, lost with one send alone, before such a loss counts as an attempt of it.
-pub const LOST_ALONE_FREE: u8 = 2;
-/// Workers of a queue lost in a row without settling anything, from which on the next one is on trial.
-pub const TRIAL_LOSSES: u32 = 2;
-/// A worker that is lost within this time of its only delivery, with bytes unread, has not read it.
-pub const UNREAD_MS: u64 = 5_000;
-/// Workers of a queue lost in a row without settling anything, from which on the next one waits for its first delivery.
-pub const LOSSES_MAX: u32 = 3;
-/// That pause, at first; doubled with each further loss.
-pub const LOSS_PAUSE_MS: u64 = 100;
-/// The longest such pause.
-pub const LOSS_PAUSE_MS_MAX: u64 = 5_000;
-/// How long a worker on trial gets one delivery at a time if it settles nothing.
-pub const TRIAL_MS: u64 = 10_000;
-/// Slots in use at a worker with unlimited slots. More: it gets nothing until some are free.
-pub const UNLIMITED_WINDOW: u32 = 1_024;
 /// Messages a queue gets of each round of a worker that has several queues, where nothing else is set.
 pub const WEIGHT: u8 = 1;
 /// The most of them, the fewest are 1. More, or none: refused, `bad_call`.
@@ -310,36 +297,6 @@ pub const FOLLOW_MS: u64 = 10_000;
 pub const FOLLOWS_MAX: usize = 256;
 /// Tasks that one worker is told are looked at. More: the rest is not.
 pub const FOLLOWED_TASKS_MAX: usize = 1_000;
-
-/// Bytes of the beginning of an attempt's output that its worker holds unsent. More: the task waits until the broker took
-/// some, [`OUTBOX_PATIENCE_MS`] at most.
-pub const OUTBOX_HEAD_BYTES_MAX: usize = 512 * 1024;
-/// Bytes of the end of an attempt's output that its worker holds, whatever the broker would keep. More: the oldest goes.
-pub const OUTBOX_TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often the streams may take turns in what a worker holds of an attempt's beginning, and of its end. More often: as
-/// if these bytes were too many.
-pub const OUTBOX_RUNS_MAX: usize = 4_096;
-/// Calls with output that a worker has under way. More: they wait, and are filled meanwhile.
-pub const OUTBOX_CALLS_MAX: usize = 4;
-/// How long a worker waits for more of an attempt's output before it sends what is less than a whole call.
-pub const OUTBOX_LINGER_MS: u64 = 50;
-/// How often a worker shows what somebody looks at, of an attempt whose beginning is complete.
-pub const OUTBOX_SHOW_MS: u64 = 200;
-/// Bytes of it each time. More: the newest.
-pub const OUTBOX_SHOW_BYTES: usize = 64 * 1024;
-/// How often a worker asks what is looked at, while it runs tasks whose beginning is complete.
-pub const OUTBOX_ASK_MS: u64 = 1_000;
-/// After how long a call with output is made again; twice as long each time.
-pub const OUTBOX_AGAIN_MS: u64 = 100;
-/// The longest of these times.
-pub const OUTBOX_AGAIN_MS_MAX: u64 = 2_000;
-/// How long the broker may take nothing while a task waits for it, because of its output. Longer: a task that runs goes
-/// on, and its output is left out; one that has ended is told so, and its output is lost.
-pub const OUTBOX_PATIENCE_MS: u64 = 30_000;
-/// The same while it does take something.
-pub const OUTBOX_PATIENCE_MS_MAX: u64 = 300_000;
-/// How long a worker that ends waits until its last output is kept.
-pub const OUTBOX_CLOSE_MS: u64 = 2_000;
 
 /// How often a worker fetches an upload whose bytes are not what they should be. More often: the task fails.
 pub const UPLOAD_FETCHES_MAX: u32 = 3;

@@ -1,26 +1,26 @@
 //! `turno serve`: run a broker.
 
+mod args;
 mod failed;
 mod ring;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use clap::{Args, ValueEnum};
 use tracing::{debug, warn};
 use turno_client::Address;
+use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
-use turno_proto::model::{Code, units};
 use turno_proto::native::Secret;
 
+pub(crate) use self::args::ServeArgs;
+use self::args::flags;
 use self::ring::Plan;
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
 use super::exposure;
-use super::help;
 use super::logging::Logging;
 use super::schema::broker::Ready;
 use super::shell::quoted;
@@ -29,138 +29,6 @@ use super::version::VERSION;
 use super::words::count;
 use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig};
 use crate::config::{Config, Flag, Kind, Origin, Raw};
-
-/// Run a broker
-///
-/// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory, and keeps what is
-/// sent in a store there. SIGTERM or Ctrl-C lets it finish what runs; a second one ends it at once. --json prints one
-/// line when it is ready.
-#[derive(Args, Debug)]
-#[command(after_long_help = help::notes(
-    &[
-        "turno serve",
-        "turno serve --listen 127.0.0.1:0 --json",
-        "turno serve --listen 0.0.0.0:7460 --insecure",
-        "turno serve --memory",
-        "turno serve --listen none --foreman-listen none",
-        "turno serve --listen 127.0.0.1:7461 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
-        "turno serve --sid 1",
-        "turno serve --sid 2 --ring-next 1@localhost",
-        "turno serve --sid auto --ring-next 1@localhost",
-        "turno serve --data /var/lib/turno --name rb-1 --broker turno://rb-1:7460,turno://rb-2:7460",
-    ],
-    &[1, 78, 130, 143],
-))]
-pub(crate) struct ServeArgs {
-    /// Address to listen on; repeat for more, port 0 takes a free one, none: only the Unix socket [default: 127.0.0.1:7460]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    listen: Vec<String>,
-
-    /// Address to listen on for job workers; repeat for more, or none [default: 127.0.0.1:5429, a free port if that is taken]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    foreman_listen: Vec<String>,
-
-    /// The broker's own directory [default: turno in the user's data directory]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-
-    /// Keep everything in memory: nothing is written anywhere, and sent messages end with the broker
-    #[arg(long, conflicts_with = "data")]
-    memory: bool,
-
-    /// The broker's name [default: the machine's]
-    #[arg(long, value_name = "NODE")]
-    name: Option<String>,
-
-    /// Listen beyond this machine although anyone who reaches it may read and write everything
-    #[arg(long)]
-    insecure: bool,
-
-    /// Broker that clients and workers are told of; repeat for more, in order of preference
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
-    broker: Vec<String>,
-
-    /// Broker to link with; repeat for more
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    link: Vec<String>,
-
-    /// File with the secret that brokers which link must both know
-    #[arg(long, value_name = "FILE")]
-    link_secret_file: Option<PathBuf>,
-
-    /// Threads that read, parse and write; 1 shares the engine's own [default: 1]
-    #[arg(long, value_name = "N")]
-    routers: Option<u32>,
-
-    /// How log lines look [default: auto]
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<LogStyle>,
-
-    /// How long to wait for what runs when asked to end [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
-    drain_timeout: Option<Duration>,
-
-    /// How long the tasks of a lost worker wait for it, before another worker gets them [default: 1m]
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
-    worker_grace: Option<Duration>,
-
-    #[command(flatten)]
-    ring: RingArgs,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Ring")]
-struct RingArgs {
-    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one, and another if it is taken
-    #[arg(long, value_name = "N|auto")]
-    sid: Option<String>,
-
-    /// Member to join the ring at, and no other that may be there; without it this broker is the first
-    #[arg(long, value_name = "SID@HOST[:PORT]")]
-    ring_next: Option<String>,
-
-    /// If that member does not answer, or another is there, try again each second
-    #[arg(long)]
-    ring_wait: bool,
-
-    /// Port on loopback where other members reach this one; 0 takes a free one [default: 8000 plus the sid]
-    #[arg(long, value_name = "PORT")]
-    ring_port: Option<u16>,
-
-    /// Address where other members reach this one, in place of --ring-port
-    #[arg(long, value_name = "ADDR")]
-    ring_listen: Option<String>,
-
-    /// The host that other members are told, where it is another
-    #[arg(long, value_name = "HOST")]
-    ring_advertise: Option<String>,
-
-    /// File with the secret that all members must know
-    #[arg(long, value_name = "FILE")]
-    ring_secret_file: Option<PathBuf>,
-
-    /// Members stand in order of their sids, wherever they join
-    #[arg(long)]
-    ring_sorted: bool,
-
-    /// Give a lost member up within a second
-    #[arg(long)]
-    ring_fast: bool,
-
-    /// Link with the neighbours too, to share workers
-    #[arg(long)]
-    ring_links: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogStyle {
-    /// What suits a terminal, a pipe or the journal
-    Auto,
-    /// Text
-    Text,
-    /// One JSON object a line
-    Json,
-}
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let flags = flags(args);
@@ -207,50 +75,6 @@ fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation)
         Plan::Place(place) => broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place })),
         Plan::Nothing | Plan::Find(_) => unreachable!("a number was just given"),
     }
-}
-
-fn flags(args: &ServeArgs) -> Vec<Flag> {
-    let mut flags = Vec::new();
-    let mut put = |flag, key, raw: Option<Raw>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
-    let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
-    put("--listen", "listen.native", list(&args.listen));
-    put("--foreman-listen", "listen.foreman", list(&args.foreman_listen));
-    put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
-    put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
-    put("--name", "name", args.name.clone().map(Raw::Text));
-    put("--broker", "brokers", list(&args.broker));
-    put("--link", "link.to", list(&args.link));
-    let secret_file = args.link_secret_file.as_ref();
-    put("--link-secret-file", "link.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
-    ring_flags(&args.ring, &mut put);
-    put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
-    let style = args.log_format.map(|style| match style {
-        LogStyle::Auto => "auto",
-        LogStyle::Text => "text",
-        LogStyle::Json => "json",
-    });
-    put("--log-format", "log.format", style.map(|style| Raw::Text(style.to_owned())));
-    let drain = args.drain_timeout.map(|timeout| Raw::Text(units::format_duration(timeout)));
-    put("--drain-timeout", "drain.timeout", drain);
-    let grace = args.worker_grace.map(|grace| Raw::Text(units::format_duration(grace)));
-    put("--worker-grace", "jobs.worker-grace", grace);
-    flags
-}
-
-fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<Raw>)) {
-    let text = |text: &Option<String>| text.clone().map(Raw::Text);
-    let on = |on: bool| on.then_some(Raw::Switch(true));
-    put("--sid", "ring.sid", text(&args.sid));
-    put("--ring-next", "ring.next", text(&args.ring_next));
-    put("--ring-wait", "ring.wait", on(args.ring_wait));
-    put("--ring-port", "ring.port", args.ring_port.map(|port| Raw::Integer(port.into())));
-    put("--ring-listen", "ring.listen", text(&args.ring_listen));
-    put("--ring-advertise", "ring.advertise", text(&args.ring_advertise));
-    let secret_file = args.ring_secret_file.as_ref();
-    put("--ring-secret-file", "ring.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
-    put("--ring-sorted", "ring.sorted", on(args.ring_sorted));
-    put("--ring-fast", "ring.fast", on(args.ring_fast));
-    put("--ring-links", "ring.links", on(args.ring_links));
 }
 
 fn broker_settings(
@@ -393,6 +217,8 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::cli::paint::Paint;
     use crate::cli::schema;

@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod job_explain;
+mod job_reason;
 pub(crate) mod job_retry;
 pub(crate) mod link;
 pub(crate) mod message;
