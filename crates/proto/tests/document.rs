@@ -67,6 +67,37 @@ fn every_flag_is_in_its_table() {
     assert_rows_begin(DOCUMENT, "### Flag bits", &bits.map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")));
 }
 
+/// Limits of connections, which stand first.
+fn limits_of_connections(set: &Limits) -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
+        ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
+        ("time for CONNECT", number(limits::GREETING_MS_MAX), " ms"),
+        ("connections that have not said CONNECT", number(limits::GREETINGS_MAX), ""),
+        ("connections *", number(set.connections_max), ""),
+        ("shortest heartbeat", number(limits::HEARTBEAT_MS_MIN), " ms"),
+        ("longest heartbeat", number(limits::HEARTBEAT_MS_MAX), " ms"),
+        ("heartbeats of silence", number(limits::LIVENESS), ""),
+        ("values in a peer's control map", number(limits::MAP_VALUES_MAX), ""),
+        ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
+    ]
+}
+
+fn limits_of_admin_calls() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("rows of one page", number(limits::PAGE_MAX), ""),
+        ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
+        ("messages counted as `ahead` of another, within its priority", number(limits::AHEAD_MAX), ""),
+        ("the same in the answer to `message.cancel`", number(limits::AHEAD_CANCELLED_MAX), ""),
+        (
+            "bytes of a dead letter, of output or of a file that one admin call brings or shows",
+            number(limits::PIECE_BYTES_MAX),
+            " bytes",
+        ),
+        ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
+    ]
+}
+
 /// More limits of topics.
 fn limits_of_topics() -> Vec<(&'static str, String, &'static str)> {
     vec![
@@ -149,16 +180,6 @@ fn every_limit_is_in_its_table() {
         number(limits::EVENT_ROOM_BYTES)
     );
     let rows = [
-        ("frame after the greeting *", number(set.frame_bytes_max), " bytes"),
-        ("frame before CONNECT is answered", number(limits::GREETING_FRAME_BYTES_MAX), " bytes"),
-        ("time for CONNECT", number(limits::GREETING_MS_MAX), " ms"),
-        ("connections that have not said CONNECT", number(limits::GREETINGS_MAX), ""),
-        ("connections *", number(set.connections_max), ""),
-        ("shortest heartbeat", number(limits::HEARTBEAT_MS_MIN), " ms"),
-        ("longest heartbeat", number(limits::HEARTBEAT_MS_MAX), " ms"),
-        ("heartbeats of silence", number(limits::LIVENESS), ""),
-        ("values in a peer's control map", number(limits::MAP_VALUES_MAX), ""),
-        ("peer name", number(limits::PEER_NAME_BYTES_MAX), " bytes"),
         ("queue name", number(limits::QUEUE_NAME_BYTES_MAX), " bytes"),
         ("topic or filter", number(limits::TOPIC_BYTES_MAX), " bytes"),
         ("filters of a connection, or of a subscriber that fetches", number(limits::SUBSCRIPTIONS_MAX), ""),
@@ -211,18 +232,9 @@ fn every_limit_is_in_its_table() {
         ("time a cancelled delivery holds its slots", number(limits::CANCEL_GRACE_MS), " ms"),
         ("workers named in BROADCAST_END, of each kind", number(limits::BROADCAST_NAMES_MAX), ""),
         ("time a free queue is kept for the worker that was told of it", number(limits::QUEUE_OFFER_MS), " ms"),
-        ("rows of one page", number(limits::PAGE_MAX), ""),
-        ("messages that one admin call removes or puts back", number(limits::PORTION_MAX), ""),
-        ("messages counted as `ahead` of another, within its priority", number(limits::AHEAD_MAX), ""),
-        ("the same in the answer to `message.cancel`", number(limits::AHEAD_CANCELLED_MAX), ""),
-        (
-            "bytes of a dead letter, of output or of a file that one admin call brings or shows",
-            number(limits::PIECE_BYTES_MAX),
-            " bytes",
-        ),
-        ("bytes of a failure in a listing", number(limits::FAILURE_LINE_BYTES_MAX), " bytes"),
     ];
-    let rows = rows.into_iter().chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
+    let rows = limits_of_connections(&set).into_iter().chain(rows).chain(limits_of_admin_calls());
+    let rows = rows.chain(limits_of_topics()).chain(limits_of_jobs()).chain(limits_of_links());
     let rows = rows.chain(limits_of_the_ring());
     let rows: Vec<String> = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |")).collect();
     assert_rows_begin(DOCUMENT, "## Limits", &rows);

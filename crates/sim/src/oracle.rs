@@ -359,7 +359,7 @@ impl Oracle {
         self.broadcasts.judge();
         self.cancels.judge();
         self.firsts
-            .retain(|first| !self.goodbyes.contains(&first.life) && !(first.send && self.losses.contains(&first.life)));
+            .retain(|first| !(self.goodbyes.contains(&first.life) || first.send && self.losses.contains(&first.life)));
         self.firsts.sort_unstable();
         for pair in self.firsts.windows(2) {
             let (a, b) = (pair[0], pair[1]);

@@ -34,7 +34,7 @@ pub fn inspect_names<D: Disk>(disk: &mut D) -> io::Result<ArchiveInspection> {
     for name in names {
         let is_segment = is_segment(&name);
         let aside = set_aside_from(&name).map(|(before, _)| before);
-        if !is_segment && id_of(&name).is_none() && !aside.is_some_and(|name| is_segment_or_upload(name)) {
+        if !is_segment && id_of(&name).is_none() && !aside.is_some_and(is_segment_or_upload) {
             continue;
         }
         found.files += 1;
