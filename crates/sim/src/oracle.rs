@@ -361,6 +361,9 @@ impl Oracle {
         self.firsts
             .retain(|first| !(self.goodbyes.contains(&first.life) || first.send && self.losses.contains(&first.life)));
         self.firsts.sort_unstable();
+        // Of a send that came twice as the first attempt, the earlier delivery counts.
+        let mut seen = BTreeSet::new();
+        self.firsts.retain(|first| seen.insert((first.run, first.life, first.serial)));
         for pair in self.firsts.windows(2) {
             let (a, b) = (pair[0], pair[1]);
             let turn = |first: First| (first.run, first.life, first.durable, first.send, first.queue, first.priority);
