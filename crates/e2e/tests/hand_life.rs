@@ -183,7 +183,7 @@ fn a_drain_waits_for_tasks() {
     let _hand = broker.hand(&["--slots", "2"]);
     let job = broker.submit(&["--array", "1-4"], &["sh", "-c", PATIENT]);
     [1, 2].iter().for_each(|task| drop(broker.written(&format!("pid.{task}.1"))));
-    let run = broker.run(&["drain", "--timeout", "200ms"]).expect(124);
+    let run = broker.run(&["drain", "--timeout", wait::SHORT]).expect(124);
     assert!(run.stderr.contains("still runs 2 tasks"), "{}", run.stderr);
     let status = broker.run(&["status"]).expect(0).text();
     for expected in ["draining for maintenance", "1, 1 unfinished, 2 tasks running", " free of "] {

@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
 use turno_e2e::{Background, Broker, Peer, Place, Run, tree, wait};
 use turno_proto::model::Slots;
@@ -192,7 +191,7 @@ impl World {
             line = line.replace(name, value);
         }
         command.args(line.split(' '));
-        Run::finish(command, b"", Duration::from_secs(60))
+        Run::finish(command, b"", wait::PATIENCE)
     }
 }
 
@@ -371,7 +370,7 @@ fn bodies_are_passed_on_as_they_are() {
     let mut sub = broker.start_turno(&["sub", "t.>", "-n", "1"]);
     wait::until("it listens", || broker.run(&["topic", "subscribers", "-o", "name"]).expect(0).text() != "");
     broker.run(&["pub", "t.\u{202e}x", "\x1b[31mred"]).expect(0);
-    assert_eq!(sub.end(Duration::from_secs(20)), 0);
+    assert_eq!(sub.end(wait::PATIENCE), 0);
     assert_eq!(sub.stdout(), ["t.\\u{202e}x \x1b[31mred"]);
 }
 
@@ -383,7 +382,7 @@ fn doctor_shows_paths_escaped() {
     std::fs::create_dir(&directory).expect("any name but / and NUL");
     let mut command = place.turno(["doctor", "--data"]);
     command.arg(&directory);
-    let run = Run::finish(command, b"", Duration::from_secs(20));
+    let run = Run::finish(command, b"", wait::PATIENCE);
     assert!(run.text().contains(SEEN), "{}", run.text());
     assert_visible("doctor", &run.text());
     assert_visible("doctor", &run.stderr);
