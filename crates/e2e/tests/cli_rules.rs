@@ -98,7 +98,7 @@ fn a_dropped_worker_is_the_reason() {
     assert_eq!(standings(&broker), ["slow probing"]);
 }
 
-/// Proves S2.17: whoever asks a drained broker is told what it waits for, and ends as `closing` when its time is over; with
+/// Proves S2.17: a caller of a drained broker learns why it waits, and its call ends as `closing` when its time is over; with
 /// `resume` it gets its answer. A message that is stored says why it waits.
 #[test]
 fn a_drained_broker_is_the_reason() {

@@ -248,7 +248,7 @@ fn one_machine_is_listed_once() {
     assert_eq!(broker.run(&["request", "q", "hi"]).expect(0).text(), "hi");
 }
 
-/// A job that depends on one that has failed is cancelled, and whoever submits it is told why at once.
+/// A job that depends on one that has failed is cancelled, and the submitter learns the reason at once.
 #[test]
 fn a_job_after_one_that_failed_says_so() {
     let broker = Broker::start();

@@ -31,7 +31,7 @@ pub struct Settings {
     pub version: String,
     /// Where job workers find the broker, for whoever asks.
     pub foreman: Option<String>,
-    /// The data directory, for whoever asks.
+    /// The data directory, shown by `status`.
     pub data: Option<String>,
     /// 48 random bits that tell the ids of this run's messages in memory from every other run's.
     pub run: u64,

@@ -1,4 +1,4 @@
-//! What whoever runs the broker watches from time to time, beside what an admin may ask for.
+//! Figures for the operator's log, read from time to time, beside the answers to admin calls.
 
 use turno_proto::model::view::{Counters, WorkerView};
 use turno_proto::model::{ConnId, QueueName};

@@ -1,4 +1,4 @@
-//! Which commit runs, for whoever reads a report.
+//! The commit that a report names.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -128,7 +128,7 @@ impl Drops {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
         let Standing { place, in_a_row, term, losses, .. } = standing;
         assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
-        // Whoever settled its probe is a consumer like others, if that was in time.
+        // A worker that settled its probe in time is a consumer like others.
         let enough = if matches!(place, Place::Probing(_)) { 1 } else { post.after };
         assert!(
             post.after == 0 || *in_a_row < enough,

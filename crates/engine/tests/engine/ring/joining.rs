@@ -99,7 +99,7 @@ fn nobody_to_join_at() {
     net.until_whole(&[1, 2], 3_000);
 }
 
-/// Proves S3.53: in sorted mode whoever asks at the wrong member is sent to the right one. Every member sees the same
+/// Proves S3.53: in sorted mode a joiner that asks the wrong member is sent to the right one. Every member sees the same
 /// circle, forwards and backwards.
 #[test]
 fn a_sorted_ring() {
