@@ -7,7 +7,7 @@
 //! # A request
 //!
 //! ```
-//! # let broker = turno::embedded::Broker::start_loopback()?;
+//! # let broker = turno_broker::Broker::start_loopback()?;
 //! # let url = broker.url();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let worker = turno_client::Worker::new(turno_client::Options::try_from(&url)?).queue("greet");
@@ -32,7 +32,7 @@
 //! # A worker
 //!
 //! ```
-//! # let broker = turno::embedded::Broker::start_loopback()?;
+//! # let broker = turno_broker::Broker::start_loopback()?;
 //! # let url = broker.url();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use std::time::Duration;
@@ -59,7 +59,7 @@
 //! # A broadcast
 //!
 //! ```
-//! # let broker = turno::embedded::Broker::start_loopback()?;
+//! # let broker = turno_broker::Broker::start_loopback()?;
 //! # let url = broker.url();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let worker = turno_client::Worker::new(turno_client::Options::try_from(&url)?).queue("reload").name("w1");
@@ -86,7 +86,7 @@
 //! # Without async
 //!
 //! ```
-//! # let broker = turno::embedded::Broker::start_loopback()?;
+//! # let broker = turno_broker::Broker::start_loopback()?;
 //! # let url = broker.url();
 //! use turno_client::blocking::Client;
 //!

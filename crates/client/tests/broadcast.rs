@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use turno::embedded::Broker;
+use turno_broker::Broker;
 use turno_client::{
     Answer, AnswerPart, BroadcastEnd, Client, Code, Error, Message, Options, Outcome, Party, Reply, Running, Slots,
     Worker, blocking,

@@ -1,6 +1,6 @@
 //! Events through a real broker, over real sockets.
 
-use turno::embedded::Broker;
+use turno_broker::Broker;
 use turno_client::{AdminAnswer, AdminCall, Client, Code, Event, Filter, Heard, Message, Subscription};
 
 async fn client(broker: &Broker) -> Client {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use turno::config::{Config, Preset, Raw, Setting, Value, World};
+use turno_broker::config::{Config, Preset, Raw, Setting, Value, World};
 
 /// Loads the bytes as the file that the user named. What is refused has a place and a reason; what is taken can be
 /// typed, shown, and read back as it is shown.

@@ -3,7 +3,7 @@
 //!
 //! Its chance is its own, from the world's seed: what happens here changes nothing elsewhere.
 
-use turno::broker::archive::{Archivist, Room};
+use turno_broker::archive::{Archivist, Room};
 use turno_engine::Engine;
 use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};

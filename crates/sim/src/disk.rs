@@ -3,8 +3,8 @@
 //! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
 //! synced, and of the rest what chance wants.
 
-use turno::broker::keeper::Keeper;
-use turno::broker::keeper::ledger::{Estate, StoreError, begin_term, recover};
+use turno_broker::keeper::Keeper;
+use turno_broker::keeper::ledger::{Estate, StoreError, begin_term, recover};
 use turno_engine::{Engine, Settings as EngineSettings, StoreSettings};
 use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};

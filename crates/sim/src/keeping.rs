@@ -1,8 +1,8 @@
 //! The life of a broker with its store: it starts with what is there, writes while the world goes on, and dies at the
 //! worst moment.
 
-use turno::broker::keeper::{Keep as _, Keeper};
-use turno::broker::{EngineDesk, EventLimits, Switchboard};
+use turno_broker::keeper::{Keep as _, Keeper};
+use turno_broker::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono, limits};
 use turno_proto::native::{Config, VERSION};

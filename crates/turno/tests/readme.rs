@@ -1,6 +1,6 @@
 //! The Rust example of the README, run against an embedded broker.
 
-use turno::embedded::Broker;
+use turno_broker::Broker;
 use turno_client::{Client, Error, Options, Slots, Worker};
 
 /// The example does what it says. Proves S0.1 and S0.37.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use turno::config::{KEYS, Preset};
+use turno_broker::config::{KEYS, Preset};
 use turno_proto::model::{Code, CodeText};
 
 fn same_as_published(name: &str, text: &str) {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use turno_broker::config::{Config, World};
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -10,7 +11,6 @@ use super::error::Failure;
 use super::help;
 use super::schema::config::{CheckDocument, ConfigDocument, SettingRow};
 use super::shown::Page;
-use crate::config::{Config, World};
 
 /// Show and check the configuration
 #[derive(Args, Debug)]

@@ -4,13 +4,13 @@ mod system;
 
 use std::io;
 
+use turno_broker::config::Problem;
 use turno_proto::model::Code;
 
 pub(crate) use self::system::remedy;
 use super::paint::Paint;
 use super::schema::error::{ErrorBody, ErrorDocument};
 use super::shown::{Page, escaped};
-use crate::config::Problem;
 
 /// A command that did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

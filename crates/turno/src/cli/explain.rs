@@ -1,6 +1,7 @@
 //! `turno explain`: what a code means.
 
 use clap::Args;
+use turno_broker::config::nearest;
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -8,7 +9,6 @@ use super::error::Failure;
 use super::help;
 use super::schema::meta::{CodeDocument, CodeListDocument, CodeRow};
 use super::table;
-use crate::config::nearest;
 
 /// Explain an error code
 ///

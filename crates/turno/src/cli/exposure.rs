@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
+use turno_broker::config::{Config, Origin, Settings};
 use turno_proto::model::Code;
 
 use super::error::Failure;
-use crate::config::{Config, Origin, Settings};
 
 /// Who may use the broker, in one line. There is no authentication: whoever can connect may do everything.
 pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &'static str {
@@ -91,8 +91,9 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
+    use turno_broker::config::{Flag, Raw, World};
+
     use super::*;
-    use crate::config::{Flag, Raw, World};
 
     #[test]
     fn who_may_use_a_broker() {

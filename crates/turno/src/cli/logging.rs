@@ -13,6 +13,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::{self, Format as LineFormat, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+use turno_broker::config::{LogFormat, Settings};
 use turno_proto::model::Code;
 
 use super::error::Failure;
@@ -20,7 +21,6 @@ use super::global::Global;
 use super::output::Output;
 use super::paint::Paint;
 use super::shown::{self, escaped};
-use crate::config::{LogFormat, Settings};
 
 /// Lines that wait to be written. More: dropped, counted.
 const LINES_MAX: usize = 8_192;

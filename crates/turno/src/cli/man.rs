@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use clap_mangen::Man;
+use turno_broker::config::nearest;
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -15,7 +16,6 @@ use super::schema::meta::{PagesDocument, TextDocument};
 use super::shown::Page;
 use super::tree;
 use super::version::VERSION;
-use crate::config::nearest;
 
 /// Print a manual page, or write all of them into a directory
 ///

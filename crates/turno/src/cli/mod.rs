@@ -52,7 +52,8 @@ mod worker;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::config::{Config, Flag, Raw, World};
+use turno_broker::config::{Config, Flag, Raw, World};
+
 use crate::hand::guard;
 
 use self::error::Failure;

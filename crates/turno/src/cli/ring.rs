@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use turno_broker::config::Next;
 use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;
@@ -22,7 +23,6 @@ use super::size;
 use super::table;
 use super::time::short;
 use super::words::{count, one_line};
-use crate::config::Next;
 
 /// How often the broker is asked how far it is.
 const POLL: Duration = Duration::from_millis(50);

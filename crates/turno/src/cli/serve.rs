@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use tracing::{debug, warn};
+use turno_broker::config::{Config, Flag, Kind, Origin, Raw};
+use turno_broker::{self as broker, Bound, Ended, Links, QueueDefaults, RingConfig};
 use turno_client::Address;
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
@@ -27,8 +29,6 @@ use super::shell::quoted;
 use super::shown::Page;
 use super::version::VERSION;
 use super::words::count;
-use crate::broker::{self, Bound, Ended, Links, QueueDefaults, RingConfig};
-use crate::config::{Config, Flag, Kind, Origin, Raw};
 
 pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let flags = flags(args);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn settings() -> broker::Settings {
-        let world = crate::config::World {
+        let world = turno_broker::config::World {
             data_dir: Some("/srv/u".into()),
             host: "rb".to_owned(),
             memory: 1 << 30,

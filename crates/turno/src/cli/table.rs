@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use turno_broker::config::nearest;
 use turno_proto::model::Code;
 
 use super::error::Failure;
 use super::schema::Document;
 use super::shown::{Page, escaped};
 use super::time::Clock;
-use crate::config::nearest;
 
 /// One column of a kind of row. Its key is the row's key in JSON, so that `--columns` means the same in both.
 pub(crate) struct Column<R> {

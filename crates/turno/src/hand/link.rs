@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use turno_client::{Address, AdminAnswer, AdminCall, Client, Options};
 use turno_proto::model::limits::{HAND_DIAL_MS, HAND_REDIAL_MS_MAX, HAND_REDIAL_MS_MIN};
 
-use crate::keepalive::keep_alive;
+use turno_broker::keepalive::keep_alive;
 
 /// How this program names itself to brokers.
 const PROGRAM: &str = concat!("turno ", env!("CARGO_PKG_VERSION"));

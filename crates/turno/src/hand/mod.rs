@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, info};
+use turno_broker::files::need_files;
 use turno_client::{Ended, Options, Running};
 use turno_proto::foreman::{Settings as ForemanSettings, TooManyProcs, Worker, WorkerEvent};
 use turno_proto::model::Mono;
@@ -38,7 +39,7 @@ use self::queues::Queues;
 use self::scratch::Scratch;
 use self::task::Kit;
 use self::tasks::Tasks;
-use crate::process::{at, need_files};
+use crate::process::at;
 
 pub(crate) use self::drain::End;
 

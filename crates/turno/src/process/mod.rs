@@ -1,13 +1,11 @@
 //! Programs that others wrote: how they run beside us, and how they end.
 
 mod ending;
-mod files;
 mod group;
 mod secrets;
 #[cfg(test)]
 pub(crate) mod wait;
 
 pub(crate) use ending::{Ending, GRACE, at};
-pub(crate) use files::{need_files, raise_file_limit, too_few_files};
 pub(crate) use group::{Group, group_of, is_alive, processes};
 pub(crate) use secrets::without_secrets;

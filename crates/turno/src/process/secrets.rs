@@ -3,7 +3,7 @@
 
 use tokio::process::Command;
 
-use crate::config::{KEYS, Key, Kind};
+use turno_broker::config::{KEYS, Key, Kind};
 
 /// Takes the variables out of the command's environment that hold a secret, or the name of a file with one. Variables that are
 /// set for the command afterwards stay.

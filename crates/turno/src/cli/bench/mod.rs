@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
 use tokio::task::LocalSet;
+use turno_broker::Broker;
 use turno_client::{Client, Message, Options, Slots};
 use turno_proto::model::{Code, limits, units};
 
@@ -22,7 +23,6 @@ use super::error::Failure;
 use super::help;
 use super::signals::Signals;
 use super::worker::parse_slots;
-use crate::embedded::Broker;
 
 use self::crew::Crew;
 use self::load::{End, Kind, Load, Plan};

@@ -8,6 +8,7 @@ mod store;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use turno_broker::config::{Config, Flag, Raw};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 
@@ -17,7 +18,6 @@ use super::exposure::{self, Loose};
 use super::help;
 use super::schema::doctor::{DoctorDocument, Finding, Level};
 use super::shown::Page;
-use crate::config::{Config, Flag, Raw};
 
 /// Look at a data directory and say what is wrong with it
 ///

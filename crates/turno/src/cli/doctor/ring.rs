@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use turno_broker::config::SOCKET_NAME;
 use turno_client::{Address, AdminAnswer, AdminCall, Client, Options};
 use turno_proto::model::ring::view::RingView;
 
@@ -9,7 +10,6 @@ use super::{Report, directory};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::ring::told;
-use crate::config::SOCKET_NAME;
 
 /// What the broker there tells of its ring. None runs, none answers, or it is in no ring: there is nothing to look at.
 pub(super) fn seen(data: &Path, invocation: &Invocation) -> Option<RingView> {

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use turno_broker::config::Setting;
 
 use super::Document;
 use crate::cli::table::{Column, Row};
-use crate::config::Setting;
 
 /// A key with its value.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use turno_broker::config::{Flag, Raw};
 use turno_proto::model::units;
 
 use crate::cli::help;
-use crate::config::{Flag, Raw};
 
 /// Run a broker
 ///

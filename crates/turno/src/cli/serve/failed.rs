@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
+use turno_broker::ServeError;
 use turno_proto::model::Code;
 
-use crate::broker::ServeError;
 use crate::cli::error::{Failure, remedy};
 use crate::cli::ring::told;
 

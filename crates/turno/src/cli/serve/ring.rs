@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use turno_broker::config::{Config, Next, Origin, RingKeys, SidWanted};
+use turno_broker::{Finding, RingConfig};
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
 
 use super::super::error::Failure;
 use super::secret;
-use crate::broker::{Finding, RingConfig};
-use crate::config::{Config, Next, Origin, RingKeys, SidWanted};
 
 /// What a flag of `turno serve` sets.
 const FLAGS: &[(&str, &str)] = &[
@@ -158,11 +158,11 @@ fn is_elsewhere(next: &Next) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use turno_broker::config::{Flag, Raw, World};
     use turno_proto::native::Secret;
 
     use super::*;
     use crate::cli::paint::Paint;
-    use crate::config::{Flag, Raw, World};
 
     /// Keys and what they are set to.
     type Words<'a> = &'a [(&'static str, &'a str)];

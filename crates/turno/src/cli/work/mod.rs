@@ -178,7 +178,7 @@ fn ended(end: Ended, args: &WorkArgs, observer: &mut Observer, invocation: &Invo
 }
 
 pub(super) fn default_name() -> String {
-    format!("{}-{}", crate::config::World::here().host, std::process::id())
+    format!("{}-{}", turno_broker::config::World::here().host, std::process::id())
 }
 
 #[cfg(test)]

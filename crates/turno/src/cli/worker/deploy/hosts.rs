@@ -1,9 +1,9 @@
 //! The file that names the hosts: one a line, with what is special about it.
 
+use turno_broker::config::nearest;
 use turno_proto::model::Code;
 
 use crate::cli::error::Failure;
-use crate::config::nearest;
 
 /// What a line may say beside the host.
 const KEYS: [&str; 6] = ["slots", "name", "label", "pool", "work-dir", "turno"];

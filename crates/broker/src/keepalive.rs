@@ -1,0 +1,20 @@
+//! The foreman's protocol has no signs of life: at both of its ends the system looks for a host that vanished.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+
+/// Silence after which the system asks whether the other host is still there, and how often it asks again.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
+
+/// Lets the system look for the other host on this connection.
+pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let (idle, interval, count) = KEEPALIVE;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, idle)?;
+    sockopt::set_tcp_keepintvl(stream, interval)?;
+    sockopt::set_tcp_keepcnt(stream, count)?;
+    Ok(())
+}

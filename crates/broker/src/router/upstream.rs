@@ -1,0 +1,117 @@
+//! The way from a router to the engine: none at all if it is on the same thread, else a mailbox.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use turno_engine::{Input, Sink};
+use turno_proto::model::{Mono, limits};
+
+use crate::keeper::Keep as _;
+use crate::mailbox::Mailbox;
+use crate::switchboard::{Desk, EngineDesk};
+use crate::turn::work_of;
+
+/// A desk, as the tasks of a router know it.
+pub(crate) trait Upstream: Desk + Debug + 'static {
+    /// That many bytes were read: what waits to be handed over holds about as much.
+    fn took(&mut self, _bytes: usize) {}
+
+    /// When the engine wants to be woken, if it is here.
+    fn next_deadline(&self) -> Option<Mono> {
+        None
+    }
+
+    /// Whether something waits to be handed over, to the engine or to the disk.
+    fn has_mail(&self) -> bool {
+        false
+    }
+
+    /// Hands over what waits. Once a tick, after the connections that were ready had their turn.
+    fn post(&mut self) {}
+
+    /// Where readers must wait for room.
+    fn mailbox(&self) -> Option<&Arc<Mailbox<Input>>> {
+        None
+    }
+}
+
+impl Upstream for EngineDesk {
+    fn next_deadline(&self) -> Option<Mono> {
+        self.engine.next_deadline()
+    }
+
+    fn has_mail(&self) -> bool {
+        self.keeper.has_mail()
+    }
+
+    fn post(&mut self) {
+        self.keeper.post();
+    }
+}
+
+/// Inputs on their way to another thread.
+#[derive(Debug)]
+pub(super) struct Mail {
+    inputs: Vec<Input>,
+    bytes: usize,
+    to: Arc<Mailbox<Input>>,
+}
+
+impl Mail {
+    pub(super) fn new(to: Arc<Mailbox<Input>>) -> Self {
+        Self { inputs: Vec::new(), bytes: 0, to }
+    }
+}
+
+impl Desk for Mail {
+    fn put(&mut self, _now: Mono, input: Input, _sink: &mut impl Sink) {
+        // Others wait behind it, however few bytes it has.
+        self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;
+        self.inputs.push(input);
+    }
+}
+
+impl Upstream for Mail {
+    fn took(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
+    fn has_mail(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    fn post(&mut self) {
+        self.to.post(&mut self.inputs, std::mem::take(&mut self.bytes));
+    }
+
+    fn mailbox(&self) -> Option<&Arc<Mailbox<Input>>> {
+        Some(&self.to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_engine::Effect;
+    use turno_proto::model::ConnId;
+    use turno_proto::model::admin::AdminCall;
+
+    use super::*;
+
+    /// A mailbox is full when what it holds takes long, not only when it is long.
+    #[test]
+    fn calls_weigh_more_than_their_bytes() {
+        let mailbox = Arc::new(Mailbox::new());
+        let mut mail = Mail::new(Arc::clone(&mailbox));
+        let conn = ConnId { index: 0, generation: 1 };
+        let mut none: Vec<Effect> = Vec::new();
+        mail.took(100);
+        mail.put(Mono::ZERO, Input::Ready { conn }, &mut none);
+        mail.post();
+        assert!(mailbox.has_room(100), "a plain frame is what its bytes are");
+        mail.took(20);
+        mail.put(Mono::ZERO, Input::Admin { conn, seq: 1, call: AdminCall::Status }, &mut none);
+        mail.post();
+        let more = (limits::TURN_WORK_HEAVY as usize - 1) * limits::MAIL_WORK_BYTES;
+        assert!(mailbox.has_room(120 + more) && !mailbox.has_room(120 + more - 1));
+    }
+}

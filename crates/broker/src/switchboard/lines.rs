@@ -1,0 +1,478 @@
+//! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
+//! written to it.
+
+mod check;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use turno_proto::foreman;
+use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
+use turno_proto::native::{Frame, Session, encode};
+
+use super::events::{EventLimits, Waiting};
+use super::foreman::{ForemanTalk, LastWork};
+use super::links::{Dial, LinkTalk};
+use super::reading::{Reading, is_short};
+use super::ring::{RingBoard, RingTalk};
+use crate::memory::{Account, Meter};
+use crate::turn::Leftover;
+
+/// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
+/// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
+/// was half of all CPU time.
+pub(super) const OUTBOX_KEPT_BYTES: usize = 1024 * 1024;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The engine does not know it yet.
+    Greeting,
+    /// The engine knows it.
+    Open,
+    /// Given up: what waits is written, then it is closed. What it still sends is thrown away until then.
+    Doomed { until: Mono },
+}
+
+/// Which door a connection came in by: it says what is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The native protocol.
+    Native,
+    /// The foreman's, for job workers.
+    Foreman,
+    /// The ring's, for other members.
+    Ring,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug)]
+pub(super) enum Talk {
+    Native(Session),
+    Foreman(Box<ForemanTalk>),
+    Link(Box<LinkTalk>),
+    Ring(Box<RingTalk>),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) id: ConnId,
+    pub(super) address: String,
+    pub(super) talk: Talk,
+    pub(super) phase: Phase,
+    pub(super) leftover: Leftover,
+    /// How the frame goes on that has begun, if it is a long one.
+    pub(super) reading: Option<Box<Reading>>,
+    /// What the in-buffer and the out-buffer are counted as.
+    pub(super) counted_in: usize,
+    pub(super) counted_out: usize,
+    /// What waits to be written; the first `written` bytes of it are.
+    pub(super) out: Vec<u8>,
+    written: usize,
+    /// Something was written since the last sweep.
+    busy: bool,
+    /// Bytes of deliveries among what waits, at most. Slots limit them (nothing that frees slots is read while much
+    /// waits), not the out-buffer: a worker that reads as fast as it can shall not be given up for the size of the
+    /// backlog it found.
+    pub(super) owed: usize,
+    /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
+    pub(super) longest: usize,
+    dirty: bool,
+    /// Events that wait until there is room among what waits to be written.
+    pub(super) events: Option<Box<Waiting>>,
+    /// Nothing is read from the peer.
+    paused: bool,
+    /// Something was published on it, at a broker that is in a ring.
+    pub(super) publishes: bool,
+    /// Since when the peer has taken nothing while something waited.
+    pub(super) stalled: Option<Mono>,
+}
+
+impl Line {
+    /// Something came from the peer, or could not come.
+    pub(super) fn heard(&mut self, now: Mono) {
+        match &mut self.talk {
+            Talk::Native(session) => session.heard(now),
+            Talk::Link(talk) => talk.session.heard(now),
+            Talk::Ring(talk) => talk.session.heard(now),
+            Talk::Foreman(_) => {}
+        }
+    }
+
+    /// The peer has taken nothing for too long. A member of the ring must not, for as long as it may be silent.
+    pub(super) fn is_stalled(&self, now: Mono, stall_ms_max: u64) -> bool {
+        let most = match &self.talk {
+            Talk::Ring(talk) => talk.session.silence_ms(),
+            _ => stall_ms_max,
+        };
+        self.stalled.is_some_and(|since| now.millis_since(since) >= most)
+    }
+
+    /// A member of the ring takes what was said to it before its connection was given up, however long that is.
+    pub(super) fn says_on(&self, now: Mono) -> bool {
+        matches!(self.talk, Talk::Ring(_)) && self.waiting() > 0 && !self.is_stalled(now, 0)
+    }
+
+    /// Given up.
+    pub(super) const fn is_doomed(&self) -> bool {
+        matches!(self.phase, Phase::Doomed { .. })
+    }
+
+    /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life.
+    pub(super) fn handle_timeout(&self, now: Mono) -> Option<Code> {
+        match &self.talk {
+            Talk::Native(session) => session.handle_timeout(now),
+            Talk::Link(talk) => talk.session.handle_timeout(now),
+            Talk::Ring(talk) => talk.session.handle_timeout(now),
+            Talk::Foreman(_) => None,
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    pub(super) fn unwritten(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
+    /// Whether to read from the peer: not once more than `most` bytes wait for it, until it has taken half of
+    /// them. Two marks instead of one, or a busy peer would be stopped and started with every write. Another broker does
+    /// the same, so that of a link both ends must read whatever waits; the same in the ring. `slowed`: not from one that
+    /// publishes either, so that its bytes wait where it sends them.
+    pub(super) fn wants_reading(&mut self, most: usize, slowed: bool) -> bool {
+        if matches!(self.talk, Talk::Link(_) | Talk::Ring(_)) {
+            self.paused = false;
+        } else if self.waiting() > most {
+            self.paused = true;
+        } else if self.waiting() <= most / 2 {
+            self.paused = false;
+        }
+        !(self.paused || slowed && self.publishes || matches!(self.reading.as_deref(), Some(Reading::Waits { .. })))
+    }
+
+    /// Some of what waited is written.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes;
+        self.busy = true;
+        self.owed = self.owed.min(self.waiting());
+        self.longest = self.longest.min(self.waiting());
+        if self.written == self.out.len() {
+            self.written = 0;
+            self.out.clear();
+            if self.out.capacity() > OUTBOX_KEPT_BYTES {
+                self.out = Vec::new();
+            }
+        } else if self.written > self.out.len() / 2 {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
+    /// A frame was added behind so many bytes.
+    pub(super) fn stretch(&mut self, before: usize) {
+        self.longest = self.longest.max(self.out.len() - before);
+    }
+
+    /// The same of one that slots limit.
+    pub(super) const fn owe(&mut self, before: usize) {
+        self.owed += self.out.len() - before;
+    }
+
+    /// Gives the out-buffer back if it was not used since the last call, or if memory is short: a quiet connection owns nothing.
+    pub(super) fn rest(&mut self, tight: bool) {
+        if (tight || !self.busy) && self.out.is_empty() {
+            self.out = Vec::new();
+        }
+        self.busy = false;
+    }
+}
+
+/// What the engine said at the end of a drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Waiting requests given back to their callers.
+    pub returned: u64,
+    /// Deliveries cut short.
+    pub cut: u64,
+    /// Messages in memory that end with the broker.
+    pub lost: u64,
+}
+
+/// Which numbers the connections of a router get: no two routers of a broker give the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seat {
+    /// The router's own number, which the lowest `bits` of a connection's index hold.
+    pub(crate) router: u32,
+    pub(crate) bits: u32,
+    /// Counts all connections of the broker: an answer never finds a later connection that has the same place.
+    pub(crate) accepted: Arc<AtomicU32>,
+}
+
+/// The connections of one router.
+#[derive(Debug)]
+pub(super) struct Lines {
+    seat: Seat,
+    by_place: Vec<Option<Line>>,
+    vacant: Vec<u32>,
+    len: usize,
+    /// Connections with something to write since the last flush.
+    dirty: Vec<ConnId>,
+    /// Connections that let too much pile up.
+    pub(super) overrun: Vec<ConnId>,
+    /// Connections of job workers that may have something to tell.
+    pub(super) stirred: Vec<ConnId>,
+    /// What a foreman's end says passes through here; empty in between.
+    pub(super) said: Vec<u8>,
+    pub(super) event_limits: EventLimits,
+    /// An event passes through here as a frame; empty in between.
+    pub(super) event: Vec<u8>,
+    /// Connections that missed events since the last sweep.
+    pub(super) missed: Vec<ConnId>,
+    /// Copies of events since somebody last looked.
+    pub(super) copies: u32,
+    /// What the tasks that were offered last do.
+    pub(super) last_work: LastWork,
+    /// Connections of job workers that the engine wants to be rid of.
+    pub(super) dismissed: Vec<ConnId>,
+    /// Links that the engine wants dialled.
+    pub(super) dials: Vec<Dial>,
+    /// Links to which the engine has proven itself.
+    pub(super) proven: Vec<ConnId>,
+    /// Links that the engine wants to be rid of, and why.
+    pub(super) unlinked: Vec<(ConnId, Code)>,
+    /// What was too long to cross a link, by the number of the crossing.
+    pub(super) bounced: Vec<(ConnId, u32)>,
+    pub(super) ring: RingBoard,
+    pub(super) drained: Option<Drained>,
+    /// What all of them hold.
+    pub(super) account: Account,
+    /// Connections that wait for memory, first come first.
+    pub(super) waits: VecDeque<ConnId>,
+    /// Those that may be read from again.
+    pub(super) granted: Vec<ConnId>,
+    /// Those that hold too much now that memory is short.
+    pub(super) short: Vec<ConnId>,
+    out_bytes_max: usize,
+    frame_bytes_max: usize,
+    /// For the connections of job workers.
+    pub(super) foreman: foreman::Settings,
+    /// The time it is.
+    pub(super) now: Mono,
+}
+
+impl Lines {
+    pub(super) fn new(limits: &Limits, seat: Seat) -> Self {
+        Self {
+            seat,
+            by_place: Vec::new(),
+            vacant: Vec::new(),
+            len: 0,
+            dirty: Vec::new(),
+            overrun: Vec::new(),
+            stirred: Vec::new(),
+            said: Vec::new(),
+            event_limits: EventLimits::default(),
+            event: Vec::new(),
+            missed: Vec::new(),
+            copies: 0,
+            last_work: LastWork::default(),
+            dismissed: Vec::new(),
+            dials: Vec::new(),
+            proven: Vec::new(),
+            unlinked: Vec::new(),
+            bounced: Vec::new(),
+            ring: RingBoard::default(),
+            drained: None,
+            account: Account::new(Meter::new(limits)),
+            waits: VecDeque::new(),
+            granted: Vec::new(),
+            short: Vec::new(),
+            out_bytes_max: limits.out_bytes_max,
+            frame_bytes_max: limits.frame_bytes_max,
+            foreman: foreman::Settings::default(),
+            now: Mono::ZERO,
+        }
+    }
+
+    pub(super) fn insert(&mut self, now: Mono, address: String, door: Door) -> ConnId {
+        let talk = if door == Door::Foreman {
+            Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman)))
+        } else {
+            Talk::Native(Session::new(now, self.frame_bytes_max))
+        };
+        self.insert_talk(address, talk)
+    }
+
+    pub(super) fn insert_talk(&mut self, address: String, talk: Talk) -> ConnId {
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.by_place.push(None);
+            u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
+        });
+        let generation = self.seat.accepted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let id = ConnId { index: place << self.seat.bits | self.seat.router, generation };
+        self.by_place[place as usize] = Some(Line {
+            id,
+            address,
+            talk,
+            phase: Phase::Greeting,
+            leftover: Leftover::default(),
+            reading: None,
+            counted_in: 0,
+            counted_out: 0,
+            out: Vec::new(),
+            written: 0,
+            busy: false,
+            owed: 0,
+            longest: 0,
+            dirty: false,
+            events: None,
+            paused: false,
+            publishes: false,
+            stalled: None,
+        });
+        self.len += 1;
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: ConnId) -> Option<Line> {
+        let place = self.place(id);
+        let mut line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
+        self.account.incoming(&mut line.counted_in, 0);
+        self.account.outgoing(&mut line.counted_out, 0);
+        self.vacant.push(id.index >> self.seat.bits);
+        self.len -= 1;
+        Some(line)
+    }
+
+    pub(super) const fn place(&self, id: ConnId) -> usize {
+        (id.index >> self.seat.bits) as usize
+    }
+
+    pub(super) fn get(&self, id: ConnId) -> Option<&Line> {
+        self.by_place.get(self.place(id))?.as_ref().filter(|line| line.id == id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
+        let place = self.place(id);
+        self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)
+    }
+
+    /// A connection, and where its memory is counted.
+    pub(super) fn with_account(&mut self, id: ConnId) -> Option<(&mut Line, &mut Account)> {
+        let place = self.place(id);
+        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
+        Some((line, &mut self.account))
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.by_place.iter().flatten()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+        self.by_place.iter_mut().flatten()
+    }
+
+    /// Has a frame written into the out-buffer of a connection, which will be flushed at the end of the tick. Not
+    /// if it is gone, given up, or has let too much pile up already: a frame more would change nothing for it.
+    pub(super) fn write(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(line) = self.with_room(id) {
+            let before = line.out.len();
+            frame(&mut line.out);
+            line.stretch(before);
+            self.count_out(id);
+        }
+    }
+
+    /// The same for a delivery.
+    pub(super) fn write_delivery(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(line) = self.with_room(id) {
+            let before = line.out.len();
+            frame(&mut line.out);
+            line.owe(before);
+            self.count_out(id);
+        }
+    }
+
+    /// A line that what the engine says can be written to: of a job worker's only the foreman's end writes.
+    pub(super) fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
+        self.room_of(id).filter(|line| !matches!(line.talk, Talk::Foreman(_)))
+    }
+
+    pub(super) fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
+        let place = self.place(id);
+        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
+        if line.is_doomed() {
+            return None;
+        }
+        // A peer that reads, if slower than others write for a moment, is given more room than one that does not.
+        let reads = line.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
+        let most = if reads { self.out_bytes_max.saturating_mul(limits::OUT_PATIENCE) } else { self.out_bytes_max };
+        let bounded = !matches!(line.talk, Talk::Ring(_));
+        if bounded && is_short(line, reads, self.account.meter()) {
+            if self.short.last() != Some(&id) {
+                self.short.push(id);
+            }
+            return None;
+        }
+        if bounded && line.waiting() > most.saturating_add(line.owed + line.longest) {
+            if self.overrun.last() != Some(&id) {
+                self.overrun.push(id);
+            }
+            return None;
+        }
+        if !line.dirty {
+            line.dirty = true;
+            self.dirty.push(id);
+        }
+        Some(line)
+    }
+
+    /// The connection is looked at in the next flush.
+    pub(super) fn mark_dirty(&mut self, id: ConnId) {
+        if let Some(line) = self.get_mut(id)
+            && !line.dirty
+        {
+            line.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The connections to flush now.
+    pub(super) fn take_dirty(&mut self) -> Vec<ConnId> {
+        let dirty = std::mem::take(&mut self.dirty);
+        for id in &dirty {
+            if let Some(line) = self.get_mut(*id) {
+                line.dirty = false;
+            }
+        }
+        dirty
+    }
+
+    pub(super) fn take_overrun(&mut self) -> Option<ConnId> {
+        self.overrun.pop()
+    }
+
+    /// The last word to a connection that is given up. However much waits already, there is room for it.
+    pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
+        // A job worker would not understand.
+        let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_));
+        if let Some(line) = self.get_mut(id).filter(hears) {
+            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
+            self.count_out(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

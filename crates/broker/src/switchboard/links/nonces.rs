@@ -1,0 +1,51 @@
+//! Bytes that were never used before, for greetings.
+
+use turno_proto::native::Nonce;
+
+/// Where nonces come from.
+#[derive(Clone, Debug)]
+pub enum Nonces {
+    /// The system's chance.
+    System,
+    /// A seed: the same ones in each run. Not for real brokers: whoever knows the seed knows the nonces.
+    Seeded(u64),
+}
+
+impl Nonces {
+    /// `None` if the system has no chance to give.
+    pub(crate) fn next(&mut self) -> Option<Nonce> {
+        let mut nonce = Nonce::default();
+        match self {
+            Self::System => getrandom::fill(&mut nonce).ok()?,
+            Self::Seeded(state) => {
+                for piece in nonce.chunks_mut(8) {
+                    piece.copy_from_slice(&splitmix(state).to_le_bytes());
+                }
+            }
+        }
+        Some(nonce)
+    }
+}
+
+/// The generator of that name.
+const fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_nonce_comes_twice() {
+        for mut nonces in [Nonces::System, Nonces::Seeded(0)] {
+            let many: HashSet<Nonce> = (0..1_000).map(|_| nonces.next().unwrap()).collect();
+            assert_eq!(many.len(), 1_000, "{nonces:?}");
+        }
+    }
+}

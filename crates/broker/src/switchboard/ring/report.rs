@@ -1,0 +1,96 @@
+//! What the node tells whoever runs the broker.
+
+use std::fmt::Display;
+
+use tracing::{info, warn};
+use turno_engine::ring::{RingEffect, RingNews};
+use turno_proto::model::Code;
+use turno_proto::model::ring::RingState;
+
+use crate::log_limit::{self, Kind};
+
+/// What whoever runs the broker must act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingReport {
+    /// It has a place in the ring; or in one of its own, where others join.
+    Joined,
+    /// It could not join at the start, and goes on trying.
+    Waiting,
+    /// It could not join at the start, or must not be in the ring.
+    Failed(Code),
+    /// It is out of the ring, as it was asked to.
+    Left,
+    /// The whole ring ends: so shall the broker.
+    Stop,
+}
+
+/// The report that an effect is, if it is one.
+pub(crate) const fn report_of(effect: &RingEffect) -> Option<RingReport> {
+    match effect {
+        RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
+        RingEffect::Left => Some(RingReport::Left),
+        RingEffect::Stop => Some(RingReport::Stop),
+        RingEffect::Tell(RingNews::Waits { .. }) => Some(RingReport::Waiting),
+        RingEffect::Tell(RingNews::State { from: RingState::Joining, to, .. }) => match to {
+            RingState::Joining | RingState::Leaving | RingState::Off => None,
+            RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => {
+                Some(RingReport::Joined)
+            }
+        },
+        _ => None,
+    }
+}
+
+/// A line of the log.
+pub(crate) fn log_news(news: &RingNews) {
+    match news {
+        RingNews::State { from, to, why } => {
+            info!(from = from.name(), to = to.name(), why, "the ring: another state");
+        }
+        RingNews::Whole { members, came, went } => {
+            info!(members = list(members), came = list(came), went = list(went), "the ring is whole");
+        }
+        RingNews::Healed { next } => info!(%next, "the ring closed around a member that had fallen"),
+        RingNews::Waits { code } => warn!(%code, "the ring cannot be joined yet: trying again each second"),
+        RingNews::Merge { contact } => info!(%contact, "two rings become one"),
+        RingNews::Refused { peer, code } => {
+            let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
+            if log_limit::admits(Kind::RingRefused) {
+                warn!(peer, %code, "the ring: somebody was refused");
+            }
+        }
+        RingNews::Unproven { peer, claim } => {
+            let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
+            warn!(peer, claim, "the ring: ignored, since without ring.secret nothing proves who said it");
+        }
+        RingNews::Missed { origin, count } => {
+            warn!(%origin, count, "the ring: publications went round while this broker was not in it");
+        }
+        RingNews::Overdue { seq, millis } => {
+            warn!(seq, millis, "the ring: a publication has not come round for long");
+        }
+    }
+}
+
+fn list(of: &[impl Display]) -> String {
+    of.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use RingState::{Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
+
+    use super::*;
+
+    /// Whoever comes from outside and is not turned away has joined.
+    #[test]
+    fn who_has_joined() {
+        for to in [Alone, Member, Rewiring, LinkDown] {
+            let state = |from| report_of(&RingEffect::Tell(RingNews::State { from, to, why: "" }));
+            assert_eq!((state(Joining), state(Member)), (Some(RingReport::Joined), None), "{to:?}");
+        }
+        for to in [Leaving, Off] {
+            assert_eq!(report_of(&RingEffect::Tell(RingNews::State { from: Joining, to, why: "" })), None, "{to:?}");
+        }
+    }
+}
