@@ -19,7 +19,7 @@ const QUEUES_TOLD: usize = 10;
 
 /// What was written down, and what has not been told yet.
 #[derive(Debug, Default)]
-pub struct Diary {
+pub(crate) struct Diary {
     /// Workers told of since the last look, and those that came and went beyond that.
     told: u32,
     untold: u64,

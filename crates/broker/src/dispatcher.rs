@@ -330,6 +330,7 @@ mod tests {
     use turno_proto::native::{Config, Connect, Credentials, Frame, Identity, Kind, VERSION, encode, split};
 
     use super::*;
+    use crate::archive::Archivist;
     use crate::clock::Clock;
     use crate::switchboard::{LinkSettings, Nonces};
 
@@ -349,7 +350,7 @@ mod tests {
         let meter = crate::memory::Meter::new(&limits);
         let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted, meter };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(EngineDesk::new(engine, None), workplace, routers).unwrap()
+        Dispatcher::start(EngineDesk::new(engine, None, Archivist::in_memory()), workplace, routers).unwrap()
     }
 
     fn links() -> LinkSettings {

@@ -10,7 +10,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
 use turno_store::{OpenError, ReadError};
 
-use super::keeper::ledger::StoreError;
+use super::keeper::StoreError;
 
 /// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]

@@ -33,22 +33,15 @@ mod router;
 mod run;
 mod settings;
 mod shell;
-mod switchboard;
+pub mod switchboard;
 mod tasks;
 mod timer;
 mod turn;
 
-pub use diary::Diary;
 pub use embedded::Broker;
 pub use error::ServeError;
-pub use memory::Meter;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub(crate) use run::Until;
 pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
-pub use switchboard::{
-    Desk, Dial, Door, Drained, EngineDesk, EventLimits, LinkSettings, Nonces, RingDial, RingReport, RingWireSettings,
-    Switchboard,
-};
-pub use turn::Turn;

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
-use turno_engine::{Engine, Input, Settings as EngineSettings, StoreSettings};
+use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::limits;
 use turno_proto::model::link::BrokerId;
 use turno_proto::native::{Config, Credentials, Identity, VERSION};
@@ -17,9 +17,7 @@ use turno_proto::native::{Config, Credentials, Identity, VERSION};
 use super::archive::Archivist;
 use super::clock::Clock;
 use super::data::DataDirectory;
-use super::diary::Diary;
 use super::error::ServeError;
-use super::keeper::ledger::{Estate, begin_term, recover};
 use super::keeper::{self, Keeper};
 use super::listen::{accept_tcp, accept_unix};
 use super::ring::{self, Why};
@@ -193,7 +191,7 @@ fn desk_of(
         let directory = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Archive { directory, source }
     })?;
-    Ok((EngineDesk { engine, keeper, archivist, diary: Diary::default() }, ring))
+    Ok((EngineDesk::new(engine, keeper, archivist), ring))
 }
 
 fn engine_of(
@@ -231,13 +229,10 @@ fn engine_of(
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
-    let Estate { run, last_serial } = Estate::of(&mut store, engine.run).map_err(failed)?;
-    engine.term = begin_term(&mut store, engine.term).map_err(failed)?;
+    keeper::begin(&mut store, &mut engine).map_err(failed)?;
     let wire = ring::enter(settings, bound, &mut engine);
-    // The clock starts at Unix time.
-    engine.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
     let mut engine = Engine::new(engine, clock.now());
-    recover(&mut store, &mut engine).map_err(failed)?;
+    keeper::recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
     Ok((engine, Some(keeper), wire))
 }

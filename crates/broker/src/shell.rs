@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::diary;
 use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
-use super::keeper::ledger::StoreError;
+use super::keeper::StoreError;
 use super::memory::Meter;
 use super::router::{Router, Stream, Workplace};
 use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, RingReport, RingWireSettings, Switchboard};

@@ -1,6 +1,6 @@
 //! `docs/protocol.md`, claim by claim where a stranger would otherwise have to guess: bytes in, bytes out.
 
-use turno_broker::{Door, Switchboard, Turn};
+use turno_broker::switchboard::{Door, Switchboard, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::QueueSettings;

@@ -1,6 +1,6 @@
 //! The broker without its sockets: bytes in, bytes out, time as an argument.
 
-use turno_broker::{Door, Switchboard, Turn};
+use turno_broker::switchboard::{Door, Switchboard, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, Filter, Limits, Mono, Slots, limits};

@@ -2,7 +2,7 @@
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno_broker::{Door, LinkSettings, Nonces, RingWireSettings, Switchboard, Turn};
+use turno_broker::switchboard::{Door, LinkSettings, Nonces, RingWireSettings, Switchboard, Turn};
 use turno_engine::ring::RingSettings;
 use turno_engine::{Input, Settings};
 use turno_proto::model::link::BrokerId;

@@ -3,9 +3,10 @@
 //!
 //! Its chance is its own, from the world's seed: what happens here changes nothing elsewhere.
 
-use turno_broker::archive::{Archivist, Room};
+use turno_broker::archive::Archivist;
 use turno_engine::Engine;
 use turno_proto::model::Mono;
+use turno_store::archive::Room;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
 
 use crate::rng::Rng;

@@ -3,9 +3,8 @@
 //! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
 //! synced, and of the rest what chance wants.
 
-use turno_broker::keeper::Keeper;
-use turno_broker::keeper::ledger::{Estate, StoreError, begin_term, recover};
-use turno_engine::{Engine, Settings as EngineSettings, StoreSettings};
+use turno_broker::keeper::{self, Keeper, StoreError};
+use turno_engine::{Engine, Settings as EngineSettings};
 use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
 use turno_store::{Committer, Embedded, Hand, Item, Mem, MemFault, MemMedium, Settings, Space, Store, Turn};
@@ -15,9 +14,12 @@ use crate::body;
 use crate::letters::Truth;
 use crate::rng::Rng;
 
-/// Where messages and marks are, as `docs/storage.md` says. Read here without the broker's help.
+/// Where the store's own notes, marks and messages are, as `docs/storage.md` says. Read here without the broker's help.
+const NOTES: Space = Space(1);
 const MARKS: Space = Space(2);
 const MESSAGES: Space = Space(3);
+/// The note of what the ids of its messages share.
+const RUN: &[u8] = b"run";
 /// The flag of a record that has a deadline.
 const DEADLINE: u8 = 2;
 /// A mark is two bytes of attempts; that of a dead letter goes on.
@@ -191,11 +193,9 @@ fn begin<S: Store>(
     now: Mono,
     mut settings: EngineSettings,
 ) -> Result<(Engine, Committer, Hand<S>, Truth), StoreError> {
-    let Estate { run, last_serial } = Estate::of(&mut store, settings.run)?;
-    settings.term = begin_term(&mut store, settings.term)?;
-    settings.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
+    keeper::begin(&mut store, &mut settings)?;
     let mut engine = Engine::new(settings, now);
-    recover(&mut store, &mut engine)?;
+    keeper::recover(&mut store, &mut engine)?;
     let truth = truth_of(&mut store)?;
     let (committer, hand) = Committer::by_hand(store);
     Ok((engine, committer, hand, truth))
@@ -209,9 +209,11 @@ fn number_in(record: &[u8]) -> Option<u64> {
 }
 
 fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
-    // A store that has its run keeps it.
-    let mut truth = Truth { run: Estate::of(store, 0)?.run, ..Truth::default() };
+    let mut truth = Truth::default();
     store.scan(&mut |item| match item {
+        Item::Keyed { space: NOTES, key: RUN, value } => {
+            truth.run = u64::from_le_bytes(value.try_into().expect("a note is a number"));
+        }
         Item::Keyed { space: MARKS, key, value } => {
             let serial = u64::from_be_bytes(key.try_into().expect("a mark's key is a serial"));
             truth.marked.insert(serial);

@@ -1,8 +1,9 @@
 //! The life of a broker with its store: it starts with what is there, writes while the world goes on, and dies at the
 //! worst moment.
 
+use turno_broker::archive::Archivist;
 use turno_broker::keeper::{Keep as _, Keeper};
-use turno_broker::{EngineDesk, EventLimits, Switchboard};
+use turno_broker::switchboard::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono, limits};
 use turno_proto::native::{Config, VERSION};
@@ -67,7 +68,7 @@ impl World {
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else {
             settings.term = self.wall_clock_ms(index);
-            return Some(EngineDesk::new(Engine::new(settings, now), None));
+            return Some(EngineDesk::new(Engine::new(settings, now), None, Archivist::in_memory()));
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
@@ -101,7 +102,7 @@ impl World {
                 if self.is_foreman(index) {
                     self.oracle.tasks.outputs.reopened(harm);
                 }
-                Some(EngineDesk { archivist, ..EngineDesk::new(engine, Some(keeper)) })
+                Some(EngineDesk::new(engine, Some(keeper), archivist))
             }
         }
     }

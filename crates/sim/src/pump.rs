@@ -1,6 +1,6 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
-use turno_broker::{Door, Turn};
+use turno_broker::switchboard::{Door, Turn};
 use turno_client::core::Held;
 use turno_engine::Input;
 use turno_proto::model::{ConnId, Mono};

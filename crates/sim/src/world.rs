@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use turno_broker::Switchboard;
+use turno_broker::switchboard::Switchboard;
 use turno_client::Address;
 use turno_client::core::{Core, Held, Registration, Settings};
 use turno_proto::foreman::TaskId;

@@ -21,8 +21,7 @@ use tracing::error;
 use turno_engine::{ArchiveCall, Engine, Input};
 use turno_proto::model::{Mono, limits};
 use turno_store::OpenError;
-pub use turno_store::archive::Room;
-use turno_store::archive::{Archive, UploadId as StoredUpload};
+use turno_store::archive::{Archive, Room, UploadId as StoredUpload};
 use turno_store::disk::{Disk, FsDisk, MemDisk};
 
 use self::floor::Floor;
@@ -44,8 +43,8 @@ enum Way {
 }
 
 impl Archivist {
-    /// An archive in memory that answers at once, for brokers without threads.
-    pub fn here() -> Self {
+    /// An archive in memory that answers at once, without a thread.
+    pub fn in_memory() -> Self {
         Self::here_on(
             MemDisk::default(),
             &room_of(&ArchiveSettings::default(), true, 1),
@@ -56,7 +55,7 @@ impl Archivist {
         .expect("memory can be listed")
     }
 
-    /// The same on a disk, with what the engine knows, as in the simulator.
+    /// The same on a disk, with what the engine knows.
     pub fn on_disk<D>(disk: D, room: &Room, engine: &Engine, now: Mono) -> Result<Self, OpenError>
     where
         D: Disk<File: Send> + 'static,

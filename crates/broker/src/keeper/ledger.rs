@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, Persist, Put, Record, StoredJobs, Survivor};
+use turno_engine::{Engine, Persist, Put, Record, Settings, StoreSettings, StoredJobs, Survivor};
 use turno_proto::model::QueueName;
 use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
 
@@ -35,33 +35,27 @@ pub enum StoreError {
     Unreadable(String),
 }
 
-/// What must be known of a store before its messages are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estate {
-    /// The number that the ids of its messages share.
-    pub run: u64,
-    /// The highest serial any of its messages ever had.
-    pub last_serial: u64,
-}
-
-impl Estate {
-    /// Reads it; a new store is given `run`.
-    pub fn of(store: &mut impl Store, run: u64) -> Result<Self, StoreError> {
-        let last_serial = store.last_record().0;
-        let run = match read_note(store, RUN)? {
-            Some(found) => found,
-            None => {
-                write_note(store, RUN, run)?;
-                run
-            }
-        };
-        Ok(Self { run, last_serial })
-    }
+/// Puts into the settings of an engine what it must know of its store before [`recover`] gives it the rest: whose ids
+/// messages have (a new store takes those of `settings.run`), the last of them, and the term.
+///
+/// The engine's clock is taken to start at Unix time.
+pub fn begin(store: &mut impl Store, settings: &mut Settings) -> Result<(), StoreError> {
+    let last_serial = store.last_record().0;
+    let run = match read_note(store, RUN)? {
+        Some(found) => found,
+        None => {
+            write_note(store, RUN, settings.run)?;
+            settings.run
+        }
+    };
+    settings.term = begin_term(store, settings.term)?;
+    settings.store = Some(StoreSettings { run, unix_ms: 0, last_serial });
+    Ok(())
 }
 
 /// The term of a run that begins now: above those of all runs before it, and written down before its first token is
 /// given out.
-pub fn begin_term(store: &mut impl Store, unix_ms: u64) -> Result<u64, StoreError> {
+fn begin_term(store: &mut impl Store, unix_ms: u64) -> Result<u64, StoreError> {
     let term = read_note(store, TERM)?.map_or(unix_ms, |last| unix_ms.max(last + 1));
     match write_note(store, TERM, term) {
         // A broker whose disk is full may start. Its term is above the last one all the same; the next one is, unless the
@@ -146,7 +140,7 @@ pub(super) fn read(serial: u64, value: &[u8]) -> Result<Record, StoreError> {
 }
 
 /// One operation, as the store takes it.
-pub fn write(op: &Persist, batch: &mut Batch) {
+pub(super) fn write(op: &Persist, batch: &mut Batch) {
     match op {
         Persist::Put { serial, record } => put(&Put::of(0, *serial, record), batch),
         Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),

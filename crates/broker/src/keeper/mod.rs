@@ -1,10 +1,10 @@
 //! The keeper of what outlives the broker: it writes down what the engine wants stored, and says when it is.
 //!
-//! The engine speaks of messages, the store knows bytes; `record` and [`ledger`] are between them. The simulator lets the
-//! same keeper write to disks that fail.
+//! The engine speaks of messages, the store knows bytes; `record` and `ledger` are between them. An engine with a
+//! store starts with [`begin`] and [`recover`]; any [`Store`](turno_store::Store) will do.
 
 mod jobs;
-pub mod ledger;
+mod ledger;
 mod record;
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
 
-use self::ledger::StoreError;
+pub use self::ledger::{StoreError, begin, recover};
 
 /// Takes what the engine wants stored.
 pub trait Keep {

@@ -36,20 +36,17 @@ pub trait Desk {
 /// The engine, the keeper of what must outlive it, and the archive.
 #[derive(Debug)]
 pub struct EngineDesk<K = Option<Keeper>> {
-    /// The engine.
-    pub engine: Engine,
-    /// The keeper.
-    pub keeper: K,
-    /// The way to the archive.
-    pub archivist: Archivist,
+    pub(crate) engine: Engine,
+    pub(crate) keeper: K,
+    pub(crate) archivist: Archivist,
     /// What the log is to tell.
-    pub diary: Diary,
+    diary: Diary,
 }
 
 impl<K> EngineDesk<K> {
-    /// An engine whose archive is in memory.
-    pub fn new(engine: Engine, keeper: K) -> Self {
-        Self { engine, keeper, archivist: Archivist::here(), diary: Diary::default() }
+    /// An engine with what is beside it.
+    pub fn new(engine: Engine, keeper: K, archivist: Archivist) -> Self {
+        Self { engine, keeper, archivist, diary: Diary::default() }
     }
 
     /// Logs what has changed since the last look.

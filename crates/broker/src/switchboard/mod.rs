@@ -1,7 +1,8 @@
 //! The broker without its sockets and its clock: connections come, bytes come, time passes; bytes to write and
 //! connections to close come out.
 //!
-//! The tokio shell drives one of these on each router's thread, and so does the simulator. It knows when to stop
+//! The tokio shell drives one [`Switchboard`] on each router's thread; tests and simulations drive it with bytes and times of
+//! their own. It knows when to stop
 //! reading from a peer and when to give one up; what a message means is the engine's business. The engine is right
 //! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
@@ -39,6 +40,8 @@ pub(super) use self::links::is_local;
 pub use self::links::{Dial, LinkSettings, Nonces};
 pub use self::ring::{RingDial, RingReport, RingWireSettings};
 pub(super) use self::ring::{log_news, report_of};
+pub use super::memory::Meter;
+pub use super::turn::Turn;
 
 /// How long a connection that was given up may take to read its last words.
 const FAREWELL_MS: u64 = 1_000;
@@ -71,7 +74,7 @@ impl Switchboard {
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
         let engine = Engine::new(settings, now);
-        Self::with_engine(EngineDesk::new(engine, None), limits, config)
+        Self::with_engine(EngineDesk::new(engine, None, Archivist::in_memory()), limits, config)
     }
 }
 
