@@ -34,7 +34,6 @@ pub fn config_file(data: &[u8]) {
 }
 
 fn is_read_back(Setting { key, value, .. }: &Setting) {
-    let _ = value.to_json();
     if matches!(value, Value::Secret(_)) || key.default == Preset::Nothing && *value == Value::None {
         // Not shown, or not there.
         return;

@@ -1,14 +1,13 @@
 //! The configuration with its types: what the rest of the program asks for.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use turno_engine::Policy;
 use turno_proto::model::Limits;
-use turno_proto::native::Secret;
 
-use crate::ArchiveSettings;
+use crate::settings::{self as broker, ArchiveSettings, Links, QueueDefaults};
 
 use super::ring::RingKeys;
 use super::value::Value;
@@ -25,55 +24,19 @@ pub enum LogFormat {
     Json,
 }
 
-/// Every setting.
+/// Every setting: what a broker is told, and what the command line wants to know beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The broker's name.
-    pub name: String,
-    /// Its directory.
+    /// The broker's, without its place in a ring and without secrets that are in files.
+    pub broker: broker::Settings,
+    /// Its directory, also if nothing is written anywhere.
     pub data: PathBuf,
-    /// Nothing is written anywhere.
-    pub in_memory: bool,
     /// Where commands go.
     pub url: Vec<String>,
-    /// What clients and workers are told.
-    pub brokers: Vec<String>,
-    /// Native listeners.
-    pub listen: Vec<SocketAddr>,
-    /// `listen.foreman`.
-    pub foreman: Vec<SocketAddr>,
-    /// Nobody set it: another port will do.
-    pub foreman_or_free: bool,
-    /// Brokers to link with.
-    pub link_to: Vec<String>,
-    /// What both ends of a link must know.
-    pub link_secret: Option<Secret>,
-    /// A file that has it.
+    /// A file that has the secret of links.
     pub link_secret_file: Option<PathBuf>,
-    /// Names of brokers, in order of preference.
-    pub link_order: Vec<String>,
     /// Its place in a ring.
     pub ring: RingKeys,
-    /// Threads for connections.
-    pub routers: usize,
-    /// Every limit.
-    pub limits: Limits,
-    /// The heartbeat of a peer that names none.
-    pub heartbeat_ms: u32,
-    /// A delivery's lease.
-    pub lease: Option<Duration>,
-    /// Whose turn it is.
-    pub policy: Policy,
-    /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
-    pub drop_after: u16,
-    /// How much room what tasks leave behind has.
-    pub archive: ArchiveSettings,
-    /// How long a job that has ended is known.
-    pub keep_finished: Option<Duration>,
-    /// How long the tasks of a lost worker wait for it.
-    pub worker_grace: Duration,
-    /// How long a drain may take.
-    pub drain_timeout: Duration,
     /// Which log lines are written.
     pub log_level: String,
     /// How they look.
@@ -82,59 +45,16 @@ pub struct Settings {
 
 impl Settings {
     pub(super) fn of(config: &Config) -> Self {
-        let limits = Limits {
-            frame_bytes_max: as_usize(config.number("limits.message")),
-            connections_max: as_usize(config.number("limits.connections")),
-            queues_max: as_usize(config.number("limits.queues")),
-            in_flight_max: as_u32(config.number("limits.in-flight")),
-            memory_bytes_max: config.number("limits.memory"),
-            dead_max: as_usize(config.number("limits.dead")),
-            request_deadline_ms: as_ms(config.duration("request.deadline")),
-            ..Limits::default()
-        };
+        let data = config.path("data");
         Self {
-            name: config.text("name"),
-            data: config.path("data"),
-            in_memory: config.text("persistence") == "memory",
+            broker: broker_of(config, &data),
+            data,
             url: config.list("url"),
-            brokers: config.list("brokers"),
-            listen: config.listen("listen.native"),
-            foreman: config.listen("listen.foreman"),
-            foreman_or_free: config.is_default("listen.foreman") || config.follows_sid("listen.foreman"),
-            link_to: config.list("link.to"),
-            link_secret: match config.value("link.secret") {
-                Value::Secret(secret) => Some(secret.clone()),
-                _ => None,
-            },
             link_secret_file: match config.value("link.secret-file") {
                 Value::Path(path) => Some(path.clone()),
                 _ => None,
             },
-            link_order: config.list("link.order"),
             ring: RingKeys::of(config),
-            routers: as_usize(config.number("routers")),
-            limits,
-            heartbeat_ms: as_ms(config.duration("heartbeat")),
-            lease: match config.value("queue.defaults.lease") {
-                Value::Duration(lease) => Some(*lease),
-                _ => None,
-            },
-            policy: match config.text("queue.defaults.policy").as_str() {
-                "fill" => Policy::Fill,
-                _ => Policy::LeastRecentlyUsed,
-            },
-            drop_after: u16::try_from(config.number("queue.defaults.drop-after")).unwrap_or(u16::MAX),
-            archive: ArchiveSettings {
-                output_per_task: config.number("jobs.output-per-task"),
-                output_total: config.number("jobs.output-total"),
-                result_total: config.number("jobs.result-total"),
-            },
-            keep_finished: match config.value("jobs.keep-finished") {
-                Value::Duration(keep) => Some(*keep),
-                _ => None,
-            },
-            worker_grace: config.duration("jobs.worker-grace"),
-            drain_timeout: config.duration("drain.timeout"),
             log_level: config.text("log.level"),
             log_format: match config.text("log.format").as_str() {
                 "text" => LogFormat::Text,
@@ -147,6 +67,54 @@ impl Settings {
     /// The broker's Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.data.join(SOCKET_NAME)
+    }
+}
+
+fn broker_of(config: &Config, data: &Path) -> broker::Settings {
+    broker::Settings {
+        name: config.text("name"),
+        listen: config.listen("listen.native"),
+        foreman: config.listen("listen.foreman"),
+        foreman_or_free: config.is_default("listen.foreman") || config.follows_sid("listen.foreman"),
+        data: (config.text("persistence") != "memory").then(|| data.to_owned()),
+        brokers: config.list("brokers"),
+        heartbeat_ms: as_ms(config.duration("heartbeat")),
+        drain_timeout: config.duration("drain.timeout"),
+        routers: as_usize(config.number("routers")),
+        limits: Limits {
+            frame_bytes_max: as_usize(config.number("limits.message")),
+            connections_max: as_usize(config.number("limits.connections")),
+            queues_max: as_usize(config.number("limits.queues")),
+            in_flight_max: as_u32(config.number("limits.in-flight")),
+            memory_bytes_max: config.number("limits.memory"),
+            dead_max: as_usize(config.number("limits.dead")),
+            request_deadline_ms: as_ms(config.duration("request.deadline")),
+            ..Limits::default()
+        },
+        queue_defaults: QueueDefaults {
+            lease: config.optional_duration("queue.defaults.lease"),
+            policy: match config.text("queue.defaults.policy").as_str() {
+                "fill" => Policy::Fill,
+                _ => Policy::LeastRecentlyUsed,
+            },
+            drop_after: u16::try_from(config.number("queue.defaults.drop-after")).unwrap_or(u16::MAX),
+        },
+        archive: ArchiveSettings {
+            output_per_task: config.number("jobs.output-per-task"),
+            output_total: config.number("jobs.output-total"),
+            result_total: config.number("jobs.result-total"),
+        },
+        keep_finished: config.optional_duration("jobs.keep-finished"),
+        worker_grace: config.duration("jobs.worker-grace"),
+        links: Links {
+            to: config.list("link.to"),
+            secret: match config.value("link.secret") {
+                Value::Secret(secret) => Some(secret.clone()),
+                _ => None,
+            },
+            order: config.list("link.order"),
+        },
+        ring: None,
     }
 }
 
@@ -206,6 +174,13 @@ impl Config {
         match self.value(name) {
             Value::Duration(duration) => *duration,
             other => unreachable!("{name} is a duration, not {other:?}"),
+        }
+    }
+
+    fn optional_duration(&self, name: &str) -> Option<Duration> {
+        match self.value(name) {
+            Value::Duration(duration) => Some(*duration),
+            _ => None,
         }
     }
 }

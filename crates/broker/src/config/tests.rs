@@ -59,20 +59,23 @@ fn flag(key: &'static str, text: &str) -> Flag {
 fn without_a_word_the_defaults_hold() {
     let home = Home::new();
     let settings = home.load(&[]).typed();
-    assert_eq!(settings.name, "rb-1");
+    assert_eq!(settings.broker.name, "rb-1");
     assert_eq!(settings.data, home.dir.path().join("share/turno"));
     assert_eq!(settings.socket(), home.dir.path().join("share/turno/turno.sock"));
-    assert_eq!(settings.listen, ["127.0.0.1:7460".parse().unwrap()]);
-    assert_eq!((settings.url, settings.brokers), (vec![], vec![]));
-    assert_eq!(settings.limits.memory_bytes_max, 4 << 30);
+    assert_eq!(settings.broker.listen, ["127.0.0.1:7460".parse().unwrap()]);
+    assert_eq!((settings.url, settings.broker.brokers), (vec![], vec![]));
+    assert_eq!(settings.broker.limits.memory_bytes_max, 4 << 30);
     let limits = turno_proto::model::Limits { memory_bytes_max: 4 << 30, ..Default::default() };
-    assert_eq!(settings.limits, limits);
-    assert_eq!(settings.heartbeat_ms, 5_000);
-    assert_eq!((settings.lease, settings.policy), (None, turno_engine::Policy::LeastRecentlyUsed));
-    assert_eq!((settings.drop_after, settings.drain_timeout.as_secs()), (2, 30));
-    let keep_ms = settings.keep_finished.map(|keep| keep.as_millis());
+    assert_eq!(settings.broker.limits, limits);
+    assert_eq!(settings.broker.heartbeat_ms, 5_000);
+    assert_eq!(
+        (settings.broker.queue_defaults.lease, settings.broker.queue_defaults.policy),
+        (None, turno_engine::Policy::LeastRecentlyUsed)
+    );
+    assert_eq!((settings.broker.queue_defaults.drop_after, settings.broker.drain_timeout.as_secs()), (2, 30));
+    let keep_ms = settings.broker.keep_finished.map(|keep| keep.as_millis());
     assert_eq!(keep_ms, Some(turno_proto::model::limits::KEEP_FINISHED_MS.into()));
-    assert_eq!(settings.worker_grace.as_millis(), turno_proto::model::limits::TASK_GRACE_MS.into());
+    assert_eq!(settings.broker.worker_grace.as_millis(), turno_proto::model::limits::TASK_GRACE_MS.into());
     assert_eq!((settings.log_level.as_str(), settings.log_format), ("info", LogFormat::Auto));
 }
 
@@ -159,12 +162,15 @@ fn listeners_are_configurable() {
     let home = Home::new();
     home.put("config/turno/turno.toml", "data = \"/run/rb\"\nlisten.native = [\"127.0.0.1:0\", \"[::1]:7460\"]\n");
     let settings = home.load(&[]).typed();
-    assert_eq!(settings.listen, ["127.0.0.1:0".parse().unwrap(), "[::1]:7460".parse().unwrap()]);
+    assert_eq!(settings.broker.listen, ["127.0.0.1:0".parse().unwrap(), "[::1]:7460".parse().unwrap()]);
     assert_eq!(settings.socket(), PathBuf::from("/run/rb/turno.sock"));
     home.put("config/turno/turno.toml", "listen.native = []\nlisten.foreman = \"none\"\n");
     let config = home.load(&[]);
     let settings = config.typed();
-    assert_eq!((settings.listen, settings.foreman, settings.foreman_or_free), (Vec::new(), Vec::new(), false));
+    assert_eq!(
+        (settings.broker.listen, settings.broker.foreman, settings.broker.foreman_or_free),
+        (Vec::new(), Vec::new(), false)
+    );
     assert_eq!(shown(&config, "listen.native").0, "none");
 }
 
@@ -186,11 +192,11 @@ fn the_users_file_hides_the_machines_and_additions_come_in_order() {
     home.put("etc/turno.d/README", "not TOML");
     let config = home.load(&[]);
     assert_eq!(config.files().len(), 3);
-    assert_eq!(config.typed().name, "b");
-    assert_eq!((config.typed().data, config.typed().heartbeat_ms), ("/a".into(), 1_000));
+    assert_eq!(config.typed().broker.name, "b");
+    assert_eq!((config.typed().data, config.typed().broker.heartbeat_ms), ("/a".into(), 1_000));
     home.put("config/turno/turno.toml", "name = \"mine\"\n");
     let config = home.load(&[]);
-    assert_eq!((config.typed().name.as_str(), config.typed().heartbeat_ms), ("mine", 5_000));
+    assert_eq!((config.typed().broker.name.as_str(), config.typed().broker.heartbeat_ms), ("mine", 5_000));
 }
 
 #[test]
@@ -199,7 +205,7 @@ fn a_named_file_is_the_only_one_and_must_exist() {
     home.put("config/turno/turno.toml", "name = \"mine\"\n");
     let named = home.put("other.toml", "heartbeat = \"1s\"\n");
     let config = Config::load(&home.world, Some(&named), &[]).unwrap();
-    assert_eq!((config.typed().name.as_str(), config.typed().heartbeat_ms), ("rb-1", 1_000));
+    assert_eq!((config.typed().broker.name.as_str(), config.typed().broker.heartbeat_ms), ("rb-1", 1_000));
     let missing = Config::load(&home.world, Some(&home.dir.path().join("nope.toml")), &[]).unwrap_err();
     assert!(missing[0].to_string().ends_with("nope.toml: there is no such configuration file"), "{missing:?}");
     let directory = Config::load(&home.world, Some(home.dir.path()), &[]).unwrap_err();
@@ -325,7 +331,7 @@ fn a_sid_brings_a_directory_and_ports_of_its_own() {
     assert_eq!(shown(&config, "name"), ("rb-1-7".to_owned(), from()));
     let typed = config.typed();
     assert_eq!(typed.data, home.dir.path().join("share/turno-7"));
-    assert!(typed.foreman_or_free && typed.url.is_empty());
+    assert!(typed.broker.foreman_or_free && typed.url.is_empty());
 
     let set = ["listen.native", "listen.foreman", "ring.listen"].map(|key| flag(key, "127.0.0.1:1"));
     let set = [&set[..], &[flag("ring.sid", "7"), flag("data", "/d"), flag("name", "n")]].concat();
@@ -354,10 +360,13 @@ fn a_secret_is_never_shown() {
     let config = home.load(&[]);
     assert_eq!(shown(&config, "link.secret"), ("(hidden)".to_owned(), "environment TURNO_LINK__SECRET".to_owned()));
     assert!(!format!("{config:?}").contains("horse"));
-    assert!(config.settings().iter().all(|setting| !setting.value.to_json().to_string().contains("horse")));
+    assert!(config.settings().iter().all(|setting| !setting.value.to_string().contains("horse")));
     let typed = config.typed();
-    assert_eq!(typed.link_secret, turno_proto::native::Secret::new(b"correct horse battery staple"));
-    assert_eq!((typed.link_to, typed.link_order), (words(&["rb-2:7460", "rb-3"]), words(&["rb-2", "rb-1"])));
+    assert_eq!(typed.broker.links.secret, turno_proto::native::Secret::new(b"correct horse battery staple"));
+    assert_eq!(
+        (typed.broker.links.to, typed.broker.links.order),
+        (words(&["rb-2:7460", "rb-3"]), words(&["rb-2", "rb-1"]))
+    );
 
     let home = Home::new();
     home.put("config/turno/turno.toml", "[link]\nsecret = \"horse\"\n");

@@ -63,23 +63,6 @@ pub enum Value {
 /// What is shown in place of a secret.
 const HIDDEN: &str = "(hidden)";
 
-impl Value {
-    /// As programs read it: durations in seconds, sizes in bytes.
-    pub fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::None => serde_json::Value::Null,
-            Self::Text(text) => text.clone().into(),
-            Self::Path(path) => path.display().to_string().into(),
-            Self::List(items) => items.clone().into(),
-            Self::Listen(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
-            Self::Size(number) | Self::Count(number) => (*number).into(),
-            Self::Switch(on) => (*on).into(),
-            Self::Duration(duration) => duration.as_secs_f64().into(),
-            Self::Secret(_) => HIDDEN.into(),
-        }
-    }
-}
-
 /// As people write it, and, but for a secret, as it can be read back.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
-use turno_broker::config::{Config, Origin, Settings};
+use turno_broker::Settings;
+use turno_broker::config::{Config, Origin};
 use turno_proto::model::Code;
 
 use super::error::Failure;
@@ -23,7 +24,7 @@ pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &
 
 /// Somebody must be able to connect.
 pub(crate) fn refuse_to_be_unreachable(settings: &Settings) -> Result<(), Failure> {
-    if !(settings.listen.is_empty() && settings.in_memory) {
+    if !(settings.listen.is_empty() && settings.data.is_none()) {
         return Ok(());
     }
     Err(Failure::new(Code::BadConfig, "nobody could reach the broker: it would listen nowhere")
@@ -79,7 +80,7 @@ pub(crate) fn loose(config: &Config) -> Vec<Loose> {
     let directory = |path: &Path| Loose::of(path, "a data directory", "700").filter(|_| path.is_dir());
     let mut data = Vec::new();
     // Below a directory that is closed nothing is open.
-    if !settings.in_memory && directory(&settings.data).is_some() {
+    if settings.broker.data.is_some() && directory(&settings.data).is_some() {
         data = vec![settings.data.clone(), settings.data.join("store"), settings.data.join("archive")];
     }
     let secrets = secrets.iter().filter_map(|path| Loose::of(path, "a file with a secret", "600"));

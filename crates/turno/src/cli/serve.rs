@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tracing::{debug, warn};
 use turno_broker::config::{Config, Flag, Kind, Origin, Raw};
-use turno_broker::{self as broker, Bound, Ended, Links, QueueDefaults, RingConfig};
+use turno_broker::{self as broker, Bound, Ended, Links, RingConfig};
 use turno_client::Address;
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
@@ -83,34 +83,14 @@ fn broker_settings(
     config: &Config,
     ring: Option<RingConfig>,
 ) -> Result<broker::Settings, Failure> {
-    let settings = config.typed();
+    let typed = config.typed();
+    let settings = typed.broker;
     if !args.insecure {
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
     }
     exposure::refuse_to_be_unreachable(&settings)?;
-    let secret = secret("link", settings.link_secret.as_ref(), settings.link_secret_file.as_deref())?;
-    Ok(broker::Settings {
-        name: settings.name.clone(),
-        listen: settings.listen.clone(),
-        foreman: settings.foreman.clone(),
-        foreman_or_free: settings.foreman_or_free,
-        data: (!settings.in_memory).then(|| settings.data.clone()),
-        brokers: settings.brokers.clone(),
-        heartbeat_ms: settings.heartbeat_ms,
-        drain_timeout: settings.drain_timeout,
-        routers: settings.routers,
-        limits: settings.limits.clone(),
-        archive: settings.archive,
-        queue_defaults: QueueDefaults {
-            lease: settings.lease,
-            policy: settings.policy,
-            drop_after: settings.drop_after,
-        },
-        keep_finished: settings.keep_finished,
-        worker_grace: settings.worker_grace,
-        links: Links { to: settings.link_to.clone(), secret, order: settings.link_order.clone() },
-        ring,
-    })
+    let secret = secret("link", settings.links.secret.as_ref(), typed.link_secret_file.as_deref())?;
+    Ok(broker::Settings { links: Links { secret, ..settings.links }, ring, ..settings })
 }
 
 /// A secret, from wherever it is: of links, or of the ring.

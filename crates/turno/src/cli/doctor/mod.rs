@@ -63,7 +63,7 @@ fn examine(data: &Path, ring: Option<RingView>, exposure: impl FnOnce(&mut Repor
 /// Who may use a broker that is started with this configuration, and which files other users can get at.
 fn exposure(config: &Config, report: &mut Report) {
     let settings = config.typed();
-    report.ok("access", exposure::access(settings.listen.iter().chain(&settings.foreman)).to_owned());
+    report.ok("access", exposure::access(settings.broker.listen.iter().chain(&settings.broker.foreman)).to_owned());
     for Loose { path, what, mode, fix } in exposure::loose(config) {
         let what = format!("{}, {what}, has mode {mode:o}: other users of this machine can get at it", path.display());
         report.warn("exposure", what, &fix);

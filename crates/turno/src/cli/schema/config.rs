@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_broker::config::Setting;
+use turno_broker::config::{Setting, Value};
 
 use super::Document;
 use crate::cli::table::{Column, Row};
@@ -28,12 +28,26 @@ impl From<&Setting> for SettingRow {
     fn from(setting: &Setting) -> Self {
         Self {
             key: setting.key.name.to_owned(),
-            value: setting.value.to_json(),
+            value: json_of(&setting.value),
             text: setting.value.to_string(),
             origin: setting.origin.to_string(),
             variable: setting.key.variable(),
             doc: setting.key.doc.to_owned(),
         }
+    }
+}
+
+/// Durations in seconds, sizes in bytes.
+fn json_of(value: &Value) -> serde_json::Value {
+    match value {
+        Value::None => serde_json::Value::Null,
+        Value::List(items) => items.clone().into(),
+        Value::Listen(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
+        Value::Size(number) | Value::Count(number) => (*number).into(),
+        Value::Switch(on) => (*on).into(),
+        Value::Duration(duration) => duration.as_secs_f64().into(),
+        // A secret is hidden here as well.
+        Value::Text(_) | Value::Path(_) | Value::Secret(_) => value.to_string().into(),
     }
 }
 
