@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-use crate::{Bound, Ended, ServeError, Settings, Until, serve};
+use crate::error::ServeError;
+use crate::run::{Bound, Ended, Until, serve};
+use crate::settings::Settings;
 
 /// A broker on a thread of its own. Dropping it drains and ends it.
 #[derive(Debug)]

@@ -1,16 +1,40 @@
-//! The broker's shell: sockets, clock, signals. It carries bytes to the engine and effects back, and decides
-//! nothing about queues or messages.
+//! A Turno broker, for the `turno` command and to embed in tests and other programs.
 //!
-//! The way of a message: a `router`'s `reader` takes what a connection sent (at most 64 KiB a turn, and no
-//! more work than a `turn` may be), the `switchboard` runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
+//! [`Settings`] is all that a broker is told before it starts. [`Broker`] runs one on a thread of its own, [`run`] on this
+//! thread until a signal ends it; [`config`] makes settings of a file and the environment.
+//!
+//! ```
+//! use turno_broker::{Broker, Settings};
+//! use turno_client::blocking::Client;
+//!
+//! // By default a broker is on loopback at a free port, and keeps nothing on disk.
+//! let broker = Broker::start(Settings { name: "test".to_owned(), ..Settings::default() })?;
+//! assert!(broker.addresses()[0].ip().is_loopback());
+//!
+//! let client = Client::connect(broker.url())?;
+//! client.send("letters", "hello")?;
+//! drop(client);
+//!
+//! // Drains: what is under way is finished. The letter was in memory, and nobody took it.
+//! let ended = broker.stop()?;
+//! assert_eq!((ended.cut, ended.lost), (0, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The way of a message
+//!
+//! This is the shell: sockets, clock, signals. It carries bytes to the engine and effects back, and decides nothing about
+//! queues or messages.
+//!
+//! A `router`'s `reader` takes what a connection sent (at most 64 KiB a turn, and no more work than a `turn` may be), the
+//! [`switchboard`] runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
 //! effects of them, `outward` writes those into out-buffers, and `flush` gives each connection one write per tick.
 //!
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
 //!
-//! What tasks leave behind goes to the `archive` and its own thread.
-//!
-//! What must outlive the broker goes to the `keeper` beside the engine, and comes back as an input once it is on disk.
+//! What tasks leave behind goes to the [`archive`] and its own thread. What must outlive the broker goes to the [`keeper`]
+//! beside the engine, and comes back as an input once it is on disk.
 
 pub mod archive;
 mod clock;
@@ -41,7 +65,5 @@ mod turn;
 pub use embedded::Broker;
 pub use error::ServeError;
 pub use ring::{Finding, ask_for_sid, run_finding};
-pub(crate) use run::Until;
-pub(crate) use run::serve;
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
