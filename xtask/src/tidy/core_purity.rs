@@ -11,7 +11,7 @@ const PURE_CRATES: [&str; 3] = ["proto", "engine", "store"];
 const IMPURE: [(&str, &str); 6] = [
     ("Instant::now", "take `now: Mono` as an argument"),
     ("SystemTime::now", "let the shell pass wall-clock facts in as values"),
-    ("std::net::Tcp", "take and give bytes; sockets belong to crates/turno"),
+    ("std::net::Tcp", "take and give bytes; sockets belong to crates/broker"),
     ("std::fs", "give an effect out and take its result in; the shell does the I/O"),
     ("thread::sleep", "set a timer and report it by `next_deadline`"),
     ("tokio::", "no runtime here: `handle_*` takes, `poll_*` gives"),

@@ -6,12 +6,15 @@ use crate::tree::{File, Tree};
 use crate::word::find_word;
 
 /// Crates that others compile into their programs, so that errors are closed enums.
-const LIBRARIES: [&str; 4] = ["proto", "engine", "store", "client"];
+const LIBRARIES: [&str; 5] = ["proto", "engine", "store", "client", "broker"];
 
 /// What proto must not pull in: it is bytes in, values out.
 const TOO_MUCH_FOR_PROTO: [&str; 3] = ["tokio", "tokio-util", "serde_json"];
 
 const ENGINE_MAY_TAKE: [&str; 1] = ["bytes"];
+
+/// What a program that embeds a broker does not want to compile.
+const COMMAND_LINE: [&str; 3] = ["clap", "clap_complete", "clap_mangen"];
 
 /// One dependency of a manifest.
 struct Dependency {
@@ -41,9 +44,9 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// The client's documented examples run against an embedded broker. Nothing of that is shipped.
+/// The documented examples and tests of client and broker take the other one. Nothing of that is shipped.
 fn is_for_examples(from: &str, to: &str, dependency: &Dependency) -> bool {
-    (from, to) == ("client", "turno") && !dependency.is_shipped
+    matches!((from, to), ("client", "broker") | ("broker", "client")) && !dependency.is_shipped
 }
 
 /// Why `crates/from` must not depend on `crates/to`, if it must not.
@@ -54,7 +57,9 @@ fn forbids(from: &str, to: &str) -> Option<&'static str> {
         ("store", _) => Some("store knows bytes, not meaning; it depends on none of our crates"),
         ("engine", _) => Some("engine depends on proto only; pass values in, give effects out"),
         ("client", _) => Some("client depends on proto only; test it against the real binary in e2e"),
-        ("e2e", "engine") => Some("e2e drives the real binary; look at it from outside"),
+        ("broker", "client") => Some("broker serves clients and is none; tests may take the client"),
+        (_, "turno") => Some("turno is the command line; a broker to embed is in broker"),
+        ("e2e", "engine" | "broker") => Some("e2e drives the real binary; look at it from outside"),
         _ => None,
     }
 }
@@ -74,6 +79,9 @@ pub(super) fn outside(tree: &Tree) -> Vec<Breach> {
                 }
                 "engine" if !is_ours && !ENGINE_MAY_TAKE.contains(&name) => {
                     format!("engine takes {name}: of others it takes bytes only; write an ADR first")
+                }
+                "broker" if COMMAND_LINE.contains(&name) => {
+                    format!("broker takes {name}: it is for programs of any kind; the command line is in turno")
                 }
                 _ => continue,
             };
@@ -148,7 +156,7 @@ mod tests {
 
     /// Where a rule finds fault when `crates/<folder>` has these dependencies.
     fn faults(check: fn(&Tree) -> Vec<Breach>, folder: &str, dependencies: &str) -> Vec<String> {
-        let folders = ["client", "e2e", "engine", "proto", "store", "turno"];
+        let folders = ["broker", "client", "e2e", "engine", "proto", "sim", "store", "turno"];
         let files: Vec<(String, String)> = folders
             .iter()
             .map(|one| {
@@ -162,11 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_client_may_embed_a_broker() {
-        let for_examples = "bytes = \"1\"\n[dev-dependencies]\nturno.workspace = true\n";
-        assert!(faults(direction, "client", for_examples).is_empty());
-        assert!(!faults(direction, "client", "turno.workspace = true\n").is_empty());
-        assert!(!faults(direction, "proto", for_examples).is_empty());
+    fn examples_of_client_and_broker_may_take_the_other_one() {
+        for (folder, other) in [("client", "broker"), ("broker", "client")] {
+            let shipped = format!("turno-{other}.workspace = true\n");
+            let for_examples = format!("bytes = \"1\"\n[dev-dependencies]\n{shipped}");
+            assert!(faults(direction, folder, &for_examples).is_empty());
+            assert!(!faults(direction, folder, &shipped).is_empty());
+            assert!(!faults(direction, "proto", &for_examples).is_empty());
+        }
     }
 
     #[test]
@@ -177,6 +188,8 @@ mod tests {
             ("client", "turno-engine.workspace = true\n"),
             ("client", "turno.workspace = true\n"),
             ("store", "turno-proto.workspace = true\n"),
+            ("broker", "turno.workspace = true\n"),
+            ("sim", "turno.workspace = true\n"),
             ("e2e", "brain = { package = \"turno-engine\", path = \"../engine\" }\n"),
         ] {
             let wanted = format!("crates/{folder}/Cargo.toml:4");
@@ -194,7 +207,9 @@ mod tests {
             ("proto", "bytes.workspace = true\n"),
             ("engine", "turno-proto.workspace = true\n"),
             ("client", "turno-proto.workspace = true\n"),
-            ("turno", "turno-proto.workspace = true\nturno-engine.workspace = true\nturno-client.workspace = true\n"),
+            ("broker", "turno-proto.workspace = true\nturno-engine.workspace = true\nturno-store.workspace = true\n"),
+            ("turno", "turno-proto.workspace = true\nturno-broker.workspace = true\nturno-client.workspace = true\n"),
+            ("sim", "turno-broker.workspace = true\n"),
             ("e2e", "turno-client.workspace = true\n"),
         ] {
             assert!(faults(direction, folder, good).is_empty(), "{folder} {good}");
@@ -208,6 +223,7 @@ mod tests {
             ("proto", "tokio-util = \"1\"\n"),
             ("proto", "serde_json.workspace = true\n"),
             ("engine", "serde.workspace = true\n"),
+            ("broker", "clap.workspace = true\n"),
         ] {
             let wanted = format!("crates/{folder}/Cargo.toml:4");
             assert_eq!(faults(outside, folder, bad), [wanted], "{folder} {bad}");
@@ -221,7 +237,8 @@ mod tests {
         let engine = "bytes.workspace = true\nturno-proto.workspace = true\n[dev-dependencies]\nproptest = \"1\"\n";
         assert!(faults(outside, "engine", engine).is_empty());
         assert!(faults(outside, "proto", "serde.workspace = true\n").is_empty());
-        assert!(faults(outside, "turno", "tokio.workspace = true\n").is_empty());
+        assert!(faults(outside, "broker", "tokio.workspace = true\n").is_empty());
+        assert!(faults(outside, "turno", "clap.workspace = true\n").is_empty());
     }
 
     #[test]
