@@ -162,14 +162,14 @@ impl Engine {
 
     /// By id, or by name if only one worker has it.
     fn find_worker(&self, id_or_name: &str) -> Result<ConnId, Code> {
-        if let Some(conn) = id_or_name.parse().ok().and_then(|id: u64| self.workers.get(&id)) {
-            return Ok(self.shown_as(*conn));
+        if let Some(conn) = id_or_name.parse().ok().and_then(|id: u64| self.peers.with_id(id)) {
+            return Ok(self.shown_as(conn));
         }
         let is_named = |conn: ConnId| self.peers.worker(conn).is_some_and(|worker| worker.name == id_or_name);
-        let mut named = self.workers.values().filter(|conn| self.shown_as(**conn) == **conn && is_named(**conn));
+        let mut named = self.peers.workers(0).filter(|conn| self.shown_as(*conn) == *conn && is_named(*conn));
         match (named.next(), named.next()) {
             (None, _) => Err(Code::NotFound),
-            (Some(conn), None) => Ok(*conn),
+            (Some(conn), None) => Ok(conn),
             (Some(_), Some(_)) => Err(Code::Ambiguous),
         }
     }
@@ -182,10 +182,10 @@ impl Engine {
 
     pub(crate) fn broker_view(&self) -> BrokerView {
         let (mut workers, mut slots, mut slots_used) = (0, 0, 0);
-        for conn in self.workers.values() {
-            let Some(worker) = self.peers.worker(*conn) else { continue };
+        for conn in self.peers.workers(0) {
+            let Some(worker) = self.peers.worker(conn) else { continue };
             // Of one worker over two connections one counts: the account is the same.
-            if self.shown_as(*conn) != *conn {
+            if self.shown_as(conn) != conn {
                 continue;
             }
             workers += 1;
@@ -284,7 +284,7 @@ impl Engine {
 
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
         let from = after.map_or(0, |after| after.saturating_add(1));
-        let conns = self.workers.range(from..).map(|(_, conn)| *conn).filter(|conn| self.shown_as(*conn) == *conn);
+        let conns = self.peers.workers(from).filter(|conn| self.shown_as(*conn) == *conn);
         let work = |conn: &ConnId| self.peers.worker(*conn).map_or(0, |worker| worker.consumes.len());
         let (views, more) = page(conns, limit, work, |conn| self.worker_view(conn));
         let workers: Vec<WorkerView> = views.into_iter().flatten().collect();

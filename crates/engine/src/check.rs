@@ -46,7 +46,7 @@ impl Engine {
         }
         let is_listed = |peer: &&crate::peer::Peer| peer.worker.as_deref().is_some_and(|worker| !worker.is_link);
         let listed = self.peers.iter().filter(is_listed).count();
-        assert_eq!(listed, self.workers.len(), "every worker has an id, and no one else");
+        assert_eq!(listed, self.peers.workers(0).count(), "every worker has an id, and no one else");
     }
 
     fn check_messages(&self) {

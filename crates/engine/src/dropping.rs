@@ -287,7 +287,7 @@ impl Engine {
 
     /// The workers that were dropped from a queue and did not come back yet.
     pub(crate) fn dropped(&self, queue: u32) -> impl Iterator<Item = &Worker> {
-        let workers = self.workers.values().filter_map(|conn| self.peers.worker(*conn));
+        let workers = self.peers.workers(0).filter_map(|conn| self.peers.worker(conn));
         workers.filter(move |worker| matches!(worker.standings.place(queue), Some(Place::Dropped { .. })))
     }
 

@@ -52,12 +52,7 @@ pub struct Engine {
     pub(crate) topics: Topics,
     pub(crate) archive: Archive,
     pub(crate) links: Links,
-    /// Workers by id.
-    pub(crate) workers: BTreeMap<u64, ConnId>,
-    pub(crate) worker_ids: u64,
     pub(crate) crews: Crews,
-    /// Counts the turns that workers took.
-    pub(crate) turns: u64,
     /// The number of the latest delivery.
     pub(crate) stamps: u32,
     /// What the last failure of a dead letter said, by message.
@@ -101,10 +96,7 @@ impl Engine {
             jobs: Jobs::default(),
             topics,
             archive: Archive::default(),
-            workers: BTreeMap::new(),
-            worker_ids: 0,
             crews: Crews::default(),
-            turns: 0,
             stamps: 0,
             failures: BTreeMap::new(),
             broadcasts: BTreeMap::new(),

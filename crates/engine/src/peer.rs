@@ -1,5 +1,7 @@
 //! Connections as the engine sees them: who asked for what, and, for a worker, what it may take and holds.
 
+use std::collections::BTreeMap;
+
 use turno_proto::model::{ConnId, Mono, Slots, limits};
 
 use crate::chain::{Chain, NIL};
@@ -247,6 +249,12 @@ impl Worker {
 pub(crate) struct Peers {
     by_index: Vec<Option<Peer>>,
     len: usize,
+    /// Those that are workers, by the id of the worker. Links are not among them.
+    workers: BTreeMap<u64, ConnId>,
+    /// The latest id of a worker.
+    worker_ids: u64,
+    /// Counts the turns that workers took.
+    turns: u64,
 }
 
 impl Peers {
@@ -264,7 +272,56 @@ impl Peers {
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<Peer> {
         let peer = self.by_index.get_mut(id.index as usize)?.take_if(|peer| peer.id == id)?;
         self.len -= 1;
+        if let Some(worker) = &peer.worker {
+            self.workers.remove(&worker.id);
+        }
         Some(peer)
+    }
+
+    /// A connection is a worker from now on, or one under that name and with that many slots.
+    pub(crate) fn enlist(&mut self, id: ConnId, name: String, slots: Slots, now: Mono) -> Option<&mut Worker> {
+        let number = self.worker_ids + 1;
+        let peer = self.get_mut(id)?;
+        if let Some(worker) = &mut peer.worker {
+            worker.resize(slots);
+            worker.name = name;
+        } else {
+            peer.worker = Some(Box::new(Worker::new(number, name, slots, now)));
+            self.worker_ids = number;
+            self.workers.insert(number, id);
+        }
+        self.get_mut(id)?.worker.as_deref_mut()
+    }
+
+    /// A connection is no worker any more, if that one shall go.
+    pub(crate) fn dismiss_if(&mut self, id: ConnId, goes: impl Fn(&Worker) -> bool) {
+        let Some(peer) = self.get_mut(id) else { return };
+        if let Some(worker) = peer.worker.take_if(|worker| goes(worker)) {
+            self.workers.remove(&worker.id);
+        }
+    }
+
+    /// Workers in the order of their ids, from that one on. Links are not among them.
+    pub(crate) fn workers(&self, from: u64) -> impl Iterator<Item = ConnId> {
+        self.workers.range(from..).map(|(_, conn)| *conn)
+    }
+
+    /// An id that no worker has or will have.
+    pub(crate) const fn next_worker_id(&mut self) -> u64 {
+        self.worker_ids += 1;
+        self.worker_ids
+    }
+
+    /// The worker with that id.
+    pub(crate) fn with_id(&self, worker: u64) -> Option<ConnId> {
+        self.workers.get(&worker).copied()
+    }
+
+    /// The next turn that a worker takes.
+    #[inline]
+    pub(crate) const fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
     }
 
     #[inline]

@@ -70,9 +70,9 @@ impl Engine {
     }
 
     pub(crate) fn goes_to_bottom(&mut self, worker: ConnId) {
-        self.turns += 1;
+        let turn = self.peers.next_turn();
         let record = self.peers.worker_mut(worker);
-        record.turn = self.turns;
+        record.turn = turn;
         if let Some(Seat { crew, number }) = record.crew {
             self.crews[crew].rota.touch(number);
             if !record.standings.is_empty() {

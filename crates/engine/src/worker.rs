@@ -37,18 +37,11 @@ impl Engine {
 
     /// REGISTER; again on the same connection it overwrites the slots and goes to the bottom (S0.12).
     pub(crate) fn register(&mut self, conn: ConnId, seq: u32, slots: Slots, name: String, out: &mut impl Sink) {
-        let Some(peer) = self.peers.get_mut(conn) else { return };
+        let Some(peer) = self.peers.get(conn) else { return };
         let name = if name.is_empty() { peer.name.clone() } else { name };
-        if let Some(worker) = &mut peer.worker {
-            worker.resize(slots);
-            worker.name = name;
-            worker.draining = false;
-            worker.leaving = false;
-        } else {
-            self.worker_ids += 1;
-            self.workers.insert(self.worker_ids, conn);
-            peer.worker = Some(Box::new(Worker::new(self.worker_ids, name, slots, self.now)));
-        }
+        let Some(worker) = self.peers.enlist(conn, name, slots, self.now) else { return };
+        worker.draining = false;
+        worker.leaving = false;
         self.goes_to_bottom(conn);
         self.offer(conn);
         answer(conn, seq, Ok(()), out);
@@ -159,9 +152,6 @@ impl Engine {
         self.leave_all(conn);
         self.lose_deliveries(conn, out);
         let Some(peer) = self.peers.remove(conn) else { return };
-        if let Some(worker) = &peer.worker {
-            self.workers.remove(&worker.id);
-        }
         for queue in peer.handles() {
             self.queues.at_mut(queue).handles -= 1;
             self.queues.forget_if_idle(queue);
@@ -237,10 +227,7 @@ impl Engine {
 
     /// A worker that deregistered and holds nothing more is no worker.
     pub(crate) fn forget_worker_if_gone(&mut self, conn: ConnId) {
-        let Some(peer) = self.peers.get_mut(conn) else { return };
-        if let Some(worker) = peer.worker.take_if(|worker| worker.leaving && worker.held.is_empty()) {
-            self.workers.remove(&worker.id);
-        }
+        self.peers.dismiss_if(conn, |worker| worker.leaving && worker.held.is_empty());
     }
 
     pub(crate) fn registered(&mut self, conn: ConnId) -> Result<&mut Worker, Code> {

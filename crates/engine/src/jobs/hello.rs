@@ -19,7 +19,6 @@ use super::record::TaskEnd;
 use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
 use crate::engine::Engine;
-use crate::peer::Worker;
 
 impl Engine {
     /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
@@ -49,16 +48,10 @@ impl Engine {
         peer.ready = true;
         let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
         peer.name = shown.to_string();
-        if let Some(worker) = &mut peer.worker {
-            worker.resize(slots);
-            worker.name = shown.to_string();
-        } else {
-            self.worker_ids += 1;
-            self.turns += 1;
-            self.workers.insert(self.worker_ids, conn);
-            let mut worker = Worker::new(self.worker_ids, shown.to_string(), slots, self.now);
-            worker.turn = self.turns;
-            peer.worker = Some(Box::new(worker));
+        let is_new = peer.worker.is_none();
+        let turn = if is_new { self.peers.next_turn() } else { 0 };
+        if let Some(worker) = self.peers.enlist(conn, shown.to_string(), slots, self.now).filter(|_| is_new) {
+            worker.turn = turn;
         }
         let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
         if hand.has_id {
@@ -197,9 +190,7 @@ impl Engine {
     fn close_hand(&mut self, conn: ConnId, code: Code, out: &mut impl Sink) {
         Self::order(conn, ForemanOrder::Close { code }, out);
         self.lose_hand(conn, out);
-        if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.take()) {
-            self.workers.remove(&worker.id);
-        }
+        self.peers.dismiss_if(conn, |_| true);
     }
 
     /// The hand is gone. What it had may still run there: it stays as it is for a while (S4.76).

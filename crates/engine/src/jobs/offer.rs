@@ -145,13 +145,13 @@ impl Engine {
             },
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);
+        let turn = self.peers.next_turn();
         let record = self.peers.worker_mut(conn);
         record.take(slots);
         let twin = record.twin;
         record.deliveries += 1;
         record.last_used = Some(self.now);
-        self.turns += 1;
-        record.turn = self.turns;
+        record.turn = turn;
         self.show_hand(conn);
         if let Some(twin) = twin {
             self.twin_took(twin, slots);

@@ -150,10 +150,7 @@ impl Engine {
     /// A number for a worker at another broker: theirs are not told apart from ours.
     fn number_of_far(&mut self, broadcast: u32, conn: ConnId, worker: u64) -> u64 {
         let Some(tally) = self.broadcasts.get_mut(&broadcast) else { return worker };
-        *tally.far_workers.entry((conn, worker)).or_insert_with(|| {
-            self.worker_ids += 1;
-            self.worker_ids
-        })
+        *tally.far_workers.entry((conn, worker)).or_insert_with(|| self.peers.next_worker_id())
     }
 }
 
