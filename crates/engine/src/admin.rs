@@ -11,6 +11,7 @@ use crate::chain::Lane;
 use crate::cold::Question;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::jobs::JobsInput;
 use crate::page::page;
 use crate::peer::Worker;
 
@@ -23,7 +24,7 @@ impl Engine {
             return self.ask(serial, Question { conn, seq, cancel }, out);
         }
         if is_about_jobs(&call) {
-            return self.job_call(conn, seq, call, out);
+            return self.tell_jobs(JobsInput::Call { conn, seq, call }, out);
         }
         if Self::is_about_topics(&call) {
             return self.topic_call(conn, seq, call, out);
@@ -83,7 +84,11 @@ impl Engine {
                     return Err(Code::BadSlots);
                 }
                 let is_hand = self.jobs.is_hand(worker);
-                if is_hand { self.resize_hand(worker, slots) } else { self.resize(worker, slots) }?;
+                if is_hand {
+                    self.with_jobs(|jobs, cx| jobs.resize_hand(cx, worker, slots))
+                } else {
+                    self.resize(worker, slots)
+                }?;
                 self.worker_answer(worker)
             }
             AdminCall::WorkerDrain { worker } => {
@@ -96,7 +101,7 @@ impl Engine {
                 for conn in self.connections_of(worker) {
                     self.peers.worker_mut(conn).draining = false;
                     self.offer(conn);
-                    self.show_hand(conn);
+                    self.jobs.look_at(conn);
                 }
                 self.worker_answer(worker)
             }
@@ -120,7 +125,7 @@ impl Engine {
         let worker = self.find_worker(worker)?;
         self.withhold_worker(worker);
         if self.jobs.is_hand(worker) {
-            self.stop_hand(worker, now, out)?;
+            self.with_jobs(|jobs, cx| jobs.stop_hand(cx, worker, now, out))?;
             return Ok(self.worker_answer(worker));
         }
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
@@ -144,7 +149,7 @@ impl Engine {
         for conn in self.connections_of(worker) {
             self.peers.worker_mut(conn).draining = true;
             self.withhold(conn);
-            self.show_hand(conn);
+            self.jobs.look_at(conn);
         }
     }
 
@@ -210,7 +215,7 @@ impl Engine {
             ready: self.stats.ready,
             in_flight: self.stats.in_flight,
             dead: self.stats.dead,
-            jobs: self.jobs_view(),
+            jobs: self.jobs.view(),
             data: self.settings.data.clone(),
             disk: None,
             bytes: self.stats.bytes,
@@ -297,7 +302,7 @@ impl Engine {
         let held: Vec<_> = self.connections_of(conn).into_iter().filter_map(|conn| self.peers.worker(conn)).collect();
         let held = held.iter().flat_map(|worker| worker.held.iter(&self.messages, Lane::Place));
         view.holds = held.take(VIEW_MESSAGES_MAX).map(|index| self.message_view(index)).collect();
-        view.tasks = self.tasks_at(conn, VIEW_MESSAGES_MAX).1;
+        view.tasks = self.jobs.tasks_at(conn, VIEW_MESSAGES_MAX).1;
         AdminAnswer::Worker { worker: Box::new(view) }
     }
 
@@ -341,7 +346,7 @@ impl Engine {
             dropped: sum(|worker| worker.dropped),
             standings: both.iter().flat_map(|worker| self.standing_views(worker)).collect(),
             holds: Vec::new(),
-            tasks_running: self.tasks_at(conn, 0).0,
+            tasks_running: self.jobs.tasks_at(conn, 0).0,
             tasks: Vec::new(),
         })
     }

@@ -22,7 +22,7 @@ impl Engine {
         self.check_losses();
         self.loads.check();
         self.check_exclusives();
-        self.check_jobs();
+        self.jobs.check(&self.settings, &self.peers, self.drain.is_some());
         self.topics.check();
         self.check_archive();
         self.check_links();
@@ -206,7 +206,7 @@ impl Engine {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
             used += u32::from(self.messages[*index].cost);
         }
-        used += self.slots_of_tasks(conn) + worker.lent();
+        used += self.jobs.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
         if let Some(other) = worker.twin {
             let twin = self.peers.worker(other).expect("a twin is there");

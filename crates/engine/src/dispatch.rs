@@ -9,6 +9,7 @@ use turno_proto::model::{ConnId, limits};
 use crate::chain::Lane;
 use crate::effect::{Deliver, Effect, Sink};
 use crate::engine::Engine;
+use crate::jobs::JobsInput;
 use crate::message::{Flags, State, Wants};
 use crate::peer::Worker;
 use crate::stats::bytes_of;
@@ -42,7 +43,7 @@ impl Engine {
         }
         self.check_at = self.now.plus_millis(limits::CHECKER_MS);
         self.pay();
-        self.pay_jobs(out);
+        self.tell_jobs(JobsInput::TryDiskAgain, out);
         if self.stats.ready > 0 {
             let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
             self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));

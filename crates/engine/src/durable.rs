@@ -16,7 +16,7 @@ use crate::chain::Links;
 use crate::dead::Grave;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::jobs::JobThen;
+use crate::jobs::{JobThen, JobsInput};
 use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::owed::Owed;
@@ -257,7 +257,7 @@ impl Engine {
                     }
                 }
                 Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
-                Then::Job(then) => self.job_stored(then, out),
+                Then::Job(then) => self.tell_jobs(JobsInput::Stored(then), out),
                 Then::Set { conn, seq, change } => {
                     let (queue, settings) = *change;
                     self.settings_hold(conn, seq, queue, settings, out);
@@ -296,7 +296,7 @@ impl Engine {
                     self.durable.owed.attempt(index, self.messages[index].serial);
                     self.note_unused(queue);
                 }
-                Some(Then::Job(then)) => self.job_not_stored(then, code, out),
+                Some(Then::Job(then)) => self.tell_jobs(JobsInput::NotStored(then, code), out),
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
                     out.effect(Effect::Error { conn, seq, code });

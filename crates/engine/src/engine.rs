@@ -18,7 +18,7 @@ use crate::durable::Durable;
 use crate::effect::{Effect, Sink};
 use crate::exclusive::Exclusives;
 use crate::input::Input;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, JobsInput};
 use crate::links::Links;
 use crate::losses::Losses;
 use crate::message::{Flags, Message, Messages, State};
@@ -202,7 +202,7 @@ impl Engine {
             Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
             Input::Ring { input } => self.ring(input, out),
-            Input::Foreman { conn, event } => self.foreman(conn, *event, out),
+            Input::Foreman { conn, event } => self.tell_jobs(JobsInput::Foreman { conn, event: *event }, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),

@@ -4,6 +4,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::jobs::JobsInput;
 use crate::message::{End, State, Wants};
 use crate::retry::Cause;
 
@@ -14,7 +15,7 @@ impl Engine {
             self.messages[index].timer = None;
             self.due(index, out);
         }
-        self.tick_jobs(out);
+        self.tell_jobs(JobsInput::Tick, out);
         self.tick_trials();
         self.run_checker(out);
         self.sweep_dedup();

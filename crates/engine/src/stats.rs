@@ -54,7 +54,7 @@ impl Engine {
     pub fn memory(&self) -> u64 {
         let ring = self.ring.as_ref().map_or(0, |ring| ring.kept_bytes());
         let others = self.topics.fetch_bytes() + self.archive.bytes();
-        self.stats.bytes + self.jobs.bytes + others as u64 + ring
+        self.stats.bytes + self.jobs.bytes() + others as u64 + ring
     }
 
     /// How much connections hold now. Said before each input, or once in a while.
@@ -64,14 +64,19 @@ impl Engine {
 
     /// Whether there is room for so many bytes more, beside all that is held.
     pub(crate) fn has_memory(&self, bytes: u64) -> bool {
+        bytes <= self.memory_free()
+    }
+
+    /// Bytes that there is room for, beside all that is held.
+    pub(crate) fn memory_free(&self) -> u64 {
         let Buffers { incoming, outgoing, kept_free, .. } = self.buffers;
-        let held = [self.memory(), incoming, outgoing, kept_free].into_iter().fold(bytes, u64::saturating_add);
-        held <= self.settings.limits.memory_bytes_max
+        let held = [incoming, outgoing, kept_free].into_iter().fold(self.memory(), u64::saturating_add);
+        self.settings.limits.memory_bytes_max.saturating_sub(held)
     }
 
     pub(crate) fn memory_view(&self) -> MemoryView {
         let Buffers { incoming, outgoing, waiting, refused, closed, .. } = self.buffers;
-        let (messages, jobs, archive) = (self.stats.bytes, self.jobs.bytes, self.archive.bytes() as u64);
+        let (messages, jobs, archive) = (self.stats.bytes, self.jobs.bytes(), self.archive.bytes() as u64);
         let events = self.memory() - messages - jobs - archive;
         MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
     }

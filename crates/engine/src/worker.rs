@@ -5,6 +5,7 @@ use turno_proto::model::{Code, ConnId, Slots};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::{Engine, answer};
+use crate::jobs::JobsInput;
 use crate::losses::Trust;
 use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
@@ -56,7 +57,7 @@ impl Engine {
     /// DEREGISTER: no new work; what it holds it may still settle (S0.14, S0.15).
     pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
         self.registered(conn)?.leaving = true;
-        self.forget_native(conn);
+        self.with_jobs(|jobs, cx| jobs.forget_native(cx, conn));
         self.leave_all(conn);
         self.forget_worker_if_gone(conn);
         Ok(())
@@ -144,10 +145,8 @@ impl Engine {
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.lose_link(conn);
-        self.forget_waiter(conn);
         self.stop_listening(conn);
-        self.forget_native(conn);
-        self.lose_hand(conn, out);
+        self.tell_jobs(JobsInput::Lost { conn }, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);
         self.lose_deliveries(conn, out);

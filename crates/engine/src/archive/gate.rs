@@ -37,7 +37,7 @@ impl Engine {
     fn passed(&mut self, call: AdminCall) -> Result<(ArchiveCall, usize), Code> {
         Ok(match call {
             AdminCall::JobOutput { job, tasks, from, after, follow, limit } => {
-                self.find_job(job)?;
+                self.jobs.known(job)?;
                 let is_bad =
                     |tasks: &Vec<(u32, u32)>| tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(from, to)| from > to);
                 if tasks.as_ref().is_some_and(is_bad) {
@@ -50,11 +50,11 @@ impl Engine {
                 (ArchiveCall::Output { job, tasks, from, after, limit }, limit)
             }
             AdminCall::JobFiles { job, after, limit } => {
-                self.find_job(job)?;
+                self.jobs.known(job)?;
                 (ArchiveCall::Files { job, after, limit: limit.clamp(1, PAGE_MAX) as usize }, PIECE_BYTES_MAX)
             }
             AdminCall::JobFile { job, task, name, at } => {
-                self.find_job(job)?;
+                self.jobs.known(job)?;
                 (ArchiveCall::File { job, task, name, at }, PIECE_BYTES_MAX)
             }
             AdminCall::UploadCheck { uploads } if uploads.len() <= JOB_UPLOADS_MAX => {
@@ -92,7 +92,7 @@ impl Engine {
             let is_live = piece.live;
             let followed = is_live && self.archive.follows.has(piece.job, piece.task, self.now);
             let most = self.settings.output_per_task.saturating_mul(OUTPUT_SLACK);
-            let Some(handed) = self.handed_in(&worker, attempt) else {
+            let Some(handed) = self.jobs.handed_in(&worker, attempt) else {
                 if !refused.contains(&attempt) {
                     refused.push(attempt);
                 }
@@ -136,7 +136,7 @@ impl Engine {
         if self.is_archive_busy(bytes.len()) {
             return Err(Code::ArchiveBusy);
         }
-        let handed = self.handed_in(worker, (*job, *task, *attempt)).ok_or(Code::NotYourTask)?;
+        let handed = self.jobs.handed_in(worker, (*job, *task, *attempt)).ok_or(Code::NotYourTask)?;
         if *at == 0 {
             // Some of them may be begun again.
             if u64::from(handed.files) >= u64::from(FILES_PER_TASK_MAX) * OUTPUT_SLACK {

@@ -6,18 +6,19 @@ use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
 use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
+use super::Jobs;
+use super::context::Context;
 use super::ended::split;
 use super::event::ForemanOrder;
 use super::grace::Due;
 use super::job::{Ask, Outcome, Phase, Running, Stop};
 use super::ranges::Ranges;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 
 /// A cancel on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Cancel {
-    pub(crate) job: JobId,
+    pub(super) job: JobId,
     /// Who hears of it; `None`: the broker itself wants it.
     caller: Option<(ConnId, u32)>,
     /// Tasks that waited.
@@ -26,10 +27,11 @@ pub(crate) struct Cancel {
     ran: Vec<u32>,
 }
 
-impl Engine {
+impl Jobs {
     /// An admin cancels tasks of a job, by their numbers, or all.
-    pub(crate) fn cancel_job(
+    pub(super) fn cancel_job(
         &mut self,
+        cx: &mut Context<'_>,
         caller: (ConnId, u32),
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
@@ -47,20 +49,21 @@ impl Engine {
         if before + asked.ranges_len() > CANCELLED_RANGES_MAX {
             return Err(Code::BadCall);
         }
-        self.cancel_places(id, asked, Some(caller), out);
+        self.cancel_places(cx, id, asked, Some(caller), out);
         Ok(())
     }
 
     /// Ends the tasks at these places, once that is stored.
-    pub(crate) fn cancel_places(
+    pub(super) fn cancel_places(
         &mut self,
+        cx: &mut Context<'_>,
         id: JobId,
         asked: Ranges,
         caller: Option<(ConnId, u32)>,
         out: &mut impl Sink,
     ) {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let job = self.jobs.all.get_mut(&id).expect("it was just found");
+        let now_unix_ms = cx.unix_ms();
+        let job = self.all.get_mut(&id).expect("it was just found");
         let (mut waited, mut ran, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
         // What an earlier cancel or an end on its way to the disk says of them may be lost: it is said again.
         let mut unsure = !job.asking.is_empty();
@@ -75,61 +78,61 @@ impl Engine {
         job.leaving.retain(|place| !asked.contains(*place));
         for (place, due) in delayed {
             job.delayed.remove(&place);
-            self.jobs.timers.remove(&(due, Due::Retry(id, place)));
+            self.timers.remove(&(due, Due::Retry(id, place)));
             waited.push((place, place));
         }
         if waited.is_empty() && ran.is_empty() && !unsure {
-            return self.tell_of(id, caller, out);
+            return self.tell_of(cx, id, caller, out);
         }
         waited.iter().for_each(|(first, last)| job.cancelling.insert_range(*first, *last));
         job.asking.push_back(Ask::Cancel(asked));
         job.asked_unix_ms = Some(now_unix_ms);
-        self.jobs.refresh(id);
-        self.store_job(id);
-        self.once_stored(JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, ran })), out);
+        self.refresh(id);
+        self.store_job(cx, id);
+        self.once_stored(cx, JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, ran })), out);
     }
 
     /// A cancel is stored.
-    pub(crate) fn cancel_stored(&mut self, cancel: Cancel, out: &mut impl Sink) {
+    pub(super) fn cancel_stored(&mut self, cx: &mut Context<'_>, cancel: Cancel, out: &mut impl Sink) {
         let Cancel { job: id, caller, waited, ran } = cancel;
-        let job = self.jobs.all.get_mut(&id).expect("a job that changes is not removed");
+        let job = self.all.get_mut(&id).expect("a job that changes is not removed");
         job.asked_next();
         for (first, last) in &waited {
             job.cancelling.remove_range(*first, *last);
             job.cancelled.insert_range(*first, *last);
         }
         for (first, last) in &waited {
-            (split(*first).0..=split(*last).0).for_each(|chunk| self.note_full(id, chunk));
+            (split(*first).0..=split(*last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
         for place in ran {
-            self.cancel_if_left(id, place, out);
+            self.cancel_if_left(cx, id, place, out);
         }
-        self.jobs.refresh(id);
-        self.note_end(id);
-        self.tell_of(id, caller, out);
+        self.refresh(id);
+        self.note_end(cx, id);
+        self.tell_of(cx, id, caller, out);
     }
 
     /// A task that ran or was retried when it was cancelled, and may do something else now.
-    fn cancel_if_left(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        let job = self.jobs.at(id);
+    fn cancel_if_left(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        let job = self.at(id);
         if job.running.contains_key(&place) {
-            return self.stop_task(id, place, Stop::Cancel, out);
+            return self.stop_task(cx, id, place, Stop::Cancel, out);
         }
         let due = job.delayed.remove(&place);
         if due.is_some() || job.waiting.remove(place) || job.leaving.remove(&place) {
             job.cancelled.insert(place);
             if let Some(due) = due {
-                self.jobs.timers.remove(&(due, Due::Retry(id, place)));
+                self.timers.remove(&(due, Due::Retry(id, place)));
             }
-            self.note_full(id, split(place).0);
+            self.note_full(cx, id, split(place).0);
         }
     }
 
     /// A cancel was not stored: all is as it was.
-    pub(crate) fn cancel_not_stored(&mut self, cancel: Cancel, code: Code, out: &mut impl Sink) {
+    pub(super) fn cancel_not_stored(&mut self, cancel: Cancel, code: Code, out: &mut impl Sink) {
         let Cancel { job: id, caller, waited, .. } = cancel;
         let held = self.held_places(id);
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         job.asking.pop_front();
         for (first, last) in waited {
             job.cancelling.remove_range(first, last);
@@ -140,17 +143,17 @@ impl Engine {
                 job.leaving.insert(place);
             }
         }
-        self.jobs.refresh(id);
-        self.jobs.owed_jobs.insert(id);
+        self.refresh(id);
+        self.owed_jobs.insert(id);
         match caller {
             Some((conn, seq)) => out.effect(Effect::Error { conn, seq, code }),
-            None => drop(self.jobs.doomed.insert(id)),
+            None => drop(self.doomed.insert(id)),
         }
     }
 
     /// A running task shall end. Its worker is told, if it knows of the task.
-    pub(crate) fn stop_task(&mut self, id: JobId, place: u32, stop: Stop, out: &mut impl Sink) {
-        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs");
+    pub(super) fn stop_task(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, stop: Stop, out: &mut impl Sink) {
+        let running = self.at(id).running.get_mut(&place).expect("it runs");
         if running.stop == Some(Stop::Cancel) {
             return;
         }
@@ -163,43 +166,43 @@ impl Engine {
                 self.set_limit(id, place, None);
                 self.send_cancel(conn, id, place, out);
             }
-            (None, _) if stop == Stop::Cancel => self.end_cancelled(id, place, false, out),
+            (None, _) if stop == Stop::Cancel => self.end_cancelled(cx, id, place, false, out),
             // If it comes back, it is told; if not, this is why it failed.
             (None, _) => {}
         }
     }
 
-    pub(crate) fn send_cancel(&mut self, conn: ConnId, id: JobId, place: u32, out: &mut impl Sink) {
-        self.jobs.cancels += 1;
-        let cancel = self.jobs.cancels;
-        let job = self.jobs.at(id);
+    pub(super) fn send_cancel(&mut self, conn: ConnId, id: JobId, place: u32, out: &mut impl Sink) {
+        self.cancels += 1;
+        let cancel = self.cancels;
+        let job = self.at(id);
         let (task, attempt) = (job.spec.numbers().number_of(place), job.running[&place].attempt);
-        if let Some(hand) = self.jobs.hands.get_mut(conn) {
+        if let Some(hand) = self.hands.get_mut(conn) {
             hand.cancels.insert(cancel, (id, place, attempt));
             Self::order(conn, ForemanOrder::Cancel { cancel, job: id, task }, out);
         }
     }
 
     /// OK to a CANCEL: the task is over, its process may not be (S4.56).
-    pub(crate) fn cancel_confirmed(&mut self, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+    pub(super) fn cancel_confirmed(&mut self, cx: &mut Context<'_>, conn: ConnId, cancel: u64, out: &mut impl Sink) {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
         if running.ending.is_none() && running.stop == Some(Stop::Cancel) {
-            self.end_cancelled(id, place, true, out);
+            self.end_cancelled(cx, id, place, true, out);
         }
     }
 
     /// ERROR to a CANCEL: there is no such task, and so it takes no slots (S4.61).
-    pub(crate) fn nothing_to_cancel(&mut self, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+    pub(super) fn nothing_to_cancel(&mut self, cx: &mut Context<'_>, conn: ConnId, cancel: u64, out: &mut impl Sink) {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
         match (&mut running.ending, running.stop) {
             (Some(ending), _) => ending.keeps_slots = false,
-            (None, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
-            (None, _) => self.attempt_failed(id, place, None, out),
+            (None, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
+            (None, _) => self.attempt_failed(cx, id, place, None, out),
         }
     }
 
     fn told_to_stop(&mut self, conn: ConnId, cancel: u64) -> Option<(JobId, u32, &mut Running)> {
-        let (id, place, attempt) = self.jobs.hands.get_mut(conn)?.cancels.remove(&cancel)?;
+        let (id, place, attempt) = self.hands.get_mut(conn)?.cancels.remove(&cancel)?;
         self.running_at(conn, id, place, attempt).map(|running| (id, place, running))
     }
 }
@@ -211,7 +214,7 @@ fn can_be_stopped(task: &Running) -> bool {
 }
 
 /// The places of the tasks with these numbers.
-pub(crate) fn places_of(numbers: Numbers<'_>, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
+pub(super) fn places_of(numbers: Numbers<'_>, tasks: &[(u32, u32)]) -> Result<Ranges, Code> {
     if tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(first, last)| first > last) {
         return Err(Code::BadCall);
     }

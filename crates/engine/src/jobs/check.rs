@@ -5,25 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use turno_proto::model::ConnId;
 use turno_proto::model::job::JobId;
 
+use super::Jobs;
 use super::grace::Due;
 use super::hand::Hand;
 use super::job::{Job, Phase};
 use super::labels::has_all;
 use super::submit::bytes_of;
-use crate::engine::Engine;
+use crate::peer::Peers;
+use crate::settings::Settings;
 
-impl Engine {
-    pub(crate) fn check_jobs(&self) {
-        assert!(
-            !self.jobs.due && self.jobs.just_ended.is_empty(),
-            "what follows for jobs is done before the next input"
-        );
+impl Jobs {
+    pub(crate) fn check(&self, settings: &Settings, peers: &Peers, draining: bool) {
+        assert!(!self.due && self.just_ended.is_empty(), "what follows for jobs is done before the next input");
         let mut timers = BTreeSet::new();
         let (mut ready, mut bytes) = (0, 0);
-        for (id, job) in &self.jobs.all {
+        for (id, job) in &self.all {
             assert_eq!(*id, job.id, "a job is under its number");
             self.check_tasks(job);
-            self.check_places(job);
+            self.check_places(job, settings.store.is_some());
             let turn = job.is_ready().then(|| job.turn());
             assert_eq!(job.placed, turn, "job {id}: in the order if and only if something of it can be started");
             ready += usize::from(turn.is_some());
@@ -32,44 +31,44 @@ impl Engine {
             for (place, running) in &job.running {
                 timers.extend(running.gone.map(|at| (at, Due::Gone(*id, *place))));
                 timers.extend(running.limit.map(|at| (at, Due::Limit(*id, *place))));
-                let lost = self.jobs.lost.contains(&(running.key.clone(), *id, *place));
+                let lost = self.lost.contains(&(running.key.clone(), *id, *place));
                 assert_eq!(lost, running.gone.is_some(), "what may be lost is found by its worker");
             }
             for one in &job.after {
-                let listed = self.jobs.dependents.get(&one.job).is_some_and(|jobs| jobs.contains(id));
+                let listed = self.dependents.get(&one.job).is_some_and(|jobs| jobs.contains(id));
                 assert!(listed, "a job knows who waits for its end");
             }
         }
-        let lost = self.jobs.all.values().flat_map(|job| job.running.values()).filter(|task| task.gone.is_some());
-        assert_eq!(lost.count(), self.jobs.lost.len(), "only running tasks can be lost");
-        let placed: usize = self.jobs.pools.each().map(|(_, pool)| pool.order.len()).sum();
+        let lost = self.all.values().flat_map(|job| job.running.values()).filter(|task| task.gone.is_some());
+        assert_eq!(lost.count(), self.lost.len(), "only running tasks can be lost");
+        let placed: usize = self.pools.each().map(|(_, pool)| pool.order.len()).sum();
         assert_eq!(ready, placed, "the order holds the jobs that something can be started of");
-        assert_eq!(bytes, self.jobs.bytes, "the bytes of jobs are counted");
-        for (conn, hand) in &self.jobs.hands.by_conn {
+        assert_eq!(bytes, self.bytes, "the bytes of jobs are counted");
+        for (conn, hand) in &self.hands.by_conn {
             timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
         }
-        timers.extend(self.jobs.disk_until.map(|at| (at, Due::Disk)));
-        timers.extend(self.jobs.forget_at.map(|at| (at, Due::Forget)));
-        let ended = self.jobs.all.values().filter(|job| job.ended_unix_ms.is_some());
-        assert_eq!(ended.count(), self.jobs.ended_count, "jobs that have ended are counted");
-        for (id, job) in &self.jobs.all {
-            let kept = job.ended_unix_ms.is_some_and(|ended| self.jobs.ended.contains(&(ended, *id)));
-            let ends = job.has_ended() && self.settings.keep_finished_ms.is_some();
+        timers.extend(self.disk_until.map(|at| (at, Due::Disk)));
+        timers.extend(self.forget_at.map(|at| (at, Due::Forget)));
+        let ended = self.all.values().filter(|job| job.ended_unix_ms.is_some());
+        assert_eq!(ended.count(), self.ended_count, "jobs that have ended are counted");
+        for (id, job) in &self.all {
+            let kept = job.ended_unix_ms.is_some_and(|ended| self.ended.contains(&(ended, *id)));
+            let ends = job.has_ended() && settings.keep_finished_ms.is_some();
             assert_eq!(kept, ends, "job {id}: what has ended is forgotten one day");
-            assert!(!kept || job.removing || self.jobs.forget_at.is_some(), "job {id}: somebody looks for its day");
+            assert!(!kept || job.removing || self.forget_at.is_some(), "job {id}: somebody looks for its day");
         }
-        for (id, place) in self.jobs.past.tasks() {
-            let job = self.jobs.get(id).expect("earlier attempts are those of a job that is there");
+        for (id, place) in self.past.tasks() {
+            let job = self.get(id).expect("earlier attempts are those of a job that is there");
             assert!(place < job.spec.array.count, "job {id}: task {place} had attempts, and is there");
         }
-        assert_eq!(timers, self.jobs.timers, "timers are those of tasks, hands and the disk");
-        self.check_hands();
-        self.check_no_task_waits_beside_a_free_slot();
-        let mirrored: BTreeSet<_> = self.jobs.waiters.iter().map(|(job, conn, seq)| (*conn, *job, *seq)).collect();
-        assert_eq!(mirrored, self.jobs.waiting_conns, "who waits is known by job and by connection");
-        for (id, conn, _) in &self.jobs.waiters {
-            assert!(self.jobs.get(*id).is_some_and(|job| !job.has_ended()), "nobody waits for what has ended");
-            assert!(self.peers.get(*conn).is_some(), "who waits is connected");
+        assert_eq!(timers, self.timers, "timers are those of tasks, hands and the disk");
+        self.check_hands(peers);
+        self.check_no_task_waits_beside_a_free_slot(draining);
+        let mirrored: BTreeSet<_> = self.waiters.iter().map(|(job, conn, seq)| (*conn, *job, *seq)).collect();
+        assert_eq!(mirrored, self.waiting_conns, "who waits is known by job and by connection");
+        for (id, conn, _) in &self.waiters {
+            assert!(self.get(*id).is_some_and(|job| !job.has_ended()), "nobody waits for what has ended");
+            assert!(peers.get(*conn).is_some(), "who waits is connected");
         }
     }
 
@@ -116,7 +115,7 @@ impl Engine {
             let kept = running.conn.is_some() || running.gone.is_some() || running.ending.is_some();
             assert!(kept, "job {id}: task {place} is with a worker, or waits for it, or ends");
             if let Some(conn) = running.conn {
-                let held = self.jobs.hands.get(conn).and_then(|hand| hand.held.get(&(id, *place)));
+                let held = self.hands.get(conn).and_then(|hand| hand.held.get(&(id, *place)));
                 assert_eq!(held.map(|held| held.attempt), Some(running.attempt), "job {id}: known on both sides");
             }
         }
@@ -124,7 +123,7 @@ impl Engine {
     }
 
     /// What of a job is on the disk as a whole.
-    fn check_places(&self, job: &Job) {
+    fn check_places(&self, job: &Job, stores: bool) {
         for (chunk, ended, written) in job.ended.chunks() {
             let (first, last) = job.chunk_places(chunk);
             let recount = (first..=last).filter(|place| job.ended.get(*place).is_some()).count();
@@ -132,29 +131,29 @@ impl Engine {
             let own = (first..=last).filter(|place| job.waiting.contains(*place) || job.delayed.contains_key(place));
             let own = written && own.into_iter().any(|place| !job.stored.contains(place));
             assert!(!own, "what waits has a record of its own beside that of its chunk");
-            let worth = self.settings.store.is_some() && job.is_worth_writing(chunk) && !job.removing;
-            assert_eq!(self.jobs.full.contains(&(job.id, chunk)), worth, "what can be brought together is known");
+            let worth = stores && job.is_worth_writing(chunk) && !job.removing;
+            assert_eq!(self.full.contains(&(job.id, chunk)), worth, "what can be brought together is known");
         }
-        if self.settings.store.is_none() {
+        if !stores {
             assert!(job.stored.is_empty(), "nothing is on a disk that is not there");
         }
     }
 
-    fn check_hands(&self) {
-        self.jobs.pools.check();
-        for (labels, pool) in self.jobs.pools.each() {
-            let hands = || self.jobs.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, labels));
-            let is_kept = |conn: &ConnId| self.jobs.reserved.is_some_and(|(_, kept)| kept == *conn);
-            let rooms = hands().filter(|(conn, _)| !is_kept(conn) && self.hand_room(**conn) > 0).count();
-            let open = hands().filter(|(conn, _)| self.is_open(**conn)).count();
+    fn check_hands(&self, peers: &Peers) {
+        self.pools.check();
+        for (labels, pool) in self.pools.each() {
+            let hands = || self.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, labels));
+            let is_kept = |conn: &ConnId| self.reserved.is_some_and(|(_, kept)| kept == *conn);
+            let rooms = hands().filter(|(conn, _)| !is_kept(conn) && self.hand_room(peers, **conn) > 0).count();
+            let open = hands().filter(|(conn, _)| self.is_open(peers, **conn)).count();
             assert_eq!((rooms, open), pool.shown_len(), "hands are shown as they are to jobs that need {labels:?}");
             let known = |hand: &Hand| labels.is_empty() || hand.pools.iter().any(|pool| **pool == *labels);
             assert!(hands().all(|(_, hand)| known(hand)), "a hand knows its pools");
         }
         let mut keys = BTreeMap::new();
-        for (conn, hand) in &self.jobs.hands.by_conn {
-            assert!(self.peers.get(*conn).is_some(), "a hand is connected");
-            assert_eq!(hand.greeted, self.peers.worker(*conn).is_some(), "a hand that said HELLO is a worker");
+        for (conn, hand) in &self.hands.by_conn {
+            assert!(peers.get(*conn).is_some(), "a hand is connected");
+            assert_eq!(hand.greeted, peers.worker(*conn).is_some(), "a hand that said HELLO is a worker");
             if hand.has_id {
                 keys.insert(hand.key.clone(), *conn);
             }
@@ -165,7 +164,7 @@ impl Engine {
                 assert!(has_it, "what is offered takes slots, unless it is over already");
             }
             for ((id, place), held) in &hand.held {
-                let job = self.jobs.get(*id).filter(|job| !job.removing || job.has_ended());
+                let job = self.get(*id).filter(|job| !job.removing || job.has_ended());
                 if let Some(running) = job.and_then(|job| job.running.get(place)) {
                     assert_eq!(
                         (running.conn, running.attempt),
@@ -175,26 +174,26 @@ impl Engine {
                 }
             }
         }
-        assert_eq!(keys, self.jobs.hands.by_key, "hands are known by their ids");
-        if let Some((job, conn)) = self.jobs.reserved {
-            assert!(self.is_open(conn), "a hand that is kept free is open to work");
-            let width = self.jobs.get(job).map_or(0, |job| job.spec.slots);
-            let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+        assert_eq!(keys, self.hands.by_key, "hands are known by their ids");
+        if let Some((job, conn)) = self.reserved {
+            assert!(self.is_open(peers, conn), "a hand that is kept free is open to work");
+            let width = self.get(job).map_or(0, |job| job.spec.slots);
+            let slots = peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
             assert!(slots >= u32::from(width), "a hand that is kept free is large enough");
-            let labels = self.jobs.get(job).map(|job| job.labels.clone()).unwrap_or_default();
-            let has = self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &labels));
+            let labels = self.get(job).map(|job| job.labels.clone()).unwrap_or_default();
+            let has = self.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &labels));
             assert!(has, "a hand that is kept free has what the job needs");
         }
     }
 
     /// Slots that tasks take of a worker.
     pub(crate) fn slots_of_tasks(&self, conn: ConnId) -> u32 {
-        self.jobs.hands.get(conn).map_or(0, |hand| hand.held.values().map(|held| u32::from(held.slots)).sum())
+        self.hands.get(conn).map_or(0, |hand| hand.held.values().map(|held| u32::from(held.slots)).sum())
     }
 
-    fn check_no_task_waits_beside_a_free_slot(&self) {
-        let stalls = self.drain.is_some() || self.jobs.disk_until.is_some();
-        for (_, pool) in self.jobs.pools.each().filter(|_| !stalls) {
+    fn check_no_task_waits_beside_a_free_slot(&self, draining: bool) {
+        let stalls = draining || self.disk_until.is_some();
+        for (_, pool) in self.pools.each().filter(|_| !stalls) {
             if let Some((turn, width)) = pool.order.first(pool.most()) {
                 let JobId(id) = turn.job;
                 assert_eq!(pool.with_room(width), None, "job {id}: a task waits beside a free slot");

@@ -10,23 +10,23 @@ use super::record::{CHUNK_TASKS, ChunkRecord, ShortEnd, TaskEnd};
 
 /// The ends of a job's tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(super) struct Ended {
     chunks: BTreeMap<u32, Chunk>,
     workers: Vec<Arc<str>>,
     worker_numbers: BTreeMap<Arc<str>, u16>,
     /// What workers said of failures, by place.
     statuses: BTreeMap<u32, Arc<str>>,
-    pub(crate) finished: u32,
-    pub(crate) failed: u32,
+    pub(super) finished: u32,
+    pub(super) failed: u32,
     /// Those that had begun.
-    pub(crate) cancelled: u32,
+    pub(super) cancelled: u32,
     /// The earliest start and the latest end of all of them.
-    pub(crate) began_unix_ms: Option<u64>,
-    pub(crate) ended_unix_ms: Option<u64>,
+    pub(super) began_unix_ms: Option<u64>,
+    pub(super) ended_unix_ms: Option<u64>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(super) struct Chunk {
     tasks: Vec<ShortEnd>,
     ended: u32,
     /// It is on disk as a whole.
@@ -34,31 +34,31 @@ pub(crate) struct Chunk {
 }
 
 /// The chunk of a place, and the place within it.
-pub(crate) const fn split(place: u32) -> (u32, usize) {
+pub(super) const fn split(place: u32) -> (u32, usize) {
     (place / CHUNK_TASKS, (place % CHUNK_TASKS) as usize)
 }
 
 impl Ended {
-    pub(crate) fn len(&self) -> u32 {
+    pub(super) fn len(&self) -> u32 {
         self.finished + self.failed + self.cancelled
     }
 
     /// The end of the task at that place, if it was one that had begun.
-    pub(crate) fn get(&self, place: u32) -> Option<&ShortEnd> {
+    pub(super) fn get(&self, place: u32) -> Option<&ShortEnd> {
         let (chunk, at) = split(place);
         self.chunks.get(&chunk)?.tasks.get(at).filter(|end| end.state().is_some())
     }
 
-    pub(crate) fn worker_of(&self, end: &ShortEnd) -> Option<&Arc<str>> {
+    pub(super) fn worker_of(&self, end: &ShortEnd) -> Option<&Arc<str>> {
         self.workers.get(usize::from(end.worker).checked_sub(1)?)
     }
 
-    pub(crate) fn status_of(&self, place: u32) -> Option<&Arc<str>> {
+    pub(super) fn status_of(&self, place: u32) -> Option<&Arc<str>> {
         self.statuses.get(&place)
     }
 
     /// A task has ended. `tasks` are those of its chunk.
-    pub(crate) fn add(&mut self, place: u32, tasks: u32, end: &TaskEnd, submitted_unix_ms: u64) {
+    pub(super) fn add(&mut self, place: u32, tasks: u32, end: &TaskEnd, submitted_unix_ms: u64) {
         let worker = self.worker_number(&end.worker);
         let short = ShortEnd::of(end, worker, submitted_unix_ms);
         self.count(&short, end.started_unix_ms, end.ended_unix_ms);
@@ -73,7 +73,7 @@ impl Ended {
     }
 
     /// The chunk of that many tasks is there from now on.
-    pub(crate) fn open(&mut self, chunk: u32, tasks: u32) -> &mut Chunk {
+    pub(super) fn open(&mut self, chunk: u32, tasks: u32) -> &mut Chunk {
         self.chunks.entry(chunk).or_insert_with(|| Chunk {
             tasks: vec![ShortEnd::default(); tasks as usize],
             ended: 0,
@@ -82,7 +82,7 @@ impl Ended {
     }
 
     /// The end of a task that had begun is void.
-    pub(crate) fn take(&mut self, place: u32) -> Option<ShortEnd> {
+    pub(super) fn take(&mut self, place: u32) -> Option<ShortEnd> {
         let (chunk, at) = split(place);
         let chunk = self.chunks.get_mut(&chunk)?;
         let end = chunk.tasks.get_mut(at)?;
@@ -97,7 +97,7 @@ impl Ended {
     }
 
     /// A chunk as it was stored. False if it cannot be one of that many tasks.
-    pub(crate) fn add_chunk(&mut self, number: u32, tasks: u32, record: ChunkRecord, submitted_unix_ms: u64) -> bool {
+    pub(super) fn add_chunk(&mut self, number: u32, tasks: u32, record: ChunkRecord, submitted_unix_ms: u64) -> bool {
         let ChunkRecord { tasks: mut ends, workers, statuses } = record;
         if ends.len() != tasks as usize || !ends.iter().all(ShortEnd::is_sound) {
             return false;
@@ -151,11 +151,11 @@ impl Ended {
     }
 
     /// Tasks of a chunk that ended after they had begun.
-    pub(crate) fn ended_in(&self, chunk: u32) -> u32 {
+    pub(super) fn ended_in(&self, chunk: u32) -> u32 {
         self.chunks.get(&chunk).map_or(0, |chunk| chunk.ended)
     }
 
-    pub(crate) fn set_written(&mut self, chunk: u32, written: bool) {
+    pub(super) fn set_written(&mut self, chunk: u32, written: bool) {
         if let Some(chunk) = self.chunks.get_mut(&chunk) {
             chunk.written = written;
         }
@@ -163,17 +163,17 @@ impl Ended {
 
     /// Whether the disk has something to say of all tasks of that chunk, or will have. What has a record of its own beside
     /// that is newer.
-    pub(crate) fn is_written(&self, chunk: u32) -> bool {
+    pub(super) fn is_written(&self, chunk: u32) -> bool {
         self.chunks.get(&chunk).is_some_and(|chunk| chunk.written)
     }
 
     /// The chunks that are there, with the tasks of them that ended after they had begun, and whether they are written.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, u32, bool)> {
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (u32, u32, bool)> {
         self.chunks.iter().map(|(number, chunk)| (*number, chunk.ended, chunk.written))
     }
 
     /// A chunk as it is stored; `None` if no task of it had begun.
-    pub(crate) fn chunk_record(&self, number: u32) -> Option<ChunkRecord> {
+    pub(super) fn chunk_record(&self, number: u32) -> Option<ChunkRecord> {
         let chunk = self.chunks.get(&number)?;
         let mut workers = Vec::new();
         let mut locals: BTreeMap<u16, u16> = BTreeMap::new();

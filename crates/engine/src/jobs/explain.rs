@@ -8,17 +8,17 @@ use turno_proto::model::limits::SHOWN_ITEM_BYTES_MAX;
 use turno_proto::model::{Code, ConnId};
 
 use super::Jobs;
+use super::context::Context;
 use super::job::{Job, Phase, Running, Stop};
 use super::labels::{Labels, has_all};
 use super::order::Turn;
 use super::pools::Pool;
 use super::view::item_of;
-use crate::engine::Engine;
 use crate::peer::Worker;
 
 /// How closely a job that waits is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Look {
+pub(super) enum Look {
     /// At the job alone: every answer has that.
     Brief,
     /// As one of many, of which somebody has counted what is before each.
@@ -33,7 +33,7 @@ pub(crate) enum Look {
 impl Jobs {
     /// How many tasks wait whose turn is before a job's, for each that something can be started of. It looks at all of
     /// them: for those who ask, not for every answer.
-    pub(crate) fn aheads(&self) -> BTreeMap<JobId, u64> {
+    pub(super) fn aheads(&self) -> BTreeMap<JobId, u64> {
         let mut turns: Vec<Turn> = self.turns().collect();
         turns.sort_unstable();
         let mut ahead = 0;
@@ -65,25 +65,25 @@ impl Jobs {
     }
 }
 
-impl Engine {
-    pub(crate) fn explain_task(&self, id: JobId, task: Option<u32>) -> Result<AdminAnswer, Code> {
+impl Jobs {
+    pub(super) fn explain_task(&self, cx: &Context<'_>, id: JobId, task: Option<u32>) -> Result<AdminAnswer, Code> {
         let job = self.find_job(id)?;
         let place = match task {
             Some(number) => job.spec.numbers().place_of(number).ok_or(Code::NotFound)?,
             None => telling_place(job),
         };
-        let view = self.job_view(job, Look::Close, false);
-        let because = self.task_reason(job, place, view.reason.as_ref());
+        let view = self.job_view(cx, job, Look::Close, false);
+        let because = self.task_reason(cx, job, place, view.reason.as_ref());
         let item = item_of(job, place, SHOWN_ITEM_BYTES_MAX);
-        let task = Box::new(TaskView { item, ..self.task_view(job, place) });
-        let attempts = self.jobs.past.of(id, place);
+        let task = Box::new(TaskView { item, ..self.task_view(cx, job, place) });
+        let attempts = self.past.of(id, place);
         Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(because), attempts })
     }
 
     /// Why a task is where it is, with what holds up the job.
-    fn task_reason(&self, job: &Job, place: u32, of_job: Option<&JobReason>) -> TaskReason {
+    fn task_reason(&self, cx: &Context<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> TaskReason {
         if let Some(running) = job.running.get(&place) {
-            return self.running_reason(running);
+            return self.running_reason(cx, running);
         }
         if let Some(worker) = self.yet_to_let_go(job, place) {
             return TaskReason::Stopping { worker, time_limit: false };
@@ -96,24 +96,24 @@ impl Engine {
             TaskState::Waiting | TaskState::Running => {
                 let last = place.checked_sub(1).filter(|_| job.waiting.contains(place));
                 let before = last.map_or(0, |last| job.waiting.count_within(0, last));
-                TaskReason::Waits { why: self.waiting_reason(job, place, of_job), before }
+                TaskReason::Waits { why: self.waiting_reason(cx, job, place, of_job), before }
             }
         }
     }
 
     /// The worker that still has an earlier attempt of a task that waits for its next one.
     fn yet_to_let_go(&self, job: &Job, place: u32) -> Option<String> {
-        let mut hands = self.jobs.hands.by_conn.values().filter(|_| job.leaving.contains(&place));
+        let mut hands = self.hands.by_conn.values().filter(|_| job.leaving.contains(&place));
         hands.find(|hand| hand.held.contains_key(&(job.id, place))).map(|hand| hand.name.to_string())
     }
 
-    fn running_reason(&self, running: &Running) -> TaskReason {
+    fn running_reason(&self, cx: &Context<'_>, running: &Running) -> TaskReason {
         let worker = running.worker.to_string();
         if running.ending.is_some() {
             return TaskReason::Ending { worker };
         }
         if let Some(gone) = running.gone {
-            return TaskReason::Away { worker, left_ms: gone.millis_left(self.now) };
+            return TaskReason::Away { worker, left_ms: gone.millis_left(cx.now) };
         }
         if let Some(stop) = running.stop {
             return TaskReason::Stopping { worker, time_limit: stop == Stop::TimeLimit };
@@ -122,40 +122,40 @@ impl Engine {
             Phase::Storing => TaskReason::Starting { worker },
             Phase::Offered => TaskReason::Offered { worker },
             Phase::Runs => {
-                let for_ms = self.settings.unix_ms(self.now).saturating_sub(running.started_unix_ms);
+                let for_ms = cx.unix_ms().saturating_sub(running.started_unix_ms);
                 TaskReason::Runs { worker, for_ms }
             }
         }
     }
 
     /// Why a task that waits does. As long as one may be started, it is what holds up the job.
-    fn waiting_reason(&self, job: &Job, place: u32, of_job: Option<&JobReason>) -> JobReason {
-        if let Some(reason) = self.barred(job) {
+    fn waiting_reason(&self, cx: &Context<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> JobReason {
+        if let Some(reason) = self.barred(cx, job) {
             return reason;
         }
         if let Some(due) = job.delayed.get(&place) {
-            return JobReason::Backoff { in_ms: due.millis_left(self.now) };
+            return JobReason::Backoff { in_ms: due.millis_left(cx.now) };
         }
         of_job.cloned().expect("a close look at a job with a task that waits finds a reason")
     }
 
     /// Why nothing of it is started.
-    pub(crate) fn reason_of(&self, job: &Job, look: Look) -> Option<JobReason> {
+    pub(super) fn reason_of(&self, cx: &Context<'_>, job: &Job, look: Look) -> Option<JobReason> {
         if job.has_ended() {
             return too_many_failures(job).or_else(|| missed(job));
         }
-        if let Some(reason) = self.barred(job) {
+        if let Some(reason) = self.barred(cx, job) {
             return Some(reason);
         }
         if job.waiting.is_empty() {
             let due = job.delayed.values().min().filter(|_| job.running.is_empty())?;
-            return Some(JobReason::Backoff { in_ms: due.millis_left(self.now) });
+            return Some(JobReason::Backoff { in_ms: due.millis_left(cx.now) });
         }
-        self.unplaced(job, look)
+        self.unplaced(cx, job, look)
     }
 
     /// What holds up all tasks of a job, whoever is there to take them.
-    fn barred(&self, job: &Job) -> Option<JobReason> {
+    fn barred(&self, cx: &Context<'_>, job: &Job) -> Option<JobReason> {
         if let Some(reason) = too_many_failures(job).or_else(|| missed(job)) {
             return Some(reason);
         }
@@ -169,21 +169,21 @@ impl Engine {
         if !job.holds.is_empty() {
             return Some(JobReason::Storing);
         }
-        if self.drain.is_some() {
+        if cx.draining {
             return Some(JobReason::Draining);
         }
-        self.jobs.disk_until.map(|_| JobReason::Disk)
+        self.disk_until.map(|_| JobReason::Disk)
     }
 
     /// Why a job whose task could be started has nobody for it.
-    fn unplaced(&self, job: &Job, look: Look) -> Option<JobReason> {
+    fn unplaced(&self, cx: &Context<'_>, job: &Job, look: Look) -> Option<JobReason> {
         if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
             return Some(JobReason::MaxParallel { max });
         }
-        let largest = self.largest_for(job);
+        let largest = self.largest_for(cx, job);
         if largest == 0 {
             let labels = job.spec.labels.clone();
-            let all = self.jobs.pools.get(&Labels::default()).map_or(0, Pool::largest);
+            let all = self.pools.get(&Labels::default()).map_or(0, Pool::largest);
             return Some(if labels.is_empty() || all == 0 {
                 JobReason::NoWorker
             } else {
@@ -197,27 +197,27 @@ impl Engine {
         let ahead = match look {
             Look::Brief => return None,
             Look::Listed { ahead } => ahead,
-            Look::Close => self.jobs.ahead_of(job),
+            Look::Close => self.ahead_of(job),
         };
-        let hands = self.hands_for(job);
+        let hands = self.hands_for(cx, job);
         if let Look::Close = look
-            && let Some(reason) = self.room_elsewhere(job, &hands)
+            && let Some(reason) = self.room_elsewhere(cx, job, &hands)
         {
             return Some(reason);
         }
-        let slots = hands.iter().map(|conn| u64::from(self.slots_of_hand(*conn))).sum();
+        let slots = hands.iter().map(|conn| u64::from(self.slots_of_hand(cx, *conn))).sum();
         Some(JobReason::Busy { slots, ahead })
     }
 
     /// Some hand has room for a task of it, and is not to be had.
-    fn room_elsewhere(&self, job: &Job, hands: &[ConnId]) -> Option<JobReason> {
-        let room = |conn: &ConnId| self.peers.worker(*conn).map_or(0, Worker::room);
+    fn room_elsewhere(&self, cx: &Context<'_>, job: &Job, hands: &[ConnId]) -> Option<JobReason> {
+        let room = |conn: &ConnId| cx.worker(*conn).map_or(0, Worker::room);
         let roomy = || hands.iter().filter(|conn| room(conn) >= u32::from(job.spec.slots));
-        if let Some((other, kept)) = self.jobs.reserved
+        if let Some((other, kept)) = self.reserved
             && other != job.id
             && roomy().any(|conn| *conn == kept)
         {
-            let worker = self.jobs.hands.get(kept).map_or_else(String::new, |hand| hand.name.to_string());
+            let worker = self.hands.get(kept).map_or_else(String::new, |hand| hand.name.to_string());
             return Some(JobReason::Kept { job: other, worker });
         }
         let workers = u32::try_from(roomy().count()).unwrap_or(u32::MAX);
@@ -225,27 +225,27 @@ impl Engine {
     }
 
     /// The hands that are open to work and may have tasks of that job.
-    fn hands_for(&self, job: &Job) -> Vec<ConnId> {
-        match self.jobs.pools.get(&job.labels) {
+    fn hands_for(&self, cx: &Context<'_>, job: &Job) -> Vec<ConnId> {
+        match self.pools.get(&job.labels) {
             Some(pool) => pool.open().collect(),
             // Nothing of it can be started, so that nobody looked for them.
             None => {
-                let hands = self.jobs.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, &job.labels));
-                hands.map(|(conn, _)| *conn).filter(|conn| self.is_open(*conn)).collect()
+                let hands = self.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, &job.labels));
+                hands.map(|(conn, _)| *conn).filter(|conn| self.is_open(cx.peers(), *conn)).collect()
             }
         }
     }
 
     /// Slots of the largest of them.
-    fn largest_for(&self, job: &Job) -> u32 {
-        match self.jobs.pools.get(&job.labels) {
+    fn largest_for(&self, cx: &Context<'_>, job: &Job) -> u32 {
+        match self.pools.get(&job.labels) {
             Some(pool) => pool.largest(),
-            None => self.hands_for(job).iter().map(|conn| self.slots_of_hand(*conn)).max().unwrap_or(0),
+            None => self.hands_for(cx, job).iter().map(|conn| self.slots_of_hand(cx, *conn)).max().unwrap_or(0),
         }
     }
 
-    fn slots_of_hand(&self, conn: ConnId) -> u32 {
-        self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count())
+    fn slots_of_hand(&self, cx: &Context<'_>, conn: ConnId) -> u32 {
+        cx.worker(conn).map_or(0, |worker| worker.slots.as_count())
     }
 }
 

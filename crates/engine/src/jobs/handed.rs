@@ -1,10 +1,10 @@
 //! What workers handed in of their tasks: counted, so that none can hand in more than its share.
 
+use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobSpec};
 
 use super::Jobs;
 use super::job::Phase;
-use crate::engine::Engine;
 
 /// What was handed in of one attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,11 @@ pub(crate) struct HandedIn {
 }
 
 impl Jobs {
+    /// Refuses what is about no job that somebody was told of.
+    pub(crate) fn known(&self, id: JobId) -> Result<(), Code> {
+        self.find_job(id).map(|_| ())
+    }
+
     pub(crate) fn ids(&self) -> impl Iterator<Item = JobId> {
         self.all.keys().copied()
     }
@@ -31,20 +36,20 @@ impl Jobs {
     }
 }
 
-impl Engine {
+impl Jobs {
     /// The account of an attempt, if that worker has it: it runs there, was told to stop and has not ended, or its
     /// worker is away and may come back.
     pub(crate) fn handed_in(&mut self, worker: &str, (id, task, attempt): (JobId, u32, u32)) -> Option<&mut HandedIn> {
         let place = self.find_job(id).ok()?.spec.numbers().place_of(task)?;
-        let job = self.jobs.all.get_mut(&id)?;
+        let job = self.all.get_mut(&id)?;
         if job.running.get(&place).is_some_and(|running| running.attempt == attempt) {
             let running = job.running.get_mut(&place)?;
             // Of what is only on its way to the disk its worker has not heard.
             let is_its = *running.key == *worker && running.phase != Phase::Storing;
             return is_its.then_some(&mut running.handed_in);
         }
-        let conn = self.jobs.hands.by_key.get(worker)?;
-        let held = self.jobs.hands.by_conn.get_mut(conn)?.held.get_mut(&(id, place))?;
+        let conn = self.hands.by_key.get(worker)?;
+        let held = self.hands.by_conn.get_mut(conn)?.held.get_mut(&(id, place))?;
         (held.attempt == attempt).then_some(&mut held.handed_in)
     }
 }

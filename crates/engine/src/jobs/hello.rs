@@ -10,6 +10,8 @@ use turno_proto::model::limits::{
 };
 use turno_proto::model::{Code, ConnId, Slots};
 
+use super::Jobs;
+use super::context::{Context, Follows};
 use super::event::{ForemanOrder, Hello, STOP_NOW};
 use super::grace::Due;
 use super::hand::Held;
@@ -18,47 +20,40 @@ use super::labels::labels_of_hand;
 use super::record::TaskEnd;
 use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
-use crate::engine::Engine;
 
-impl Engine {
+impl Jobs {
     /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
-    pub(crate) fn hello(&mut self, conn: ConnId, hello: Hello, out: &mut impl Sink) {
+    pub(super) fn hello(&mut self, cx: &mut Context<'_>, conn: ConnId, hello: Hello, out: &mut impl Sink) {
         let Hello { id, name, slots, running, labels } = hello;
         if slots > FOREMAN_PROCS_MAX {
-            return self.close_hand(conn, Code::BadSlots, out);
+            return self.close_hand(cx, conn, Code::BadSlots, out);
         }
         let (id, name) = (id.map(|id| short(&id)).filter(|id| !id.is_empty()), short(&name));
         if let Some(id) = &id
-            && let Some(older) = self.jobs.hands.by_key.get(id).copied().filter(|older| *older != conn)
+            && let Some(older) = self.hands.by_key.get(id).copied().filter(|older| *older != conn)
         {
             // Its worker came back before the end of the older connection was noticed.
-            self.close_hand(older, Code::ConnectionLost, out);
+            self.close_hand(cx, older, Code::ConnectionLost, out);
         }
-        self.enlist_hand(conn, id, &name, u32::from(slots));
-        self.jobs.label(conn, labels_of_hand(labels));
-        let listed = self.reconcile(conn, &running, out);
-        self.expect_unlisted(conn, &running, &listed);
-        self.show_hand(conn);
+        self.enlist_hand(cx, conn, id, &name, u32::from(slots));
+        self.label(conn, labels_of_hand(labels));
+        let listed = self.reconcile(cx, conn, &running, out);
+        self.expect_unlisted(cx, conn, &running, &listed);
+        self.show_hand(cx, conn);
     }
 
-    fn enlist_hand(&mut self, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, procs: u32) {
-        self.part(conn);
+    fn enlist_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, procs: u32) {
+        self.part(cx, conn);
         let slots = self.allowed_slots(id.as_ref(), Slots::Limited(procs));
-        let Some(peer) = self.peers.get_mut(conn) else { return };
-        peer.ready = true;
+        let Some(peer) = cx.peers().get(conn) else { return };
         let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
-        peer.name = shown.to_string();
-        let is_new = peer.worker.is_none();
-        let turn = if is_new { self.peers.next_turn() } else { 0 };
-        if let Some(worker) = self.peers.enlist(conn, shown.to_string(), slots, self.now).filter(|_| is_new) {
-            worker.turn = turn;
-        }
-        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
+        cx.enlist(conn, &shown, slots);
+        let hand = self.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
         if hand.has_id {
-            self.jobs.hands.by_key.remove(&hand.key);
+            self.hands.by_key.remove(&hand.key);
         }
         if let Some(id) = &id {
-            self.jobs.hands.by_key.insert(Arc::clone(id), conn);
+            self.hands.by_key.insert(Arc::clone(id), conn);
         }
         hand.greeted = true;
         hand.procs = procs;
@@ -67,7 +62,7 @@ impl Engine {
         hand.name = shown;
         hand.told_free = None;
         if let Some(id) = id {
-            self.unite(&id);
+            self.unite(cx, &id);
         }
     }
 
@@ -75,6 +70,7 @@ impl Engine {
     /// lists.
     fn reconcile(
         &mut self,
+        cx: &mut Context<'_>,
         conn: ConnId,
         running: &[(JobId, u32, Option<u32>)],
         out: &mut impl Sink,
@@ -82,7 +78,7 @@ impl Engine {
         let mut listed = BTreeSet::new();
         let mut wrong = BTreeSet::new();
         for (id, task, attempt) in running {
-            let place = self.jobs.get(*id).and_then(|job| job.spec.numbers().place_of(*task));
+            let place = self.get(*id).and_then(|job| job.spec.numbers().place_of(*task));
             match place.filter(|place| self.keeps(conn, *id, *place, *attempt)) {
                 Some(place) => drop(listed.insert((*id, place))),
                 None => drop(wrong.insert((*id, *task))),
@@ -90,17 +86,17 @@ impl Engine {
         }
         for (id, place) in &listed {
             self.set_gone(*id, *place, None);
-            self.rebind(conn, *id, *place);
-            if self.jobs.at(*id).running[place].stop == Some(Stop::TimeLimit) {
+            self.rebind(cx, conn, *id, *place);
+            if self.at(*id).running[place].stop == Some(Stop::TimeLimit) {
                 self.send_cancel(conn, *id, *place, out);
             }
         }
         for (job, task) in wrong {
             // A task that it has under another attempt or twice is told of once, as what it should have.
-            let place = self.jobs.get(job).and_then(|job| job.spec.numbers().place_of(task));
+            let place = self.get(job).and_then(|job| job.spec.numbers().place_of(task));
             if place.is_none_or(|place| !listed.contains(&(job, place))) {
-                self.jobs.cancels += 1;
-                Self::order(conn, ForemanOrder::Cancel { cancel: self.jobs.cancels, job, task }, out);
+                self.cancels += 1;
+                Self::order(conn, ForemanOrder::Cancel { cancel: self.cancels, job, task }, out);
             }
         }
         listed
@@ -108,49 +104,46 @@ impl Engine {
 
     /// Whether the worker rightly says that it runs that task.
     fn keeps(&self, conn: ConnId, id: JobId, place: u32, attempt: Option<u32>) -> bool {
-        let Some(running) = self.jobs.get(id).and_then(|job| job.running.get(&place)) else { return false };
+        let Some(running) = self.get(id).and_then(|job| job.running.get(&place)) else { return false };
         let is_free = running.conn.is_none() && running.gone.is_some();
         let has_it = running.conn == Some(conn) && running.phase != Phase::Storing;
         (is_free || has_it) && attempt.is_none_or(|attempt| attempt == running.attempt)
     }
 
     /// The task takes slots of that hand, also if it has more than it says: it runs there.
-    fn rebind(&mut self, conn: ConnId, id: JobId, place: u32) {
-        let job = self.jobs.all.get_mut(&id).expect("it was just found");
+    fn rebind(&mut self, cx: &mut Context<'_>, conn: ConnId, id: JobId, place: u32) {
+        let job = self.all.get_mut(&id).expect("it was just found");
         let running = job.running.get_mut(&place).expect("it was just found");
         if running.conn.is_some() {
             return;
         }
-        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("it says HELLO");
+        let hand = self.hands.by_conn.get_mut(&conn).expect("it says HELLO");
         (running.conn, running.phase) = (Some(conn), Phase::Runs);
         (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let task = job.spec.numbers().number_of(place);
         hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
-        let worker = self.peers.worker_mut(conn);
-        worker.take_over(slots);
-        if let Some(twin) = worker.twin {
-            self.twin_took(twin, slots);
-        }
+        cx.take_over(conn, slots);
     }
 
     /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
     /// is lost.
     fn expect_unlisted(
         &mut self,
+        cx: &mut Context<'_>,
         conn: ConnId,
         running: &[(JobId, u32, Option<u32>)],
         listed: &BTreeSet<(JobId, u32)>,
     ) {
         let named: BTreeMap<(JobId, u32), Option<u32>> =
             running.iter().map(|(job, task, attempt)| ((*job, *task), *attempt)).collect();
-        let soon = self.now.plus_millis(TASK_UNNAMED_MS);
-        let hand = &self.jobs.hands.by_conn[&conn];
+        let soon = cx.now.plus_millis(TASK_UNNAMED_MS);
+        let hand = &self.hands.by_conn[&conn];
         let offered: BTreeSet<(JobId, u32)> =
             hand.offer.iter().flat_map(|offer| &offer.tasks).map(|(job, place, _)| (*job, *place)).collect();
         let missing: Vec<(JobId, u32)> =
             hand.held.keys().filter(|task| !listed.contains(task) && !offered.contains(task)).copied().collect();
-        let runs = |(id, place): &(JobId, u32)| self.jobs.get(*id).is_some_and(|job| job.running.contains_key(place));
+        let runs = |(id, place): &(JobId, u32)| self.get(*id).is_some_and(|job| job.running.contains_key(place));
         // It was told to stop, and its process is not gone yet.
         let lingers = |(id, place): &(JobId, u32)| {
             let held = &hand.held[&(*id, *place)];
@@ -160,15 +153,15 @@ impl Engine {
         let ghosts: Vec<(JobId, u32)> = missing.iter().copied().filter(|task| !runs(task) && !lingers(task)).collect();
         for task in ghosts {
             // It was told to stop, and its process is gone.
-            self.let_go(conn, task);
+            self.let_go(cx, conn, task);
         }
-        let (key, has_id) = (Arc::clone(&self.jobs.hands.by_conn[&conn].key), self.jobs.hands.by_conn[&conn].has_id);
+        let (key, has_id) = (Arc::clone(&self.hands.by_conn[&conn].key), self.hands.by_conn[&conn].has_id);
         let mut soon_gone: Vec<(JobId, u32)> = missing;
         if has_id {
             soon_gone.extend(self.gone_by(&key));
         }
         for (id, place) in soon_gone {
-            let Some(running) = self.jobs.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
+            let Some(running) = self.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
                 continue;
             };
             match &mut running.ending {
@@ -181,35 +174,35 @@ impl Engine {
 
     /// Tasks whose worker is gone and was known by that key.
     fn gone_by(&self, key: &Arc<str>) -> Vec<(JobId, u32)> {
-        let lost = self.jobs.lost.range((Arc::clone(key), JobId(0), 0)..).take_while(|(of, ..)| of == key);
-        let is_free = |job: &JobId, place: &u32| self.jobs.all[job].running[place].conn.is_none();
+        let lost = self.lost.range((Arc::clone(key), JobId(0), 0)..).take_while(|(of, ..)| of == key);
+        let is_free = |job: &JobId, place: &u32| self.all[job].running[place].conn.is_none();
         lost.filter(|(_, job, place)| is_free(job, place)).map(|(_, job, place)| (*job, *place)).collect()
     }
 
     /// The connection is to end, and its worker counts as gone.
-    fn close_hand(&mut self, conn: ConnId, code: Code, out: &mut impl Sink) {
+    fn close_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, code: Code, out: &mut impl Sink) {
         Self::order(conn, ForemanOrder::Close { code }, out);
-        self.lose_hand(conn, out);
-        self.peers.dismiss_if(conn, |_| true);
+        self.lose_hand(cx, conn, out);
+        cx.dismiss(conn);
     }
 
     /// The hand is gone. What it had may still run there: it stays as it is for a while (S4.76).
-    pub(crate) fn lose_hand(&mut self, conn: ConnId, out: &mut impl Sink) {
-        if self.jobs.reserved.is_some_and(|(_, kept)| kept == conn) {
-            self.jobs.reserved = None;
+    pub(super) fn lose_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
+        if self.reserved.is_some_and(|(_, kept)| kept == conn) {
+            self.reserved = None;
         }
-        if !self.jobs.is_hand(conn) {
+        if !self.is_hand(conn) {
             return;
         }
-        self.part(conn);
-        self.jobs.hide(conn);
-        let Some(hand) = self.jobs.hands.by_conn.remove(&conn) else { return };
-        self.jobs.due = true;
+        self.part(cx, conn);
+        self.hide(conn);
+        let Some(hand) = self.hands.by_conn.remove(&conn) else { return };
+        self.due = true;
         if hand.has_id {
-            self.jobs.hands.by_key.remove(&hand.key);
+            self.hands.by_key.remove(&hand.key);
         }
         if let Some(until) = hand.paused {
-            self.jobs.timers.remove(&(until, Due::Pause(conn)));
+            self.timers.remove(&(until, Due::Pause(conn)));
         }
         for ((id, place), Held { attempt, .. }) in hand.held {
             let Some(running) = self.running_at(conn, id, place, attempt) else {
@@ -220,107 +213,112 @@ impl Engine {
             let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
             match (phase, stop) {
                 (Phase::Storing, _) => {
-                    self.take_back(id, place, out);
-                    self.store_waiting(id, place);
+                    self.take_back(cx, id, place, out);
+                    self.store_waiting(cx, id, place);
                 }
                 _ if is_ending => {}
-                (_, Some(Stop::Cancel)) => self.end_cancelled(id, place, false, out),
-                (_, Some(Stop::TimeLimit)) => self.attempt_failed(id, place, None, out),
-                _ if hand.ends_now => self.gave_up(id, place),
-                _ => self.set_gone(id, place, Some(self.now.plus_millis(self.settings.task_grace_ms))),
+                (_, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
+                (_, Some(Stop::TimeLimit)) => self.attempt_failed(cx, id, place, None, out),
+                _ if hand.ends_now => self.gave_up(cx, id, place),
+                _ => self.set_gone(id, place, Some(cx.now.plus_millis(cx.settings.task_grace_ms))),
             }
         }
     }
 
     /// The broker itself ended the worker of that task: another attempt, and nobody failed.
-    fn gave_up(&mut self, id: JobId, place: u32) {
-        let job = self.jobs.at(id);
+    fn gave_up(&mut self, cx: &mut Context<'_>, id: JobId, place: u32) {
+        let job = self.at(id);
         let attempt = job.running[&place].attempt;
         job.tried.entry(place).or_default().attempt = attempt;
-        self.remember_attempt(id, place, TaskState::Cancelled, GIVEN_BACK);
+        self.remember_attempt(cx, id, place, TaskState::Cancelled, GIVEN_BACK);
         self.task_waits_again(id, place, None);
-        self.store_waiting(id, place);
+        self.store_waiting(cx, id, place);
     }
 
     /// A task's worker did not come back, or does not know of the task.
-    pub(crate) fn lose(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        self.free_slots(id, place);
-        let job = self.jobs.at(id);
+    pub(super) fn lose(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        self.free_slots(cx, id, place);
+        let job = self.at(id);
         let running = &job.running[&place];
         let (attempt, stop) = (running.attempt, running.stop);
         match stop {
-            Some(Stop::Cancel) => return self.end_cancelled(id, place, false, out),
-            Some(Stop::TimeLimit) => return self.attempt_failed(id, place, None, out),
+            Some(Stop::Cancel) => return self.end_cancelled(cx, id, place, false, out),
+            Some(Stop::TimeLimit) => return self.attempt_failed(cx, id, place, None, out),
             None => {}
         }
         let tried = job.tried.entry(place).or_default();
         tried.attempt = attempt;
         tried.losses = tried.losses.saturating_add(1);
         if tried.losses > TASK_LOSSES_MAX {
-            return self.end_lost(id, place, out);
+            return self.end_lost(cx, id, place, out);
         }
-        self.remember_attempt(id, place, TaskState::Failed, WORKER_LOST);
+        self.remember_attempt(cx, id, place, TaskState::Failed, WORKER_LOST);
         self.task_waits_again(id, place, None);
-        self.store_waiting(id, place);
+        self.store_waiting(cx, id, place);
     }
 
     /// Remembers the attempt of a task that runs and is over now, for a reason that no worker told.
-    fn remember_attempt(&mut self, id: JobId, place: u32, state: TaskState, status: &str) {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let end = TaskEnd { status: Arc::from(status), ..end_of(self.jobs.at(id), place, state, now_unix_ms) };
-        self.jobs.past.add(id, place, end);
+    fn remember_attempt(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, state: TaskState, status: &str) {
+        let now_unix_ms = cx.unix_ms();
+        let end = TaskEnd { status: Arc::from(status), ..end_of(self.at(id), place, state, now_unix_ms) };
+        self.past.add(id, place, end);
     }
 
     /// Tells a hand to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).
-    pub(crate) fn stop_hand(&mut self, conn: ConnId, now: bool, out: &mut impl Sink) -> Result<(), Code> {
-        let hand = self.jobs.hands.get_mut(conn).ok_or(Code::NotFound)?;
+    pub(crate) fn stop_hand(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        now: bool,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
+        let hand = self.hands.get_mut(conn).ok_or(Code::NotFound)?;
         hand.ends_now |= now;
         hand.procs = 0;
         hand.stops += 1;
         Self::order(conn, ForemanOrder::Stop { slots: if now { STOP_NOW } else { 0 } }, out);
-        self.show_hand(conn);
+        self.show_hand(cx, conn);
         Ok(())
     }
 
     /// OK to a STOP.
-    pub(crate) fn stopped(&mut self, conn: ConnId) {
-        let Some(hand) = self.jobs.hands.get_mut(conn).filter(|hand| hand.stops > 0) else { return };
+    pub(super) fn stopped(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+        let Some(hand) = self.hands.get_mut(conn).filter(|hand| hand.stops > 0) else { return };
         hand.stops -= 1;
-        if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) {
-            worker.resize(Slots::Limited(0));
-        }
-        self.show_hand(conn);
+        cx.resize(conn, Slots::Limited(0));
+        self.show_hand(cx, conn);
     }
 
     /// Gives a hand no more than so many slots, over both its connections. That is the broker's own account: a STOP cannot be
     /// taken back, and a hand that was made smaller may grow again up to what it says it has. It is remembered over
     /// connections of a hand with an id.
-    pub(crate) fn resize_hand(&mut self, conn: ConnId, slots: Slots) -> Result<(), Code> {
-        let hand = self.jobs.hands.get_mut(conn).ok_or(Code::NotFound)?;
+    pub(crate) fn resize_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, slots: Slots) -> Result<(), Code> {
+        let hand = self.hands.get_mut(conn).ok_or(Code::NotFound)?;
         let count = match slots {
             Slots::Limited(count) if count <= hand.procs => count,
             Slots::Limited(_) | Slots::Unlimited => return Err(Code::BadSlots),
         };
         if hand.has_id && count < hand.procs {
-            self.jobs.resized.insert(Arc::clone(&hand.key), count);
-            if self.jobs.resized.len() > RESIZED_WORKERS_MAX {
-                self.jobs.resized.pop_first();
+            self.resized.insert(Arc::clone(&hand.key), count);
+            if self.resized.len() > RESIZED_WORKERS_MAX {
+                self.resized.pop_first();
             }
         } else {
-            self.jobs.resized.remove(&hand.key);
+            self.resized.remove(&hand.key);
         }
-        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
-        for conn in [Some(conn), twin].into_iter().flatten() {
-            self.peers.worker_mut(conn).resize(slots);
-            self.offer(conn);
-            self.show_hand(conn);
+        let twin = cx.worker(conn).and_then(|worker| worker.twin);
+        cx.resize(conn, slots);
+        self.show_hand(cx, conn);
+        if let Some(twin) = twin {
+            cx.resize(twin, slots);
+            cx.follow(Follows::MoreRoom(twin));
         }
         Ok(())
     }
 
     /// What an admin left of the slots of the worker with that id.
-    pub(crate) fn allowed_slots(&self, id: Option<&Arc<str>>, slots: Slots) -> Slots {
-        let limit = id.and_then(|id| self.jobs.resized.get(id));
+    pub(super) fn allowed_slots(&self, id: Option<&Arc<str>>, slots: Slots) -> Slots {
+        let limit = id.and_then(|id| self.resized.get(id));
         limit.map_or(slots, |limit| Slots::Limited(slots.as_count().min(*limit)))
     }
 }
@@ -331,6 +329,6 @@ fn short(name: &str) -> Arc<str> {
 }
 
 /// At most that many bytes of a text, and no half characters.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

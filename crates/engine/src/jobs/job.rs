@@ -16,61 +16,61 @@ use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd, Trie
 
 /// A job.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) id: JobId,
-    pub(crate) spec: Arc<JobSpec>,
-    pub(crate) name: Arc<str>,
+pub(super) struct Job {
+    pub(super) id: JobId,
+    pub(super) spec: Arc<JobSpec>,
+    pub(super) name: Arc<str>,
     /// What a hand must have.
-    pub(crate) labels: Labels,
-    pub(crate) submitted_unix_ms: u64,
+    pub(super) labels: Labels,
+    pub(super) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.
-    pub(crate) storing: Option<Vec<(ConnId, u32)>>,
+    pub(super) storing: Option<Vec<(ConnId, u32)>>,
     /// It is being removed.
-    pub(crate) removing: bool,
-    pub(crate) held: bool,
+    pub(super) removing: bool,
+    pub(super) held: bool,
     /// Whether it shall be, by calls on their way to the disk, in order. Nothing is started meanwhile.
-    pub(crate) holds: VecDeque<bool>,
+    pub(super) holds: VecDeque<bool>,
     /// Jobs before it that have not ended.
-    pub(crate) after: Vec<After>,
+    pub(super) after: Vec<After>,
     /// Places of tasks that may be started.
-    pub(crate) waiting: Ranges,
+    pub(super) waiting: Ranges,
     /// Those whose next attempt is not due.
-    pub(crate) delayed: BTreeMap<u32, Mono>,
+    pub(super) delayed: BTreeMap<u32, Mono>,
     /// Those that may be started once the worker of an earlier attempt, which was told to stop, has let go of that.
-    pub(crate) leaving: BTreeSet<u32>,
-    pub(crate) running: BTreeMap<u32, Running>,
+    pub(super) leaving: BTreeSet<u32>,
+    pub(super) running: BTreeMap<u32, Running>,
     /// How often tasks were tried that had an attempt before and have not ended, or were cancelled while they waited: the
     /// number of an attempt is never given out again.
-    pub(crate) tried: BTreeMap<u32, Tried>,
+    pub(super) tried: BTreeMap<u32, Tried>,
     /// Those that have ended and wait again once that is stored.
-    pub(crate) retrying: Ranges,
+    pub(super) retrying: Ranges,
     /// Those that are cancelled once that is stored.
-    pub(crate) cancelling: Ranges,
+    pub(super) cancelling: Ranges,
     /// Cancels and retries on their way to the disk, in order.
-    pub(crate) asking: VecDeque<Ask>,
+    pub(super) asking: VecDeque<Ask>,
     /// All that cancels were asked to end and no retry has taken back: what of it has not ended otherwise is cancelled.
-    pub(crate) asked: Ranges,
-    pub(crate) asked_unix_ms: Option<u64>,
+    pub(super) asked: Ranges,
+    pub(super) asked_unix_ms: Option<u64>,
     /// Tasks that were cancelled while they waited.
-    pub(crate) cancelled: Ranges,
+    pub(super) cancelled: Ranges,
     /// Tasks that had begun and ended.
-    pub(crate) ended: Ended,
+    pub(super) ended: Ended,
     /// Tasks that have a record of their own on disk, or on its way there.
-    pub(crate) stored: Ranges,
+    pub(super) stored: Ranges,
     /// When its first task was given to a worker.
-    pub(crate) started_unix_ms: Option<u64>,
-    pub(crate) ended_unix_ms: Option<u64>,
+    pub(super) started_unix_ms: Option<u64>,
+    pub(super) ended_unix_ms: Option<u64>,
     /// Failed tasks that count no longer for what may fail: there was a retry since.
-    pub(crate) forgiven: u32,
+    pub(super) forgiven: u32,
     /// Jobs it comes after that ended otherwise than it must: bit by bit, in the order of its spec.
-    pub(crate) missed: u16,
+    pub(super) missed: u16,
     /// Its place among the jobs that something can be started of.
-    pub(crate) placed: Option<Turn>,
+    pub(super) placed: Option<Turn>,
 }
 
 /// What somebody wants of tasks, on its way to the disk.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(super) enum Ask {
     /// What of these has not ended otherwise is cancelled.
     Cancel(Ranges),
     /// These are cancelled no longer, and so many failures do not count any more.
@@ -79,7 +79,7 @@ pub(crate) enum Ask {
 
 impl Ask {
     /// By how many ranges more what was cancelled may be told.
-    pub(crate) fn ranges_len(&self) -> usize {
+    pub(super) fn ranges_len(&self) -> usize {
         match self {
             Self::Cancel(ranges) | Self::Retry { lifted: ranges, .. } => ranges.ranges_len(),
         }
@@ -88,30 +88,30 @@ impl Ask {
 
 /// A task that a worker has, or had.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) attempt: u32,
+pub(super) struct Running {
+    pub(super) attempt: u32,
     /// The connection whose slots it takes; `None` if that is gone.
-    pub(crate) conn: Option<ConnId>,
+    pub(super) conn: Option<ConnId>,
     /// What its worker is known by.
-    pub(crate) key: Arc<str>,
+    pub(super) key: Arc<str>,
     /// Its worker's name.
-    pub(crate) worker: Arc<str>,
-    pub(crate) started_unix_ms: u64,
-    pub(crate) phase: Phase,
-    pub(crate) stop: Option<Stop>,
+    pub(super) worker: Arc<str>,
+    pub(super) started_unix_ms: u64,
+    pub(super) phase: Phase,
+    pub(super) stop: Option<Stop>,
     /// How it ended, while that is on its way to the disk.
-    pub(crate) ending: Option<Box<Ending>>,
+    pub(super) ending: Option<Box<Ending>>,
     /// When it has had its time.
-    pub(crate) limit: Option<Mono>,
+    pub(super) limit: Option<Mono>,
     /// When it counts as lost.
-    pub(crate) gone: Option<Mono>,
+    pub(super) gone: Option<Mono>,
     /// What its worker handed in of it.
-    pub(crate) handed_in: HandedIn,
+    pub(super) handed_in: HandedIn,
 }
 
 /// How far an offer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     /// Its start is on its way to the disk; the worker knows nothing of it.
     Storing,
     /// The worker has not answered.
@@ -122,24 +122,31 @@ pub(crate) enum Phase {
 
 /// Why a task shall stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(super) enum Stop {
     Cancel,
     TimeLimit,
 }
 
 /// The end of an attempt.
 #[derive(Debug)]
-pub(crate) struct Ending {
-    pub(crate) outcome: Outcome,
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
     /// Its worker still has its process, and tells when that is gone.
-    pub(crate) keeps_slots: bool,
+    pub(super) keeps_slots: bool,
     /// Updates to be acknowledged.
-    pub(crate) requests: Vec<(ConnId, u32)>,
+    pub(super) requests: Vec<(ConnId, u32)>,
+}
+
+impl Ending {
+    /// With the update that says so, if there is one.
+    pub(super) fn new(outcome: Outcome, request: Option<(ConnId, u32)>) -> Self {
+        Self { outcome, keeps_slots: false, requests: request.into_iter().collect() }
+    }
 }
 
 /// What comes after an attempt.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub(super) enum Outcome {
     Ended(TaskEnd),
     /// Another one.
     Again {
@@ -151,7 +158,7 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
-    pub(crate) fn new(id: JobId, spec: Arc<JobSpec>, submitted_unix_ms: u64) -> Self {
+    pub(super) fn new(id: JobId, spec: Arc<JobSpec>, submitted_unix_ms: u64) -> Self {
         Self {
             id,
             name: Arc::from(spec.name.as_str()),
@@ -184,11 +191,11 @@ impl Job {
         }
     }
 
-    pub(crate) fn tried(&self, place: u32) -> Tried {
+    pub(super) fn tried(&self, place: u32) -> Tried {
         self.tried.get(&place).copied().unwrap_or_default()
     }
 
-    pub(crate) fn counts(&self) -> TaskCounts {
+    pub(super) fn counts(&self) -> TaskCounts {
         let later = u32::try_from(self.delayed.len() + self.leaving.len()).expect("tasks are limited");
         TaskCounts {
             waiting: self.waiting.len() + later + self.cancelling.len(),
@@ -199,11 +206,11 @@ impl Job {
         }
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.ended.len() + self.cancelled.len() == self.spec.array.count
     }
 
-    pub(crate) fn state(&self) -> JobState {
+    pub(super) fn state(&self) -> JobState {
         if self.has_ended() {
             let TaskCounts { failed, cancelled, .. } = self.counts();
             return match (failed, cancelled) {
@@ -219,7 +226,7 @@ impl Job {
         }
     }
 
-    pub(crate) fn task_state(&self, place: u32) -> TaskState {
+    pub(super) fn task_state(&self, place: u32) -> TaskState {
         if self.running.contains_key(&place) {
             return TaskState::Running;
         }
@@ -230,19 +237,19 @@ impl Job {
     }
 
     /// Whether a task of it may be started now, were there a slot.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         let barred = self.storing.is_some() || self.held || !self.holds.is_empty() || !self.after.is_empty();
         let barred = barred || self.has_too_many_failures();
         let full = self.spec.max_parallel.is_some_and(|max| self.running.len() >= max as usize);
         !barred && !full && !self.waiting.is_empty()
     }
 
-    pub(crate) fn turn(&self) -> Turn {
+    pub(super) fn turn(&self) -> Turn {
         Turn::new(self.spec.priority, self.started_unix_ms.is_some(), self.id)
     }
 
     /// The job as it is to be stored.
-    pub(crate) fn record(&self) -> JobRecord {
+    pub(super) fn record(&self) -> JobRecord {
         let (mut cancelled, mut forgiven) = (self.asked.clone(), self.forgiven);
         for ask in &self.asking {
             forgiven = apply(ask, &mut cancelled).unwrap_or(forgiven);
@@ -263,49 +270,49 @@ impl Job {
     }
 
     /// A job it comes after ended otherwise than it must.
-    pub(crate) fn miss(&mut self, one: After) {
+    pub(super) fn miss(&mut self, one: After) {
         let at = self.spec.after.iter().take(JOB_AFTER_MAX).position(|other| *other == one);
         self.missed |= at.map_or(0, |at| 1 << at);
     }
 
     /// The first of those.
-    pub(crate) fn first_missed(&self) -> Option<After> {
+    pub(super) fn first_missed(&self) -> Option<After> {
         self.spec.after.get(self.missed.trailing_zeros() as usize).copied()
     }
 
     /// The next of what is asked for is stored.
-    pub(crate) fn asked_next(&mut self) {
+    pub(super) fn asked_next(&mut self) {
         let ask = self.asking.pop_front().expect("cancels and retries are stored in order");
         self.forgiven = apply(&ask, &mut self.asked).unwrap_or(self.forgiven);
     }
 
     /// Tasks of a chunk.
-    pub(crate) fn chunk_len(&self, chunk: u32) -> u32 {
+    fn chunk_len(&self, chunk: u32) -> u32 {
         (self.spec.array.count - chunk * CHUNK_TASKS).min(CHUNK_TASKS)
     }
 
     /// The first and last place of a chunk.
-    pub(crate) fn chunk_places(&self, chunk: u32) -> (u32, u32) {
+    pub(super) fn chunk_places(&self, chunk: u32) -> (u32, u32) {
         let first = chunk * CHUNK_TASKS;
         (first, first + self.chunk_len(chunk) - 1)
     }
 
     /// Every task of the chunk has ended.
-    pub(crate) fn is_full(&self, chunk: u32) -> bool {
+    fn is_full(&self, chunk: u32) -> bool {
         let (first, last) = self.chunk_places(chunk);
         let cancelled = if self.cancelled.is_empty() { 0 } else { self.cancelled.count_within(first, last) };
         self.ended.ended_in(chunk) + cancelled == self.chunk_len(chunk)
     }
 
     /// The chunk has ended, and there is something of it to be brought together on the disk.
-    pub(crate) fn is_worth_writing(&self, chunk: u32) -> bool {
+    pub(super) fn is_worth_writing(&self, chunk: u32) -> bool {
         let (first, last) = self.chunk_places(chunk);
         let changes = self.retrying.within(first, last).next().is_some();
         self.is_full(chunk) && !changes && self.stored.within(first, last).next().is_some()
     }
 
     /// A chunk as it is stored, once all of it has ended; `None` if no task of it had begun.
-    pub(crate) fn chunk_record(&mut self, chunk: u32) -> Option<ChunkRecord> {
+    pub(super) fn chunk_record(&mut self, chunk: u32) -> Option<ChunkRecord> {
         let (first, last) = self.chunk_places(chunk);
         if self.tried.range(first..=last).next().is_some() {
             self.ended.open(chunk, last - first + 1);
@@ -317,19 +324,19 @@ impl Job {
         Some(record)
     }
 
-    pub(crate) fn end(&mut self, place: u32, end: &TaskEnd) {
+    pub(super) fn end(&mut self, place: u32, end: &TaskEnd) {
         let (chunk, _) = split(place);
         let tasks = self.chunk_len(chunk);
         self.ended.add(place, tasks, end, self.submitted_unix_ms);
     }
 
     /// The latest attempt of a task that has ended or waits, 0 if it had none.
-    pub(crate) fn latest_attempt(&self, place: u32) -> u32 {
+    pub(super) fn latest_attempt(&self, place: u32) -> u32 {
         self.ended.get(place).map_or_else(|| self.tried(place).attempt, |end| u32::from(end.attempt))
     }
 
     /// A task that had ended has not any more.
-    pub(crate) fn reopen(&mut self, place: u32) {
+    pub(super) fn reopen(&mut self, place: u32) {
         if self.ended.take(place).is_none() {
             self.cancelled.remove(place);
         }

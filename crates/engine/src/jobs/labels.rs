@@ -7,21 +7,21 @@ use turno_proto::model::limits::WORKER_LABELS_MAX;
 use turno_proto::submission::is_label;
 
 /// What a job asks for, in the order of keys.
-pub(crate) type Labels = Arc<[(String, String)]>;
+pub(super) type Labels = Arc<[(String, String)]>;
 
 /// The labels of a job in their order: those of two jobs are the same, however they were written.
-pub(crate) fn labels_of_job(labels: &[(String, String)]) -> Labels {
+pub(super) fn labels_of_job(labels: &[(String, String)]) -> Labels {
     let mut sorted = labels.to_vec();
     sorted.sort_unstable();
     sorted.into()
 }
 
 /// The labels of a worker as they are kept. What cannot be one is left out.
-pub(crate) fn labels_of_hand(labels: Vec<(String, String)>) -> BTreeMap<String, String> {
+pub(super) fn labels_of_hand(labels: Vec<(String, String)>) -> BTreeMap<String, String> {
     labels.into_iter().filter(|(key, value)| is_label(key, value)).take(WORKER_LABELS_MAX).collect()
 }
 
 /// Whether somebody who has those has all of these.
-pub(crate) fn has_all(has: &BTreeMap<String, String>, wanted: &[(String, String)]) -> bool {
+pub(super) fn has_all(has: &BTreeMap<String, String>, wanted: &[(String, String)]) -> bool {
     wanted.iter().all(|(key, value)| has.get(key) == Some(value))
 }

@@ -18,6 +18,10 @@
 //! | `past` | earlier attempts of tasks |
 //! | `view`, `explain` | telling what is going on, and why a task is where it is |
 //! | `check` | all of it agrees |
+//! | `context` | what jobs may use of the rest of the broker, and all they may do to it |
+//!
+//! This is a machine: [`Jobs::handle`] takes what happens to jobs, [`Jobs::go_on`] does what follows, its other methods
+//! answer what others may ask, and nobody sees its fields. It reaches the rest only by [`Context`].
 //!
 //! A task is offered after its start is stored, and an update is acknowledged after what it says is: so a restarted broker
 //! knows every task that a worker may have, and every end that a worker was told to forget.
@@ -25,6 +29,7 @@
 mod after;
 mod cancel;
 mod check;
+mod context;
 mod durable;
 mod ended;
 mod event;
@@ -53,12 +58,13 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::JobId;
-use turno_proto::model::{ConnId, Mono};
+use turno_proto::model::{Code, ConnId, Mono};
 
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 
+pub(crate) use self::context::{Context, Follows};
 pub(crate) use self::durable::JobThen;
 pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, Update};
 use self::grace::Due;
@@ -67,6 +73,25 @@ use self::job::Job;
 use self::past::Past;
 use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
+
+/// What may happen to jobs.
+#[derive(Debug)]
+pub(crate) enum JobsInput {
+    /// A foreman's connection said something.
+    Foreman { conn: ConnId, event: ForemanEvent },
+    /// An admin asks for something.
+    Call { conn: ConnId, seq: u32, call: AdminCall },
+    /// A connection is gone, a foreman's or another.
+    Lost { conn: ConnId },
+    /// What this waited for is on disk.
+    Stored(JobThen),
+    /// What this waited for will not be on disk.
+    NotStored(JobThen, Code),
+    /// What the disk refused is tried again, once a second.
+    TryDiskAgain,
+    /// Time passed.
+    Tick,
+}
 
 /// All jobs, and all who work on them.
 #[derive(Debug, Default)]
@@ -77,7 +102,7 @@ pub(crate) struct Jobs {
     /// By the key of their submitter.
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// Earlier attempts of their tasks.
     past: Past,
     /// Those that something can be started of, and the hands they may use.
@@ -129,10 +154,9 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Whether something may go on.
-    #[inline]
-    pub(crate) const fn is_due(&self) -> bool {
-        self.due
+    /// What jobs count for in memory.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
@@ -197,43 +221,62 @@ impl Jobs {
     }
 }
 
-impl Engine {
+impl Jobs {
+    /// Takes one input. What follows for jobs themselves is done by [`Jobs::go_on`].
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: JobsInput, out: &mut impl Sink) {
+        match input {
+            JobsInput::Foreman { conn, event } => self.foreman(cx, conn, event, out),
+            JobsInput::Call { conn, seq, call } => self.job_call(cx, conn, seq, call, out),
+            JobsInput::Lost { conn } => {
+                self.forget_waiter(conn);
+                self.forget_native(cx, conn);
+                self.lose_hand(cx, conn, out);
+            }
+            JobsInput::Stored(then) => self.job_stored(cx, then, out),
+            JobsInput::NotStored(then, code) => self.job_not_stored(cx, then, code, out),
+            JobsInput::TryDiskAgain => self.pay_jobs(cx, out),
+            JobsInput::Tick => self.tick_jobs(cx, out),
+        }
+    }
+
     /// A word of a foreman's worker.
-    pub(crate) fn foreman(&mut self, conn: ConnId, event: ForemanEvent, out: &mut impl Sink) {
+    fn foreman(&mut self, cx: &mut Context<'_>, conn: ConnId, event: ForemanEvent, out: &mut impl Sink) {
         match event {
             ForemanEvent::Connected { address } => {
-                self.peers.insert(conn, String::new(), address);
-                self.jobs.hands.by_conn.insert(conn, hand::Hand::default());
+                cx.connected(conn, address);
+                self.hands.by_conn.insert(conn, hand::Hand::default());
             }
-            _ if !self.jobs.is_hand(conn) => {}
-            ForemanEvent::Hello(hello) => self.hello(conn, hello, out),
-            ForemanEvent::Accepted { offer } => self.accepted(conn, offer),
-            ForemanEvent::Refused { offer, slots_free } => self.refused_offer(conn, offer, slots_free, out),
-            ForemanEvent::Update(update) => self.updated(conn, update, out),
-            ForemanEvent::Cancelled { cancel } => self.cancel_confirmed(conn, cancel, out),
-            ForemanEvent::NoSuchJob { cancel } => self.nothing_to_cancel(conn, cancel, out),
-            ForemanEvent::Stopped => self.stopped(conn),
+            _ if !self.is_hand(conn) => {}
+            ForemanEvent::Hello(hello) => self.hello(cx, conn, hello, out),
+            ForemanEvent::Accepted { offer } => self.accepted(cx, conn, offer),
+            ForemanEvent::Refused { offer, slots_free } => self.refused_offer(cx, conn, offer, slots_free, out),
+            ForemanEvent::Update(update) => self.updated(cx, conn, update, out),
+            ForemanEvent::Cancelled { cancel } => self.cancel_confirmed(cx, conn, cancel, out),
+            ForemanEvent::NoSuchJob { cancel } => self.nothing_to_cancel(cx, conn, cancel, out),
+            ForemanEvent::Stopped => self.stopped(cx, conn),
         }
     }
 
-    /// What follows for jobs from what just happened.
-    #[inline(never)]
-    pub(crate) fn work_off_jobs(&mut self, out: &mut impl Sink) {
-        while std::mem::take(&mut self.jobs.due) {
-            while let Some(job) = self.jobs.just_ended.pop_front() {
-                self.job_ended(job, out);
-            }
-            for twin in std::mem::take(&mut self.jobs.twins) {
-                self.show_hand(twin);
-            }
-            self.hand_out(out);
-            self.write_chunks();
-            // A twin may have got slots back.
-            self.work_off_agenda(out);
-        }
+    /// Whether something may go on; that is [`Jobs::go_on`].
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.due
     }
 
-    pub(crate) fn order(conn: ConnId, order: ForemanOrder, out: &mut impl Sink) {
+    /// What follows for jobs from what just happened. More may be due then.
+    pub(crate) fn go_on(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
+        self.due = false;
+        while let Some(job) = self.just_ended.pop_front() {
+            self.job_ended(cx, job, out);
+        }
+        for twin in std::mem::take(&mut self.twins) {
+            self.show_hand(cx, twin);
+        }
+        self.hand_out(cx, out);
+        self.write_chunks(cx);
+    }
+
+    fn order(conn: ConnId, order: ForemanOrder, out: &mut impl Sink) {
         out.effect(Effect::Foreman { conn, order: Box::new(order) });
     }
 }

@@ -10,6 +10,8 @@ use turno_proto::model::limits::{
 use turno_proto::model::{ConnId, Mono};
 use turno_proto::{fill, items};
 
+use super::Jobs;
+use super::context::Context;
 use super::event::{ForemanOrder, OfferedTask};
 use super::grace::Due;
 use super::hand::{Held, Offer};
@@ -18,104 +20,103 @@ use super::job::{Job, Phase, Running, Stop};
 use super::labels::has_all;
 use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
-use crate::engine::Engine;
 
 /// Bytes of a task's number wherever it may stand, in quotes.
 const NUMBERS_BYTES_MAX: usize = FILL_PLACES_MAX * 12;
 
 impl Offer {
-    pub(crate) const fn has_room(&self) -> bool {
+    pub(super) const fn has_room(&self) -> bool {
         self.tasks.len() < OFFER_TASKS_MAX && self.bytes < OFFER_BYTES_MAX
     }
 }
 
-impl Engine {
+impl Jobs {
     /// Gives tasks to hands, as long as one fits.
-    pub(crate) fn hand_out(&mut self, out: &mut impl Sink) {
-        if self.drain.is_some() || self.jobs.disk_until.is_some() || self.jobs.pools.is_idle() {
-            return self.unreserve_hand_unless_needed();
+    pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
+        if cx.draining || self.disk_until.is_some() || self.pools.is_idle() {
+            return self.unreserve_hand_unless_needed(cx);
         }
         let mut chosen = Vec::new();
         let mut starts = 0;
         while starts < STARTS_MAX
-            && let Some((job, conn)) = self.next_match()
+            && let Some((job, conn)) = self.next_match(cx)
         {
-            if self.start(job, conn) == 1 {
+            if self.start(cx, job, conn) == 1 {
                 chosen.push(conn);
             }
             starts += 1;
         }
         for conn in chosen {
-            self.seal(conn, out);
+            self.seal(cx, conn, out);
         }
     }
 
     /// The job whose turn it is, and the hand.
-    fn next_match(&mut self) -> Option<(JobId, ConnId)> {
+    fn next_match(&mut self, cx: &mut Context<'_>) -> Option<(JobId, ConnId)> {
         loop {
-            self.unreserve_hand_unless_needed();
-            if let Some((job, conn)) = self.jobs.reserved
-                && self.hand_room(conn) >= u32::from(self.jobs.at(job).spec.slots)
+            self.unreserve_hand_unless_needed(cx);
+            if let Some((job, conn)) = self.reserved
+                && self.hand_room(cx.peers(), conn) >= u32::from(self.at(job).spec.slots)
             {
-                self.unreserve_hand();
+                self.unreserve_hand(cx);
                 return Some((job, conn));
             }
-            let (head, width, pool) = self.jobs.pools.head()?;
+            let (head, width, pool) = self.pools.head()?;
             if let Some(conn) = pool.with_room(width) {
                 return Some((head.job, conn));
             }
-            if width > 1 && self.reserve_hand(head.job, width) {
+            if width > 1 && self.reserve_hand(cx, head.job, width) {
                 continue;
             }
-            let (turn, width, pool) = self.jobs.pools.first()?;
+            let (turn, width, pool) = self.pools.first()?;
             return Some((turn.job, pool.with_room(width).expect("one has the most room")));
         }
     }
 
     /// Nobody has room for a wide task whose turn it is: the next hand that is large enough is kept free for it. One at a
     /// time, so that wide jobs cannot empty all hands.
-    fn reserve_hand(&mut self, job: JobId, width: u16) -> bool {
-        if self.jobs.reserved.is_some() {
+    fn reserve_hand(&mut self, cx: &mut Context<'_>, job: JobId, width: u16) -> bool {
+        if self.reserved.is_some() {
             return false;
         }
-        let pool = self.jobs.pools.get(&self.jobs.all[&job].labels);
+        let pool = self.pools.get(&self.all[&job].labels);
         let Some(conn) = pool.and_then(|pool| pool.of_size(width)) else { return false };
-        self.jobs.reserved = Some((job, conn));
-        self.show_hand(conn);
+        self.reserved = Some((job, conn));
+        self.show_hand(cx, conn);
         true
     }
 
     /// The hand is kept for nobody if the job has nothing to start any more, or the hand cannot take it.
-    pub(crate) fn unreserve_hand_unless_needed(&mut self) {
-        let Some((job, conn)) = self.jobs.reserved else { return };
+    fn unreserve_hand_unless_needed(&mut self, cx: &mut Context<'_>) {
+        let Some((job, conn)) = self.reserved else { return };
         let may_have_it = |job: &&Job| {
-            let labels = self.jobs.hands.get(conn).map(|hand| &hand.labels);
+            let labels = self.hands.get(conn).map(|hand| &hand.labels);
             job.placed.is_some() && labels.is_some_and(|labels| has_all(labels, &job.labels))
         };
-        let width = self.jobs.get(job).filter(may_have_it).map(|job| u32::from(job.spec.slots));
-        let slots = self.peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
-        if self.drain.is_some() || !self.is_open(conn) || width.is_none_or(|width| width > slots) {
-            self.unreserve_hand();
+        let width = self.get(job).filter(may_have_it).map(|job| u32::from(job.spec.slots));
+        let slots = cx.worker(conn).map_or(0, |worker| worker.slots.as_count());
+        if cx.draining || !self.is_open(cx.peers(), conn) || width.is_none_or(|width| width > slots) {
+            self.unreserve_hand(cx);
         }
     }
 
-    pub(crate) fn unreserve_hand(&mut self) {
-        if let Some((_, conn)) = self.jobs.reserved.take() {
-            self.show_hand(conn);
+    fn unreserve_hand(&mut self, cx: &mut Context<'_>) {
+        if let Some((_, conn)) = self.reserved.take() {
+            self.show_hand(cx, conn);
         }
     }
 
     /// The next task of the job takes slots of the hand. Returns how many tasks its offer has now.
-    fn start(&mut self, id: JobId, conn: ConnId) -> usize {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let job = self.jobs.all.get_mut(&id).expect("its turn came");
+    fn start(&mut self, cx: &mut Context<'_>, id: JobId, conn: ConnId) -> usize {
+        let now_unix_ms = cx.unix_ms();
+        let job = self.all.get_mut(&id).expect("its turn came");
         // More may run than that, if a lost worker comes back after a restart; but none is started.
         let full = job.spec.max_parallel.is_some_and(|max| job.running.len() >= max as usize);
         assert!(!full, "no more are started than may run at a time");
         let place = job.waiting.pop_first().expect("a job whose turn it is has a task that waits");
         let tried = job.tried(place);
         let tried = Tried { attempt: tried.attempt + 1, ..tried };
-        let hand = self.jobs.hands.by_conn.get_mut(&conn).expect("a hand with room is there");
+        let hand = self.hands.by_conn.get_mut(&conn).expect("a hand with room is there");
         let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
         let slots = job.spec.slots;
         let work = job.spec.work.len();
@@ -145,50 +146,40 @@ impl Engine {
             },
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);
-        let turn = self.peers.next_turn();
-        let record = self.peers.worker_mut(conn);
-        record.take(slots);
-        let twin = record.twin;
-        record.deliveries += 1;
-        record.last_used = Some(self.now);
-        record.turn = turn;
-        self.show_hand(conn);
-        if let Some(twin) = twin {
-            self.twin_took(twin, slots);
-        }
-        self.jobs.refresh(id);
-        self.store_task(id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
+        cx.take(conn, slots);
+        self.show_hand(cx, conn);
+        self.refresh(id);
+        self.store_task(cx, id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
         offered
     }
 
     /// Nothing more is added to the hand's offer.
-    fn seal(&mut self, conn: ConnId, out: &mut impl Sink) {
-        self.jobs.offers += 1;
-        let id = self.jobs.offers;
-        let hand = self.jobs.hands.get_mut(conn).expect("it was just given something");
+    fn seal(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
+        self.offers += 1;
+        let id = self.offers;
+        let hand = self.hands.get_mut(conn).expect("it was just given something");
         hand.offer.as_mut().expect("it was just given something").id = id;
-        self.show_hand(conn);
-        self.once_stored(super::JobThen::Offer { conn, offer: id }, out);
+        self.show_hand(cx, conn);
+        self.once_stored(cx, super::JobThen::Offer { conn, offer: id }, out);
     }
 
     /// All starts of an offer are stored: the hand hears of it.
-    pub(crate) fn send_offer(&mut self, conn: ConnId, id: u64, out: &mut impl Sink) {
-        self.jobs.due = true;
-        let Some(offer) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id))
-        else {
+    pub(super) fn send_offer(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
+        self.due = true;
+        let Some(offer) = self.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id)) else {
             return;
         };
         let mut tasks = Vec::with_capacity(offer.tasks.len());
         let mut told = Vec::with_capacity(offer.tasks.len());
         for (id, place, attempt) in offer.tasks {
-            let job = self.jobs.all.get_mut(&id).expect("rooms hold numbers of jobs that are there");
+            let job = self.all.get_mut(&id).expect("rooms hold numbers of jobs that are there");
             let running = job.running.get_mut(&place).expect("what is offered runs");
             // The hand may have said meanwhile that it is another.
-            let has_labels = || self.jobs.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
+            let has_labels = || self.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
             let may_have_it = job.labels.is_empty() || has_labels();
             if running.stop.is_some() || !may_have_it {
-                self.take_back(id, place, out);
-                self.store_waiting(id, place);
+                self.take_back(cx, id, place, out);
+                self.store_waiting(cx, id, place);
                 continue;
             }
             running.phase = Phase::Offered;
@@ -207,32 +198,31 @@ impl Engine {
             told.push((id, place, attempt));
         }
         if !tasks.is_empty() {
-            let hand = self.jobs.hands.get_mut(conn).expect("it has an offer");
+            let hand = self.hands.get_mut(conn).expect("it has an offer");
             hand.offer = Some(Offer { id, tasks: told, bytes: offer.bytes });
             Self::order(conn, ForemanOrder::Offer { offer: id, tasks }, out);
         }
-        self.show_hand(conn);
+        self.show_hand(cx, conn);
     }
 
     /// The starts of an offer were not stored: its tasks wait again, and nothing is started for a while.
-    pub(crate) fn offer_not_stored(&mut self, conn: ConnId, id: u64, out: &mut impl Sink) {
-        self.pause_for_disk();
-        let Some(offer) = self.jobs.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id))
-        else {
+    pub(super) fn offer_not_stored(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
+        self.pause_for_disk(cx);
+        let Some(offer) = self.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id)) else {
             return;
         };
         for (job, place, _) in offer.tasks {
-            self.take_back(job, place, out);
+            self.take_back(cx, job, place, out);
         }
-        self.show_hand(conn);
+        self.show_hand(cx, conn);
     }
 
     /// OK to a JOB: its tasks run (S4.71), and have their time from now on.
-    pub(crate) fn accepted(&mut self, conn: ConnId, id: u64) {
+    pub(super) fn accepted(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64) {
         let Some(offer) = self.answered(conn, id) else { return };
         for (job, place, attempt) in offer.tasks {
-            let limit_ms = self.jobs.get(job).and_then(|job| job.spec.time_limit_ms);
-            let limit = limit_ms.map(|limit_ms| self.now.plus_millis(limit_ms.saturating_add(TIME_LIMIT_SLACK_MS)));
+            let limit_ms = self.get(job).and_then(|job| job.spec.time_limit_ms);
+            let limit = limit_ms.map(|limit_ms| cx.now.plus_millis(limit_ms.saturating_add(TIME_LIMIT_SLACK_MS)));
             if let Some(running) = self.running_at(conn, job, place, attempt) {
                 running.phase = Phase::Runs;
                 if running.ending.is_none() && running.stop.is_none() {
@@ -240,88 +230,95 @@ impl Engine {
                 }
             }
         }
-        self.show_hand(conn);
+        self.show_hand(cx, conn);
     }
 
     /// ERROR to a JOB: nothing of it was started. Its tasks wait again, and their attempts do not count. So that refusals
     /// cannot go round at the speed of the wire, the hand is offered nothing for a second (S4.61).
-    pub(crate) fn refused_offer(&mut self, conn: ConnId, id: u64, slots_free: u16, out: &mut impl Sink) {
+    pub(super) fn refused_offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        id: u64,
+        slots_free: u16,
+        out: &mut impl Sink,
+    ) {
         let Some(offer) = self.answered(conn, id) else { return };
         let mut wanted = 0;
         for (job, place, attempt) in offer.tasks {
             let Some(running) = self.running_at(conn, job, place, attempt) else { continue };
             if running.ending.is_none() && running.phase == Phase::Offered {
-                wanted += u32::from(self.jobs.at(job).spec.slots);
-                self.take_back(job, place, out);
-                self.store_waiting(job, place);
+                wanted += u32::from(self.at(job).spec.slots);
+                self.take_back(cx, job, place, out);
+                self.store_waiting(cx, job, place);
             }
         }
-        let until = self.now.plus_millis(REFUSAL_PAUSE_MS);
-        let hand = self.jobs.hands.get_mut(conn).expect("it has just answered");
+        let until = cx.now.plus_millis(REFUSAL_PAUSE_MS);
+        let hand = self.hands.get_mut(conn).expect("it has just answered");
         hand.told_free = (u32::from(slots_free) < wanted).then_some(u32::from(slots_free));
         if let Some(before) = hand.paused.replace(until) {
-            self.jobs.timers.remove(&(before, Due::Pause(conn)));
+            self.timers.remove(&(before, Due::Pause(conn)));
         }
-        self.jobs.timers.insert((until, Due::Pause(conn)));
-        self.show_hand(conn);
+        self.timers.insert((until, Due::Pause(conn)));
+        self.show_hand(cx, conn);
     }
 
     /// The second after a refusal is over.
-    pub(crate) fn pause_over(&mut self, conn: ConnId) {
-        if let Some(hand) = self.jobs.hands.get_mut(conn) {
+    pub(super) fn pause_over(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+        if let Some(hand) = self.hands.get_mut(conn) {
             hand.paused = None;
             // One that says that nothing is free and reports no end is asked again.
             hand.told_free = hand.told_free.filter(|free| *free > 0);
-            self.show_hand(conn);
+            self.show_hand(cx, conn);
         }
     }
 
     /// The offer that is answered, if it is the one that was sent.
     fn answered(&mut self, conn: ConnId, id: u64) -> Option<Offer> {
-        let hand = self.jobs.hands.get_mut(conn)?;
+        let hand = self.hands.get_mut(conn)?;
         let (job, place, _) = *hand.offer.as_ref().filter(|offer| offer.id == id)?.tasks.first()?;
-        let was_sent = self.jobs.get(job)?.running.get(&place).is_none_or(|running| running.phase != Phase::Storing);
-        self.jobs.hands.get_mut(conn)?.offer.take_if(|_| was_sent)
+        let was_sent = self.get(job)?.running.get(&place).is_none_or(|running| running.phase != Phase::Storing);
+        self.hands.get_mut(conn)?.offer.take_if(|_| was_sent)
     }
 
     /// That attempt of a task, if it takes slots of that connection.
-    pub(crate) fn running_at(&mut self, conn: ConnId, job: JobId, place: u32, attempt: u32) -> Option<&mut Running> {
-        let running = self.jobs.all.get_mut(&job)?.running.get_mut(&place)?;
+    pub(super) fn running_at(&mut self, conn: ConnId, job: JobId, place: u32, attempt: u32) -> Option<&mut Running> {
+        let running = self.all.get_mut(&job)?.running.get_mut(&place)?;
         (running.conn == Some(conn) && running.attempt == attempt).then_some(running)
     }
 
     /// The task has not begun: it waits again, and its attempt was none. If it was cancelled meanwhile, that is its end.
-    pub(crate) fn take_back(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        self.free_slots(id, place);
-        let job = self.jobs.at(id);
+    pub(super) fn take_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        self.free_slots(cx, id, place);
+        let job = self.at(id);
         if job.running[&place].stop == Some(Stop::Cancel) {
-            return self.end_cancelled(id, place, false, out);
+            return self.end_cancelled(cx, id, place, false, out);
         }
         self.task_waits_again(id, place, None);
     }
 
     /// A running task is none any more, and waits for its next attempt from that moment on.
-    pub(crate) fn task_waits_again(&mut self, id: JobId, place: u32, due: Option<Mono>) {
+    pub(super) fn task_waits_again(&mut self, id: JobId, place: u32, due: Option<Mono>) {
         self.set_limit(id, place, None);
         self.set_gone(id, place, None);
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         job.running.remove(&place);
         match due {
             None => job.waiting.insert(place),
             Some(due) => {
                 job.delayed.insert(place, due);
-                self.jobs.timers.insert((due, Due::Retry(id, place)));
+                self.timers.insert((due, Due::Retry(id, place)));
             }
         }
-        self.jobs.refresh(id);
-        self.jobs.due = true;
+        self.refresh(id);
+        self.due = true;
     }
 
     /// A running task takes slots no longer.
-    pub(crate) fn free_slots(&mut self, id: JobId, place: u32) {
-        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs");
+    pub(super) fn free_slots(&mut self, cx: &mut Context<'_>, id: JobId, place: u32) {
+        let running = self.at(id).running.get_mut(&place).expect("it runs");
         if let Some(conn) = running.conn.take() {
-            self.let_go(conn, (id, place));
+            self.let_go(cx, conn, (id, place));
         }
     }
 }

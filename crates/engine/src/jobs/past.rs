@@ -12,11 +12,11 @@ use super::record::TaskEnd;
 
 /// Attempts that are over and were followed by another, by job and place.
 #[derive(Debug, Default)]
-pub(crate) struct Past(BTreeMap<(JobId, u32), VecDeque<TaskEnd>>);
+pub(super) struct Past(BTreeMap<(JobId, u32), VecDeque<TaskEnd>>);
 
 impl Past {
     /// Remembers an attempt. Beyond the limits the oldest are forgotten.
-    pub(crate) fn add(&mut self, job: JobId, place: u32, end: TaskEnd) {
+    pub(super) fn add(&mut self, job: JobId, place: u32, end: TaskEnd) {
         let ends = self.0.entry((job, place)).or_default();
         ends.push_back(end);
         if ends.len() > TASK_ATTEMPTS_KEPT_MAX {
@@ -28,18 +28,18 @@ impl Past {
     }
 
     /// Forgets those of a job.
-    pub(crate) fn forget(&mut self, job: JobId) {
+    pub(super) fn forget(&mut self, job: JobId) {
         let tasks: Vec<(JobId, u32)> = self.0.range((job, 0)..=(job, u32::MAX)).map(|(task, _)| *task).collect();
         tasks.iter().for_each(|task| drop(self.0.remove(task)));
     }
 
     /// Those of a task, in order.
-    pub(crate) fn of(&self, job: JobId, place: u32) -> Vec<AttemptView> {
+    pub(super) fn of(&self, job: JobId, place: u32) -> Vec<AttemptView> {
         self.0.get(&(job, place)).into_iter().flatten().map(view).collect()
     }
 
     /// Whose attempts are remembered.
-    pub(crate) fn tasks(&self) -> impl Iterator<Item = (JobId, u32)> {
+    pub(super) fn tasks(&self) -> impl Iterator<Item = (JobId, u32)> {
         self.0.keys().copied()
     }
 }

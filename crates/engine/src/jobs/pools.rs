@@ -15,9 +15,9 @@ const IDLE_MAX: usize = 64;
 
 /// Jobs, and the hands they may use.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(super) struct Pool {
     /// Those that something can be started of.
-    pub(crate) order: Order,
+    pub(super) order: Order,
     /// Hands that can be offered something: by room, the least recently used first.
     rooms: Places,
     /// Those that are open to work, full ones too, by their slots.
@@ -28,32 +28,32 @@ type Places = BTreeMap<u32, BTreeSet<(u64, ConnId)>>;
 
 impl Pool {
     /// The most that can be offered to one hand now.
-    pub(crate) fn most(&self) -> u32 {
+    pub(super) fn most(&self) -> u32 {
         self.rooms.last_key_value().map_or(0, |(room, _)| *room)
     }
 
     /// Slots of the largest hand that is open to work.
-    pub(crate) fn largest(&self) -> u32 {
+    pub(super) fn largest(&self) -> u32 {
         self.sizes.last_key_value().map_or(0, |(slots, _)| *slots)
     }
 
     /// The least recently used with so much room.
-    pub(crate) fn with_room(&self, width: u16) -> Option<ConnId> {
+    pub(super) fn with_room(&self, width: u16) -> Option<ConnId> {
         first_of(self.rooms.range(u32::from(width)..))
     }
 
     /// The least recently used that is open to work and has so many slots, full or not.
-    pub(crate) fn of_size(&self, width: u16) -> Option<ConnId> {
+    pub(super) fn of_size(&self, width: u16) -> Option<ConnId> {
         first_of(self.sizes.range(u32::from(width)..))
     }
 
     /// Hands that are open to work.
-    pub(crate) fn open(&self) -> impl Iterator<Item = ConnId> {
+    pub(super) fn open(&self) -> impl Iterator<Item = ConnId> {
         self.sizes.values().flatten().map(|(_, conn)| *conn)
     }
 
     /// How many can be offered something, and how many are open to work.
-    pub(crate) fn shown_len(&self) -> (usize, usize) {
+    pub(super) fn shown_len(&self) -> (usize, usize) {
         (self.rooms.values().map(BTreeSet::len).sum(), self.sizes.values().map(BTreeSet::len).sum())
     }
 
@@ -94,7 +94,7 @@ fn shift(places: &mut Places, conn: ConnId, from: Option<(u32, u64)>, to: Option
 
 /// All pools.
 #[derive(Debug, Default)]
-pub(crate) struct Pools {
+pub(super) struct Pools {
     /// For jobs without labels.
     all: Pool,
     labelled: BTreeMap<Labels, Pool>,
@@ -106,33 +106,33 @@ pub(crate) struct Pools {
 
 impl Pools {
     /// The pool of a job with these labels. One that is not there has no job, and nobody looked for its hands.
-    pub(crate) fn get(&self, labels: &Labels) -> Option<&Pool> {
+    pub(super) fn get(&self, labels: &Labels) -> Option<&Pool> {
         if labels.is_empty() { Some(&self.all) } else { self.labelled.get(labels) }
     }
 
     /// Those that have jobs and hands, if any.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &Pool> {
+    pub(super) fn live(&self) -> impl Iterator<Item = &Pool> {
         std::iter::once(&self.all).chain(self.live.iter().filter_map(|labels| self.labelled.get(labels)))
     }
 
     /// All of them, with their labels.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&[(String, String)], &Pool)> {
+    pub(super) fn each(&self) -> impl Iterator<Item = (&[(String, String)], &Pool)> {
         let labelled = self.labelled.iter().map(|(labels, pool)| (&**labels, pool));
         std::iter::once((&[][..], &self.all)).chain(labelled)
     }
 
     /// Nothing can be started, whoever comes.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.all.order.is_empty() && self.live.is_empty()
     }
 
     /// The job whose turn it is, of those whose tasks some hand could take if it were free, and what a task takes.
-    pub(crate) fn head(&self) -> Option<(Turn, u16, &Pool)> {
+    pub(super) fn head(&self) -> Option<(Turn, u16, &Pool)> {
         self.first_by(Pool::largest)
     }
 
     /// The same of those whose tasks some hand can take now.
-    pub(crate) fn first(&self) -> Option<(Turn, u16, &Pool)> {
+    pub(super) fn first(&self) -> Option<(Turn, u16, &Pool)> {
         self.first_by(Pool::most)
     }
 
@@ -151,7 +151,7 @@ impl Pools {
     }
 
     /// A job is in the order from now on.
-    pub(crate) fn insert(&mut self, labels: &Labels, width: u16, turn: Turn, hands: &mut Hands) {
+    pub(super) fn insert(&mut self, labels: &Labels, width: u16, turn: Turn, hands: &mut Hands) {
         if labels.is_empty() {
             return self.all.order.insert(width, turn);
         }
@@ -168,7 +168,7 @@ impl Pools {
     }
 
     /// A job is in the order no longer.
-    pub(crate) fn remove(&mut self, labels: &Labels, width: u16, turn: Turn) {
+    pub(super) fn remove(&mut self, labels: &Labels, width: u16, turn: Turn) {
         if labels.is_empty() {
             return self.all.order.remove(width, turn);
         }
@@ -177,7 +177,7 @@ impl Pools {
     }
 
     /// A hand stands elsewhere now, in all pools that it is in.
-    pub(crate) fn show(&mut self, conn: ConnId, of: &[Labels], before: Option<Place>, place: Option<Place>) {
+    pub(super) fn show(&mut self, conn: ConnId, of: &[Labels], before: Option<Place>, place: Option<Place>) {
         self.all.show(conn, before, place);
         for labels in of {
             if let Some(pool) = self.labelled.get_mut(labels) {
@@ -188,7 +188,7 @@ impl Pools {
     }
 
     /// The pools of a hand with these labels.
-    pub(crate) fn of_hand(&self, labels: &BTreeMap<String, String>) -> Vec<Labels> {
+    pub(super) fn of_hand(&self, labels: &BTreeMap<String, String>) -> Vec<Labels> {
         self.labelled.keys().filter(|wanted| has_all(labels, wanted)).cloned().collect()
     }
 
@@ -212,7 +212,7 @@ impl Pools {
         self.sweep_at = 2 * self.labelled.len();
     }
 
-    pub(crate) fn check(&self) {
+    pub(super) fn check(&self) {
         for (labels, pool) in &self.labelled {
             assert_eq!(pool.is_live(), self.live.contains(labels), "pools with jobs and hands are known");
         }

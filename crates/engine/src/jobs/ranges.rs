@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Numbers in ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges {
+pub(super) struct Ranges {
     /// From the first number of a range to its last.
     by_first: BTreeMap<u32, u32>,
     len: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     /// 0 to `count` - 1.
-    pub(crate) fn up_to(count: u32) -> Self {
+    pub(super) fn up_to(count: u32) -> Self {
         let mut all = Self::default();
         if count > 0 {
             all.insert_range(0, count - 1);
@@ -20,7 +20,7 @@ impl Ranges {
         all
     }
 
-    pub(crate) fn of(ranges: &[(u32, u32)]) -> Self {
+    pub(super) fn of(ranges: &[(u32, u32)]) -> Self {
         let mut all = Self::default();
         for (first, last) in ranges {
             all.insert_range(*first, *last);
@@ -28,33 +28,33 @@ impl Ranges {
         all
     }
 
-    pub(crate) const fn len(&self) -> u32 {
+    pub(super) const fn len(&self) -> u32 {
         self.len
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// How many ranges there are.
-    pub(crate) fn ranges_len(&self) -> usize {
+    pub(super) fn ranges_len(&self) -> usize {
         self.by_first.len()
     }
 
-    pub(crate) fn ranges(&self) -> Vec<(u32, u32)> {
+    pub(super) fn ranges(&self) -> Vec<(u32, u32)> {
         self.by_first.iter().map(|(first, last)| (*first, *last)).collect()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         self.by_first.iter().flat_map(|(first, last)| *first..=*last)
     }
 
-    pub(crate) fn contains(&self, number: u32) -> bool {
+    pub(super) fn contains(&self, number: u32) -> bool {
         self.by_first.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
     }
 
     /// The parts of its ranges that lie between two numbers, both included.
-    pub(crate) fn within(&self, first: u32, last: u32) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn within(&self, first: u32, last: u32) -> impl Iterator<Item = (u32, u32)> {
         let before = self.by_first.range(..first).next_back().filter(|(_, end)| **end >= first);
         let inside = (first <= last).then(|| self.by_first.range(first..=last));
         before
@@ -63,15 +63,15 @@ impl Ranges {
             .map(move |(from, to)| ((*from).max(first), (*to).min(last)))
     }
 
-    pub(crate) fn count_within(&self, first: u32, last: u32) -> u32 {
+    pub(super) fn count_within(&self, first: u32, last: u32) -> u32 {
         self.within(first, last).map(|(first, last)| last - first + 1).sum()
     }
 
-    pub(crate) fn insert(&mut self, number: u32) {
+    pub(super) fn insert(&mut self, number: u32) {
         self.insert_range(number, number);
     }
 
-    pub(crate) fn insert_range(&mut self, first: u32, last: u32) {
+    pub(super) fn insert_range(&mut self, first: u32, last: u32) {
         let (mut from, mut to) = (first, last);
         if let Some((before, end)) = self.by_first.range(..=first).next_back().map(|(before, end)| (*before, *end))
             && end.saturating_add(1) >= first
@@ -88,12 +88,12 @@ impl Ranges {
     }
 
     /// Takes a number out; false if it was not there.
-    pub(crate) fn remove(&mut self, number: u32) -> bool {
+    pub(super) fn remove(&mut self, number: u32) -> bool {
         !self.remove_range(number, number).is_empty()
     }
 
     /// Takes out what lies between two numbers, both included, and gives it back as ranges.
-    pub(crate) fn remove_range(&mut self, first: u32, last: u32) -> Vec<(u32, u32)> {
+    pub(super) fn remove_range(&mut self, first: u32, last: u32) -> Vec<(u32, u32)> {
         let taken: Vec<(u32, u32)> = self.within(first, last).collect();
         for (from, to) in &taken {
             let (begin, end) = self.by_first.range(..=*from).next_back().map(|(b, e)| (*b, *e)).expect("it is there");
@@ -109,7 +109,7 @@ impl Ranges {
     }
 
     /// Takes the lowest number out.
-    pub(crate) fn pop_first(&mut self) -> Option<u32> {
+    pub(super) fn pop_first(&mut self) -> Option<u32> {
         let first = self.first()?;
         let last = self.take(first);
         if first < last {
@@ -118,7 +118,7 @@ impl Ranges {
         Some(first)
     }
 
-    pub(crate) fn first(&self) -> Option<u32> {
+    pub(super) fn first(&self) -> Option<u32> {
         self.by_first.first_key_value().map(|(first, _)| *first)
     }
 

@@ -129,7 +129,7 @@ const HUNDREDTH_MS: u64 = 10;
 
 impl ShortEnd {
     /// The same in short, for a job that came at that moment.
-    pub(crate) fn of(end: &TaskEnd, worker: u16, submitted_unix_ms: u64) -> Self {
+    pub(super) fn of(end: &TaskEnd, worker: u16, submitted_unix_ms: u64) -> Self {
         let state = match end.state {
             TaskState::Finished => 1,
             TaskState::Failed => 2,
@@ -158,7 +158,7 @@ impl ShortEnd {
     }
 
     /// A task that was cancelled while it waited for another attempt.
-    pub(crate) fn cancelled_after(attempt: u32) -> Self {
+    pub(super) fn cancelled_after(attempt: u32) -> Self {
         Self { attempt: u16::try_from(attempt).unwrap_or(u16::MAX), ..Self::default() }
     }
 
@@ -178,20 +178,20 @@ impl ShortEnd {
         }
     }
 
-    pub(crate) fn exit_code(&self) -> Option<i32> {
+    pub(super) fn exit_code(&self) -> Option<i32> {
         (self.bits & EXIT_CODE != 0).then_some(i32::from(self.exit_code))
     }
 
-    pub(crate) fn signal(&self) -> Option<i32> {
+    pub(super) fn signal(&self) -> Option<i32> {
         (self.bits & SIGNAL != 0).then_some(i32::from(self.signal))
     }
 
-    pub(crate) fn started_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
+    pub(super) fn started_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
         let unit_ms = if self.began & BEGAN_IN_MS != 0 { 1 } else { HUNDREDTH_MS };
         submitted_unix_ms.saturating_add(u64::from(self.began & !BEGAN_IN_MS) * unit_ms)
     }
 
-    pub(crate) fn ended_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
+    pub(super) fn ended_unix_ms(&self, submitted_unix_ms: u64) -> u64 {
         self.started_unix_ms(submitted_unix_ms).saturating_add(u64::from(self.took_ms))
     }
 }

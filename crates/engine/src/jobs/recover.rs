@@ -8,59 +8,59 @@ use bytes::Bytes;
 use turno_proto::model::job::{Array, JobId};
 use turno_proto::model::limits::TIME_LIMIT_SLACK_MS;
 
+use super::Jobs;
+use super::context::Context;
 use super::ended::split;
 use super::grace::Due;
 use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
 use super::update::backoff;
-use crate::engine::Engine;
 use crate::persist::Persist;
 
-impl Engine {
+impl Jobs {
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
     /// removed with the first thing that is stored.
-    pub fn recover_jobs(&mut self, stored: StoredJobs) {
+    pub(crate) fn recover(&mut self, cx: &mut Context<'_>, stored: StoredJobs) {
         let StoredJobs { last, jobs, items, tasks, chunks } = stored;
-        self.jobs.last = last;
+        self.last = last;
         let mut items: BTreeMap<JobId, Bytes> = items.into_iter().collect();
         for (id, mut record) in jobs {
-            self.jobs.last = self.jobs.last.max(id.0);
+            self.last = self.last.max(id.0);
             if let Some(items) = items.remove(&id) {
                 Arc::make_mut(&mut record.spec).items = items;
             }
-            self.recover_job(id, record);
+            self.recover_job(cx, id, record);
         }
         for job in items.into_keys() {
-            self.durable.note(Persist::UnsetItems { job });
+            cx.note(Persist::UnsetItems { job });
         }
         for (id, chunk, record) in chunks {
             if !self.recover_chunk(id, chunk, record) {
-                self.durable.note(Persist::UnsetChunk { job: id, chunk });
+                cx.note(Persist::UnsetChunk { job: id, chunk });
             }
         }
         for (id, place, record) in tasks {
-            if !self.recover_task(id, place, record) {
-                self.durable.note(Persist::UnsetTask { job: id, place });
+            if !self.recover_task(cx, id, place, record) {
+                cx.note(Persist::UnsetTask { job: id, place });
             }
         }
-        let ids: Vec<JobId> = self.jobs.all.keys().copied().collect();
+        let ids: Vec<JobId> = self.all.keys().copied().collect();
         for id in &ids {
-            self.recover_failures(*id);
-            self.recover_cancelled(*id);
+            self.recover_failures(cx, *id);
+            self.recover_cancelled(cx, *id);
         }
         for id in ids {
-            if self.jobs.at(id).has_ended() {
-                self.keep_for_a_while(id);
+            if self.at(id).has_ended() {
+                self.keep_for_a_while(cx, id);
             } else {
                 self.link_after(id);
-                self.jobs.refresh(id);
+                self.refresh(id);
             }
         }
-        self.archive_knows();
     }
 
-    fn recover_job(&mut self, id: JobId, record: JobRecord) {
+    fn recover_job(&mut self, cx: &mut Context<'_>, id: JobId, record: JobRecord) {
         let JobRecord {
             spec,
             submitted_unix_ms,
@@ -86,12 +86,12 @@ impl Engine {
         job.missed = missed;
         let mut at = 0..;
         job.after.retain(|_| at.next().is_none_or(|at| u32::from(passed).checked_shr(at).unwrap_or(0) & 1 == 0));
-        self.add_job(job);
+        self.add_job(cx, job);
     }
 
     /// All tasks of the chunk have ended.
     fn recover_chunk(&mut self, id: JobId, chunk: u32, record: ChunkRecord) -> bool {
-        let Some(job) = self.jobs.all.get_mut(&id).filter(|job| is_chunk_of(&job.spec.array, chunk)) else {
+        let Some(job) = self.all.get_mut(&id).filter(|job| is_chunk_of(&job.spec.array, chunk)) else {
             return false;
         };
         let (first, last) = job.chunk_places(chunk);
@@ -112,10 +112,10 @@ impl Engine {
     }
 
     /// False if there is no such task, or nothing more to say about it.
-    fn recover_task(&mut self, id: JobId, place: u32, record: TaskRecord) -> bool {
-        let grace = self.now.plus_millis(self.settings.task_grace_ms);
-        let (now, settings) = (self.now, &self.settings);
-        let Some(job) = self.jobs.all.get_mut(&id) else { return false };
+    fn recover_task(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, record: TaskRecord) -> bool {
+        let grace = cx.now.plus_millis(cx.settings.task_grace_ms);
+        let (now, settings) = (cx.now, &cx.settings);
+        let Some(job) = self.all.get_mut(&id) else { return false };
         if !job.waiting.remove(place) {
             // Its chunk tells of it. If it was retried since, this is newer.
             let told = job.latest_attempt(place);
@@ -139,7 +139,7 @@ impl Engine {
                 let due = settings.mono(due_unix_ms).min(backoff(job.spec.backoff_ms, tried_failures, now));
                 if due > now {
                     job.delayed.insert(place, due);
-                    self.jobs.timers.insert((due, Due::Retry(id, place)));
+                    self.timers.insert((due, Due::Retry(id, place)));
                 } else {
                     job.waiting.insert(place);
                 }
@@ -174,31 +174,31 @@ impl Engine {
 
     /// What was cancelled and has not ended otherwise ends so: the worker of a task that ran is gone with the last run,
     /// and is told to stop it should it come back.
-    fn recover_cancelled(&mut self, id: JobId) {
-        let asked = self.jobs.at(id).asked.ranges();
+    fn recover_cancelled(&mut self, cx: &mut Context<'_>, id: JobId) {
+        let asked = self.at(id).asked.ranges();
         for (first, last) in asked {
-            let job = self.jobs.at(id);
+            let job = self.at(id);
             for (from, to) in job.waiting.remove_range(first, last) {
                 job.cancelled.insert_range(from, to);
             }
             let delayed: BTreeMap<u32, _> = job.delayed.range(first..=last).map(|(at, due)| (*at, *due)).collect();
             let running: Vec<u32> = job.running.range(first..=last).map(|(place, _)| *place).collect();
             for (place, due) in delayed {
-                self.jobs.timers.remove(&(due, Due::Retry(id, place)));
-                let job = self.jobs.at(id);
+                self.timers.remove(&(due, Due::Retry(id, place)));
+                let job = self.at(id);
                 job.delayed.remove(&place);
                 job.cancelled.insert(place);
             }
             for place in running {
                 self.set_gone(id, place, None);
                 self.set_limit(id, place, None);
-                let job = self.jobs.at(id);
+                let job = self.at(id);
                 job.running.remove(&place);
                 job.cancelled.insert(place);
             }
         }
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let job = self.jobs.at(id);
+        let now_unix_ms = cx.unix_ms();
+        let job = self.at(id);
         job.started_unix_ms = [job.started_unix_ms, job.ended.began_unix_ms].into_iter().flatten().min();
         if job.has_ended() {
             let cancelled = job.asked_unix_ms.filter(|_| !job.cancelled.is_empty());
@@ -206,11 +206,11 @@ impl Engine {
             let ended = job.ended.ended_unix_ms.max(cancelled).unwrap_or(job.submitted_unix_ms);
             job.ended_unix_ms = Some(ended.min(now_unix_ms));
             job.after.clear();
-            self.jobs.ended_count += 1;
+            self.ended_count += 1;
         }
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         let chunks: Vec<u32> = job.stored.ranges().iter().flat_map(|(a, b)| split(*a).0..=split(*b).0).collect();
-        chunks.into_iter().for_each(|chunk| self.note_full(id, chunk));
+        chunks.into_iter().for_each(|chunk| self.note_full(cx, id, chunk));
     }
 }
 

@@ -10,14 +10,15 @@ use turno_proto::model::limits::{CANCELLED_RANGES_MAX, RETRIED_MAX, TASK_ATTEMPT
 use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
+use super::Jobs;
 use super::cancel::places_of;
+use super::context::Context;
 use super::ended::split;
 use super::job::{Ask, Job};
 use super::past::end_so_far;
 use super::ranges::Ranges;
 use super::record::{TaskEnd, TaskRecord, Tried};
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 
 /// A retry on its way to the disk.
 #[derive(Debug)]
@@ -88,10 +89,11 @@ impl Job {
     }
 }
 
-impl Engine {
+impl Jobs {
     /// An admin retries tasks of a job, by their numbers, or those that failed.
-    pub(crate) fn retry_job(
+    pub(super) fn retry_job(
         &mut self,
+        cx: &mut Context<'_>,
         (conn, seq): (ConnId, u32),
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
@@ -117,59 +119,59 @@ impl Engine {
         }
         let (had_ended, forgiven) = (job.has_ended(), job.lasting_failures(&portion));
         let Portion { places, lifted, .. } = portion;
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         job.asking.push_back(Ask::Retry { lifted, forgiven });
         places.ranges().iter().for_each(|(first, last)| job.retrying.insert_range(*first, *last));
-        self.store_retried(id, &places);
-        self.store_job(id);
+        self.store_retried(cx, id, &places);
+        self.store_job(cx, id);
         if had_ended {
-            self.store_those_after(id);
+            self.store_those_after(cx, id);
         }
         let retry = Retry { job: id, caller: (conn, seq), places, next, had_ended };
-        self.once_stored(JobThen::Retry(Box::new(retry)), out);
+        self.once_stored(cx, JobThen::Retry(Box::new(retry)), out);
         Ok(())
     }
 
     /// Writes down that these tasks wait. One that never had an attempt needs no record, unless its chunk has one.
-    fn store_retried(&mut self, id: JobId, places: &Ranges) {
+    fn store_retried(&mut self, cx: &mut Context<'_>, id: JobId, places: &Ranges) {
         for place in places.iter() {
             let (chunk, _) = split(place);
-            self.jobs.full.remove(&(id, chunk));
-            let job = self.jobs.at(id);
+            self.full.remove(&(id, chunk));
+            let job = self.at(id);
             let attempt = job.latest_attempt(place);
             if attempt > 0 || job.ended.is_written(chunk) {
                 let tried = Tried { attempt, ..Tried::default() };
-                self.store_task(id, place, TaskRecord::Waiting { tried, due_unix_ms: 0 });
+                self.store_task(cx, id, place, TaskRecord::Waiting { tried, due_unix_ms: 0 });
             }
         }
     }
 
     /// Writes down what jobs after that one know: it had ended as they wanted, and they do not wait for it again.
-    fn store_those_after(&mut self, id: JobId) {
+    fn store_those_after(&mut self, cx: &mut Context<'_>, id: JobId) {
         let waits = |job: &&Job| {
             let comes_after = job.spec.after.iter().any(|one| one.job == id);
             comes_after && job.storing.is_none() && !job.removing && !job.has_ended()
         };
-        let passed: Vec<JobId> = self.jobs.all.values().filter(waits).map(|job| job.id).collect();
-        passed.into_iter().for_each(|job| self.store_job(job));
+        let passed: Vec<JobId> = self.all.values().filter(waits).map(|job| job.id).collect();
+        passed.into_iter().for_each(|job| self.store_job(cx, job));
     }
 
     /// A retry is stored: its tasks wait, and the job goes on.
-    pub(crate) fn retry_stored(&mut self, retry: Retry, out: &mut impl Sink) {
+    pub(super) fn retry_stored(&mut self, cx: &mut Context<'_>, retry: Retry, out: &mut impl Sink) {
         let Retry { job: id, caller: (conn, seq), places, next, had_ended } = retry;
-        if let Some(at) = self.jobs.just_ended.iter().position(|ended| *ended == id) {
+        if let Some(at) = self.just_ended.iter().position(|ended| *ended == id) {
             // It ended before, and who waited for that goes on.
-            self.jobs.just_ended.remove(at);
-            self.job_ended(id, out);
+            self.just_ended.remove(at);
+            self.job_ended(cx, id, out);
         }
-        if self.jobs.at(id).has_ended() && !had_ended {
-            self.store_those_after(id);
+        if self.at(id).has_ended() && !had_ended {
+            self.store_those_after(cx, id);
         }
         let held = self.held_places(id);
         let ends: Vec<(u32, TaskEnd)> =
-            places.iter().filter_map(|place| Some((place, end_so_far(self.jobs.at(id), place)?))).collect();
-        ends.into_iter().for_each(|(place, end)| self.jobs.past.add(id, place, end));
-        let job = self.jobs.at(id);
+            places.iter().filter_map(|place| Some((place, end_so_far(self.at(id), place)?))).collect();
+        ends.into_iter().for_each(|(place, end)| self.past.add(id, place, end));
+        let job = self.at(id);
         job.asked_next();
         for place in places.iter() {
             job.retrying.remove(place);
@@ -186,28 +188,28 @@ impl Engine {
         }
         job.missed = 0;
         if job.ended_unix_ms.take().is_some() {
-            self.jobs.ended_count -= 1;
+            self.ended_count -= 1;
         }
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         if job.after.is_empty() {
             // If it was to be ended for its failures: those do not count any more.
-            self.jobs.doomed.remove(&id);
+            self.doomed.remove(&id);
         }
-        self.jobs.refresh(id);
+        self.refresh(id);
         let answer = Box::new(AdminAnswer::Retried { job: id, tasks: places.len(), next });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 
     /// A retry was not stored: its tasks have ended as they had.
-    pub(crate) fn retry_not_stored(&mut self, retry: Retry, code: Code, out: &mut impl Sink) {
+    pub(super) fn retry_not_stored(&mut self, cx: &mut Context<'_>, retry: Retry, code: Code, out: &mut impl Sink) {
         let Retry { job: id, caller: (conn, seq), places, .. } = retry;
-        let job = self.jobs.at(id);
+        let job = self.at(id);
         job.asking.pop_front();
         for (first, last) in places.ranges() {
-            self.jobs.at(id).retrying.remove_range(first, last);
-            (split(first).0..=split(last).0).for_each(|chunk| self.note_full(id, chunk));
+            self.at(id).retrying.remove_range(first, last);
+            (split(first).0..=split(last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
-        self.jobs.owed_jobs.insert(id);
+        self.owed_jobs.insert(id);
         out.effect(Effect::Error { conn, seq, code });
     }
 }

@@ -9,32 +9,40 @@ use turno_proto::model::{Code, ConnId};
 use turno_proto::submission;
 
 use super::JobThen;
+use super::Jobs;
+use super::context::{Context, Follows};
 use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::persist::Persist;
 
-impl Engine {
+impl Jobs {
     /// A call about jobs. What it changes is answered once it is stored.
-    pub(crate) fn job_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn job_call(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        seq: u32,
+        call: AdminCall,
+        out: &mut impl Sink,
+    ) {
         let answer = match call {
-            AdminCall::JobSubmit { spec } => self.submit((conn, seq), *spec, out).map(|()| None),
+            AdminCall::JobSubmit { spec } => self.submit(cx, (conn, seq), *spec, out).map(|()| None),
             AdminCall::JobCancel { job, tasks } => {
-                self.cancel_job((conn, seq), job, tasks.as_deref(), out).map(|()| None)
+                self.cancel_job(cx, (conn, seq), job, tasks.as_deref(), out).map(|()| None)
             }
             AdminCall::JobRetry { job, tasks, after } => {
-                self.retry_job((conn, seq), job, tasks.as_deref(), after, out).map(|()| None)
+                self.retry_job(cx, (conn, seq), job, tasks.as_deref(), after, out).map(|()| None)
             }
-            AdminCall::JobHold { job } => self.hold((conn, seq), job, true, out).map(|()| None),
-            AdminCall::JobRelease { job } => self.hold((conn, seq), job, false, out).map(|()| None),
-            AdminCall::JobWait { job } => self.wait_for((conn, seq), job, out).map(|()| None),
-            AdminCall::JobRm { job } => self.remove_job(Some((conn, seq)), job, out).map(|()| None),
-            AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(before, limit))),
-            AdminCall::JobShow { job } => self.job_answer(job).map(Some),
-            AdminCall::JobTasks { job, state, after, limit } => self.task_page(job, state, after, limit).map(Some),
-            AdminCall::JobExplain { job, task } => self.explain_task(job, task).map(Some),
+            AdminCall::JobHold { job } => self.hold(cx, (conn, seq), job, true, out).map(|()| None),
+            AdminCall::JobRelease { job } => self.hold(cx, (conn, seq), job, false, out).map(|()| None),
+            AdminCall::JobWait { job } => self.wait_for(cx, (conn, seq), job, out).map(|()| None),
+            AdminCall::JobRm { job } => self.remove_job(cx, Some((conn, seq)), job, out).map(|()| None),
+            AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(cx, before, limit))),
+            AdminCall::JobShow { job } => self.job_answer(cx, job).map(Some),
+            AdminCall::JobTasks { job, state, after, limit } => self.task_page(cx, job, state, after, limit).map(Some),
+            AdminCall::JobExplain { job, task } => self.explain_task(cx, job, task).map(Some),
             _ => Err(Code::BadCall),
         };
         match answer {
@@ -45,26 +53,32 @@ impl Engine {
     }
 
     /// A job that somebody was told of.
-    pub(crate) fn find_job(&self, id: JobId) -> Result<&Job, Code> {
-        self.jobs.get(id).filter(|job| job.storing.is_none() && !job.removing).ok_or(Code::NotFound)
+    pub(super) fn find_job(&self, id: JobId) -> Result<&Job, Code> {
+        self.get(id).filter(|job| job.storing.is_none() && !job.removing).ok_or(Code::NotFound)
     }
 
     /// The caller hears how the job is now.
-    pub(crate) fn tell_of(&self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
-        let Some(((conn, seq), job)) = caller.zip(self.jobs.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Brief, true)) });
+    pub(super) fn tell_of(&self, cx: &Context<'_>, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
+        let Some(((conn, seq), job)) = caller.zip(self.get(id)) else { return };
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Brief, true)) });
         out.effect(Effect::Answer { conn, seq, answer });
     }
 
-    fn submit(&mut self, caller: (ConnId, u32), spec: JobSpec, out: &mut impl Sink) -> Result<(), Code> {
-        let known = spec.key.as_ref().and_then(|key| self.jobs.keys.get(key)).copied();
-        if let Some(known) = known.filter(|known| !self.jobs.all[known].removing) {
-            if !is_same(&self.jobs.at(known).spec, &spec) {
+    fn submit(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: (ConnId, u32),
+        spec: JobSpec,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
+        let known = spec.key.as_ref().and_then(|key| self.keys.get(key)).copied();
+        if let Some(known) = known.filter(|known| !self.all[known].removing) {
+            if !is_same(&self.at(known).spec, &spec) {
                 return Err(Code::KeyTaken);
             }
-            match self.jobs.at(known).storing.as_mut() {
+            match self.at(known).storing.as_mut() {
                 Some(waiters) => waiters.push(caller),
-                None => self.tell_of(known, Some(caller), out),
+                None => self.tell_of(cx, known, Some(caller), out),
             }
             return Ok(());
         }
@@ -72,190 +86,213 @@ impl Engine {
         if spec.after.iter().any(|after| self.find_job(after.job).is_err()) {
             return Err(Code::BadJob);
         }
-        if self.drain.is_some() {
+        if cx.draining {
             return Err(Code::Closing);
         }
-        if self.jobs.all.len() >= JOBS_MAX {
+        if self.all.len() >= JOBS_MAX {
             return Err(Code::TooManyJobs);
         }
-        if !self.has_memory(bytes_of(&spec)) {
+        if bytes_of(&spec) > cx.memory_free {
             return Err(Code::OverMemory);
         }
-        self.jobs.last += 1;
-        let id = JobId(self.jobs.last);
-        let mut job = Job::new(id, Arc::new(spec), self.settings.unix_ms(self.now));
+        self.last += 1;
+        let id = JobId(self.last);
+        let mut job = Job::new(id, Arc::new(spec), cx.unix_ms());
         job.storing = Some(vec![caller]);
-        self.add_job(job);
+        self.add_job(cx, job);
         self.link_after(id);
-        self.store_job(id);
-        self.store_items(id);
-        self.once_stored(JobThen::Submitted { job: id }, out);
+        self.store_job(cx, id);
+        self.store_items(cx, id);
+        self.once_stored(cx, JobThen::Submitted { job: id }, out);
         Ok(())
     }
 
-    pub(crate) fn add_job(&mut self, job: Job) {
+    pub(super) fn add_job(&mut self, cx: &mut Context<'_>, job: Job) {
         if let Some(key) = &job.spec.key {
-            self.jobs.keys.insert(key.clone(), job.id);
+            self.keys.insert(key.clone(), job.id);
         }
-        self.jobs.bytes += bytes_of(&job.spec);
-        self.name_uploads(&job.spec);
-        self.jobs.all.insert(job.id, job);
+        self.bytes += bytes_of(&job.spec);
+        if !job.spec.uploads.is_empty() {
+            cx.follow(Follows::JobCame(Arc::clone(&job.spec)));
+        }
+        self.all.insert(job.id, job);
     }
 
-    fn drop_job(&mut self, id: JobId) -> Option<Job> {
-        let job = self.jobs.all.remove(&id)?;
-        self.jobs.bytes -= bytes_of(&job.spec);
-        self.jobs.ended_count -= usize::from(job.ended_unix_ms.is_some());
+    fn drop_job(&mut self, cx: &mut Context<'_>, id: JobId) -> Option<Job> {
+        let job = self.all.remove(&id)?;
+        self.bytes -= bytes_of(&job.spec);
+        self.ended_count -= usize::from(job.ended_unix_ms.is_some());
         if let Some(key) = &job.spec.key
-            && self.jobs.keys.get(key) == Some(&id)
+            && self.keys.get(key) == Some(&id)
         {
-            self.jobs.keys.remove(key);
+            self.keys.remove(key);
         }
-        self.jobs.doomed.remove(&id);
-        self.jobs.owed_jobs.remove(&id);
+        self.doomed.remove(&id);
+        self.owed_jobs.remove(&id);
         self.unlink_after(&job);
-        self.jobs.past.forget(id);
-        self.forget_archived(id, &job.spec);
-        self.forget_end(&job);
+        self.past.forget(id);
+        cx.follow(Follows::JobGone(id, Arc::clone(&job.spec)));
+        self.forget_end(cx, &job);
         Some(job)
     }
 
     /// A new job is stored: it may begin, and those who asked hear of it.
-    pub(crate) fn submit_stored(&mut self, id: JobId, out: &mut impl Sink) {
-        let callers = self.jobs.at(id).storing.take().unwrap_or_default();
-        self.jobs.refresh(id);
-        self.doom_if_due(id, out);
+    pub(super) fn submit_stored(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+        let callers = self.at(id).storing.take().unwrap_or_default();
+        self.refresh(id);
+        self.doom_if_due(cx, id, out);
         for caller in callers {
-            self.tell_of(id, Some(caller), out);
+            self.tell_of(cx, id, Some(caller), out);
         }
     }
 
-    pub(crate) fn submit_not_stored(&mut self, id: JobId, code: Code, out: &mut impl Sink) {
-        let job = self.drop_job(id);
+    pub(super) fn submit_not_stored(&mut self, cx: &mut Context<'_>, id: JobId, code: Code, out: &mut impl Sink) {
+        let job = self.drop_job(cx, id);
         for (conn, seq) in job.and_then(|job| job.storing).unwrap_or_default() {
             out.effect(Effect::Error { conn, seq, code });
         }
     }
 
-    fn hold(&mut self, caller: (ConnId, u32), id: JobId, held: bool, out: &mut impl Sink) -> Result<(), Code> {
+    fn hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: (ConnId, u32),
+        id: JobId,
+        held: bool,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         let job = self.find_job(id)?;
         if job.has_ended() {
             return Err(Code::JobEnded);
         }
         if job.held == held && job.holds.is_empty() {
-            self.tell_of(id, Some(caller), out);
+            self.tell_of(cx, id, Some(caller), out);
             return Ok(());
         }
-        self.jobs.at(id).holds.push_back(held);
-        self.jobs.refresh(id);
-        self.store_job(id);
-        self.once_stored(JobThen::Hold { job: id, caller }, out);
+        self.at(id).holds.push_back(held);
+        self.refresh(id);
+        self.store_job(cx, id);
+        self.once_stored(cx, JobThen::Hold { job: id, caller }, out);
         Ok(())
     }
 
-    pub(crate) fn hold_stored(&mut self, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
-        let job = self.jobs.at(id);
+    pub(super) fn hold_stored(&mut self, cx: &mut Context<'_>, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
+        let job = self.at(id);
         job.held = job.holds.pop_front().expect("they are stored in order");
-        self.jobs.refresh(id);
-        self.tell_of(id, Some(caller), out);
+        self.refresh(id);
+        self.tell_of(cx, id, Some(caller), out);
     }
 
-    pub(crate) fn hold_not_stored(&mut self, id: JobId, (conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
-        self.jobs.at(id).holds.pop_front();
-        self.jobs.owed_jobs.insert(id);
-        self.jobs.refresh(id);
+    pub(super) fn hold_not_stored(&mut self, id: JobId, (conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
+        self.at(id).holds.pop_front();
+        self.owed_jobs.insert(id);
+        self.refresh(id);
         out.effect(Effect::Error { conn, seq, code });
     }
 
-    fn wait_for(&mut self, (conn, seq): (ConnId, u32), id: JobId, out: &mut impl Sink) -> Result<(), Code> {
+    fn wait_for(
+        &mut self,
+        cx: &mut Context<'_>,
+        (conn, seq): (ConnId, u32),
+        id: JobId,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         if self.find_job(id)?.has_ended() {
-            self.tell_of(id, Some((conn, seq)), out);
+            self.tell_of(cx, id, Some((conn, seq)), out);
             return Ok(());
         }
-        if self.jobs.waiters.len() >= JOB_WAITERS_MAX {
+        if self.waiters.len() >= JOB_WAITERS_MAX {
             return Err(Code::TooManyInFlight);
         }
-        self.jobs.waiters.insert((id, conn, seq));
-        self.jobs.waiting_conns.insert((conn, id, seq));
+        self.waiters.insert((id, conn, seq));
+        self.waiting_conns.insert((conn, id, seq));
         Ok(())
     }
 
     /// A job has ended, and that is stored: all who wait for it go on.
-    pub(crate) fn job_ended(&mut self, id: JobId, out: &mut impl Sink) {
+    pub(super) fn job_ended(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
         let first = (id, ConnId { index: 0, generation: 0 }, 0);
-        let waiters: Vec<_> = self.jobs.waiters.range(first..).take_while(|(job, ..)| *job == id).copied().collect();
+        let waiters: Vec<_> = self.waiters.range(first..).take_while(|(job, ..)| *job == id).copied().collect();
         for waiter in waiters {
             let (_, conn, seq) = waiter;
-            self.jobs.waiters.remove(&waiter);
-            self.jobs.waiting_conns.remove(&(conn, id, seq));
-            self.tell_of(id, Some((conn, seq)), out);
+            self.waiters.remove(&waiter);
+            self.waiting_conns.remove(&(conn, id, seq));
+            self.tell_of(cx, id, Some((conn, seq)), out);
         }
-        self.before_ended(id, out);
+        self.before_ended(cx, id, out);
     }
 
     /// Who left waits for nothing.
-    pub(crate) fn forget_waiter(&mut self, conn: ConnId) {
-        let mine = self.jobs.waiting_conns.range((conn, JobId(0), 0)..).take_while(|(of, ..)| *of == conn);
+    pub(super) fn forget_waiter(&mut self, conn: ConnId) {
+        let mine = self.waiting_conns.range((conn, JobId(0), 0)..).take_while(|(of, ..)| *of == conn);
         for (conn, job, seq) in mine.copied().collect::<Vec<_>>() {
-            self.jobs.waiting_conns.remove(&(conn, job, seq));
-            self.jobs.waiters.remove(&(job, conn, seq));
+            self.waiting_conns.remove(&(conn, job, seq));
+            self.waiters.remove(&(job, conn, seq));
         }
     }
 
     /// Forgets a job; nobody is told if nobody asked.
-    pub(crate) fn remove_job(
+    pub(super) fn remove_job(
         &mut self,
+        cx: &mut Context<'_>,
         caller: Option<(ConnId, u32)>,
         id: JobId,
         out: &mut impl Sink,
     ) -> Result<(), Code> {
         let job = self.find_job(id)?;
-        if !job.has_ended() || !job.retrying.is_empty() || self.jobs.dependents.contains_key(&id) {
+        if !job.has_ended() || !job.retrying.is_empty() || self.dependents.contains_key(&id) {
             return Err(Code::JobNotEnded);
         }
-        if self.settings.store.is_some() {
+        if cx.stores() {
             let tasks: Vec<u32> = job.stored.iter().collect();
             let has_items = !job.spec.items.is_empty();
             let chunks: Vec<u32> =
                 job.ended.chunks().filter(|(.., written)| *written).map(|(chunk, ..)| chunk).collect();
-            if id.0 == self.jobs.last {
-                self.durable.note(Persist::LastJob { job: id });
+            if id.0 == self.last {
+                cx.note(Persist::LastJob { job: id });
             }
-            self.durable.note(Persist::UnsetJob { job: id });
+            cx.note(Persist::UnsetJob { job: id });
             if has_items {
-                self.durable.note(Persist::UnsetItems { job: id });
+                cx.note(Persist::UnsetItems { job: id });
             }
-            tasks.into_iter().for_each(|place| self.durable.note(Persist::UnsetTask { job: id, place }));
-            chunks.into_iter().for_each(|chunk| self.durable.note(Persist::UnsetChunk { job: id, chunk }));
+            tasks.into_iter().for_each(|place| cx.note(Persist::UnsetTask { job: id, place }));
+            chunks.into_iter().for_each(|chunk| cx.note(Persist::UnsetChunk { job: id, chunk }));
         }
-        let job = self.jobs.all.get_mut(&id).expect("it was just found");
+        let job = self.all.get_mut(&id).expect("it was just found");
         job.removing = true;
         let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
         for chunk in 0..chunks {
-            self.jobs.full.remove(&(id, chunk));
+            self.full.remove(&(id, chunk));
         }
-        self.once_stored(JobThen::Removed { job: id, caller }, out);
+        self.once_stored(cx, JobThen::Removed { job: id, caller }, out);
         Ok(())
     }
 
-    pub(crate) fn removal_stored(&mut self, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
-        self.tell_of(id, caller, out);
-        self.drop_job(id);
+    pub(super) fn removal_stored(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: JobId,
+        caller: Option<(ConnId, u32)>,
+        out: &mut impl Sink,
+    ) {
+        self.tell_of(cx, id, caller, out);
+        self.drop_job(cx, id);
     }
 
-    pub(crate) fn removal_not_stored(
+    pub(super) fn removal_not_stored(
         &mut self,
+        cx: &mut Context<'_>,
         id: JobId,
         caller: Option<(ConnId, u32)>,
         code: Code,
         out: &mut impl Sink,
     ) {
-        if let Some(job) = self.jobs.all.get_mut(&id) {
+        if let Some(job) = self.all.get_mut(&id) {
             job.removing = false;
             let chunks = job.spec.array.count.div_ceil(CHUNK_TASKS);
-            (0..chunks).for_each(|chunk| self.note_full(id, chunk));
+            (0..chunks).for_each(|chunk| self.note_full(cx, id, chunk));
         }
-        self.forget_later();
+        self.forget_later(cx);
         if let Some((conn, seq)) = caller {
             out.effect(Effect::Error { conn, seq, code });
         }
@@ -263,7 +300,7 @@ impl Engine {
 }
 
 /// What a job counts for in memory, from its submission on: the records of how its tasks ended are part of it.
-pub(crate) fn bytes_of(spec: &JobSpec) -> u64 {
+pub(super) fn bytes_of(spec: &JobSpec) -> u64 {
     let JobSpec { name, parts, work, items, labels, tags, uploads, .. } = spec;
     let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();
     let tags: usize = tags.iter().map(|tag| tag.len() + size_of::<String>()).sum();

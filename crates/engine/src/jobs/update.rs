@@ -8,13 +8,14 @@ use turno_proto::model::limits::{BACKOFF_MS_MAX, TASK_STATUS_BYTES_MAX};
 use turno_proto::model::{ConnId, Mono};
 
 use super::JobThen;
+use super::Jobs;
+use super::context::{Context, Follows};
 use super::ended::split;
 use super::event::{ForemanOrder, Update};
 use super::hello::cut;
 use super::job::{Ending, Job, Outcome, Phase, Running, Stop};
 use super::record::{TaskEnd, TaskRecord};
 use crate::effect::Sink;
-use crate::engine::Engine;
 
 /// What is said of a task that had too much time.
 const TIME_LIMIT: &str = "time_limit";
@@ -23,25 +24,25 @@ pub(super) const WORKER_LOST: &str = "worker_lost";
 /// What is said of an attempt that its worker, or the broker that ended the worker, gave back.
 pub(super) const GIVEN_BACK: &str = "given_back";
 
-impl Engine {
+impl Jobs {
     /// UPDATE.
-    pub(crate) fn updated(&mut self, conn: ConnId, update: Update, out: &mut impl Sink) {
+    pub(super) fn updated(&mut self, cx: &mut Context<'_>, conn: ConnId, update: Update, out: &mut impl Sink) {
         let Update { request, job: id, task, attempt, .. } = update;
-        let Some(hand) = self.jobs.hands.get_mut(conn) else { return };
+        let Some(hand) = self.hands.get_mut(conn) else { return };
         if !hand.greeted {
             return Self::order(conn, ForemanOrder::SendHello { request }, out);
         }
         if hand.told_free.take().is_some() {
-            self.show_hand(conn);
+            self.show_hand(cx, conn);
         }
         let Some(place) = self.place_spoken_of(conn, id, task, attempt) else {
             // It was lost and given to another, or is over, or never was: the worker may forget it.
-            self.stats.counters.late += 1;
+            cx.follow(Follows::Late);
             return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
         };
-        let Some(running) = self.jobs.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
+        let Some(running) = self.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
             // It was cancelled before, and this says that its process is gone.
-            self.let_go(conn, (id, place));
+            self.let_go(cx, conn, (id, place));
             return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
         };
         if let Some(ending) = &mut running.ending {
@@ -51,28 +52,23 @@ impl Engine {
             return;
         }
         if update.given_back && running.stop.is_none() {
-            return self.given_back(id, place, (conn, request), out);
+            return self.given_back(cx, id, place, (conn, request), out);
         }
-        let record = self.peers.worker_mut(conn);
+        cx.count_end(conn, update.success);
         if update.success {
-            record.settled += 1;
+            let now_unix_ms = cx.unix_ms();
+            let end = ended(self.at(id), place, TaskState::Finished, &update, now_unix_ms);
+            self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), Some((conn, request))), out);
         } else {
-            record.failed += 1;
-        }
-        if update.success {
-            let now_unix_ms = self.settings.unix_ms(self.now);
-            let end = ended(self.jobs.at(id), place, TaskState::Finished, &update, now_unix_ms);
-            self.end_attempt(id, place, Outcome::Ended(end), false, Some((conn, request)), out);
-        } else {
-            self.attempt_failed(id, place, Some((conn, &update)), out);
+            self.attempt_failed(cx, id, place, Some((conn, &update)), out);
         }
     }
 
     /// The place of a task that the worker can say something about: it has that attempt, or had it when its connection was
     /// lost.
     fn place_spoken_of(&self, conn: ConnId, id: JobId, task: u32, attempt: Option<u32>) -> Option<u32> {
-        let hand = self.jobs.hands.get(conn)?;
-        let Some(job) = self.jobs.get(id) else {
+        let hand = self.hands.get(conn)?;
+        let Some(job) = self.get(id) else {
             // The job may have been removed while a process of it was told to stop.
             let mut left = hand.held.range((id, 0)..=(id, u32::MAX));
             return left.find(|(_, held)| held.task == task).map(|((_, place), _)| *place);
@@ -92,28 +88,29 @@ impl Engine {
     }
 
     /// Its worker ended it for its own reasons: another attempt at once, and nobody failed.
-    fn given_back(&mut self, id: JobId, place: u32, request: (ConnId, u32), out: &mut impl Sink) {
-        let (due, now_unix_ms) = (self.now, self.settings.unix_ms(self.now));
-        let job = self.jobs.at(id);
+    fn given_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, request: (ConnId, u32), out: &mut impl Sink) {
+        let (due, now_unix_ms) = (cx.now, cx.unix_ms());
+        let job = self.at(id);
         let mut tried = job.tried(place);
         tried.attempt = job.running[&place].attempt;
         let end = TaskEnd { status: Arc::from(GIVEN_BACK), ..end_of(job, place, TaskState::Cancelled, now_unix_ms) };
         let outcome = Outcome::Again { tried, due, end: Box::new(end) };
-        self.end_attempt(id, place, outcome, false, Some(request), out);
+        self.end_attempt(cx, id, place, Ending::new(outcome, Some(request)), out);
     }
 
     /// An attempt failed: another one after a while, if the job grants one, or the end. `update` is what its worker says;
     /// without it the task has had too much time.
-    pub(crate) fn attempt_failed(
+    pub(super) fn attempt_failed(
         &mut self,
+        cx: &mut Context<'_>,
         id: JobId,
         place: u32,
         update: Option<(ConnId, &Update)>,
         out: &mut impl Sink,
     ) {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let now = self.now;
-        let job = self.jobs.at(id);
+        let now_unix_ms = cx.unix_ms();
+        let now = cx.now;
+        let job = self.at(id);
         let running = &job.running[&place];
         let stop = running.stop;
         let mut tried = job.tried(place);
@@ -133,84 +130,83 @@ impl Engine {
             Outcome::Ended(end)
         };
         let request = update.map(|(conn, update)| (conn, update.request));
-        self.end_attempt(id, place, outcome, false, request, out);
+        self.end_attempt(cx, id, place, Ending::new(outcome, request), out);
     }
 
     /// A running task was cancelled. With `keeps_slots` its worker still has its process.
-    pub(crate) fn end_cancelled(&mut self, id: JobId, place: u32, keeps_slots: bool, out: &mut impl Sink) {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let end = end_of(self.jobs.at(id), place, TaskState::Cancelled, now_unix_ms);
-        self.end_attempt(id, place, Outcome::Ended(end), keeps_slots, None, out);
+    pub(super) fn end_cancelled(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: JobId,
+        place: u32,
+        keeps_slots: bool,
+        out: &mut impl Sink,
+    ) {
+        let now_unix_ms = cx.unix_ms();
+        let end = end_of(self.at(id), place, TaskState::Cancelled, now_unix_ms);
+        let ending = Ending { keeps_slots, ..Ending::new(Outcome::Ended(end), None) };
+        self.end_attempt(cx, id, place, ending, out);
     }
 
     /// The workers of a task were lost too often.
-    pub(crate) fn end_lost(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        let now_unix_ms = self.settings.unix_ms(self.now);
-        let mut end = end_of(self.jobs.at(id), place, TaskState::Failed, now_unix_ms);
+    pub(super) fn end_lost(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        let now_unix_ms = cx.unix_ms();
+        let mut end = end_of(self.at(id), place, TaskState::Failed, now_unix_ms);
         end.status = Arc::from(WORKER_LOST);
-        self.end_attempt(id, place, Outcome::Ended(end), false, None, out);
+        self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), None), out);
     }
 
-    fn end_attempt(
-        &mut self,
-        id: JobId,
-        place: u32,
-        outcome: Outcome,
-        keeps_slots: bool,
-        request: Option<(ConnId, u32)>,
-        out: &mut impl Sink,
-    ) {
+    fn end_attempt(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, ending: Ending, out: &mut impl Sink) {
         self.set_limit(id, place, None);
         self.set_gone(id, place, None);
-        let running = self.jobs.at(id).running.get_mut(&place).expect("what ends runs");
-        let requests = request.into_iter().collect();
-        running.ending = Some(Box::new(Ending { outcome, keeps_slots, requests }));
-        self.store_ending(id, place, out);
+        let running = self.at(id).running.get_mut(&place).expect("what ends runs");
+        running.ending = Some(Box::new(ending));
+        self.store_ending(cx, id, place, out);
     }
 
     /// Writes down how an attempt ended.
-    pub(crate) fn store_ending(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        let running = &self.jobs.at(id).running[&place];
+    pub(super) fn store_ending(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        let running = &self.at(id).running[&place];
         let record = match &running.ending.as_ref().expect("it ends").outcome {
             Outcome::Ended(end) => TaskRecord::Ended(end.clone()),
             Outcome::Again { tried, due, .. } => {
-                TaskRecord::Waiting { tried: *tried, due_unix_ms: self.settings.unix_ms(*due) }
+                TaskRecord::Waiting { tried: *tried, due_unix_ms: cx.settings.unix_ms(*due) }
             }
         };
-        self.store_task(id, place, record);
-        self.once_stored(JobThen::Ended { job: id, place }, out);
+        self.store_task(cx, id, place, record);
+        self.once_stored(cx, JobThen::Ended { job: id, place }, out);
     }
 
     /// The end of an attempt is stored: now it counts.
-    pub(crate) fn attempt_ended(&mut self, id: JobId, place: u32, out: &mut impl Sink) {
-        let running = self.jobs.at(id).running.get_mut(&place).expect("it runs until its end is stored");
+    pub(super) fn attempt_ended(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+        let running = self.at(id).running.get_mut(&place).expect("it runs until its end is stored");
         let Ending { outcome, keeps_slots, requests } = *running.ending.take().expect("its end was stored");
         if !keeps_slots {
-            self.free_slots(id, place);
+            self.free_slots(cx, id, place);
         }
         for (conn, request) in requests {
-            if self.jobs.is_hand(conn) {
+            if self.is_hand(conn) {
                 Self::order(conn, ForemanOrder::Acknowledge { request }, out);
             }
         }
         match outcome {
-            Outcome::Again { .. } if self.jobs.at(id).running[&place].stop == Some(Stop::Cancel) => {
-                self.end_cancelled(id, place, false, out);
+            Outcome::Again { .. } if self.at(id).running[&place].stop == Some(Stop::Cancel) => {
+                self.end_cancelled(cx, id, place, false, out);
             }
             Outcome::Again { tried, due, end } => {
-                self.jobs.past.add(id, place, *end);
-                self.jobs.at(id).tried.insert(place, tried);
-                self.task_waits_again(id, place, (due > self.now).then_some(due));
+                self.past.add(id, place, *end);
+                self.at(id).tried.insert(place, tried);
+                self.task_waits_again(id, place, (due > cx.now).then_some(due));
             }
             Outcome::Ended(end) => {
-                let job = self.jobs.at(id);
+                let job = self.at(id);
                 job.running.remove(&place);
                 job.tried.remove(&place);
                 job.end(place, &end);
-                self.note_full(id, split(place).0);
-                self.jobs.refresh(id);
-                self.note_end(id);
-                self.end_after_failures(id, out);
+                self.note_full(cx, id, split(place).0);
+                self.refresh(id);
+                self.note_end(cx, id);
+                self.end_after_failures(cx, id, out);
             }
         }
     }

@@ -8,35 +8,37 @@ use turno_proto::model::limits::{LISTED_ITEM_BYTES_MAX, PAGE_MAX, TASKS_SEEN_MAX
 use turno_proto::model::view::{JobsView, WorkerTaskView};
 use turno_proto::model::{Code, ConnId};
 
+use super::Jobs;
+use super::context::Context;
 use super::explain::Look;
 use super::hand::Held;
 use super::job::Job;
-use crate::engine::Engine;
 use crate::page::page;
 
-impl Engine {
-    pub(crate) fn job_page(&self, before: Option<JobId>, limit: u32) -> AdminAnswer {
-        let aheads = self.jobs.aheads();
+impl Jobs {
+    pub(super) fn job_page(&self, cx: &Context<'_>, before: Option<JobId>, limit: u32) -> AdminAnswer {
+        let aheads = self.aheads();
         let ahead = |job: &Job| aheads.get(&job.id).copied().unwrap_or(0);
-        let known = self.jobs.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
+        let known = self.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
         // Why it waits: every worker may be looked at, and every task that waits for its next attempt.
-        let work = |job: &&Job| self.jobs.hands.by_conn.len() + job.delayed.len();
-        let (jobs, more) = page(told, limit, work, |job| self.job_view(job, Look::Listed { ahead: ahead(job) }, false));
+        let work = |job: &&Job| self.hands.by_conn.len() + job.delayed.len();
+        let (jobs, more) =
+            page(told, limit, work, |job| self.job_view(cx, job, Look::Listed { ahead: ahead(job) }, false));
         let next = jobs.last().filter(|_| more).map(|job| job.id);
         AdminAnswer::Jobs { jobs, next }
     }
 
-    pub(crate) fn job_answer(&self, id: Option<JobId>) -> Result<AdminAnswer, Code> {
+    pub(super) fn job_answer(&self, cx: &Context<'_>, id: Option<JobId>) -> Result<AdminAnswer, Code> {
         let latest = || {
-            let told = self.jobs.all.values().rev().find(|job| job.storing.is_none() && !job.removing);
+            let told = self.all.values().rev().find(|job| job.storing.is_none() && !job.removing);
             told.map(|job| job.id)
         };
         let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
-        Ok(AdminAnswer::Job { job: Box::new(self.job_view(job, Look::Close, true)) })
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Close, true)) })
     }
 
-    pub(crate) fn job_view(&self, job: &Job, look: Look, whole: bool) -> JobView {
+    pub(super) fn job_view(&self, cx: &Context<'_>, job: &Job, look: Look, whole: bool) -> JobView {
         JobView {
             id: job.id,
             name: job.spec.name.clone(),
@@ -52,7 +54,7 @@ impl Engine {
             started_unix_ms: job.started_unix_ms,
             ended_unix_ms: job.ended_unix_ms,
             lost: self.lost_of(job),
-            reason: self.reason_of(job, look),
+            reason: self.reason_of(cx, job, look),
             // Items may be megabytes: who submitted the job has them.
             spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
@@ -60,7 +62,7 @@ impl Engine {
 
     /// Running tasks of a job whose worker is lost.
     fn lost_of(&self, job: &Job) -> u32 {
-        if self.jobs.lost.is_empty() {
+        if self.lost.is_empty() {
             return 0;
         }
         let lost = job.running.values().filter(|running| running.gone.is_some());
@@ -68,29 +70,29 @@ impl Engine {
     }
 
     /// All jobs, as counts.
-    pub(crate) fn jobs_view(&self) -> JobsView {
-        let (known, lost) = (self.jobs.all.len(), self.jobs.lost.len() as u64);
-        let held: usize = self.jobs.hands.by_conn.values().map(|hand| hand.held.len()).sum();
+    pub(crate) fn view(&self) -> JobsView {
+        let (known, lost) = (self.all.len(), self.lost.len() as u64);
+        let held: usize = self.hands.by_conn.values().map(|hand| hand.held.len()).sum();
         // Those that a connected worker did not name are among what it holds.
-        let away = self.jobs.lost.iter().filter(|(_, job, place)| !self.is_held(*job, *place)).count();
+        let away = self.lost.iter().filter(|(_, job, place)| !self.is_held(*job, *place)).count();
         JobsView {
             known: known as u64,
-            unfinished: (known - self.jobs.ended_count) as u64,
+            unfinished: (known - self.ended_count) as u64,
             tasks_running: (held + away) as u64,
             tasks_lost: lost,
         }
     }
 
     fn is_held(&self, job: JobId, place: u32) -> bool {
-        let running = self.jobs.get(job).and_then(|job| job.running.get(&place));
+        let running = self.get(job).and_then(|job| job.running.get(&place));
         running.is_some_and(|running| running.conn.is_some())
     }
 
     /// How many tasks a worker has, and some of them.
     pub(crate) fn tasks_at(&self, conn: ConnId, most: usize) -> (u64, Vec<WorkerTaskView>) {
-        let Some(hand) = self.jobs.hands.get(conn) else { return (0, Vec::new()) };
+        let Some(hand) = self.hands.get(conn) else { return (0, Vec::new()) };
         let view = |(&(id, place), held): (&(JobId, u32), &Held)| {
-            let job = self.jobs.get(id);
+            let job = self.get(id);
             let running = job.and_then(|job| job.running.get(&place)).filter(|task| task.attempt == held.attempt);
             WorkerTaskView {
                 job: id,
@@ -106,8 +108,9 @@ impl Engine {
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be
     /// short, and the next one go on.
-    pub(crate) fn task_page(
+    pub(super) fn task_page(
         &self,
+        cx: &Context<'_>,
         id: JobId,
         state: Option<TaskState>,
         after: Option<u32>,
@@ -121,7 +124,7 @@ impl Engine {
         let mut next = None;
         if state == Some(TaskState::Running) {
             let mut rest = job.running.range(from..).map(|(place, _)| *place);
-            tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(job, place)));
+            tasks.extend(rest.by_ref().take(limit).map(|place| self.task_view(cx, job, place)));
             next = rest.next().and_then(|_| tasks.last()).map(|task| task.task);
         } else {
             for place in from..numbers.array.count {
@@ -130,14 +133,14 @@ impl Engine {
                     break;
                 }
                 if state.is_none_or(|state| state == job.task_state(place)) {
-                    tasks.push(self.task_view(job, place));
+                    tasks.push(self.task_view(cx, job, place));
                 }
             }
         }
         Ok(AdminAnswer::Tasks { tasks, next })
     }
 
-    pub(crate) fn task_view(&self, job: &Job, place: u32) -> TaskView {
+    pub(super) fn task_view(&self, cx: &Context<'_>, job: &Job, place: u32) -> TaskView {
         let task = job.spec.numbers().number_of(place);
         let blank = TaskView {
             item: item_of(job, place, LISTED_ITEM_BYTES_MAX),
@@ -148,7 +151,7 @@ impl Engine {
                 attempt: running.attempt,
                 worker: Some(running.worker.to_string()),
                 started_unix_ms: Some(running.started_unix_ms),
-                lost_until_unix_ms: running.gone.map(|gone| self.settings.unix_ms(gone)),
+                lost_until_unix_ms: running.gone.map(|gone| cx.settings.unix_ms(gone)),
                 ..blank
             };
         }

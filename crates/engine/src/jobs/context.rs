@@ -1,0 +1,187 @@
+//! What jobs may use of the broker around them, and all they may do to it. The engine lends it for one call (`machines`),
+//! and does afterwards what follows elsewhere: jobs call nobody but the two they are lent, connections and disk.
+//!
+//! - known: the time, the settings, whether the broker drains, how much memory is left;
+//! - workers: one comes, has another size, goes; its slots are taken and given back; two connections become one worker and
+//!   part again;
+//! - disk: something is noted, and something goes on once it is stored;
+//! - what follows elsewhere: [`Follows`].
+
+use std::sync::Arc;
+
+use turno_proto::model::job::{JobId, JobSpec};
+use turno_proto::model::{ConnId, Mono, Slots};
+
+use super::durable::JobThen;
+use crate::durable::Durable;
+use crate::peer::{Peers, Worker};
+use crate::persist::Persist;
+use crate::settings::Settings;
+
+/// What jobs may use for one call.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(super) now: Mono,
+    pub(super) settings: &'a Settings,
+    /// The broker hands out nothing.
+    pub(super) draining: bool,
+    /// Bytes that may be held beside all that is.
+    pub(super) memory_free: u64,
+    peers: &'a mut Peers,
+    durable: &'a mut Durable,
+    follows: Vec<Follows>,
+}
+
+/// What follows elsewhere, in the order in which it came about.
+#[derive(Debug)]
+pub(crate) enum Follows {
+    /// A native connection has less room: its twin took slots.
+    LessRoom(ConnId),
+    /// A native connection may have more room.
+    MoreRoom(ConnId),
+    /// A job is there, and names uploads.
+    JobCame(Arc<JobSpec>),
+    /// A job is gone.
+    JobGone(JobId, Arc<JobSpec>),
+    /// A worker said something that came too late.
+    Late,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) const fn new(
+        now: Mono,
+        settings: &'a Settings,
+        draining: bool,
+        memory_free: u64,
+        peers: &'a mut Peers,
+        durable: &'a mut Durable,
+    ) -> Self {
+        Self { now, settings, draining, memory_free, peers, durable, follows: Vec::new() }
+    }
+
+    /// What is to be done elsewhere now.
+    pub(crate) fn into_follows(self) -> Vec<Follows> {
+        self.follows
+    }
+
+    pub(super) fn follow(&mut self, follows: Follows) {
+        self.follows.push(follows);
+    }
+}
+
+/// What is known.
+impl Context<'_> {
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.settings.unix_ms(self.now)
+    }
+
+    /// Whether anything is stored at all.
+    pub(super) const fn stores(&self) -> bool {
+        self.settings.store.is_some()
+    }
+
+    pub(super) const fn peers(&self) -> &Peers {
+        self.peers
+    }
+
+    pub(super) fn worker(&self, conn: ConnId) -> Option<&Worker> {
+        self.peers.worker(conn)
+    }
+}
+
+/// Workers.
+impl Context<'_> {
+    /// A foreman's connection is there.
+    pub(super) fn connected(&mut self, conn: ConnId, address: String) {
+        self.peers.insert(conn, String::new(), address);
+    }
+
+    /// The connection is a worker's from now on, or has another name and size.
+    pub(super) fn enlist(&mut self, conn: ConnId, name: &str, slots: Slots) {
+        let Some(peer) = self.peers.get_mut(conn) else { return };
+        peer.ready = true;
+        name.clone_into(&mut peer.name);
+        let turn = peer.worker.is_none().then(|| self.peers.next_turn());
+        if let Some((worker, turn)) = self.peers.enlist(conn, name.to_owned(), slots, self.now).zip(turn) {
+            worker.turn = turn;
+        }
+    }
+
+    /// The connection is no worker's any more.
+    pub(super) fn dismiss(&mut self, conn: ConnId) {
+        self.peers.dismiss_if(conn, |_| true);
+    }
+
+    pub(super) fn resize(&mut self, conn: ConnId, slots: Slots) {
+        self.peers.worker_mut(conn).resize(slots);
+    }
+
+    /// A task takes slots of the worker, which has had its turn.
+    pub(super) fn take(&mut self, conn: ConnId, slots: u16) {
+        let turn = self.peers.next_turn();
+        let worker = self.peers.worker_mut(conn);
+        worker.take(slots);
+        worker.deliveries += 1;
+        worker.last_used = Some(self.now);
+        worker.turn = turn;
+        self.twin_takes(conn, slots);
+    }
+
+    /// A task that runs there in any case takes slots of the worker.
+    pub(super) fn take_over(&mut self, conn: ConnId, slots: u16) {
+        self.peers.worker_mut(conn).take_over(slots);
+        self.twin_takes(conn, slots);
+    }
+
+    fn twin_takes(&mut self, conn: ConnId, slots: u16) {
+        if let Some(twin) = self.peers.worker_mut(conn).twin {
+            self.peers.worker_mut(twin).twin_took(slots);
+            self.follow(Follows::LessRoom(twin));
+        }
+    }
+
+    /// A task takes slots of the worker no longer.
+    pub(super) fn give_back(&mut self, conn: ConnId, slots: u16) {
+        let worker = self.peers.worker_mut(conn);
+        worker.give_back(slots);
+        if let Some(twin) = worker.twin {
+            self.peers.worker_mut(twin).twin_gave(slots);
+            self.follow(Follows::MoreRoom(twin));
+        }
+    }
+
+    /// The worker says how one of its tasks went.
+    pub(super) fn count_end(&mut self, conn: ConnId, success: bool) {
+        let worker = self.peers.worker_mut(conn);
+        *(if success { &mut worker.settled } else { &mut worker.failed }) += 1;
+    }
+
+    /// A hand and a native connection have one account from now on.
+    pub(super) fn unite(&mut self, hand: ConnId, native: ConnId) {
+        let used = [hand, native].map(|conn| self.peers.worker_mut(conn).used());
+        self.peers.worker_mut(hand).unite(native, used[1]);
+        self.peers.worker_mut(native).unite(hand, used[0]);
+    }
+
+    /// The connection has an account of its own again, and so has its twin, which is returned.
+    pub(super) fn part(&mut self, conn: ConnId) -> Option<ConnId> {
+        let twin = self.peers.get_mut(conn)?.worker.as_deref_mut()?.part()?;
+        if let Some(worker) = self.peers.get_mut(twin).and_then(|peer| peer.worker.as_deref_mut()) {
+            worker.part();
+        }
+        Some(twin)
+    }
+}
+
+/// The disk.
+impl Context<'_> {
+    /// Part of what this call stores.
+    pub(super) fn note(&mut self, op: Persist) {
+        self.durable.note(op);
+    }
+
+    /// Goes on once that is stored.
+    pub(super) fn wait(&mut self, then: JobThen) {
+        self.durable.wait_with_job(then);
+    }
+}

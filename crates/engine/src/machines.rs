@@ -1,0 +1,78 @@
+//! The machines inside the engine: what each is lent for one call, and what follows elsewhere from what it did. Nobody but
+//! this room knows both a machine and the rest.
+
+use turno_proto::model::{ConnId, Slots};
+
+use crate::effect::Sink;
+use crate::engine::Engine;
+use crate::jobs::{Context, Follows, Jobs, JobsInput, StoredJobs};
+
+/// Jobs.
+impl Engine {
+    /// Lets jobs do something.
+    pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut Context<'_>) -> R) -> R {
+        let (draining, memory_free) = (self.drain.is_some(), self.memory_free());
+        let mut cx = Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable);
+        let result = work(&mut self.jobs, &mut cx);
+        for follows in cx.into_follows() {
+            match follows {
+                Follows::LessRoom(native) => self.show_room(native),
+                Follows::MoreRoom(native) => self.offer(native),
+                Follows::JobCame(spec) => self.name_uploads(&spec),
+                Follows::JobGone(job, spec) => self.forget_archived(job, &spec),
+                Follows::Late => self.stats.counters.late += 1,
+            }
+        }
+        result
+    }
+
+    /// Something happened to jobs.
+    pub(crate) fn tell_jobs(&mut self, input: JobsInput, out: &mut impl Sink) {
+        self.with_jobs(|jobs, cx| jobs.handle(cx, input, out));
+    }
+
+    /// What follows for jobs from what just happened.
+    #[inline(never)]
+    pub(crate) fn work_off_jobs(&mut self, out: &mut impl Sink) {
+        while self.jobs.is_due() {
+            self.with_jobs(|jobs, cx| jobs.go_on(cx, out));
+            // A twin may have got slots back.
+            self.work_off_agenda(out);
+        }
+    }
+
+    /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
+    /// removed with the first thing that is stored.
+    pub fn recover_jobs(&mut self, stored: StoredJobs) {
+        self.with_jobs(|jobs, cx| jobs.recover(cx, stored));
+        self.archive_knows();
+    }
+
+    /// REGISTER with the key that a foreman's worker has, or will have.
+    pub(crate) fn register_as(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        slots: Slots,
+        names: (String, &str),
+        out: &mut impl Sink,
+    ) {
+        let (name, key) = names;
+        self.register(conn, seq, slots, name, out);
+        self.with_jobs(|jobs, cx| jobs.native_came(cx, conn, key));
+    }
+
+    /// A native connection took slots for a delivery: its twin, a hand, has fewer.
+    #[inline(never)]
+    pub(crate) fn twin_took(&mut self, hand: ConnId, slots: u16) {
+        self.peers.worker_mut(hand).twin_took(slots);
+        self.jobs.look_at(hand);
+    }
+
+    /// A native connection has slots back: its twin, a hand, may use them.
+    #[inline(never)]
+    pub(crate) fn twin_gave(&mut self, hand: ConnId, slots: u16) {
+        self.peers.worker_mut(hand).twin_gave(slots);
+        self.jobs.look_at(hand);
+    }
+}
