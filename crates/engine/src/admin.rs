@@ -7,6 +7,7 @@ use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, SLOTS
 use turno_proto::model::view::{BrokerView, ConsumerView, QueueView, WorkerKind, WorkerState, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, MessageId, Slots};
 
+use crate::archive::ArchiveInput;
 use crate::chain::Lane;
 use crate::cold::Question;
 use crate::effect::{Effect, Sink};
@@ -36,7 +37,7 @@ impl Engine {
             return self.ring_call(conn, seq, call, out);
         }
         if is_for_archive(&call) {
-            return self.archive_call(conn, seq, call, out);
+            return self.tell_archive(ArchiveInput::Call { conn, seq, call }, out);
         }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);

@@ -24,7 +24,7 @@ impl Engine {
         self.check_exclusives();
         self.jobs.check(&self.settings, &self.peers, self.drain.is_some());
         self.topics.check();
-        self.check_archive();
+        self.archive.check(&self.jobs);
         self.check_links();
         if let Some(host) = &self.ring {
             host.check();

@@ -6,7 +6,7 @@ use turno_proto::model::link::BrokerId;
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, ArchiveInput};
 use crate::broadcast::Tally;
 use crate::chores::Chores;
 use crate::cold::Loads;
@@ -124,8 +124,8 @@ impl Engine {
         if self.loads.are_due() {
             self.load(out);
         }
-        if self.has_news_for_archive() {
-            self.tell_archive(out);
+        if self.archive.has_news() {
+            self.archive.tell_news(out);
         }
         if !self.links.is_empty() {
             self.links.note_listening(self.topics.anyone_listens());
@@ -207,7 +207,9 @@ impl Engine {
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
             Input::Loaded { serial, record } => self.loaded(serial, record, out),
-            Input::Archived { ticket, answer } => self.archived(ticket, answer, out),
+            Input::Archived { ticket, answer } => {
+                self.tell_archive(ArchiveInput::Archived { ticket, answer }, out);
+            }
             Input::Tick => self.tick(out),
         }
     }

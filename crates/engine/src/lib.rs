@@ -27,7 +27,7 @@
 //! | `dedup` | which send came before, and the answer it got |
 //! | `cold` | what waits on disk alone, and when it is loaded |
 //! | `jobs` | jobs, their tasks, and the workers that a foreman hands them to |
-//! | `machines` | what jobs are lent of the rest, and what follows elsewhere |
+//! | `machines` | what jobs and the archive's gate are lent of the rest, and what follows elsewhere |
 //! | `links` | messages that cross to other brokers, and what these tell of themselves |
 //! | `topics` | events for whoever listens |
 //! | `ring` | brokers in a circle that carries topics and heals |

@@ -1,25 +1,29 @@
 //! The machines inside the engine: what each is lent for one call, and what follows elsewhere from what it did. Nobody but
 //! this room knows both a machine and the rest.
 
+use turno_proto::model::archive::UploadId;
+use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Slots};
 
+use crate::archive::{self, ArchiveInput};
 use crate::effect::Sink;
 use crate::engine::Engine;
-use crate::jobs::{Context, Follows, Jobs, JobsInput, StoredJobs};
+use crate::jobs::{self, Follows, Jobs, JobsInput, StoredJobs};
 
 /// Jobs.
 impl Engine {
     /// Lets jobs do something.
-    pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut Context<'_>) -> R) -> R {
+    pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
         let (draining, memory_free) = (self.drain.is_some(), self.memory_free());
-        let mut cx = Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable);
+        let mut cx =
+            jobs::Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable);
         let result = work(&mut self.jobs, &mut cx);
         for follows in cx.into_follows() {
             match follows {
                 Follows::LessRoom(native) => self.show_room(native),
                 Follows::MoreRoom(native) => self.offer(native),
-                Follows::JobCame(spec) => self.name_uploads(&spec),
-                Follows::JobGone(job, spec) => self.forget_archived(job, &spec),
+                Follows::JobCame(spec) => self.archive.job_came(&spec),
+                Follows::JobGone(job, spec) => self.archive.job_gone(job, &spec),
                 Follows::Late => self.stats.counters.late += 1,
             }
         }
@@ -45,7 +49,7 @@ impl Engine {
     /// removed with the first thing that is stored.
     pub fn recover_jobs(&mut self, stored: StoredJobs) {
         self.with_jobs(|jobs, cx| jobs.recover(cx, stored));
-        self.archive_knows();
+        self.archive.knows_all();
     }
 
     /// REGISTER with the key that a foreman's worker has, or will have.
@@ -74,5 +78,25 @@ impl Engine {
     pub(crate) fn twin_gave(&mut self, hand: ConnId, slots: u16) {
         self.peers.worker_mut(hand).twin_gave(slots);
         self.jobs.look_at(hand);
+    }
+}
+
+/// The gate of the archive.
+impl Engine {
+    /// Something happened to the gate of the archive.
+    pub(crate) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
+        let mut cx =
+            archive::Context { now: self.now, settings: &self.settings, peers: &self.peers, jobs: &mut self.jobs };
+        self.archive.handle(&mut cx, input, out);
+    }
+
+    /// The jobs there are: what the archive has of others is not wanted any more.
+    pub fn known_jobs(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.ids()
+    }
+
+    /// Uploads that these jobs name.
+    pub fn named_uploads(&self) -> impl Iterator<Item = UploadId> {
+        self.archive.named_uploads()
     }
 }

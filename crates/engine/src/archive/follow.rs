@@ -6,8 +6,6 @@ use turno_proto::model::Mono;
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::{FOLLOW_MS, FOLLOWED_TASKS_MAX, FOLLOWS_MAX};
 
-use crate::engine::Engine;
-
 /// Who looks, the oldest look first.
 #[derive(Debug, Default)]
 pub(super) struct Follows(VecDeque<Follow>);
@@ -40,6 +38,14 @@ impl Follows {
         self.0.iter().any(|follow| follow.has(job, task, now))
     }
 
+    /// Those of some tasks that somebody looks at.
+    pub(super) fn among(&self, tasks: impl Iterator<Item = (JobId, u32)>, now: Mono) -> Vec<(JobId, u32)> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        tasks.filter(|(job, task)| self.has(*job, *task, now)).take(FOLLOWED_TASKS_MAX).collect()
+    }
+
     pub(super) fn forget(&mut self, job: JobId) {
         self.0.retain(|follow| follow.job != job);
     }
@@ -47,17 +53,5 @@ impl Follows {
     pub(super) fn check(&self) {
         assert!(self.0.len() <= FOLLOWS_MAX, "looks are counted");
         assert!(self.0.iter().is_sorted_by_key(|follow| follow.until), "the oldest look is first");
-    }
-}
-
-impl Engine {
-    /// Tasks of a worker that somebody looks at.
-    pub(super) fn followed_at(&self, worker: &str) -> Vec<(JobId, u32)> {
-        let follows = &self.archive.follows;
-        if follows.0.is_empty() {
-            return Vec::new();
-        }
-        let held = self.jobs.held_at(worker).filter(|(job, task)| follows.has(*job, *task, self.now));
-        held.take(FOLLOWED_TASKS_MAX).collect()
     }
 }

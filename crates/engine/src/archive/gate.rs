@@ -10,51 +10,50 @@ use turno_proto::model::limits::{
 };
 use turno_proto::model::{Code, ConnId};
 
-use super::{ArchiveCall, Kept, UnderWay};
+use super::{Archive, ArchiveCall, Context, Kept, UnderWay};
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 
-impl Engine {
+impl Archive {
     /// A call about output, results or uploads.
-    pub(crate) fn archive_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn call(&mut self, cx: &mut Context<'_>, caller: (ConnId, u32), call: AdminCall, out: &mut impl Sink) {
         let passed = match call {
             AdminCall::TaskOutput { worker, pieces } => {
-                return self.hand_in_output((conn, seq), worker, pieces, out);
+                return self.hand_in_output(cx, caller, worker, pieces, out);
             }
             AdminCall::TaskFile { worker, job, task, attempt, name, at, last, bytes } => {
                 let call = ArchiveCall::KeepFile { job, task, attempt, name, at, last, bytes };
-                return self.hand_in_file((conn, seq), worker, call, out);
+                return self.hand_in_file(cx, caller, worker, call, out);
             }
-            call => self.passed(call),
+            call => self.passed(cx, call),
         };
         match passed {
-            Ok((call, bytes)) => self.ask_archive((conn, seq), call, bytes, None, out),
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Ok((call, bytes)) => self.ask_archive(caller, call, bytes, None, out),
+            Err(code) => refuse(caller, code, out),
         }
     }
 
     /// What the archive is asked, and the bytes that go there or come from there.
-    fn passed(&mut self, call: AdminCall) -> Result<(ArchiveCall, usize), Code> {
+    fn passed(&mut self, cx: &Context<'_>, call: AdminCall) -> Result<(ArchiveCall, usize), Code> {
         Ok(match call {
             AdminCall::JobOutput { job, tasks, from, after, follow, limit } => {
-                self.jobs.known(job)?;
+                cx.jobs.known(job)?;
                 let is_bad =
                     |tasks: &Vec<(u32, u32)>| tasks.len() > TASK_RANGES_MAX || tasks.iter().any(|(from, to)| from > to);
                 if tasks.as_ref().is_some_and(is_bad) {
                     return Err(Code::BadCall);
                 }
                 if follow {
-                    self.archive.follows.note(job, tasks.clone(), self.now);
+                    self.follows.note(job, tasks.clone(), cx.now);
                 }
                 let limit = (limit as usize).clamp(1, PIECE_BYTES_MAX);
                 (ArchiveCall::Output { job, tasks, from, after, limit }, limit)
             }
             AdminCall::JobFiles { job, after, limit } => {
-                self.jobs.known(job)?;
+                cx.jobs.known(job)?;
                 (ArchiveCall::Files { job, after, limit: limit.clamp(1, PAGE_MAX) as usize }, PIECE_BYTES_MAX)
             }
             AdminCall::JobFile { job, task, name, at } => {
-                self.jobs.known(job)?;
+                cx.jobs.known(job)?;
                 (ArchiveCall::File { job, task, name, at }, PIECE_BYTES_MAX)
             }
             AdminCall::UploadCheck { uploads } if uploads.len() <= JOB_UPLOADS_MAX => {
@@ -73,7 +72,8 @@ impl Engine {
     /// elsewhere since it was sent.
     fn hand_in_output(
         &mut self,
-        (conn, seq): (ConnId, u32),
+        cx: &mut Context<'_>,
+        caller: (ConnId, u32),
         worker: String,
         mut pieces: Vec<OutputPiece>,
         out: &mut impl Sink,
@@ -81,18 +81,18 @@ impl Engine {
         let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
         let ends = |piece: &OutputPiece| piece.at.checked_add(piece.bytes.len() as u64).is_some();
         if pieces.len() > OUTPUT_PIECES_MAX || bytes > PIECE_BYTES_MAX || !pieces.iter().all(ends) {
-            return out.effect(Effect::Error { conn, seq, code: Code::BadCall });
+            return refuse(caller, Code::BadCall, out);
         }
-        if self.is_archive_busy(bytes) {
-            return out.effect(Effect::Error { conn, seq, code: Code::ArchiveBusy });
+        if self.is_busy(bytes) {
+            return refuse(caller, Code::ArchiveBusy, out);
         }
         let mut refused: Vec<(JobId, u32, u32)> = Vec::new();
         pieces.retain_mut(|piece| {
             let attempt = (piece.job, piece.task, piece.attempt);
             let is_live = piece.live;
-            let followed = is_live && self.archive.follows.has(piece.job, piece.task, self.now);
-            let most = self.settings.output_per_task.saturating_mul(OUTPUT_SLACK);
-            let Some(handed) = self.jobs.handed_in(&worker, attempt) else {
+            let followed = is_live && self.follows.has(piece.job, piece.task, cx.now);
+            let most = cx.settings.output_per_task.saturating_mul(OUTPUT_SLACK);
+            let Some(handed) = cx.jobs.handed_in(&worker, attempt) else {
                 if !refused.contains(&attempt) {
                     refused.push(attempt);
                 }
@@ -101,55 +101,56 @@ impl Engine {
             if is_live {
                 return followed;
             }
-            let room = usize::try_from(most.saturating_sub(handed.output)).unwrap_or(usize::MAX);
-            piece.bytes.truncate(room);
-            handed.output += piece.bytes.len() as u64;
+            piece.bytes.truncate(handed.take_output(piece.bytes.len(), most));
             !piece.bytes.is_empty()
         });
         let kept = Kept { worker, refused };
         if pieces.is_empty() {
-            let answer = Box::new(self.kept_answer(kept));
+            let (conn, seq) = caller;
+            let answer = Box::new(self.kept_answer(cx, kept));
             return out.effect(Effect::Answer { conn, seq, answer });
         }
         let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
-        self.ask_archive((conn, seq), ArchiveCall::KeepOutput { pieces }, bytes, Some(kept), out);
+        self.ask_archive(caller, ArchiveCall::KeepOutput { pieces }, bytes, Some(kept), out);
     }
 
-    fn hand_in_file(&mut self, caller: (ConnId, u32), worker: String, call: ArchiveCall, out: &mut impl Sink) {
-        let (conn, seq) = caller;
-        match self.passed_file(&worker, &call) {
+    fn hand_in_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: (ConnId, u32),
+        worker: String,
+        call: ArchiveCall,
+        out: &mut impl Sink,
+    ) {
+        match self.passed_file(cx, &worker, &call) {
             Ok(bytes) => {
                 let kept = Kept { worker, refused: Vec::new() };
                 self.ask_archive(caller, call, bytes, Some(kept), out);
             }
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Err(code) => refuse(caller, code, out),
         }
     }
 
-    fn passed_file(&mut self, worker: &str, call: &ArchiveCall) -> Result<usize, Code> {
+    fn passed_file(&self, cx: &mut Context<'_>, worker: &str, call: &ArchiveCall) -> Result<usize, Code> {
         let ArchiveCall::KeepFile { job, task, attempt, name, at, bytes, .. } = call else {
             return Err(Code::BadCall);
         };
         if !is_file_name(name) || bytes.len() > PIECE_BYTES_MAX {
             return Err(Code::BadCall);
         }
-        if self.is_archive_busy(bytes.len()) {
+        if self.is_busy(bytes.len()) {
             return Err(Code::ArchiveBusy);
         }
-        let handed = self.jobs.handed_in(worker, (*job, *task, *attempt)).ok_or(Code::NotYourTask)?;
-        if *at == 0 {
-            // Some of them may be begun again.
-            if u64::from(handed.files) >= u64::from(FILES_PER_TASK_MAX) * OUTPUT_SLACK {
-                return Err(Code::ArchiveFull);
-            }
-            handed.files += 1;
+        let handed = cx.jobs.handed_in(worker, (*job, *task, *attempt)).ok_or(Code::NotYourTask)?;
+        // Some of them may be begun again.
+        if *at == 0 && !handed.begin_file(u64::from(FILES_PER_TASK_MAX) * OUTPUT_SLACK) {
+            return Err(Code::ArchiveFull);
         }
         Ok(bytes.len())
     }
 
-    fn is_archive_busy(&self, bytes: usize) -> bool {
-        let archive = &self.archive;
-        archive.under_way.len() >= ARCHIVE_CALLS_MAX || archive.bytes + bytes > ARCHIVE_CALLS_BYTES_MAX
+    fn is_busy(&self, bytes: usize) -> bool {
+        self.under_way.len() >= ARCHIVE_CALLS_MAX || self.bytes + bytes > ARCHIVE_CALLS_BYTES_MAX
     }
 
     fn ask_archive(
@@ -160,13 +161,16 @@ impl Engine {
         kept: Option<Kept>,
         out: &mut impl Sink,
     ) {
-        if self.is_archive_busy(bytes) {
-            return out.effect(Effect::Error { conn, seq, code: Code::ArchiveBusy });
+        if self.is_busy(bytes) {
+            return refuse((conn, seq), Code::ArchiveBusy, out);
         }
-        let archive = &mut self.archive;
-        archive.last += 1;
-        archive.bytes += bytes;
-        archive.under_way.insert(archive.last, UnderWay { conn, seq, bytes, kept });
-        out.effect(Effect::Archive { ticket: archive.last, call: Box::new(call) });
+        self.last += 1;
+        self.bytes += bytes;
+        self.under_way.insert(self.last, UnderWay { conn, seq, bytes, kept });
+        out.effect(Effect::Archive { ticket: self.last, call: Box::new(call) });
     }
+}
+
+fn refuse((conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
+    out.effect(Effect::Error { conn, seq, code });
 }

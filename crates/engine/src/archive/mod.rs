@@ -6,6 +6,9 @@
 //! | `gate` | which calls pass |
 //! | `follow` | which tasks somebody looks at |
 //! | `uploads` | which uploads jobs name |
+//!
+//! This is a machine: [`Archive::handle`] takes what happens to the gate, and nobody sees its fields. Of the rest it knows what
+//! [`Context`] has: time, settings, who is connected, and jobs, which it asks who has which task.
 
 mod follow;
 mod gate;
@@ -14,15 +17,17 @@ mod uploads;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, UploadId};
 use turno_proto::model::job::JobId;
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::{Code, ConnId, Mono};
 
 use self::follow::Follows;
 use self::uploads::Uploads;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
+use crate::jobs::Jobs;
+use crate::peer::Peers;
+use crate::settings::Settings;
 
 /// What the archive shall do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,13 +144,6 @@ pub(crate) struct Archive {
     uploads: Uploads,
 }
 
-impl Archive {
-    /// Bytes of calls that are not answered.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
 /// A call that is not answered.
 #[derive(Debug)]
 struct UnderWay {
@@ -163,37 +161,70 @@ struct Kept {
     refused: Vec<(JobId, u32, u32)>,
 }
 
-impl Engine {
+/// What the gate may use of the rest of the broker, for one call.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) now: Mono,
+    pub(crate) settings: &'a Settings,
+    /// Who is still there to be answered.
+    pub(crate) peers: &'a Peers,
+    /// Who has which task, and what was handed in of it.
+    pub(crate) jobs: &'a mut Jobs,
+}
+
+/// What may happen to the gate.
+#[derive(Debug)]
+pub(crate) enum ArchiveInput {
+    /// Somebody hands something in, or wants to see something.
+    Call { conn: ConnId, seq: u32, call: AdminCall },
     /// The archive has done what it was asked for, or says why not.
-    pub(crate) fn archived(
+    Archived { ticket: u64, answer: Result<Option<Box<AdminAnswer>>, Code> },
+}
+
+impl Archive {
+    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: ArchiveInput, out: &mut impl Sink) {
+        match input {
+            ArchiveInput::Call { conn, seq, call } => self.call(cx, (conn, seq), call, out),
+            ArchiveInput::Archived { ticket, answer } => self.archived(cx, ticket, answer, out),
+        }
+    }
+
+    /// Bytes of calls that are not answered.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn archived(
         &mut self,
+        cx: &Context<'_>,
         ticket: u64,
         answer: Result<Option<Box<AdminAnswer>>, Code>,
         out: &mut impl Sink,
     ) {
-        let Some(UnderWay { conn, seq, bytes, kept }) = self.archive.under_way.remove(&ticket) else { return };
-        self.archive.bytes -= bytes;
-        if self.peers.get(conn).is_none() {
+        let Some(UnderWay { conn, seq, bytes, kept }) = self.under_way.remove(&ticket) else { return };
+        self.bytes -= bytes;
+        if cx.peers.get(conn).is_none() {
             return;
         }
         out.effect(match (answer, kept) {
             (Err(code), _) => Effect::Error { conn, seq, code },
-            (Ok(_), Some(kept)) => Effect::Answer { conn, seq, answer: Box::new(self.kept_answer(kept)) },
+            (Ok(_), Some(kept)) => Effect::Answer { conn, seq, answer: Box::new(self.kept_answer(cx, kept)) },
             (Ok(Some(answer)), None) => Effect::Answer { conn, seq, answer },
             (Ok(None), None) => Effect::Error { conn, seq, code: Code::Internal },
         });
     }
 
-    fn kept_answer(&self, Kept { worker, refused }: Kept) -> AdminAnswer {
-        AdminAnswer::OutputKept { per_task: self.settings.output_per_task, follow: self.followed_at(&worker), refused }
+    fn kept_answer(&self, cx: &Context<'_>, Kept { worker, refused }: Kept) -> AdminAnswer {
+        let follow = self.follows.among(cx.jobs.held_at(&worker), cx.now);
+        AdminAnswer::OutputKept { per_task: cx.settings.output_per_task, follow, refused }
     }
 
-    pub(crate) fn check_archive(&self) {
-        let bytes: usize = self.archive.under_way.values().map(|call| call.bytes).sum();
-        assert_eq!(bytes, self.archive.bytes, "the bytes that are under way to and from the archive are counted");
-        let last = self.archive.under_way.last_key_value().map_or(0, |(ticket, _)| *ticket);
-        assert!(last <= self.archive.last, "calls to the archive have rising numbers");
-        self.archive.follows.check();
-        self.check_uploads();
+    pub(crate) fn check(&self, jobs: &Jobs) {
+        let bytes: usize = self.under_way.values().map(|call| call.bytes).sum();
+        assert_eq!(bytes, self.bytes, "the bytes that are under way to and from the archive are counted");
+        let last = self.under_way.last_key_value().map_or(0, |(ticket, _)| *ticket);
+        assert!(last <= self.last, "calls to the archive have rising numbers");
+        self.follows.check();
+        self.uploads.check(jobs.specs());
     }
 }

@@ -10,9 +10,26 @@ use super::job::Phase;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandedIn {
     /// Bytes of output.
-    pub(crate) output: u64,
+    output: u64,
     /// Files that were begun.
-    pub(crate) files: u32,
+    files: u32,
+}
+
+impl HandedIn {
+    /// Counts that many bytes of output, up to that much in all. Returns how many of them are within that.
+    pub(crate) fn take_output(&mut self, len: usize, most: u64) -> usize {
+        let room = usize::try_from(most.saturating_sub(self.output)).unwrap_or(usize::MAX);
+        let taken = len.min(room);
+        self.output += taken as u64;
+        taken
+    }
+
+    /// Counts a file that is begun. False, and it does not count, if there were as many before.
+    pub(crate) fn begin_file(&mut self, most: u64) -> bool {
+        let has_room = u64::from(self.files) < most;
+        self.files += u32::from(has_room);
+        has_room
+    }
 }
 
 impl Jobs {
