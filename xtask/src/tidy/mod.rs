@@ -10,6 +10,7 @@ mod core_purity;
 mod dependencies;
 mod leftovers;
 mod lints;
+mod machines;
 mod names;
 mod planted;
 mod text;
@@ -90,6 +91,7 @@ const RULES: &[Rule] = &[
         about: "ARCHITECTURE.md names every crate and every room",
         check: architecture::architecture_map,
     },
+    Rule { name: "machine-walls", about: "which machine of the engine may use which", check: machines::machine_walls },
     Rule { name: "machine-path", about: "no path that exists on one machine only", check: text::machine_path },
     Rule { name: "whitespace", about: "no tabs, no blanks at line ends", check: text::whitespace },
     Rule {
@@ -204,6 +206,7 @@ mod tests {
                  turno-engine = \"0\"\n",
             ),
             ("crates/engine/src/util.rs", &long),
+            ("crates/engine/src/jobs/hand.rs", "use crate::engine::Engine;\n"),
             ("crates/e2e/tests/queue.rs", "fn f() { worker.end(Duration::from_secs(1)); }\n"),
             (
                 "crates/engine/src/queue.rs",
