@@ -8,7 +8,7 @@ use turno_proto::model::{ConnId, Slots};
 use crate::archive::{self, ArchiveInput};
 use crate::effect::Sink;
 use crate::engine::Engine;
-use crate::jobs::{self, Follows, Jobs, JobsInput, StoredJobs};
+use crate::jobs::{self, Consequence, Jobs, JobsInput, StoredJobs};
 
 /// Jobs.
 impl Engine {
@@ -18,13 +18,13 @@ impl Engine {
         let mut cx =
             jobs::Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable);
         let result = work(&mut self.jobs, &mut cx);
-        for follows in cx.into_follows() {
-            match follows {
-                Follows::LessRoom(native) => self.show_room(native),
-                Follows::MoreRoom(native) => self.offer(native),
-                Follows::JobCame(spec) => self.archive.job_came(&spec),
-                Follows::JobGone(job, spec) => self.archive.job_gone(job, &spec),
-                Follows::Late => self.stats.counters.late += 1,
+        for consequence in cx.into_consequences() {
+            match consequence {
+                Consequence::LessRoom(native) => self.show_room(native),
+                Consequence::MoreRoom(native) => self.offer(native),
+                Consequence::JobCame(spec) => self.archive.job_came(&spec),
+                Consequence::JobGone(job, spec) => self.archive.job_gone(job, &spec),
+                Consequence::Late => self.stats.counters.late += 1,
             }
         }
         result

@@ -1,11 +1,13 @@
-//! What jobs may use of the broker around them, and all they may do to it. The engine lends it for one call (`machines`),
-//! and does afterwards what follows elsewhere: jobs call nobody but the two they are lent, connections and disk.
+//! All that jobs may use of the broker around them, and may do to it. The engine lends it for one call, and does afterwards
+//! what follows elsewhere (see `machines`).
 //!
-//! - known: the time, the settings, whether the broker drains, how much memory is left;
-//! - workers: one comes, has another size, goes; its slots are taken and given back; two connections become one worker and
-//!   part again;
-//! - disk: something is noted, and something goes on once it is stored;
-//! - what follows elsewhere: [`Follows`].
+//! | what | by |
+//! |---|---|
+//! | to know | `now`, `settings`, `draining`, `memory_free`, `unix_ms`, `stores`, `worker`, `peers` (read only) |
+//! | workers come, change and go | `connected`, `enlist`, `resize`, `dismiss`, `count_end` |
+//! | their slots | `take`, `take_over`, `give_back`; over two connections `unite`, `part` |
+//! | the disk | `note`, `wait` |
+//! | what follows elsewhere | `cause`, with a [`Consequence`] |
 
 use std::sync::Arc;
 
@@ -29,12 +31,12 @@ pub(crate) struct Context<'a> {
     pub(super) memory_free: u64,
     peers: &'a mut Peers,
     durable: &'a mut Durable,
-    follows: Vec<Follows>,
+    consequences: Vec<Consequence>,
 }
 
 /// What follows elsewhere, in the order in which it came about.
 #[derive(Debug)]
-pub(crate) enum Follows {
+pub(crate) enum Consequence {
     /// A native connection has less room: its twin took slots.
     LessRoom(ConnId),
     /// A native connection may have more room.
@@ -56,16 +58,16 @@ impl<'a> Context<'a> {
         peers: &'a mut Peers,
         durable: &'a mut Durable,
     ) -> Self {
-        Self { now, settings, draining, memory_free, peers, durable, follows: Vec::new() }
+        Self { now, settings, draining, memory_free, peers, durable, consequences: Vec::new() }
     }
 
     /// What is to be done elsewhere now.
-    pub(crate) fn into_follows(self) -> Vec<Follows> {
-        self.follows
+    pub(crate) fn into_consequences(self) -> Vec<Consequence> {
+        self.consequences
     }
 
-    pub(super) fn follow(&mut self, follows: Follows) {
-        self.follows.push(follows);
+    pub(super) fn cause(&mut self, consequence: Consequence) {
+        self.consequences.push(consequence);
     }
 }
 
@@ -136,7 +138,7 @@ impl Context<'_> {
     fn twin_takes(&mut self, conn: ConnId, slots: u16) {
         if let Some(twin) = self.peers.worker_mut(conn).twin {
             self.peers.worker_mut(twin).twin_took(slots);
-            self.follow(Follows::LessRoom(twin));
+            self.cause(Consequence::LessRoom(twin));
         }
     }
 
@@ -146,7 +148,7 @@ impl Context<'_> {
         worker.give_back(slots);
         if let Some(twin) = worker.twin {
             self.peers.worker_mut(twin).twin_gave(slots);
-            self.follow(Follows::MoreRoom(twin));
+            self.cause(Consequence::MoreRoom(twin));
         }
     }
 

@@ -11,7 +11,7 @@ use turno_proto::model::limits::{
 use turno_proto::model::{Code, ConnId, Slots};
 
 use super::Jobs;
-use super::context::{Context, Follows};
+use super::context::{Consequence, Context};
 use super::event::{ForemanOrder, Hello, STOP_NOW};
 use super::grace::Due;
 use super::hand::Held;
@@ -311,7 +311,7 @@ impl Jobs {
         self.show_hand(cx, conn);
         if let Some(twin) = twin {
             cx.resize(twin, slots);
-            cx.follow(Follows::MoreRoom(twin));
+            cx.cause(Consequence::MoreRoom(twin));
         }
         Ok(())
     }

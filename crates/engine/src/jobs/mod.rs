@@ -64,7 +64,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use crate::effect::{Effect, Sink};
 
-pub(crate) use self::context::{Context, Follows};
+pub(crate) use self::context::{Consequence, Context};
 pub(crate) use self::durable::JobThen;
 pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, Update};
 use self::grace::Due;

@@ -10,7 +10,7 @@ use turno_proto::submission;
 
 use super::JobThen;
 use super::Jobs;
-use super::context::{Context, Follows};
+use super::context::{Consequence, Context};
 use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
@@ -113,7 +113,7 @@ impl Jobs {
         }
         self.bytes += bytes_of(&job.spec);
         if !job.spec.uploads.is_empty() {
-            cx.follow(Follows::JobCame(Arc::clone(&job.spec)));
+            cx.cause(Consequence::JobCame(Arc::clone(&job.spec)));
         }
         self.all.insert(job.id, job);
     }
@@ -131,7 +131,7 @@ impl Jobs {
         self.owed_jobs.remove(&id);
         self.unlink_after(&job);
         self.past.forget(id);
-        cx.follow(Follows::JobGone(id, Arc::clone(&job.spec)));
+        cx.cause(Consequence::JobGone(id, Arc::clone(&job.spec)));
         self.forget_end(cx, &job);
         Some(job)
     }

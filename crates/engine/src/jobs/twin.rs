@@ -7,7 +7,7 @@ use turno_proto::model::ConnId;
 use turno_proto::model::limits::PEER_NAME_BYTES_MAX;
 
 use super::Jobs;
-use super::context::{Context, Follows};
+use super::context::{Consequence, Context};
 use super::hello::cut;
 
 impl Jobs {
@@ -39,7 +39,7 @@ impl Jobs {
         cx.resize(native, self.allowed_slots(Some(key), wanted));
         cx.unite(hand, native);
         self.show_hand(cx, hand);
-        cx.follow(Follows::MoreRoom(native));
+        cx.cause(Consequence::MoreRoom(native));
     }
 
     /// The connection has an account of its own again, and so has its twin.
@@ -49,7 +49,7 @@ impl Jobs {
             if self.is_hand(conn) {
                 self.show_hand(cx, conn);
             } else {
-                cx.follow(Follows::MoreRoom(conn));
+                cx.cause(Consequence::MoreRoom(conn));
             }
         }
     }

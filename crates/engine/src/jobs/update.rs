@@ -9,7 +9,7 @@ use turno_proto::model::{ConnId, Mono};
 
 use super::JobThen;
 use super::Jobs;
-use super::context::{Context, Follows};
+use super::context::{Consequence, Context};
 use super::ended::split;
 use super::event::{ForemanOrder, Update};
 use super::hello::cut;
@@ -37,7 +37,7 @@ impl Jobs {
         }
         let Some(place) = self.place_spoken_of(conn, id, task, attempt) else {
             // It was lost and given to another, or is over, or never was: the worker may forget it.
-            cx.follow(Follows::Late);
+            cx.cause(Consequence::Late);
             return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
         };
         let Some(running) = self.all.get_mut(&id).and_then(|job| job.running.get_mut(&place)) else {
