@@ -95,8 +95,8 @@ impl Jobs {
         for (job, place) in std::mem::take(&mut self.owed_ends) {
             self.store_ending(cx, job, place, out);
         }
-        let is_left = |job: &JobId, jobs: &Jobs| !jobs.all[job].removing;
-        let owed: Vec<JobId> = self.owed_jobs.iter().copied().filter(|job| is_left(job, self)).collect();
+        let is_left = |job: &JobId| !self.all[job].removing;
+        let owed: Vec<JobId> = self.owed_jobs.iter().copied().filter(is_left).collect();
         for job in owed {
             self.owed_jobs.remove(&job);
             self.store_job(cx, job);
