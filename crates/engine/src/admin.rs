@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::jobs::JobsInput;
 use crate::page::page;
 use crate::peer::Worker;
+use crate::topics::Topics;
 
 impl Engine {
     pub(crate) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
@@ -27,8 +28,11 @@ impl Engine {
         if is_about_jobs(&call) {
             return self.tell_jobs(JobsInput::Call { conn, seq, call }, out);
         }
-        if Self::is_about_topics(&call) {
-            return self.topic_call(conn, seq, call, out);
+        if Topics::are_asked_by(&call) {
+            return out.effect(match self.topics.call(self.now, call, &self.peers) {
+                Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
+                Err(code) => Effect::Error { conn, seq, code },
+            });
         }
         if Self::is_about_links(&call) {
             return self.link_call(conn, seq, call, out);

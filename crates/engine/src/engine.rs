@@ -1,10 +1,11 @@
 //! The engine itself: the state of a broker and the one door through which everything happens to it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::view::BrokerView;
-use turno_proto::model::{Code, ConnId, Delivery, MessageId, Mono, Payload, limits};
+use turno_proto::model::{Code, ConnId, Delivery, Filter, MessageId, Mono, Payload, limits};
 
 use crate::archive::{Archive, ArchiveInput};
 use crate::broadcast::Tally;
@@ -28,7 +29,7 @@ use crate::ring::Host;
 use crate::settings::Settings;
 use crate::stats::{Buffers, Stats};
 use crate::timers::Timers;
-use crate::topics::Topics;
+use crate::topics::{Event, EventRef, Topics};
 
 /// A broker's state.
 #[derive(Debug)]
@@ -187,10 +188,10 @@ impl Engine {
             Input::Cancel { conn, seq } => self.cancel_own(conn, seq, Code::Cancelled, out),
             Input::PeerClosing { conn } => self.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
-            Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, filter, or_close, out),
-            Input::Unsubscribe { conn, seq, filter } => self.unsubscribe(conn, seq, &filter, out),
+            Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, &filter, or_close, out),
+            Input::Unsubscribe { conn, seq, filter } => answer(conn, seq, self.topics.unsubscribe(conn, &filter), out),
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
-            Input::EventsDropped { conn, count } => self.events_dropped(conn, count),
+            Input::EventsDropped { conn, count } => self.topics.note_missed(conn, count),
             Input::Greeted { conn, target, broker } => self.greeted(conn, target, broker, out),
             Input::Linked { conn, target, broker, name, address, payload_max } => {
                 self.linked(conn, target, (broker, name, address, payload_max), out);
@@ -211,6 +212,26 @@ impl Engine {
                 self.tell_archive(ArchiveInput::Archived { ticket, answer }, out);
             }
             Input::Tick => self.tick(out),
+        }
+    }
+
+    fn subscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, or_close: bool, out: &mut impl Sink) {
+        if self.peers.get(conn).is_some() {
+            answer(conn, seq, self.topics.subscribe(conn, filter, or_close), out);
+        }
+    }
+
+    /// An event: to everyone here whose filters match, the publisher too if one of its own does; then round the ring, and
+    /// over links.
+    fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
+        let passing = EventRef::from(&event);
+        self.topics.deliver(self.now, passing, out);
+        self.send_round(passing, out);
+        if !self.links.is_empty() {
+            self.spread_event(&Arc::new(event), out);
+        }
+        if confirm {
+            out.effect(Effect::Ok { conn, seq });
         }
     }
 

@@ -145,7 +145,7 @@ impl Engine {
     /// The connection ended. Its own requests end with it, what it held goes to others, in order.
     pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.lose_link(conn);
-        self.stop_listening(conn);
+        self.topics.forget(conn);
         self.tell_jobs(JobsInput::Lost { conn }, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);

@@ -191,7 +191,7 @@ impl Engine {
             let latest = self.links.latest_events.entry(origin).or_default();
             if *latest < number {
                 *latest = number;
-                self.spread_here(EventRef::from(&*event), out);
+                self.topics.deliver(self.now, EventRef::from(&*event), out);
             }
             if self.links.latest_events.len() > limits::BROKERS_MAX {
                 let reachable: Vec<BrokerId> = self.links.reachable().into_keys().collect();

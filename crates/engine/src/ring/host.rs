@@ -70,7 +70,7 @@ impl Engine {
         let Some(host) = &mut self.ring else { return };
         let Passed { is_new, on } = host.node.pass(self.now, conn, publication, &mut host.effects);
         if is_new {
-            self.spread_here(publication.event, out);
+            self.topics.deliver(self.now, publication.event, out);
         }
         if let Some((next, publication)) = on {
             out.publication(next, publication);
@@ -112,7 +112,7 @@ impl Engine {
         let mut effects = std::mem::take(&mut host.effects);
         for effect in effects.drain(..) {
             match effect {
-                RingEffect::Deliver { event } => self.spread_here(EventRef::from(&*event), out),
+                RingEffect::Deliver { event } => self.topics.deliver(self.now, EventRef::from(&*event), out),
                 effect => out.effect(Effect::Ring { effect }),
             }
         }

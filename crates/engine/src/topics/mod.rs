@@ -10,6 +10,8 @@
 //! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
 //! | `counted` | topics that were heard of lately: how often, and who listens to them |
 //! | `view` | telling what is going on |
+//!
+//! [`Topics`] knows this broker alone. Where else an event goes, round the ring and over links, is the engine's to say.
 
 mod counted;
 mod ends;
@@ -38,8 +40,7 @@ use self::fetch::Fetcher;
 use self::filters::Filters;
 use self::seeded::Seeded;
 use self::shapes::{Shape, Tally};
-use crate::effect::{Effect, Sink};
-use crate::engine::{Engine, answer};
+use crate::effect::Sink;
 
 /// Filters whose segments the check counts anew. More: it would take too long after every step.
 const FILTERS_CHECKED_MAX: usize = 100;
@@ -103,10 +104,71 @@ impl Receiver {
     }
 }
 
+/// What others may ask for.
 impl Topics {
-    /// Bytes of what waits to be fetched.
-    pub(crate) const fn fetch_bytes(&self) -> usize {
-        self.fetch_bytes
+    /// A connection listens. The same filter again changes nothing but `or_close`.
+    pub(crate) fn subscribe(&mut self, conn: ConnId, filter: &Filter, or_close: bool) -> Result<(), Code> {
+        let number = match self.by_conn.get(&conn) {
+            Some(number) => *number,
+            None => {
+                let number = self.add(Receiver::new(Who::Conn(conn)));
+                self.by_conn.insert(conn, number);
+                number
+            }
+        };
+        let result = self.listen(number, filter).map(drop);
+        if result.is_ok() {
+            // The latest word about it counts for all of the connection's filters: events wait in one line.
+            self.at(number).or_close = or_close;
+        }
+        self.forget_deaf(conn);
+        result
+    }
+
+    /// A connection takes a filter back.
+    pub(crate) fn unsubscribe(&mut self, conn: ConnId, filter: &Filter) -> Result<(), Code> {
+        let number = self.by_conn.get(&conn).copied();
+        if !number.is_some_and(|number| self.unlisten(number, filter)) {
+            return Err(Code::NotFound);
+        }
+        self.forget_deaf(conn);
+        Ok(())
+    }
+
+    /// The connection is gone, and its filters with it.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        if let Some(number) = self.by_conn.remove(&conn) {
+            self.remove(number);
+        }
+    }
+
+    /// An event goes to everyone at this broker whose filters match.
+    pub(crate) fn deliver(&mut self, now: Mono, event: EventRef<'_>, out: &mut impl Sink) {
+        let (mut found, mut listeners) = (std::mem::take(&mut self.found), std::mem::take(&mut self.listeners));
+        self.find(event, now, &mut found);
+        let mut shared = None;
+        for number in found.drain(..) {
+            let receiver = self.at(number);
+            receiver.events += 1;
+            match receiver.who {
+                Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
+                Who::Fetcher(_) => {
+                    self.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.to_event())));
+                }
+            }
+        }
+        if !listeners.is_empty() {
+            out.event(event, &listeners);
+        }
+        listeners.clear();
+        (self.found, self.listeners) = (found, listeners);
+    }
+
+    /// A connection was read from too slowly, and missed that many.
+    pub(crate) fn note_missed(&mut self, conn: ConnId, count: u64) {
+        if let Some(number) = self.by_conn.get(&conn).copied() {
+            self.at(number).dropped += count;
+        }
     }
 
     /// Whether there is any filter.
@@ -114,6 +176,18 @@ impl Topics {
         self.filters.count() > 0
     }
 
+    /// Bytes of what waits to be fetched.
+    pub(crate) const fn fetch_bytes(&self) -> usize {
+        self.fetch_bytes
+    }
+
+    /// How many filters and nodes were looked at since the last call, at most, beside one filter for each that was found.
+    pub(crate) const fn take_work(&mut self) -> u32 {
+        std::mem::replace(&mut self.work, 0)
+    }
+}
+
+impl Topics {
     pub(crate) fn new(seed: u64) -> Self {
         let seed = Seeded(seed);
         Self {
@@ -178,6 +252,15 @@ impl Topics {
         Ok(true)
     }
 
+    /// A connection without filters is nobody here.
+    fn forget_deaf(&mut self, conn: ConnId) {
+        if let Some(number) = self.by_conn.get(&conn).copied()
+            && self.at(number).filters.is_empty()
+        {
+            self.forget(conn);
+        }
+    }
+
     /// Takes a filter back. False if it was not there.
     fn unlisten(&mut self, number: u32, filter: &Filter) -> bool {
         let receiver = self.at(number);
@@ -221,11 +304,6 @@ impl Topics {
         filters.matching(topic, tell);
     }
 
-    /// How many filters and nodes were looked at since the last call, at most, beside one filter for each that was found.
-    pub(crate) const fn take_work(&mut self) -> u32 {
-        std::mem::replace(&mut self.work, 0)
-    }
-
     /// Counts an event, and finds everyone it is for, once each.
     fn find(&mut self, event: EventRef<'_>, now: Mono, found: &mut Vec<u32>) {
         if !self.counted.count(event, now, self.version, found) {
@@ -261,98 +339,6 @@ impl Who {
         match self {
             Self::Conn(_) => None,
             Self::Fetcher(fetcher) => Some(fetcher),
-        }
-    }
-}
-
-impl Engine {
-    pub(crate) fn subscribe(&mut self, conn: ConnId, seq: u32, filter: Filter, or_close: bool, out: &mut impl Sink) {
-        if self.peers.get(conn).is_none() {
-            return;
-        }
-        let topics = &mut self.topics;
-        let number = match topics.by_conn.get(&conn) {
-            Some(number) => *number,
-            None => {
-                let number = topics.add(Receiver::new(Who::Conn(conn)));
-                topics.by_conn.insert(conn, number);
-                number
-            }
-        };
-        let result = topics.listen(number, &filter).map(drop);
-        if result.is_ok() {
-            // The latest word about it counts for all of the connection's filters: events wait in one line.
-            topics.at(number).or_close = or_close;
-        }
-        self.forget_deaf(conn);
-        answer(conn, seq, result, out);
-    }
-
-    pub(crate) fn unsubscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, out: &mut impl Sink) {
-        let number = self.topics.by_conn.get(&conn).copied();
-        let had = number.is_some_and(|number| self.topics.unlisten(number, filter));
-        if had {
-            self.forget_deaf(conn);
-        }
-        answer(conn, seq, if had { Ok(()) } else { Err(Code::NotFound) }, out);
-    }
-
-    /// A connection without filters is nobody here.
-    fn forget_deaf(&mut self, conn: ConnId) {
-        if let Some(number) = self.topics.by_conn.get(&conn).copied()
-            && self.topics.at(number).filters.is_empty()
-        {
-            self.stop_listening(conn);
-        }
-    }
-
-    /// The connection is gone, and its filters with it.
-    pub(crate) fn stop_listening(&mut self, conn: ConnId) {
-        if let Some(number) = self.topics.by_conn.remove(&conn) {
-            self.topics.remove(number);
-        }
-    }
-
-    /// An event: everyone whose filters match gets it, the publisher too if one of its own does.
-    pub(crate) fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
-        let passing = EventRef::from(&event);
-        self.spread_here(passing, out);
-        self.send_round(passing, out);
-        if !self.links.is_empty() {
-            self.spread_event(&Arc::new(event), out);
-        }
-        if confirm {
-            out.effect(Effect::Ok { conn, seq });
-        }
-    }
-
-    /// To everyone at this broker.
-    pub(crate) fn spread_here(&mut self, event: EventRef<'_>, out: &mut impl Sink) {
-        let topics = &mut self.topics;
-        let (mut found, mut listeners) = (std::mem::take(&mut topics.found), std::mem::take(&mut topics.listeners));
-        topics.find(event, self.now, &mut found);
-        let mut shared = None;
-        for number in found.drain(..) {
-            let receiver = topics.at(number);
-            receiver.events += 1;
-            match receiver.who {
-                Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
-                Who::Fetcher(_) => {
-                    topics.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.to_event())));
-                }
-            }
-        }
-        if !listeners.is_empty() {
-            out.event(event, &listeners);
-        }
-        listeners.clear();
-        (topics.found, topics.listeners) = (found, listeners);
-    }
-
-    /// A connection was read from too slowly, and missed that many.
-    pub(crate) fn events_dropped(&mut self, conn: ConnId, count: u64) {
-        if let Some(number) = self.topics.by_conn.get(&conn).copied() {
-            self.topics.at(number).dropped += count;
         }
     }
 }

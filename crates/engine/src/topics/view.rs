@@ -3,39 +3,31 @@
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_WORK, TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
-use turno_proto::model::{Code, ConnId, Filter, Topic};
+use turno_proto::model::{Code, Filter, Mono, Topic};
 
 use super::fetch::Fetched;
-use super::{Receiver, Who};
-use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
+use super::{Receiver, Topics, Who};
+use crate::peer::Peers;
 
-impl Engine {
-    /// A call about topics.
-    pub(crate) fn topic_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
-        out.effect(match self.topic_answer(call) {
-            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
-            Err(code) => Effect::Error { conn, seq, code },
-        });
-    }
-
-    fn topic_answer(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
+impl Topics {
+    /// Answers a call about topics. Connections have their names from `peers`.
+    pub(crate) fn call(&mut self, now: Mono, call: AdminCall, peers: &Peers) -> Result<AdminAnswer, Code> {
         match call {
             AdminCall::TopicLs { after, limit } => {
                 let after = after.map(|after| after.parse()).transpose().map_err(|_| Code::BadTopic)?;
-                Ok(self.topic_page(after.as_ref(), limit))
+                Ok(self.topic_page(now, after.as_ref(), limit))
             }
             AdminCall::TopicSubscribers { topic, after, limit } => {
                 let topic = topic.map(|topic| topic.parse()).transpose().map_err(|_| Code::BadTopic)?;
-                Ok(self.subscriber_page(topic.as_ref(), after, limit))
+                Ok(self.subscriber_page(topic.as_ref(), after, limit, peers))
             }
             AdminCall::TopicCreate { id, filters } => {
                 let filters: Result<Vec<Filter>, _> = filters.iter().map(|filter| filter.parse()).collect();
-                let number = self.topics.create(&id, &filters.map_err(|_| Code::BadTopic)?)?;
-                Ok(AdminAnswer::Subscribers { subscribers: vec![self.subscriber_view(number)], next: None })
+                let number = self.create(&id, &filters.map_err(|_| Code::BadTopic)?)?;
+                Ok(AdminAnswer::Subscribers { subscribers: vec![self.subscriber_view(number, peers)], next: None })
             }
             AdminCall::TopicRecv { id, limit } => {
-                let Fetched { events, missed, left } = self.topics.fetch(&id, limit)?;
+                let Fetched { events, missed, left } = self.fetch(&id, limit)?;
                 let events = events.iter().map(|event| EventView {
                     topic: event.topic.to_string(),
                     headers: event.payload.headers,
@@ -44,19 +36,18 @@ impl Engine {
                 Ok(AdminAnswer::Events { events: events.collect(), missed, left: left as u64 })
             }
             AdminCall::TopicDestroy { id } => {
-                let number = *self.topics.by_id.get(id.as_str()).ok_or(Code::NotFound)?;
-                let subscriber = self.subscriber_view(number);
-                self.topics.destroy(&id)?;
+                let number = *self.by_id.get(id.as_str()).ok_or(Code::NotFound)?;
+                let subscriber = self.subscriber_view(number, peers);
+                self.destroy(&id)?;
                 Ok(AdminAnswer::Subscribers { subscribers: vec![subscriber], next: None })
             }
             _ => Err(Code::BadCall),
         }
     }
 
-    fn topic_page(&mut self, after: Option<&Topic>, limit: u32) -> AdminAnswer {
+    fn topic_page(&mut self, now: Mono, after: Option<&Topic>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
-        let (page, more) = self.topics.counted.after(after, limit);
-        let now = self.now;
+        let (page, more) = self.counted.after(after, limit);
         let (mut topics, mut more) = (Vec::new(), more);
         let mut work = 0;
         for (topic, count) in page {
@@ -64,8 +55,8 @@ impl Engine {
                 more = true;
                 break;
             }
-            let subscribers = self.topics.matching(&topic).len();
-            work += subscribers + self.topics.take_work() as usize;
+            let subscribers = self.matching(&topic).len();
+            work += subscribers + self.take_work() as usize;
             topics.push(TopicView {
                 subscribers: subscribers as u64,
                 topic: topic.to_string(),
@@ -78,29 +69,27 @@ impl Engine {
         AdminAnswer::Topics { topics, next }
     }
 
-    fn subscriber_page(&mut self, topic: Option<&Topic>, after: Option<u32>, limit: u32) -> AdminAnswer {
+    fn subscriber_page(&mut self, topic: Option<&Topic>, after: Option<u32>, limit: u32, peers: &Peers) -> AdminAnswer {
         let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
         let mut numbers = match topic {
-            Some(topic) => self.topics.matching(topic),
-            None => {
-                (0..).zip(&self.topics.receivers).filter_map(|(number, there)| there.as_ref().map(|_| number)).collect()
-            }
+            Some(topic) => self.matching(topic),
+            None => (0..).zip(&self.receivers).filter_map(|(number, there)| there.as_ref().map(|_| number)).collect(),
         };
         numbers.sort_unstable();
         let mut page = numbers.into_iter().filter(|number| after.is_none_or(|after| *number > after));
         let shown: Vec<u32> = page.by_ref().take(limit).collect();
         let next = page.next().and_then(|_| shown.last().copied());
-        let subscribers = shown.into_iter().map(|number| self.subscriber_view(number)).collect();
+        let subscribers = shown.into_iter().map(|number| self.subscriber_view(number, peers)).collect();
         AdminAnswer::Subscribers { subscribers, next }
     }
 
-    fn subscriber_view(&self, number: u32) -> SubscriberView {
-        let receiver = self.topics.receivers[number as usize].as_ref();
+    fn subscriber_view(&self, number: u32, peers: &Peers) -> SubscriberView {
+        let receiver = self.receivers[number as usize].as_ref();
         let Receiver { who, filters, or_close, events, dropped, .. } = receiver.expect("it was just found");
         let (name, address, waiting) = match who {
             Who::Fetcher(fetcher) => (fetcher.id.to_string(), None, Some(fetcher.waiting() as u64)),
             Who::Conn(conn) => {
-                let peer = self.peers.get(*conn);
+                let peer = peers.get(*conn);
                 let name = peer.map_or_else(String::new, |peer| peer.name.clone());
                 (name, Some(peer.map_or_else(String::new, |peer| peer.address.clone())), None)
             }
@@ -118,8 +107,8 @@ impl Engine {
         }
     }
 
-    /// Whether that is for [`Self::topic_call`].
-    pub(crate) const fn is_about_topics(call: &AdminCall) -> bool {
+    /// Whether that is for [`Self::call`].
+    pub(crate) const fn are_asked_by(call: &AdminCall) -> bool {
         matches!(
             call,
             AdminCall::TopicLs { .. }
