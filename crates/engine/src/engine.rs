@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use turno_proto::model::link::BrokerId;
+use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Delivery, Filter, MessageId, Mono, Payload, limits};
 
@@ -29,7 +30,7 @@ use crate::ring::Host;
 use crate::settings::Settings;
 use crate::stats::{Buffers, Stats};
 use crate::timers::Timers;
-use crate::topics::{Event, EventRef, Topics};
+use crate::topics::Topics;
 
 /// A broker's state.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use crate::jobs::ForemanEvent;
 use crate::links::{FarWord, Forward, LinkWord};
 use crate::persist::Record;
 use crate::ring::RingInput;
-use crate::topics::Event;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
+use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.

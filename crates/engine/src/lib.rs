@@ -101,4 +101,5 @@ pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
 pub use stats::Buffers;
-pub use topics::{Event, EventRef, Listener};
+pub use topics::Listener;
+pub use turno_proto::model::topic::{Event, EventRef};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, Path, Presence};
+use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::{FarWord, ForwardBroadcast, ForwardEvent, LinkWord, Links};
@@ -14,7 +15,6 @@ use crate::broadcast::Spread;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::message::{End, State};
-use crate::topics::{Event, EventRef};
 
 /// Which brokers are reached over which link.
 pub(crate) type Shares = BTreeMap<ConnId, Vec<BrokerId>>;

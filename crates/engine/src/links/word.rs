@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
+use turno_proto::model::topic::Event;
 use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
-
-use crate::topics::Event;
 
 /// A message that crosses a link.
 #[derive(Clone, Debug, PartialEq, Eq)]

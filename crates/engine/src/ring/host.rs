@@ -2,13 +2,13 @@
 
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Origin, RingState};
+use turno_proto::model::topic::EventRef;
 use turno_proto::model::{ConnId, Mono};
 
 use super::publish::Passed;
 use super::{Node, PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
-use crate::topics::EventRef;
 
 /// The broker's place in a ring.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_proto::model::ring::Origin;
+use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Payload, Topic};
 
 use super::word::{Publication, PublicationRef};
-use crate::topics::{Event, EventRef};
 
 /// What a publication takes beside its topic and its payload.
 const OVERHEAD_BYTES: usize = 64;

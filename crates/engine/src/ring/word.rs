@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use turno_proto::model::Code;
 use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
-
-use crate::topics::{Event, EventRef};
+use turno_proto::model::topic::{Event, EventRef};
 
 /// Somebody wants to be a member. Without content: it says so itself, to the member it wants to send to. With content:
 /// word of it on its way round the ring.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use turno_proto::model::limits::{TOPIC_RECEIVERS_KNOWN_MAX, TOPICS_COUNTED_MAX};
+use turno_proto::model::topic::EventRef;
 use turno_proto::model::{Mono, Topic};
 
-use super::EventRef;
 use super::seeded::{Seeded, Table};
 
 /// Topics, each with its counts. When there are too many, one goes that nothing was heard of since it was last passed

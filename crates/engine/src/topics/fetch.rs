@@ -8,9 +8,10 @@ use turno_proto::model::limits::{
     FETCH_BYTES_MAX, FETCHER_BYTES_MAX, FETCHER_EVENTS_MAX, FETCHER_ID_BYTES_MAX, FETCHERS_BYTES_MAX, FETCHERS_MAX,
     MESSAGE_OVERHEAD_BYTES, PAGE_MAX,
 };
+use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, Filter};
 
-use super::{Event, Receiver, Topics, Who};
+use super::{Receiver, Topics, Who};
 
 /// What waits for one of them.
 #[derive(Debug)]

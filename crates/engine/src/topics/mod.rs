@@ -2,7 +2,6 @@
 //!
 //! | room | what it decides |
 //! |---|---|
-//! | `event` | what is published, as a value and where it lies |
 //! | `filters`, `trie`, `nodes`, `ends` | whose filters match a topic |
 //! | `shapes` | how many filters may match one topic |
 //! | `words`, `seeded` | segments, which peers choose, as keys of tables |
@@ -15,7 +14,6 @@
 
 mod counted;
 mod ends;
-mod event;
 mod fetch;
 mod filters;
 mod nodes;
@@ -32,10 +30,10 @@ use std::sync::Arc;
 use turno_proto::model::limits::{
     SHAPES_MAX, STARS_MAX, SUBSCRIPTION_SEGMENTS_MAX, SUBSCRIPTIONS_ALL_MAX, SUBSCRIPTIONS_MAX,
 };
+use turno_proto::model::topic::EventRef;
 use turno_proto::model::{Code, ConnId, Filter, Mono, Topic};
 
 use self::counted::Counted;
-pub use self::event::{Event, EventRef};
 use self::fetch::Fetcher;
 use self::filters::Filters;
 use self::seeded::Seeded;

@@ -1,5 +1,6 @@
-//! Topics and the filters of those who listen to them.
+//! Topics, the filters of those who listen to them, and what is published.
 
+mod event;
 pub mod view;
 
 use std::fmt;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use self::event::{Event, EventRef};
 use super::limits;
 
 /// What an event is about: 1 to 255 bytes of UTF-8 without control characters or white space, up to 32 segments parted by

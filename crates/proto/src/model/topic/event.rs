@@ -1,7 +1,9 @@
 //! What is published: as a value, and where it lies.
 
 use bytes::Bytes;
-use turno_proto::model::{Payload, Topic};
+
+use super::Topic;
+use crate::model::Payload;
 
 /// Something that was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub struct EventRef<'a> {
 
 impl<'a> EventRef<'a> {
     /// An event whose bytes are somebody else's.
+    #[inline]
     pub const fn passing(topic: &'a Topic, headers: bool, bytes: &'a [u8]) -> Self {
         Self { topic, headers, bytes, shared: None }
     }
@@ -40,6 +43,7 @@ impl<'a> EventRef<'a> {
 }
 
 impl<'a> From<&'a Event> for EventRef<'a> {
+    #[inline]
     fn from(event: &'a Event) -> Self {
         let Payload { headers, ref bytes } = event.payload;
         Self { topic: &event.topic, headers, bytes, shared: Some(bytes) }
