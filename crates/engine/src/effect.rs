@@ -2,13 +2,13 @@
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
-use crate::links::{Forward, LinkWord};
 use crate::persist::{Persist, Put};
 use crate::ring::{PublicationRef, RingEffect, RingWord};
 use crate::topics::Listener;
 use bytes::Bytes;
 use std::sync::Arc;
 use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::link::{Forward, LinkWord};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload, QueueName};
 

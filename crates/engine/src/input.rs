@@ -1,13 +1,12 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use crate::jobs::ForemanEvent;
-use crate::links::{FarWord, Forward, LinkWord};
 use crate::persist::Record;
 use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::link::BrokerId;
+use turno_proto::model::link::{BrokerId, Forward, LinkWord};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
+use turno_proto::model::{BroadcastEnd, Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
 
 /// A message on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +63,20 @@ pub struct Broadcast {
     pub skip_self: bool,
     /// What it carries.
     pub payload: Payload,
+}
+
+/// What the other end says about something that crossed to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum FarWord {
+    Reply { more: bool, payload: Payload },
+    Progress { payload: Payload },
+    Delivered,
+    Ack,
+    Fail { permanent: bool, payload: Payload },
+    Undelivered { code: Code, payload: Payload },
+    BroadcastAnswer { worker: u64, name: Box<str>, more: bool, failed: bool, payload: Payload },
+    BroadcastEnd { end: Box<BroadcastEnd> },
 }
 
 /// Something that happened.

@@ -91,15 +91,15 @@ mod worker;
 pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Report, Sink};
 pub use engine::Engine;
-pub use input::{Broadcast, Input, Outgoing};
+pub use input::{Broadcast, FarWord, Input, Outgoing};
 pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
 };
-pub use links::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use persist::{Persist, Put, Record, Remembered, Survivor};
 pub use policy::Policy;
 pub use settings::{Settings, StoreSettings};
 pub use stats::Buffers;
 pub use topics::Listener;
+pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use turno_proto::model::topic::{Event, EventRef};

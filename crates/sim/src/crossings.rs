@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::link::BrokerId;
+use turno_proto::model::link::{BrokerId, Forward, ForwardBroadcast, LinkWord};
 use turno_proto::model::{Delivery, MessageId, Mono, limits};
-use turno_proto::native::{Forward, ForwardBroadcast, Frame, decode, split};
+use turno_proto::native::{Frame, decode, split};
 
 use crate::fences::frames;
 use crate::links::life_of;
@@ -111,8 +111,9 @@ impl Crossings {
 
     fn reads(&mut self, now: Mono, broker: usize, wire: usize, frame: &Frame<'_>) {
         let settled = match frame {
-            Frame::Forward(Forward { id, attempt, path, .. }) => {
-                self.arrived.insert((broker, *id, *attempt), (path.iter().collect(), wire));
+            Frame::Forward(forward) => {
+                let Forward { id, attempt, path, .. } = &**forward;
+                self.arrived.insert((broker, *id, *attempt), (path.brokers().to_vec(), wire));
                 return;
             }
             Frame::Reply { seq, more: false, .. } | Frame::Delivered { seq } | Frame::Undelivered { seq, .. } => *seq,
@@ -177,8 +178,8 @@ impl Crossings {
         let (me, other) = if way == Way::ToBroker { ends } else { (ends.1, ends.0) };
         match frame {
             Frame::Forward(forward) => {
-                let Forward { seq, id, attempt, path, .. } = forward;
-                let road: Road = path.iter().collect();
+                let Forward { seq, id, attempt, path, .. } = &**forward;
+                let road: Road = path.brokers().to_vec();
                 judge_road(*id, &road, me, other);
                 let (owner, _) = life_of(id.run());
                 let (first, life) = life_of(road[0].get());
@@ -195,13 +196,16 @@ impl Crossings {
                 let before = self.given.insert(gift(broker, *id, life, *attempt), (wire, *seq));
                 assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
             }
-            Frame::ForwardBroadcast(ForwardBroadcast { targets, path, .. }) => {
-                let road: Road = path.iter().collect();
-                let met = targets.iter().find(|target| road.contains(target));
-                assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");
-                assert!(road.last() == Some(&me) && !road.contains(&other), "S2.9: a broadcast goes round");
-            }
-            Frame::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
+            Frame::Link(word) => match &**word {
+                LinkWord::Broadcast(ForwardBroadcast { targets, path, .. }) => {
+                    let met = targets.iter().find(|target| path.has(**target));
+                    assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");
+                    let is_last = path.brokers().last() == Some(&me);
+                    assert!(is_last && !path.has(other), "S2.9: a broadcast goes round");
+                }
+                LinkWord::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
+                LinkWord::Offers(_) | LinkWord::Event(_) | LinkWord::Relay(_) => {}
+            },
             _ => {}
         }
     }

@@ -1,9 +1,9 @@
 //! What came over a link: to a worker at once, further on, or back. It never waits here: who waits, waits at its owner's.
 
-use turno_proto::model::link::ForwardWants;
+use turno_proto::model::link::{Forward, ForwardWants};
 use turno_proto::model::{Code, ConnId, Payload, limits};
 
-use super::{Foreign, Forward};
+use super::Foreign;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::input::Outgoing;

@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::link::{BrokerId, Claim, Path, Relay};
+use turno_proto::model::link::{BrokerId, Claim, LinkWord, Path, Relay};
 use turno_proto::model::{Code, ConnId, Mono, QueueName, limits};
 
-use super::{LinkWord, Links};
+use super::Links;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 use crate::exclusive::plausible;

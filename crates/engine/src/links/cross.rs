@@ -1,12 +1,12 @@
 //! Which message crosses which link, and what the other end says about it.
 
-use turno_proto::model::link::{ForwardWants, Path};
+use turno_proto::model::link::{Forward, ForwardWants, LinkWord, Path};
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
-use super::{FarWord, Forward, LinkWord};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::input::FarWord;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::retry::Cause;
 

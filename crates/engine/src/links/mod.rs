@@ -5,7 +5,6 @@
 //!
 //! | room | what it decides |
 //! |---|---|
-//! | `word` | what brokers say to each other |
 //! | `targets` | who is dialled, and when again |
 //! | `greet` | a link comes to be, or is one too many, or ends |
 //! | `offers` | what each neighbour is told of free slots |
@@ -26,7 +25,6 @@ mod presence;
 mod spread;
 mod targets;
 mod view;
-mod word;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +35,6 @@ use self::claims::Claims;
 pub(crate) use self::spread::Shares;
 use self::targets::Targets;
 pub(crate) use self::view::{FarWorkers, LinkCounts};
-pub use self::word::{FarWord, Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 use crate::numbered::Numbered;
 
 /// All links.

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::link::{BrokerId, Offer, Path, Room};
+use turno_proto::model::link::{BrokerId, LinkWord, Offer, Path, Room};
 use turno_proto::model::{ConnId, QueueName, limits};
 
-use super::{Far, LinkWord, Links};
+use super::{Far, Links};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::link::{BrokerId, Path, Presence};
+use turno_proto::model::link::{BrokerId, LinkWord, Path, Presence};
 use turno_proto::model::{ConnId, limits};
 
-use super::{LinkWord, Links};
+use super::Links;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 

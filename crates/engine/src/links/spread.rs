@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, Path, Presence};
+use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkWord, Path, Presence};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Party, limits};
 
-use super::{FarWord, ForwardBroadcast, ForwardEvent, LinkWord, Links};
+use super::Links;
 use crate::broadcast::Spread;
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
+use crate::input::FarWord;
 use crate::message::{End, State};
 
 /// Which brokers are reached over which link.

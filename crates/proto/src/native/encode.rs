@@ -89,15 +89,11 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         | Frame::RingCircle(_)
         | Frame::RingMerge(_)
         | Frame::RingSid { .. } => ring::encode(frame, out),
-        Frame::LinkHello { .. }
-        | Frame::LinkChallenge { .. }
-        | Frame::LinkProof { .. }
-        | Frame::Offer(_)
-        | Frame::Presence(_)
-        | Frame::Forward(_)
-        | Frame::ForwardBroadcast(_)
-        | Frame::ForwardEvent(_)
-        | Frame::Relay(_) => link::encode(frame, out),
+        Frame::LinkHello { hello } => map(out, kind(), 0, hello),
+        Frame::LinkChallenge { challenge } => map(out, kind(), 0, challenge),
+        Frame::LinkProof { proof } => map(out, kind(), 0, proof),
+        Frame::Forward(forward) => link::encode_forward(forward, out),
+        Frame::Link(word) => link::encode_link_word(word, out),
         Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
         Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
     }

@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use super::admin::{AdminAnswer, AdminCall};
 use super::greeting::Proof;
-use super::link::{Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences};
+use super::link::{LinkChallenge, LinkHello};
 use super::ring::{
     CaughtUp, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingMerge, RingPublish, RingRefused,
     RollCall, ServOff, ShutDwn,
 };
 use super::{Closing, Config, Connect, Kind, Register, Word};
-use crate::model::link::Relay;
+use crate::model::link::{Forward, LinkWord};
 use crate::model::ring::Sid;
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
@@ -342,12 +342,9 @@ pub enum Frame<'a> {
     LinkProof {
         proof: Proof,
     },
-    Offer(Offers),
-    Presence(Presences),
-    Relay(Box<Relay>),
-    Forward(Forward<'a>),
-    ForwardBroadcast(ForwardBroadcast<'a>),
-    ForwardEvent(ForwardEvent<'a>),
+    Forward(Box<Forward>),
+    /// OFFER, PRESENCE, RELAY, FORWARD_BROADCAST and FORWARD_EVENT.
+    Link(Box<LinkWord>),
 
     AdminCall {
         seq: u32,
@@ -361,7 +358,7 @@ pub enum Frame<'a> {
 
 impl Frame<'_> {
     /// The frame's type.
-    pub const fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Fenced { word, .. } => word.kind(),
             Self::Connect { .. } => Kind::Connect,
@@ -419,12 +416,8 @@ impl Frame<'_> {
             Self::LinkHello { .. } => Kind::LinkHello,
             Self::LinkChallenge { .. } => Kind::LinkChallenge,
             Self::LinkProof { .. } => Kind::LinkProof,
-            Self::Offer(_) => Kind::Offer,
-            Self::Presence(_) => Kind::Presence,
-            Self::Relay(_) => Kind::Relay,
             Self::Forward(_) => Kind::Forward,
-            Self::ForwardBroadcast(_) => Kind::ForwardBroadcast,
-            Self::ForwardEvent(_) => Kind::ForwardEvent,
+            Self::Link(word) => word.kind(),
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

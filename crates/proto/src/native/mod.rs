@@ -26,10 +26,7 @@ pub use greeting::{
 };
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
-pub use link::{
-    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences, encode_forward,
-    encode_forward_event,
-};
+pub use link::{LinkChallenge, LinkHello, encode_forward, encode_link_word};
 pub use link_session::{LinkSession, LinkStep};
 pub use ring::{
     CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingIdentity, RingMerge,

@@ -1,8 +1,8 @@
 //! Frames of links whose inside is wrong. (Truncated ones of every kind are in `tests/frames.rs`.)
 
-use turno_proto::model::link::{BrokerId, Offer, Path, Presence, Room};
+use turno_proto::model::link::{BrokerId, LinkWord, Offer, Path, Presence, Room};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Offers, Presences, decode, encode, flags};
+use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, decode, encode_link_word, flags};
 
 use crate::golden;
 
@@ -73,6 +73,8 @@ fn targets_are_few_and_each_of_them_once() {
         let event = [&[0; 4], &rest[..], &[1, b't']].concat();
         assert_eq!(code_of(Kind::ForwardEvent, 0, &event), code, "{rest:?}");
     }
+    let event = [&[0; 4], &rest(1, ids(1, 1))[..], b"\x02.."].concat();
+    assert_eq!(code_of(Kind::ForwardEvent, 0, &event), Some(Code::BadTopic));
     // The path of these is looked at in the same way.
     let none = [vec![0; 4], vec![1], ids(1, 1), vec![0]].concat();
     assert_eq!(code_of(Kind::ForwardBroadcast, 0, &none), Some(Code::BadBody));
@@ -82,9 +84,9 @@ fn path(ids: &[u64]) -> Path {
     Path::new(ids.iter().map(|id| BrokerId::new(*id))).expect("as it should be")
 }
 
-fn inside(frame: &Frame<'_>) -> Vec<u8> {
+fn inside(word: &LinkWord) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode(frame, &mut bytes);
+    encode_link_word(word, &mut bytes);
     bytes.split_off(HEADER_LEN)
 }
 
@@ -94,7 +96,7 @@ fn lists_have_an_end() {
     let room = Room { path: path(&[1, 2, 3, 4, 5, 6, 7, 8]), free: u32::MAX, token: Some(u64::MAX) };
     let queue = "q".repeat(limits::QUEUE_NAME_BYTES_MAX);
     let offer = Offer { queue, held: u32::MAX, rooms: vec![room.clone(); limits::BROKERS_MAX] };
-    let offers = |offers| inside(&Frame::Offer(Offers { offers }));
+    let offers = |offers| inside(&LinkWord::Offers(offers));
     let longest = offers(vec![offer.clone(); limits::OFFERS_MAX]);
     assert!(longest.len() + HEADER_LEN <= limits::LINK_FRAME_BYTES, "{}", longest.len());
     assert_eq!(code_of(Kind::Offer, 0, &longest), None);
@@ -116,7 +118,7 @@ fn lists_have_an_end() {
         listens: true,
         ring: None,
     };
-    let told = |brokers| inside(&Frame::Presence(Presences { brokers }));
+    let told = |brokers| inside(&LinkWord::Presence(brokers));
     let longest = told(vec![presence.clone(); limits::BROKERS_MAX]);
     assert!(longest.len() + HEADER_LEN <= limits::LINK_FRAME_BYTES);
     assert_eq!(code_of(Kind::Presence, 0, &longest), None);

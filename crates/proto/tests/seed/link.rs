@@ -1,12 +1,16 @@
 //! Any frame between brokers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
-use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{
-    Brokers, Forward, ForwardBroadcast, ForwardEvent, LinkChallenge, LinkHello, Offers, Presences, Proof, Raw,
+use turno_proto::model::link::{
+    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkWord, Offer, Path, Presence, Relay,
+    Room,
 };
+use turno_proto::model::topic::Event;
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{LinkChallenge, LinkHello, Proof};
 
 use super::Seed;
 
@@ -52,31 +56,31 @@ impl Seed {
         Proof { proof: self.payload.bytes.clone() }
     }
 
-    pub(super) fn offers(&self) -> Offers {
+    pub(super) fn offers(&self) -> LinkWord {
         let room = Room { path: self.path(), free: self.number, token: self.bits[1].then_some(u64::from(self.word)) };
         let rooms = vec![room; usize::from(self.small % 65)];
         let offer = Offer { queue: format!("q{}", self.small), held: self.word, rooms };
-        Offers { offers: vec![offer; usize::from(self.choice % 65)] }
+        LinkWord::Offers(vec![offer; usize::from(self.choice % 65)])
     }
 
-    pub(super) fn relay(&self) -> Relay {
+    pub(super) fn relay(&self) -> LinkWord {
         let (number, token) = (u64::from(self.number), u64::from(self.word));
         let claim = match self.choice % 3 {
             0 => Claim::Ask { queue: format!("q{}", self.small), number },
             1 => Claim::Granted { number, token },
             _ => Claim::Refused { number },
         };
-        Relay { to: BrokerId::new(token), path: self.path(), claim }
+        LinkWord::Relay(Relay { to: BrokerId::new(token), path: self.path(), claim })
     }
 
-    pub(super) fn presences(&self) -> Presences {
+    pub(super) fn presences(&self) -> LinkWord {
         let neighbours = self.ids().to_vec();
         let name = self.text.chars().take(20).collect();
         let presence = Presence { path: self.path(), name, neighbours, listens: self.bits[0], ring: None };
-        Presences { brokers: vec![presence; usize::from(self.choice % 65)] }
+        LinkWord::Presence(vec![presence; usize::from(self.choice % 65)])
     }
 
-    pub(super) fn forward(&self) -> Forward<'_> {
+    pub(super) fn forward(&self) -> Forward {
         let wants = [ForwardWants::Reply, ForwardWants::Nothing, ForwardWants::Settling];
         Forward {
             seq: self.seq,
@@ -88,26 +92,28 @@ impl Seed {
             priority: self.choice % 10,
             deadline_ms: self.bits[0].then_some(self.number),
             alone: self.bits[1],
-            path: Brokers::from(self.ids()),
-            raw: Raw::from(&self.payload),
+            path: self.path(),
+            payload: self.payload.clone(),
         }
     }
 
-    pub(super) fn forward_broadcast(&self) -> ForwardBroadcast<'_> {
-        ForwardBroadcast {
+    pub(super) fn forward_broadcast(&self) -> LinkWord {
+        LinkWord::Broadcast(ForwardBroadcast {
             seq: self.seq,
             handle: self.word,
             deadline_ms: self.number,
             no_reply: self.bits[0],
-            targets: Brokers::from(IDS),
-            path: Brokers::from(self.ids()),
-            raw: Raw::from(&self.payload),
-        }
+            targets: IDS.to_vec(),
+            path: self.path(),
+            payload: self.payload.clone(),
+        })
     }
 
-    pub(super) fn forward_event(&self) -> ForwardEvent<'_> {
-        let (targets, path) = (Brokers::from(self.ids()), Brokers::from(IDS));
-        ForwardEvent { number: self.long, targets, path, event: self.event() }
+    pub(super) fn forward_event(&self) -> LinkWord {
+        let path = Path::new(IDS.to_vec()).expect("few, and none twice");
+        let topic = format!("t{}.{}", self.number, self.small).parse().expect("it is one");
+        let event = Arc::new(Event { topic, payload: self.payload.clone() });
+        LinkWord::Event(ForwardEvent { number: self.long, targets: self.ids().to_vec(), path, event })
     }
 
     pub(super) fn link_call(&self, choice: u8) -> AdminCall {

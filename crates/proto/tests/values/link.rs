@@ -1,14 +1,17 @@
 //! Frames between brokers, calls about links and their answers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use turno_proto::model::MessageId;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
-use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{
-    Brokers, Event, Forward, ForwardBroadcast, ForwardEvent, Frame, LinkChallenge, LinkHello, Offers, Presences, Proof,
-    Raw,
+use turno_proto::model::link::{
+    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkWord, Offer, Path, Presence, Relay,
+    Room,
 };
+use turno_proto::model::topic::Event;
+use turno_proto::model::{MessageId, Payload};
+use turno_proto::native::admin::{AdminAnswer, AdminCall};
+use turno_proto::native::{Frame, LinkChallenge, LinkHello, Proof};
 
 use crate::golden::hex;
 
@@ -64,6 +67,10 @@ fn greeting() -> Vec<(&'static str, Frame<'static>)> {
 const PROOF_OF_B: &str = "ffa90641705269b6f07cc54b55d063e34f6c38b9365d098e1975c82b2d3681bc";
 const PROOF_OF_A: &str = "8b1d43ae580ce0b0501fb17bed81cf4b806e8a746a153d5adbd611965a168c81";
 
+fn said(word: LinkWord) -> Frame<'static> {
+    Frame::Link(Box::new(word))
+}
+
 fn told() -> Vec<(&'static str, Frame<'static>)> {
     let offers = vec![
         Offer {
@@ -85,15 +92,15 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         held: 0,
         rooms: vec![Room { path: path(ONE), free: 1, token: Some(0x0123_4567_89ab_cd00) }],
     };
-    let relay = |claim| Frame::Relay(Box::new(Relay { to: C, path: path(TWO), claim }));
+    let relay = |claim| said(LinkWord::Relay(Relay { to: C, path: path(TWO), claim }));
     vec![
-        ("offer", Frame::Offer(Offers { offers })),
-        ("offer_exclusive", Frame::Offer(Offers { offers: vec![alone] })),
+        ("offer", said(LinkWord::Offers(offers))),
+        ("offer_exclusive", said(LinkWord::Offers(vec![alone]))),
         ("relay_ask", relay(Claim::Ask { queue: "q".to_owned(), number: 7 })),
         ("relay_granted", relay(Claim::Granted { number: 7, token: 0x0123_4567_89ab_cd00 })),
         ("relay_refused", relay(Claim::Refused { number: 7 })),
-        ("presence", Frame::Presence(Presences { brokers })),
-        ("presence_of_nobody", Frame::Presence(Presences { brokers: Vec::new() })),
+        ("presence", said(LinkWord::Presence(brokers))),
+        ("presence_of_nobody", said(LinkWord::Presence(Vec::new()))),
     ]
 }
 
@@ -108,51 +115,47 @@ fn crossings() -> Vec<(&'static str, Frame<'static>)> {
         priority: 4,
         deadline_ms: Some(1_500),
         alone: false,
-        path: Brokers::from(ONE),
-        raw: Raw { headers: false, bytes: b"hello" },
+        path: path(ONE),
+        payload: Payload::body("hello"),
     };
-    let headed = Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" };
+    let headed = Payload { headers: true, bytes: Bytes::from_static(b"\x05\x00\x81\xa1a\xa1bhi") };
+    let event = |topic: &str, payload| Arc::new(Event { topic: topic.parse().expect("it is one"), payload });
     let broadcast = ForwardBroadcast {
         seq: 10,
         handle: 3,
         deadline_ms: 30_000,
         no_reply: false,
-        targets: Brokers::from(TARGETS),
-        path: Brokers::from(ONE),
-        raw: Raw { headers: false, bytes: b"hello" },
+        targets: TARGETS.to_vec(),
+        path: path(ONE),
+        payload: Payload::body("hello"),
     };
-    let event = ForwardEvent {
+    let crossing = ForwardEvent {
         number: 5_000_000_000,
-        targets: Brokers::from(TARGETS),
-        path: Brokers::from(ONE),
-        event: Event { topic: b"news.art", raw: Raw { headers: false, bytes: b"hi" } },
+        targets: TARGETS.to_vec(),
+        path: path(ONE),
+        event: event("news.art", Payload::body("hi")),
     };
+    let no_reply = Forward { wants: ForwardWants::Nothing, payload: headed.clone(), ..forward.clone() };
+    let send = Forward {
+        wants: ForwardWants::Settling,
+        attempt: 300,
+        cost: 500,
+        priority: 9,
+        deadline_ms: None,
+        alone: true,
+        path: path(TWO),
+        ..forward.clone()
+    };
+    let to_all = ForwardBroadcast { no_reply: true, payload: headed.clone(), ..broadcast.clone() };
+    let with_headers = ForwardEvent { event: event("t", headed), ..crossing.clone() };
     vec![
-        ("forward", Frame::Forward(forward)),
-        ("forward_no_reply", Frame::Forward(Forward { wants: ForwardWants::Nothing, raw: headed, ..forward })),
-        (
-            "forward_send",
-            Frame::Forward(Forward {
-                wants: ForwardWants::Settling,
-                attempt: 300,
-                cost: 500,
-                priority: 9,
-                deadline_ms: None,
-                alone: true,
-                path: Brokers::from(TWO),
-                ..forward
-            }),
-        ),
-        ("forward_broadcast", Frame::ForwardBroadcast(broadcast)),
-        (
-            "forward_broadcast_no_reply",
-            Frame::ForwardBroadcast(ForwardBroadcast { no_reply: true, raw: headed, ..broadcast }),
-        ),
-        ("forward_event", Frame::ForwardEvent(event)),
-        (
-            "forward_event_headers",
-            Frame::ForwardEvent(ForwardEvent { event: Event { topic: b"t", raw: headed }, ..event }),
-        ),
+        ("forward", Frame::Forward(Box::new(forward))),
+        ("forward_no_reply", Frame::Forward(Box::new(no_reply))),
+        ("forward_send", Frame::Forward(Box::new(send))),
+        ("forward_broadcast", said(LinkWord::Broadcast(broadcast))),
+        ("forward_broadcast_no_reply", said(LinkWord::Broadcast(to_all))),
+        ("forward_event", said(LinkWord::Event(crossing))),
+        ("forward_event_headers", said(LinkWord::Event(with_headers))),
     ]
 }
 

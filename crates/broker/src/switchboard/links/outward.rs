@@ -1,13 +1,9 @@
 //! Effects to frames of a link.
 
-use turno_engine::{Effect, Forward, ForwardBroadcast, ForwardEvent, LinkWord, Listener};
-use turno_proto::model::link::{Offer, Presence};
+use turno_engine::{Effect, Listener};
+use turno_proto::model::link::{Forward, LinkWord};
 use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
-use turno_proto::native::{
-    Answer, Brokers, Event as EventFrame, Forward as ForwardFrame, ForwardBroadcast as BroadcastFrame,
-    ForwardEvent as ForwardEventFrame, Frame, HEADER_LEN, Offers, Presences, Raw, encode, encode_forward,
-    encode_forward_event,
-};
+use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_word};
 
 use super::super::events::EventBytes;
 use super::super::lines::{Lines, Talk};
@@ -43,72 +39,35 @@ impl Lines {
 
     /// A message crosses. Slots of the other end limit how many do, as those of a worker limit its deliveries.
     pub(in super::super) fn forward(&mut self, id: ConnId, forward: &Forward) {
-        let Forward {
-            seq,
-            handle,
-            id: message,
-            wants,
-            attempt,
-            cost,
-            priority,
-            deadline_ms,
-            alone,
-            ref path,
-            ref payload,
-        } = *forward;
-        if self.bounces(id, seq, payload) {
-            return;
+        if !self.bounces(id, forward.seq, &forward.payload) {
+            self.write_delivery(id, |out| encode_forward(forward, out));
         }
-        let (path, raw) = (Brokers::from(path), Raw::from(payload));
-        let frame =
-            ForwardFrame { seq, handle, id: message, wants, attempt, cost, priority, deadline_ms, alone, path, raw };
-        self.write_delivery(id, |out| encode_forward(&frame, out));
     }
 
     /// Anything else that the other end is told.
-    pub(in super::super) fn tell(&mut self, id: ConnId, word: LinkWord) {
-        match word {
-            LinkWord::Offers(offers) => self.offer(id, &offers),
-            LinkWord::Presence(brokers) => self.present(id, brokers),
-            LinkWord::Broadcast(broadcast) => self.forward_broadcast(id, &broadcast),
-            LinkWord::Event(event) => self.forward_event(id, &event),
-            LinkWord::Relay(relay) => self.write(id, |out| encode(&Frame::Relay(Box::new(relay)), out)),
+    pub(in super::super) fn tell(&mut self, id: ConnId, mut word: LinkWord) {
+        match &mut word {
+            LinkWord::Offers(offers) => {
+                while offers.len() > limits::OFFERS_MAX {
+                    let rest = offers.split_off(limits::OFFERS_MAX);
+                    let some = LinkWord::Offers(std::mem::replace(offers, rest));
+                    self.write(id, |out| encode_link_word(&some, out));
+                }
+            }
+            LinkWord::Presence(brokers) => brokers.truncate(limits::BROKERS_MAX),
+            LinkWord::Broadcast(broadcast) if self.bounces(id, broadcast.seq, &broadcast.payload) => return,
+            LinkWord::Event(forward) => {
+                // Events wait apart from all else, and the oldest go if the link takes them too slowly.
+                if self.link_mut(id).is_some_and(|talk| talk.fits(&forward.event.payload)) {
+                    let mut frame = Vec::new();
+                    encode_link_word(&word, &mut frame);
+                    self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
+                }
+                return;
+            }
+            LinkWord::Broadcast(_) | LinkWord::Relay(_) => {}
         }
-    }
-
-    fn offer(&mut self, id: ConnId, offers: &[Offer]) {
-        for offers in offers.chunks(limits::OFFERS_MAX) {
-            self.write(id, |out| encode(&Frame::Offer(Offers { offers: offers.to_vec() }), out));
-        }
-    }
-
-    fn present(&mut self, id: ConnId, mut brokers: Vec<Presence>) {
-        brokers.truncate(limits::BROKERS_MAX);
-        self.write(id, |out| encode(&Frame::Presence(Presences { brokers }), out));
-    }
-
-    fn forward_broadcast(&mut self, id: ConnId, broadcast: &ForwardBroadcast) {
-        let ForwardBroadcast { seq, handle, deadline_ms, no_reply, ref targets, ref path, ref payload } = *broadcast;
-        if self.bounces(id, seq, payload) {
-            return;
-        }
-        let (targets, path, raw) = (Brokers::from(&targets[..]), Brokers::from(path), Raw::from(payload));
-        let frame = BroadcastFrame { seq, handle, deadline_ms, no_reply, targets, path, raw };
-        self.write(id, |out| encode(&Frame::ForwardBroadcast(frame), out));
-    }
-
-    /// Events wait apart from all else, and the oldest go if the link takes them too slowly.
-    fn forward_event(&mut self, id: ConnId, event: &ForwardEvent) {
-        let ForwardEvent { number, targets, path, event } = event;
-        if !self.link_mut(id).is_some_and(|talk| talk.fits(&event.payload)) {
-            return;
-        }
-        let (targets, path) = (Brokers::from(&targets[..]), Brokers::from(path));
-        let topic = event.topic.as_str().as_bytes();
-        let event = EventFrame { topic, raw: Raw::from(&event.payload) };
-        let mut frame = Vec::new();
-        encode_forward_event(&ForwardEventFrame { number: *number, targets, path, event }, &mut frame);
-        self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
+        self.write(id, |out| encode_link_word(&word, out));
     }
 
     /// Whether a payload is too long for the other end: the engine hears that it did not cross.

@@ -1,11 +1,13 @@
 //! Links: what brokers tell each other. See docs/protocol.md, "Links".
 
 pub mod view;
+mod word;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::word::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 use super::limits;
 use super::ring::Origin;
 

@@ -1,12 +1,12 @@
-//! What brokers say to each other over a link, as values.
+//! What brokers say to each other over a link, as values. `native` has their bytes.
 
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
-use turno_proto::model::topic::Event;
-use turno_proto::model::{BroadcastEnd, Code, MessageId, Payload};
+use super::{BrokerId, ForwardWants, Offer, Path, Presence, Relay};
+use crate::model::topic::Event;
+use crate::model::{MessageId, Payload};
 
-/// A message that crosses a link.
+/// A message that crosses a link: FORWARD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The number of this crossing.
@@ -27,7 +27,7 @@ pub struct Forward {
     pub deadline_ms: Option<u32>,
     /// Only to a worker that holds nothing else, and gets nothing else before it settles this.
     pub alone: bool,
-    /// Brokers that it came through, the one that says this included.
+    /// Brokers that it came through, the one that says this included; not none.
     pub path: Path,
     /// What it carries.
     pub payload: Payload,
@@ -44,9 +44,9 @@ pub struct ForwardBroadcast {
     pub deadline_ms: u32,
     /// Over when written to all.
     pub no_reply: bool,
-    /// The brokers whose consumers are meant, each of them once.
+    /// The brokers whose consumers are meant, each of them once; not none.
     pub targets: Vec<BrokerId>,
-    /// Brokers that it came through, the one that says this included.
+    /// Brokers that it came through, the one that says this included; not none.
     pub path: Path,
     /// What it carries.
     pub payload: Payload,
@@ -57,9 +57,9 @@ pub struct ForwardBroadcast {
 pub struct ForwardEvent {
     /// Rises with each event of the broker it was published at, the first of the path.
     pub number: u64,
-    /// The brokers whose subscribers are meant, each of them once.
+    /// The brokers whose subscribers are meant, each of them once; not none.
     pub targets: Vec<BrokerId>,
-    /// Brokers that it came through, the one that says this included.
+    /// Brokers that it came through, the one that says this included; not none.
     pub path: Path,
     /// The event.
     pub event: Arc<Event>,
@@ -68,9 +68,10 @@ pub struct ForwardEvent {
 /// A word that is not about one crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkWord {
-    /// OFFER: what changed.
+    /// OFFER: what changed; one for each queue, at most [`limits::OFFERS_MAX`](crate::model::limits::OFFERS_MAX).
     Offers(Vec<Offer>),
-    /// PRESENCE: everyone who can be reached, in place of what was told before.
+    /// PRESENCE: everyone who can be reached, in place of what was told before; at most
+    /// [`limits::BROKERS_MAX`](crate::model::limits::BROKERS_MAX).
     Presence(Vec<Presence>),
     /// FORWARD_BROADCAST.
     Broadcast(ForwardBroadcast),
@@ -78,18 +79,4 @@ pub enum LinkWord {
     Event(ForwardEvent),
     /// RELAY.
     Relay(Relay),
-}
-
-/// What the other end says about something that crossed to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
-pub enum FarWord {
-    Reply { more: bool, payload: Payload },
-    Progress { payload: Payload },
-    Delivered,
-    Ack,
-    Fail { permanent: bool, payload: Payload },
-    Undelivered { code: Code, payload: Payload },
-    BroadcastAnswer { worker: u64, name: Box<str>, more: bool, failed: bool, payload: Payload },
-    BroadcastEnd { end: Box<BroadcastEnd> },
 }
