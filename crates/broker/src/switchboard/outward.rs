@@ -3,8 +3,9 @@
 use turno_engine::ring::PublicationRef;
 use turno_engine::{Deliver, Effect, EventRef, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
-use turno_proto::model::admin::AdminAnswer;
-use turno_proto::native::{Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_deliver};
+use turno_proto::native::{
+    Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_admin_answer, encode_broadcast_end, encode_deliver,
+};
 
 use super::lines::{Drained, Lines, Talk};
 use super::links::{Dial, is_settling, write_over_link};
@@ -112,7 +113,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             let (seq, worker, more, failed, raw) = (*seq, *worker, *more, *failed, Raw::from(payload));
             encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
         }
-        Effect::BroadcastEnd { seq, end, .. } => encode(&Frame::BroadcastEnd { seq: *seq, end: end.clone() }, out),
+        Effect::BroadcastEnd { seq, end, .. } => encode_broadcast_end(*seq, end, out),
         Effect::Stored { seq, id, durability, duplicate, .. } => {
             let (seq, durability, id, duplicate) = (*seq, *durability, *id, *duplicate);
             encode(&Frame::Stored { seq, durability, id, duplicate }, out);
@@ -135,9 +136,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
             encode(&Frame::CancelQueue { seq: 0, handle: *handle, reason: Some(*reason) }, out);
         }
         Effect::Closing { closing, .. } => encode(&Frame::Closing { closing: *closing }, out),
-        Effect::Answer { seq, answer, .. } => {
-            encode(&Frame::AdminAnswer { seq: *seq, answer: AdminAnswer::clone(answer) }, out);
-        }
+        Effect::Answer { seq, answer, .. } => encode_admin_answer(*seq, answer, out),
         Effect::Deliver { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload, .. } => {
             let (delivery, handle, id, attempt) = (*delivery, *handle, *id, *attempt);
             let (cost, deadline_ms, wants_reply, raw) = (*cost, *deadline_ms, *wants_reply, Raw::from(payload));

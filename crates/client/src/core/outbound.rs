@@ -2,7 +2,7 @@
 
 use turno_proto::model::{Code, DedupId, Mono, Payload, Topic};
 use turno_proto::native::admin::AdminCall;
-use turno_proto::native::{Broadcast, Event as EventFrame, Frame, HEADER_LEN, Outgoing};
+use turno_proto::native::{Broadcast, Event as EventFrame, Frame, HEADER_LEN, Outgoing, encode_admin_call};
 
 use super::calls::{CALLS_MAX, Place, What};
 use super::event::{Ask, Event, Ticket};
@@ -134,7 +134,7 @@ impl Core {
             What::Publish { .. } => return self.write_publish(ticket, alarm),
             What::Admin(call) => {
                 let seq = self.link.expect(Pending::Call(ticket));
-                self.link.write(&Frame::AdminCall { seq, call: call.clone() });
+                encode_admin_call(seq, call, &mut self.link.out);
                 seq
             }
             What::Resize(slots) => {

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::admin::{AdminAnswer, AdminCall};
 use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 use super::{HEADER_LEN, Header, Kind, flags, link, ring};
-use crate::model::{Delivery, Filter};
+use crate::model::{BroadcastEnd, Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
 #[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
@@ -61,7 +62,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             plain(out, Kind::Stored, flags, *seq, durability.as_word(), &id.to_bytes());
         }
         Frame::Answer(answer) => encode_answer(out, answer),
-        Frame::BroadcastEnd { seq, end } => map(out, kind(), *seq, end),
+        Frame::BroadcastEnd { seq, end } => encode_broadcast_end(*seq, end, out),
         Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
         Frame::Subscribe { seq, filter, or_close } => {
             let flags = if *or_close { flags::OR_CLOSE } else { 0 };
@@ -94,9 +95,24 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::LinkProof { proof } => map(out, kind(), 0, proof),
         Frame::Forward(forward) => link::encode_forward(forward, out),
         Frame::Link(word) => link::encode_link_word(word, out),
-        Frame::AdminCall { seq, call } => map(out, kind(), *seq, call),
-        Frame::AdminAnswer { seq, answer } => map(out, kind(), *seq, answer),
+        Frame::AdminCall { seq, call } => encode_admin_call(*seq, call, out),
+        Frame::AdminAnswer { seq, answer } => encode_admin_answer(*seq, answer, out),
     }
+}
+
+/// Appends ADMIN_CALL.
+pub fn encode_admin_call(seq: u32, call: &AdminCall, out: &mut Vec<u8>) {
+    map(out, Kind::AdminCall, seq, call);
+}
+
+/// Appends ADMIN_ANSWER.
+pub fn encode_admin_answer(seq: u32, answer: &AdminAnswer, out: &mut Vec<u8>) {
+    map(out, Kind::AdminAnswer, seq, answer);
+}
+
+/// Appends BROADCAST_END.
+pub fn encode_broadcast_end(seq: u32, end: &BroadcastEnd, out: &mut Vec<u8>) {
+    map(out, Kind::BroadcastEnd, seq, end);
 }
 
 /// Appends a frame with a token before its other fields.

@@ -19,7 +19,9 @@ mod word;
 pub use crate::model::{Closing, ClosingReason, admin};
 pub use body::{Config, Connect, Register, VERSION};
 pub use decode::{Fault, Piece, decode, split};
-pub use encode::{encode, encode_deliver, encode_payload_frame};
+pub use encode::{
+    encode, encode_admin_answer, encode_admin_call, encode_broadcast_end, encode_deliver, encode_payload_frame,
+};
 pub use frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 pub use greeting::{
     Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Identity, NONCE_BYTES, Nonce, Proof, Secret,
