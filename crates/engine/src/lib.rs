@@ -38,55 +38,28 @@
 
 mod admin;
 mod archive;
-mod backlog;
-mod broadcast;
-mod cancel;
-mod chain;
 mod check;
-mod chores;
-mod cold;
-mod crew;
-mod dead;
-mod dedup;
-mod dispatch;
+mod disk;
 mod drain;
-mod dropping;
-mod durable;
 mod effect;
 mod engine;
-mod exclusive;
-mod expiry;
-mod explain;
 mod input;
-mod intake;
 mod jobs;
-mod line;
 mod links;
-mod losses;
 mod machines;
-mod message;
-mod numbered;
-mod owed;
-mod owned;
-mod page;
-mod peer;
-mod pending;
-mod persist;
-mod policy;
-mod queue;
-mod retry;
+mod queues;
 pub mod ring;
-mod rota;
-mod round;
-mod service;
 mod settings;
-mod stats;
-mod timers;
 mod topics;
-mod turn;
-mod upkeep;
-mod watch;
-mod worker;
+mod workers;
+
+use admin::{page, stats};
+use disk::{durable, owed, persist};
+use queues::{
+    backlog, broadcast, chain, chores, cold, dead, dedup, dispatch, exclusive, line, losses, message, numbered, owned,
+    queue, retry, service, timers,
+};
+use workers::{crew, dropping, peer, policy, rota, round};
 
 pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Report, Sink};
