@@ -6,14 +6,29 @@ use turno_proto::model::{ConnId, Slots, limits};
 
 use crate::chain::Lane;
 use crate::engine::Engine;
+use crate::jobs::Jobs;
 use crate::line::{COLD_BYTES, Cold};
 use crate::message::{Flags, Message, State};
 use crate::peer::{Consuming, Worker};
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
 impl Engine {
     /// Asserts every invariant that one broker's state can show.
     pub fn sanity_check(&self) {
+        self.queues.check(&self.jobs);
+        self.jobs.check(&self.queues.settings, &self.queues.peers, self.queues.drain.is_some());
+        self.topics.check();
+        self.archive.check(&self.jobs);
+        if let Some(host) = &self.ring {
+            host.check();
+        }
+    }
+}
+
+impl Queues {
+    /// Asserts every invariant that the state of queues can show.
+    fn check(&self, jobs: &Jobs) {
         assert!(self.agenda.is_empty(), "what follows from an input is done before the next one");
         self.timers.check();
         self.check_messages();
@@ -22,14 +37,8 @@ impl Engine {
         self.check_losses();
         self.loads.check();
         self.check_exclusives();
-        self.jobs.check(&self.settings, &self.peers, self.drain.is_some());
-        self.topics.check();
-        self.archive.check(&self.jobs);
         self.check_links();
-        if let Some(host) = &self.ring {
-            host.check();
-        }
-        for (number, _) in self.queues.after(None) {
+        for (number, _) in self.table.after(None) {
             self.check_queue(number);
         }
         for peer in self.peers.iter() {
@@ -41,7 +50,7 @@ impl Engine {
                 assert_eq!(origin.map(|origin| origin.conn()), Some(peer.id), "a caller's list holds its own");
             }
             if let Some(worker) = &peer.worker {
-                self.check_worker(peer.id, peer.ready, worker);
+                self.check_worker(peer.id, peer.ready, worker, jobs);
             }
         }
         let is_listed = |peer: &&crate::peer::Peer| peer.worker.as_deref().is_some_and(|worker| !worker.is_link);
@@ -93,7 +102,7 @@ impl Engine {
             let on_its_way = self.durable.indexes().any(|index| self.messages[index].serial == serial);
             assert!(on_its_way, "only a message on its way to the disk is waited for");
         }
-        let cold: u64 = self.queues.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
+        let cold: u64 = self.table.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
         assert_eq!(durable + cold, self.durable.len, "the count of durable messages");
         let all = ready + in_flight + dead + storing + broadcasts;
         assert_eq!(all, self.messages.len() as u64, "every message is in one place");
@@ -137,7 +146,7 @@ impl Engine {
         self.crews.check();
         for (number, crew) in self.crews.iter() {
             for queue in &crew.queues {
-                let place = self.queues.at(*queue);
+                let place = self.table.at(*queue);
                 assert!(place.crews.contains(&number), "a queue knows its crews");
                 let waits = !place.backlog.is_empty();
                 assert_eq!(crew.waiting.contains(queue), waits, "a crew knows where something waits");
@@ -146,7 +155,7 @@ impl Engine {
     }
 
     fn check_queue(&self, number: u32) {
-        let queue = self.queues.at(number);
+        let queue = self.table.at(number);
         queue.rota.check();
         let in_crews: usize = queue.crews.iter().map(|crew| self.crews[*crew].rota.len()).sum();
         assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
@@ -189,7 +198,7 @@ impl Engine {
 
     /// I11: no message waits while a worker has room for it. Behind one that only waits for its end it may, for a moment.
     fn check_no_one_waits_beside_a_free_slot(&self, number: u32) {
-        let queue = self.queues.at(number);
+        let queue = self.table.at(number);
         if self.drain.is_none()
             && let Some(head) = queue.backlog.head()
             && !self.messages[head].flags.has(Flags::ABANDONED)
@@ -199,14 +208,14 @@ impl Engine {
         }
     }
 
-    fn check_worker(&self, conn: ConnId, ready: bool, worker: &Worker) {
+    fn check_worker(&self, conn: ConnId, ready: bool, worker: &Worker, jobs: &Jobs) {
         let held: Vec<u32> = worker.held.iter(&self.messages, Lane::Place).collect();
         let mut used = 0;
         for index in &held {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
             used += u32::from(self.messages[*index].cost);
         }
-        used += self.jobs.slots_of_tasks(conn) + worker.lent();
+        used += jobs.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
         if let Some(other) = worker.twin {
             let twin = self.peers.worker(other).expect("a twin is there");
@@ -219,7 +228,7 @@ impl Engine {
         let mut seen = BTreeMap::new();
         for &Consuming { queue, number } in &worker.consumes {
             assert_eq!(seen.insert(queue, number), None, "a worker is in a queue once");
-            let place = self.queues.at(queue);
+            let place = self.table.at(queue);
             assert_eq!(place.consumer(number).worker, conn, "a consumer's number is its own");
             let kept = worker.reserved_for.is_some_and(|reserved| reserved != queue);
             let probes = worker.standings.has_probe(queue);

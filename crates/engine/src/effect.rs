@@ -369,6 +369,14 @@ impl Sink for Vec<Effect> {
     }
 }
 
+/// Says OK or ERROR.
+pub(crate) fn answer(conn: ConnId, seq: u32, result: Result<(), Code>, out: &mut impl Sink) {
+    out.effect(match result {
+        Ok(()) => Effect::Ok { conn, seq },
+        Err(code) => Effect::Error { conn, seq, code },
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

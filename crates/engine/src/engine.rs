@@ -1,214 +1,156 @@
 //! The engine itself: the state of a broker and the one door through which everything happens to it.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use turno_proto::model::link::BrokerId;
+use turno_proto::model::link::LinkWord;
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::view::BrokerView;
-use turno_proto::model::{Code, ConnId, Delivery, Filter, MessageId, Mono, Payload, limits};
+use turno_proto::model::{Code, ConnId, Filter, Mono};
 
 use crate::archive::{Archive, ArchiveInput};
-use crate::broadcast::Tally;
-use crate::chores::Chores;
-use crate::cold::Loads;
-use crate::crew::Crews;
-use crate::dedup::Dedup;
-use crate::dispatch::Item;
-use crate::drain::Drain;
-use crate::durable::Durable;
-use crate::effect::{Effect, Sink};
-use crate::exclusive::Exclusives;
+use crate::effect::{Effect, Sink, answer};
 use crate::input::Input;
 use crate::jobs::{Jobs, JobsInput};
-use crate::links::Links;
-use crate::losses::Losses;
-use crate::message::{Flags, Message, Messages, State};
-use crate::peer::Peers;
-use crate::queue::Queues;
-use crate::ring::Host;
+use crate::queues::Queues;
+use crate::ring::{Host, RingInput};
 use crate::settings::Settings;
-use crate::stats::{Buffers, Stats};
-use crate::timers::Timers;
+use crate::stats::Buffers;
 use crate::topics::Topics;
 
-/// A broker's state.
+/// A broker's state: its machines.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) settings: Settings,
-    /// The latest time it was told.
-    pub(crate) now: Mono,
-    pub(crate) started: Mono,
-    pub(crate) peers: Peers,
     pub(crate) queues: Queues,
-    pub(crate) messages: Messages,
-    pub(crate) timers: Timers,
-    pub(crate) durable: Durable,
-    pub(crate) dedup: Dedup,
-    pub(crate) loads: Loads,
-    pub(crate) exclusives: Exclusives,
-    pub(crate) stats: Stats,
-    /// What connections hold, as far as the engine was told.
-    pub(crate) buffers: Buffers,
     pub(crate) jobs: Jobs,
     pub(crate) topics: Topics,
     pub(crate) archive: Archive,
-    pub(crate) links: Links,
-    pub(crate) crews: Crews,
-    /// The number of the latest delivery.
-    pub(crate) stamps: u32,
-    /// What the last failure of a dead letter said, by message.
-    pub(crate) failures: BTreeMap<u32, Payload>,
-    /// How far each broadcast is, by its message.
-    pub(crate) broadcasts: BTreeMap<u32, Tally>,
     /// The broker's place in a ring; `None`: it has none.
     pub(crate) ring: Option<Box<Host>>,
-    pub(crate) losses: Losses,
-    pub(crate) drain: Option<Drain>,
-    pub(crate) chores: Chores,
-    /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
-    /// no chain of consequences can grow the stack.
-    pub(crate) agenda: VecDeque<Item>,
-    /// When the checker looks at every backlog again (S0.30).
-    pub(crate) check_at: Mono,
+    /// What connections hold, as far as the engine was told.
+    pub(crate) buffers: Buffers,
+    pub(crate) started: Mono,
 }
 
 impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
-        let exclusives = Exclusives::new(settings.term);
-        let topics = Topics::new(settings.seed);
-        let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
-            links: Links::new(BrokerId::new(settings.run), &settings.links, now),
             ring: settings.ring.clone().map(|ring| Box::new(Host::new(ring, now))),
-            settings,
-            now,
-            started: now,
-            peers: Peers::default(),
-            queues: Queues::default(),
-            messages: Messages::after(last_serial),
-            timers: Timers::new(now),
-            durable: Durable::default(),
-            dedup: Dedup::default(),
-            loads: Loads::default(),
-            exclusives,
-            stats: Stats::default(),
-            buffers: Buffers::default(),
+            topics: Topics::new(settings.seed),
+            queues: Queues::new(settings, now),
             jobs: Jobs::default(),
-            topics,
             archive: Archive::default(),
-            crews: Crews::default(),
-            stamps: 0,
-            failures: BTreeMap::new(),
-            broadcasts: BTreeMap::new(),
-            losses: Losses::default(),
-            drain: None,
-            chores: Chores::default(),
-            agenda: VecDeque::new(),
-            check_at: now.plus_millis(limits::CHECKER_MS),
+            buffers: Buffers::default(),
+            started: now,
         }
     }
 
     /// Takes one input and says what follows from it. A `now` before the last one counts as the last one.
     pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
-        self.now = self.now.max(now);
+        self.begin(now);
         self.take(input, out);
         self.follow_up(out);
     }
 
-    /// What follows from an input.
+    /// Before each input: what time it is, and how much memory is left for messages.
+    pub(crate) fn begin(&mut self, now: Mono) {
+        let elsewhere = self.bytes_elsewhere();
+        self.queues.begin(now, elsewhere);
+    }
+
+    /// What follows from an input: for queues, then for the machines that depend on them, then for the disk.
     pub(crate) fn follow_up(&mut self, out: &mut impl Sink) {
-        self.work_off_agenda(out);
+        self.queues.work_off_agenda(out);
+        self.queues.tell_job_workers(&mut self.jobs);
         if self.jobs.is_due() {
             self.work_off_jobs(out);
         }
-        if self.loads.are_due() {
-            self.load(out);
-        }
+        self.queues.load_if_due(out);
         if self.archive.has_news() {
             self.archive.tell_news(out);
         }
-        if !self.links.is_empty() {
-            self.links.note_listening(self.topics.anyone_listens());
-            if self.links.are_due(self.now) {
-                self.tell_links(out);
-            }
+        self.queues.tell_links_if_due(self.topics.anyone_listens(), out);
+        self.queues.persist_if_changed(out);
+        if self.ring.as_ref().is_none_or(|host| host.is_off()) {
+            self.queues.end_drain_if_idle(out);
         }
-        if self.durable.has_ops() {
-            self.persist(out);
-        }
-        self.end_drain_if_idle(out);
     }
 
     /// What an input does itself; what follows from it is on the agenda.
     #[inline]
     pub(crate) fn take(&mut self, input: Input, out: &mut impl Sink) {
         match input {
-            Input::Connected { conn, name, address } => self.connected(conn, name, address, out),
-            Input::Ready { conn } => self.ready(conn),
-            Input::Unread { conn } => self.left_unread(conn),
+            Input::Connected { conn, name, address } => self.queues.connected(conn, name, address, out),
+            Input::Ready { conn } => self.queues.ready(conn),
+            Input::Unread { conn } => self.queues.left_unread(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => {
-                let result = self.open(conn, handle, queue);
+                let result = self.queues.open(conn, handle, queue);
                 answer(conn, seq, result, out);
             }
-            Input::Register { conn, seq, slots, name } => self.register(conn, seq, slots, name, out),
+            Input::Register { conn, seq, slots, name } => self.queues.register(conn, seq, slots, name, out),
             Input::RegisterAs { conn, seq, slots, name, key } => {
                 self.register_as(conn, seq, slots, (name, &key), out);
             }
             Input::Resize { conn, seq, slots } => {
-                let result = self.resize(conn, slots);
+                let result = self.queues.resize(conn, slots);
                 answer(conn, seq, result, out);
             }
             Input::Deregister { conn, seq } => {
                 let result = self.deregister(conn);
                 answer(conn, seq, result, out);
             }
-            Input::Consume { conn, seq, handle, exclusive } => self.consume(conn, seq, handle, exclusive, out),
+            Input::Consume { conn, seq, handle, exclusive } => self.queues.consume(conn, seq, handle, exclusive, out),
             Input::QueueAvailableNotify { conn, seq, handle } => {
-                if let Err(code) = self.notify(conn, seq, handle) {
+                if let Err(code) = self.queues.notify(conn, seq, handle) {
                     out.effect(Effect::Error { conn, seq, code });
                 }
             }
-            Input::Fenced { token, input } => self.fenced(token, *input, out),
+            Input::Fenced { token, input } => {
+                let settles = input.settles();
+                if settles.is_some_and(|(conn, delivery)| self.queues.passes_fence(token, conn, delivery)) {
+                    self.take(*input, out);
+                }
+            }
             Input::CancelQueue { conn, seq, handle } => {
-                let result = self.cancel_queue(conn, handle);
+                let result = self.queues.cancel_queue(conn, handle);
                 answer(conn, seq, result, out);
             }
             Input::Request { conn, message, no_reply, fail_fast } => {
-                self.request(conn, message, no_reply, fail_fast, out);
+                self.queues.request(conn, message, no_reply, fail_fast, out);
             }
-            Input::Broadcast { conn, broadcast } => self.broadcast(conn, broadcast, out),
-            Input::Send { conn, message } => self.send(conn, message, out),
-            Input::Reply { conn, delivery, more, payload } => self.reply(conn, delivery, more, payload, out),
-            Input::Ack { conn, delivery } => self.ack(conn, delivery, out),
-            Input::Fail { conn, delivery, permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
-            Input::Progress { conn, delivery, payload } => self.progress(conn, delivery, payload, out),
-            Input::Extend { conn, delivery, lease_ms } => self.extend(conn, delivery, lease_ms),
-            Input::Cancel { conn, seq } => self.cancel_own(conn, seq, Code::Cancelled, out),
-            Input::PeerClosing { conn } => self.peer_closing(conn),
+            Input::Broadcast { conn, broadcast } => self.queues.broadcast(conn, broadcast, out),
+            Input::Send { conn, message } => self.queues.send(conn, message, out),
+            Input::Reply { conn, delivery, more, payload } => self.queues.reply(conn, delivery, more, payload, out),
+            Input::Ack { conn, delivery } => self.queues.ack(conn, delivery, out),
+            Input::Fail { conn, delivery, permanent, payload } => {
+                self.queues.fail(conn, delivery, permanent, payload, out)
+            }
+            Input::Progress { conn, delivery, payload } => self.queues.progress(conn, delivery, payload, out),
+            Input::Extend { conn, delivery, lease_ms } => self.queues.extend(conn, delivery, lease_ms),
+            Input::Cancel { conn, seq } => self.queues.cancel_own(conn, seq, Code::Cancelled, out),
+            Input::PeerClosing { conn } => self.queues.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
             Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, &filter, or_close, out),
             Input::Unsubscribe { conn, seq, filter } => answer(conn, seq, self.topics.unsubscribe(conn, &filter), out),
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.topics.note_missed(conn, count),
-            Input::Greeted { conn, target, broker } => self.greeted(conn, target, broker, out),
+            Input::Greeted { conn, target, broker } => self.queues.greeted(conn, target, broker, out),
             Input::Linked { conn, target, broker, name, address, payload_max } => {
-                self.linked(conn, target, (broker, name, address, payload_max), out);
+                self.queues.linked(conn, target, (broker, name, address, payload_max), out);
             }
-            Input::DialFailed { target, code } => self.dial_failed(target, code),
-            Input::RoundTrip { conn, micros } => self.round_trip(conn, micros),
-            Input::Forwarded { conn, forward } => self.forwarded(conn, *forward, out),
-            Input::Far { conn, seq, word } => self.far_says(conn, seq, word, out),
-            Input::FarCancel { conn, seq, reason } => self.far_cancelled(conn, seq, reason, out),
+            Input::DialFailed { target, code } => self.queues.dial_failed(target, code),
+            Input::RoundTrip { conn, micros } => self.queues.round_trip(conn, micros),
+            Input::Forwarded { conn, forward } => self.queues.forwarded(conn, *forward, out),
+            Input::Far { conn, seq, word } => self.queues.far_says(conn, seq, word, out),
+            Input::FarCancel { conn, seq, reason } => self.queues.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
             Input::Ring { input } => self.ring(input, out),
             Input::Foreman { conn, event } => self.tell_jobs(JobsInput::Foreman { conn, event: *event }, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
-            Input::Loaded { serial, record } => self.loaded(serial, record, out),
+            Input::Loaded { serial, record } => self.queues.loaded(serial, record, out),
             Input::Archived { ticket, answer } => {
                 self.tell_archive(ArchiveInput::Archived { ticket, answer }, out);
             }
@@ -217,7 +159,7 @@ impl Engine {
     }
 
     fn subscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, or_close: bool, out: &mut impl Sink) {
-        if self.peers.get(conn).is_some() {
+        if self.queues.is_connected(conn) {
             answer(conn, seq, self.topics.subscribe(conn, filter, or_close), out);
         }
     }
@@ -226,10 +168,10 @@ impl Engine {
     /// over links.
     fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
         let passing = EventRef::from(&event);
-        self.topics.deliver(self.now, passing, out);
+        self.topics.deliver(self.queues.now(), passing, out);
         self.send_round(passing, out);
-        if !self.links.is_empty() {
-            self.spread_event(&Arc::new(event), out);
+        if self.queues.has_links() {
+            self.queues.spread_event(&Arc::new(event), self.ring.as_deref(), out);
         }
         if confirm {
             out.effect(Effect::Ok { conn, seq });
@@ -238,36 +180,54 @@ impl Engine {
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let mut next = self.timers.next_deadline();
-        let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
-        if self.stats.ready > 0 || !self.durable.owed.is_empty() || self.jobs.owes() {
-            or_at(self.check_at);
+        let owes = self.jobs.owes().then(|| self.queues.next_check());
+        let ring = self.ring.as_ref().and_then(|host| host.next_deadline());
+        [self.queues.next_deadline(), owes, self.jobs.next_deadline(), ring].into_iter().flatten().min()
+    }
+
+    /// A neighbour says something over a link.
+    fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) {
+        match word {
+            LinkWord::Event(forward) => {
+                if let Some(event) = self.queues.event_arrived(conn, forward, out) {
+                    self.topics.deliver(self.queues.now(), EventRef::from(&*event), out);
+                }
+            }
+            word => self.queues.link_says(conn, word, out),
         }
-        if let Some(until) = self.drain.as_ref().and_then(Drain::until) {
-            or_at(until);
+    }
+
+    /// Ends in order (S2.16, S2.17): the broker leaves its ring, and everyone is told.
+    fn begin_drain(&mut self, within_ms: u64, out: &mut impl Sink) {
+        if self.queues.begin_drain(within_ms) {
+            self.ring(RingInput::Leave, out);
+            self.queues.turn_away(out);
         }
-        if let Some(due) = self.jobs.next_deadline() {
-            or_at(due);
+    }
+
+    /// Everything up to that group is on disk.
+    fn persisted(&mut self, group: u64, out: &mut impl Sink) {
+        while let Some(then) = self.queues.persisted(group, out) {
+            self.tell_jobs(JobsInput::Stored(then), out);
         }
-        if let Some(at) = self.losses.next_deadline() {
-            or_at(at);
+    }
+
+    /// A group was not stored, and will not be.
+    fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
+        while let Some(then) = self.queues.refused(group, code, out) {
+            self.tell_jobs(JobsInput::NotStored(then, code), out);
         }
-        if let Some(sweep) = self.dedup.next_sweep() {
-            or_at(sweep);
+    }
+
+    /// Time passed: everything that is due happens now.
+    fn tick(&mut self, out: &mut impl Sink) {
+        self.queues.tick_messages(out);
+        self.tell_jobs(JobsInput::Tick, out);
+        if self.queues.check_if_due() {
+            self.tell_jobs(JobsInput::TryDiskAgain, out);
         }
-        if let Some(at) = self.chores.next_deadline() {
-            or_at(at);
-        }
-        if let Some(until) = self.exclusives.next_deadline() {
-            or_at(until);
-        }
-        if let Some(at) = self.links.next_deadline() {
-            or_at(at);
-        }
-        if let Some(at) = self.ring.as_ref().and_then(|host| host.next_deadline()) {
-            or_at(at);
-        }
-        next
+        self.tick_ring(out);
+        self.queues.tick(out);
     }
 
     /// How many filters, and nodes of their tree, were looked at for events since the last call, at most; beside one filter for
@@ -278,7 +238,7 @@ impl Engine {
 
     /// The run that the ids of sends name, unless they are in memory beside a store.
     pub fn run(&self) -> u64 {
-        self.settings.store_run()
+        self.queues.run()
     }
 
     /// The broker as a whole, as an admin sees it.
@@ -288,45 +248,21 @@ impl Engine {
 
     /// Everyone who is connected.
     pub fn connections(&self) -> impl Iterator<Item = ConnId> {
-        self.peers.iter().map(|peer| peer.id)
+        self.queues.connections()
     }
 
     /// Deliveries that workers hold now.
     pub fn in_flight(&self) -> u64 {
-        self.stats.in_flight
+        self.queues.in_flight()
     }
 
     /// Whether something is on its way to the disk, or will be as soon as there is room.
     pub fn waits_for_disk(&self) -> bool {
-        !self.durable.is_idle()
+        self.queues.waits_for_disk()
     }
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub fn held_in_memory(&self) -> u64 {
-        let here = |message: &&Message| matches!(message.state, State::Waiting | State::Dead);
-        let volatile = |message: &&Message| !message.flags.has(Flags::DURABLE);
-        self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
+        self.queues.held_in_memory()
     }
-
-    #[inline]
-    pub(crate) fn id_of(&self, index: u32) -> MessageId {
-        let message = &self.messages[index];
-        if message.flags.has(Flags::FORWARDED) {
-            return self.links.foreign_id(index).expect("what came over a link is known as such");
-        }
-        self.messages.id_of(index, &self.settings)
-    }
-
-    #[inline]
-    pub(crate) fn delivery_of(&self, index: u32) -> Delivery {
-        Delivery { index, stamp: self.messages[index].stamp }
-    }
-}
-
-/// Says OK or ERROR.
-pub(crate) fn answer(conn: ConnId, seq: u32, result: Result<(), Code>, out: &mut impl Sink) {
-    out.effect(match result {
-        Ok(()) => Effect::Ok { conn, seq },
-        Err(code) => Effect::Error { conn, seq, code },
-    });
 }

@@ -318,6 +318,19 @@ pub enum Input {
     Tick,
 }
 
+impl Input {
+    /// The delivery that a holder says something about, and the holder.
+    pub(crate) const fn settles(&self) -> Option<(ConnId, Delivery)> {
+        match self {
+            Self::Reply { conn, delivery, .. }
+            | Self::Ack { conn, delivery }
+            | Self::Fail { conn, delivery, .. }
+            | Self::Progress { conn, delivery, .. }
+            | Self::Extend { conn, delivery, .. } => Some((*conn, *delivery)),
+            _ => None,
+        }
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,14 +40,15 @@ mod admin;
 mod archive;
 mod check;
 mod disk;
-mod drain;
 mod effect;
 mod engine;
 mod input;
 mod jobs;
 mod links;
+mod lost;
 mod machines;
 mod queues;
+mod recover;
 pub mod ring;
 mod settings;
 mod topics;
@@ -56,8 +57,8 @@ mod workers;
 use admin::{page, stats};
 use disk::{durable, owed, persist};
 use queues::{
-    backlog, broadcast, chain, chores, cold, dead, dedup, dispatch, exclusive, line, losses, message, numbered, owned,
-    queue, retry, service, timers,
+    backlog, broadcast, chain, chores, dead, dispatch, exclusive, line, losses, message, numbered, owned, queue, retry,
+    service, timers,
 };
 use workers::{crew, dropping, peer, policy, rota, round};
 

@@ -8,23 +8,21 @@ use turno_proto::model::{ConnId, Slots};
 use crate::archive::{self, ArchiveInput};
 use crate::effect::Sink;
 use crate::engine::Engine;
-use crate::jobs::{self, Consequence, Jobs, JobsInput, StoredJobs};
+use crate::jobs::{self, Consequence, Jobs, JobsInput};
 
 /// Jobs.
 impl Engine {
     /// Lets jobs do something.
     pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
-        let (draining, memory_free) = (self.drain.is_some(), self.memory_free());
-        let mut cx =
-            jobs::Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable);
+        let mut cx = self.queues.lend_to_jobs();
         let result = work(&mut self.jobs, &mut cx);
         for consequence in cx.into_consequences() {
             match consequence {
-                Consequence::LessRoom(native) => self.show_room(native),
-                Consequence::MoreRoom(native) => self.offer(native),
+                Consequence::LessRoom(native) => self.queues.show_room(native),
+                Consequence::MoreRoom(native) => self.queues.offer(native),
                 Consequence::JobCame(spec) => self.archive.job_came(&spec),
                 Consequence::JobGone(job, spec) => self.archive.job_gone(job, &spec),
-                Consequence::Late => self.stats.counters.late += 1,
+                Consequence::Late => self.queues.count_late(),
             }
         }
         result
@@ -41,15 +39,9 @@ impl Engine {
         while self.jobs.is_due() {
             self.with_jobs(|jobs, cx| jobs.go_on(cx, out));
             // A twin may have got slots back.
-            self.work_off_agenda(out);
+            self.queues.work_off_agenda(out);
+            self.queues.tell_job_workers(&mut self.jobs);
         }
-    }
-
-    /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
-    /// removed with the first thing that is stored.
-    pub fn recover_jobs(&mut self, stored: StoredJobs) {
-        self.with_jobs(|jobs, cx| jobs.recover(cx, stored));
-        self.archive.knows_all();
     }
 
     /// REGISTER with the key that a foreman's worker has, or will have.
@@ -62,22 +54,8 @@ impl Engine {
         out: &mut impl Sink,
     ) {
         let (name, key) = names;
-        self.register(conn, seq, slots, name, out);
+        self.queues.register(conn, seq, slots, name, out);
         self.with_jobs(|jobs, cx| jobs.native_came(cx, conn, key));
-    }
-
-    /// A native connection took slots for a delivery: its twin, a hand, has fewer.
-    #[inline(never)]
-    pub(crate) fn twin_took(&mut self, hand: ConnId, slots: u16) {
-        self.peers.worker_mut(hand).twin_took(slots);
-        self.jobs.look_at(hand);
-    }
-
-    /// A native connection has slots back: its twin, a hand, may use them.
-    #[inline(never)]
-    pub(crate) fn twin_gave(&mut self, hand: ConnId, slots: u16) {
-        self.peers.worker_mut(hand).twin_gave(slots);
-        self.jobs.look_at(hand);
     }
 }
 
@@ -85,8 +63,8 @@ impl Engine {
 impl Engine {
     /// Something happened to the gate of the archive.
     pub(crate) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
-        let mut cx =
-            archive::Context { now: self.now, settings: &self.settings, peers: &self.peers, jobs: &mut self.jobs };
+        let (now, settings, peers) = self.queues.lend_to_archive();
+        let mut cx = archive::Context { now, settings, peers, jobs: &mut self.jobs };
         self.archive.handle(&mut cx, input, out);
     }
 

@@ -4,12 +4,12 @@ use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
 use turno_proto::model::{ConnId, MessageId};
 
 use crate::chain::{Lane, NIL};
-use crate::engine::Engine;
 use crate::links::{FarWorkers, LinkCounts};
 use crate::losses::Trust;
 use crate::message::{Message, State};
+use crate::queues::Queues;
 
-impl Engine {
+impl Queues {
     /// Messages that go before it are counted no further than `ahead_max`: a long backlog is not walked to its end.
     pub(crate) fn explain(&self, index: u32, ahead_max: u64) -> Explanation {
         Explanation { message: self.message_view(index), reason: self.reason(index, ahead_max) }
@@ -17,7 +17,7 @@ impl Engine {
 
     /// The same of a message that only the store holds, which `message` was made of.
     pub(crate) fn explain_cold(&self, message: &Message, ahead_max: u64) -> Explanation {
-        let backlog = &self.queues.at(message.queue).backlog;
+        let backlog = &self.table.at(message.queue).backlog;
         let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, ahead_max);
         let id = self.settings.id(message.serial, NIL);
         Explanation { message: self.view_of(message, id), reason: self.why_waiting(message, ahead) }
@@ -56,14 +56,14 @@ impl Engine {
             }
             State::Storing { .. } => Reason::Storing,
             State::Waiting => {
-                let backlog = &self.queues.at(message.queue).backlog;
+                let backlog = &self.table.at(message.queue).backlog;
                 self.why_waiting(message, backlog.ahead_of(&self.messages, index, ahead_max))
             }
         }
     }
 
     fn why_waiting(&self, message: &Message, ahead: u64) -> Reason {
-        let queue = self.queues.at(message.queue);
+        let queue = self.table.at(message.queue);
         if self.is_in_maintenance() {
             return Reason::Maintenance;
         }
@@ -133,7 +133,7 @@ impl Engine {
 
     /// Nobody could take anything from this queue, however long it waits as things are.
     fn why_nobody(&self, number: u32) -> Option<Reason> {
-        let queue = self.queues.at(number);
+        let queue = self.table.at(number);
         let (mut workers, mut greeting, mut draining) = (0, 0, 0);
         for consumer in queue.consumers() {
             let peer = self.peers.get(consumer.worker).expect("consumers are connected");
@@ -152,7 +152,7 @@ impl Engine {
 
     /// Nobody consumes the queue.
     fn why_no_consumer(&self, number: u32) -> Reason {
-        let queue = self.queues.at(number);
+        let queue = self.table.at(number);
         let waiters = self.waiters_of(number);
         if let Some((offered, left_ms)) = self.kept_for(number)
             && let Some((worker, name)) = self.named(offered)
@@ -178,7 +178,7 @@ impl Engine {
         let holder = holder.filter(|worker| !worker.is_link);
         MessageView {
             id: id.to_string(),
-            queue: self.queues.at(message.queue).name.to_string(),
+            queue: self.table.at(message.queue).name.to_string(),
             kind: message.kind(),
             state: match message.state {
                 State::Waiting => MessageState::Ready,

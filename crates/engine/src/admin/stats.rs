@@ -5,6 +5,7 @@ use turno_proto::model::view::{Counters, MemoryView};
 
 use crate::engine::Engine;
 use crate::message::Stray;
+use crate::queues::Queues;
 
 /// The memory of connections, which the engine does not see: it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +35,11 @@ pub(crate) struct Stats {
     pub(crate) counters: Counters,
 }
 
-impl Engine {
+impl Queues {
     /// Adds one to a counter, for the broker and for the queue.
     pub(crate) fn count(&mut self, queue: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         *counter(&mut self.stats.counters) += 1;
-        *counter(&mut self.queues.at_mut(queue).counters) += 1;
+        *counter(&mut self.table.at_mut(queue).counters) += 1;
     }
 
     pub(crate) fn count_stray(&mut self, stray: Stray) {
@@ -50,11 +51,44 @@ impl Engine {
         }
     }
 
+    /// Whether there is room for so many bytes more, beside all that is held.
+    pub(crate) fn has_memory(&self, bytes: u64) -> bool {
+        bytes <= self.memory_free()
+    }
+
+    /// Bytes that may be held beside all that is.
+    pub(crate) fn memory_free(&self) -> u64 {
+        let held = self.stats.bytes.saturating_add(self.bytes_elsewhere);
+        self.settings.limits.memory_bytes_max.saturating_sub(held)
+    }
+
+    pub(crate) fn add_bytes(&mut self, queue: u32, bytes: u64) {
+        self.stats.bytes += bytes;
+        self.table.at_mut(queue).bytes += bytes;
+    }
+
+    pub(crate) fn drop_bytes(&mut self, queue: u32, bytes: u64) {
+        self.stats.bytes -= bytes;
+        self.table.at_mut(queue).bytes -= bytes;
+    }
+}
+
+impl Engine {
     /// Bytes of all that the engine holds itself, as far as it counts them.
     pub fn memory(&self) -> u64 {
+        self.queues.bytes() + self.bytes_of_others()
+    }
+
+    /// Bytes that the machines beside queues hold.
+    fn bytes_of_others(&self) -> u64 {
         let ring = self.ring.as_ref().map_or(0, |ring| ring.kept_bytes());
-        let others = self.topics.fetch_bytes() + self.archive.bytes();
-        self.stats.bytes + self.jobs.bytes() + others as u64 + ring
+        self.jobs.bytes() + (self.topics.fetch_bytes() + self.archive.bytes()) as u64 + ring
+    }
+
+    /// Bytes that all but queues hold, connections too.
+    pub(crate) fn bytes_elsewhere(&self) -> u64 {
+        let Buffers { incoming, outgoing, kept_free, .. } = self.buffers;
+        [incoming, outgoing, kept_free].into_iter().fold(self.bytes_of_others(), u64::saturating_add)
     }
 
     /// How much connections hold now. Said before each input, or once in a while.
@@ -62,33 +96,11 @@ impl Engine {
         self.buffers = buffers;
     }
 
-    /// Whether there is room for so many bytes more, beside all that is held.
-    pub(crate) fn has_memory(&self, bytes: u64) -> bool {
-        bytes <= self.memory_free()
-    }
-
-    /// Bytes that there is room for, beside all that is held.
-    pub(crate) fn memory_free(&self) -> u64 {
-        let Buffers { incoming, outgoing, kept_free, .. } = self.buffers;
-        let held = [incoming, outgoing, kept_free].into_iter().fold(self.memory(), u64::saturating_add);
-        self.settings.limits.memory_bytes_max.saturating_sub(held)
-    }
-
     pub(crate) fn memory_view(&self) -> MemoryView {
         let Buffers { incoming, outgoing, waiting, refused, closed, .. } = self.buffers;
-        let (messages, jobs, archive) = (self.stats.bytes, self.jobs.bytes(), self.archive.bytes() as u64);
+        let (messages, jobs, archive) = (self.queues.bytes(), self.jobs.bytes(), self.archive.bytes() as u64);
         let events = self.memory() - messages - jobs - archive;
         MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
-    }
-
-    pub(crate) fn add_bytes(&mut self, queue: u32, bytes: u64) {
-        self.stats.bytes += bytes;
-        self.queues.at_mut(queue).bytes += bytes;
-    }
-
-    pub(crate) fn drop_bytes(&mut self, queue: u32, bytes: u64) {
-        self.stats.bytes -= bytes;
-        self.queues.at_mut(queue).bytes -= bytes;
     }
 }
 

@@ -8,13 +8,12 @@ use crate::engine::Engine;
 impl Engine {
     /// What happened so far.
     pub const fn counters(&self) -> &Counters {
-        &self.stats.counters
+        self.queues.counters()
     }
 
     /// How many messages of each queue have become dead letters so far; queues without any are left out.
     pub fn dead_by_queue(&self) -> impl Iterator<Item = (&QueueName, u64)> {
-        let dead = self.queues.after(None).map(|(_, queue)| (&queue.name, queue.counters.dead));
-        dead.filter(|(_, dead)| *dead > 0)
+        self.queues.dead_by_queue()
     }
 
     /// The worker on that connection, if it is one.
@@ -24,11 +23,11 @@ impl Engine {
 
     /// Whether that connection is a job worker's.
     pub fn is_job_worker(&self, conn: ConnId) -> bool {
-        self.jobs.is_hand(conn)
+        self.queues.is_job_worker(conn)
     }
 
     /// Whether the broker is drained for maintenance.
     pub fn is_drained(&self) -> bool {
-        self.is_in_maintenance()
+        self.queues.is_in_maintenance()
     }
 }

@@ -15,12 +15,12 @@ use turno_proto::model::{Code, ConnId, Durability, Payload, QueueName};
 use crate::chain::Links;
 use crate::dead::Grave;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
-use crate::jobs::{JobThen, JobsInput};
+use crate::jobs::JobThen;
 use crate::line::Cold;
 use crate::message::{End, Flags, Message, State, Wants};
 use crate::owed::Owed;
 use crate::persist::{Persist, Put, Record, Survivor};
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
 /// What waits for the disk.
@@ -122,7 +122,7 @@ impl Durable {
     }
 }
 
-impl Engine {
+impl Queues {
     /// A message that was just let in waits until it is stored.
     pub(crate) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
         self.messages[index].flags.set(Flags::DURABLE);
@@ -138,7 +138,7 @@ impl Engine {
         let (serial, attempts) = (message.serial, message.attempts);
         self.durable.note(Persist::Attempts { serial, attempts });
         let queue = message.queue;
-        self.queues.at_mut(queue).returning += 1;
+        self.table.at_mut(queue).returning += 1;
         self.wait_for_disk(index, Then::Again { index });
     }
 
@@ -198,13 +198,20 @@ impl Engine {
     fn wait_for_disk(&mut self, index: u32, then: Then) {
         let message = &mut self.messages[index];
         message.state = State::Storing { dropped: false };
-        self.queues.at_mut(message.queue).storing += 1;
+        self.table.at_mut(message.queue).storing += 1;
         self.durable.waiting.push_back((self.durable.group + 1, then));
+    }
+
+    #[inline]
+    pub(crate) fn persist_if_changed(&mut self, out: &mut impl Sink) {
+        if self.durable.has_ops() {
+            self.persist(out);
+        }
     }
 
     /// What this input changed goes out as one group.
     #[inline(never)]
-    pub(crate) fn persist(&mut self, out: &mut impl Sink) {
+    fn persist(&mut self, out: &mut impl Sink) {
         self.durable.group += 1;
         let group = self.durable.group;
         self.durable.owed.note_ends(group, &self.durable.ops);
@@ -216,7 +223,7 @@ impl Engine {
                     out.put(Put {
                         group,
                         serial: message.serial,
-                        queue: &self.queues.at(message.queue).name,
+                        queue: &self.table.at(message.queue).name,
                         priority: message.priority,
                         cost: message.cost,
                         retries: message.retries,
@@ -231,9 +238,10 @@ impl Engine {
         }
     }
 
-    /// Everything up to that group is on disk.
+    /// Everything up to that group is on disk. If the next thing to go on is one of jobs, it is returned, and the call is to be
+    /// repeated.
     #[inline(never)]
-    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) {
+    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) -> Option<JobThen> {
         self.durable.owed.stored(group);
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
@@ -257,7 +265,7 @@ impl Engine {
                     }
                 }
                 Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
-                Then::Job(then) => self.tell_jobs(JobsInput::Stored(then), out),
+                Then::Job(then) => return Some(then),
                 Then::Set { conn, seq, change } => {
                     let (queue, settings) = *change;
                     self.settings_hold(conn, seq, queue, settings, out);
@@ -271,11 +279,13 @@ impl Engine {
                 }
             }
         }
+        None
     }
 
-    /// A group was not stored, and will not be: the disk has no room for it, or it is too large.
+    /// A group was not stored, and will not be: the disk has no room for it, or it is too large. What it refused of jobs is
+    /// returned, as by [`Self::persisted`].
     #[inline(never)]
-    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
+    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) -> Option<JobThen> {
         self.owe(group);
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {
@@ -296,20 +306,21 @@ impl Engine {
                     self.durable.owed.attempt(index, self.messages[index].serial);
                     self.note_unused(queue);
                 }
-                Some(Then::Job(then)) => self.tell_jobs(JobsInput::NotStored(then, code), out),
+                Some(Then::Job(then)) => return Some(then),
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
                     out.effect(Effect::Error { conn, seq, code });
                 }
-                None => return,
+                None => return None,
             }
         }
+        None
     }
 
     /// The message is on its way back from a worker no longer. Returns its queue.
     fn returned(&mut self, index: u32) -> u32 {
         let queue = self.messages[index].queue;
-        self.queues.at_mut(queue).returning -= 1;
+        self.table.at_mut(queue).returning -= 1;
         queue
     }
 
@@ -327,7 +338,7 @@ impl Engine {
     /// The message waits for the disk no longer. False if it was cancelled meanwhile: then it is over.
     fn stored(&mut self, index: u32) -> bool {
         let message = &self.messages[index];
-        self.queues.at_mut(message.queue).storing -= 1;
+        self.table.at_mut(message.queue).storing -= 1;
         if message.state == (State::Storing { dropped: true }) {
             self.finish(index, End::Otherwise);
             return false;
@@ -337,14 +348,14 @@ impl Engine {
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
     /// serials. One that was tried before is kept at hand, before all that only the store holds.
-    pub fn recover(&mut self, survivor: Survivor) {
+    pub(crate) fn recover(&mut self, survivor: Survivor) {
         let Survivor { serial, record, attempts, failure } = survivor;
         let name = &record.queue;
-        let number = self.queues.number_of(name).unwrap_or_else(|| self.queues.create(name.clone()));
+        let number = self.table.number_of(name).unwrap_or_else(|| self.table.create(name.clone()));
         self.durable.len += 1;
         self.messages.go_on_after(serial);
         let fresh = failure.is_none() && attempts == 0;
-        if fresh && self.queues.at(number).backlog.goes_cold(record.priority, self.settings.hot_bytes) {
+        if fresh && self.table.at(number).backlog.goes_cold(record.priority, self.settings.hot_bytes) {
             self.keep_cold(number, record.priority, Cold::new(serial, record.payload.len()));
             self.stats.ready += 1;
             return;
@@ -355,7 +366,7 @@ impl Engine {
         if let Some(failure) = failure {
             self.lay(index, Payload::body(failure));
         } else {
-            self.queues.at_mut(number).backlog.push_hot(&mut self.messages, index);
+            self.table.at_mut(number).backlog.push_hot(&mut self.messages, index);
             self.stats.ready += 1;
             self.arm_deadline(index);
         }

@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use crate::durable::Change;
-use crate::engine::Engine;
 use crate::message::State;
 use crate::persist::Persist;
+use crate::queues::Queues;
 
 /// What is owed to the disk.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Owed {
     }
 }
 
-impl Engine {
+impl Queues {
     /// A group was refused: what it held of ends beside other things goes out at once, in a group that makes room.
     pub(crate) fn owe(&mut self, group: u64) {
         for (of, debt) in std::mem::take(&mut self.durable.owed.sent) {

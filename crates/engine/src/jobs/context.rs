@@ -96,6 +96,9 @@ impl Context<'_> {
     /// A foreman's connection is there.
     pub(super) fn connected(&mut self, conn: ConnId, address: String) {
         self.peers.insert(conn, String::new(), address);
+        if let Some(peer) = self.peers.get_mut(conn) {
+            peer.is_job_worker = true;
+        }
     }
 
     /// The connection is a worker's from now on, or has another name and size.

@@ -5,12 +5,12 @@ use turno_proto::model::{Code, ConnId, Payload, limits};
 
 use super::Foreign;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::input::Outgoing;
 use crate::message::{End, Flags, Origin, Wants};
+use crate::queues::Queues;
 use crate::retry::Cause;
 
-impl Engine {
+impl Queues {
     /// FORWARD came.
     pub(crate) fn forwarded(&mut self, conn: ConnId, forward: Forward, out: &mut impl Sink) {
         let Forward { seq, handle, id, wants, attempt, cost, priority, deadline_ms, alone, path, payload } = forward;
@@ -33,7 +33,7 @@ impl Engine {
             ForwardWants::Settling => Wants::Settling,
         };
         let index = self.take_in(queue, message, wants, Some(Origin::new(conn, seq)));
-        let name = self.queues.at(queue).name.clone();
+        let name = self.table.at(queue).name.clone();
         let message = &mut self.messages[index];
         message.flags.set(Flags::FORWARDED);
         message.attempts = attempt.saturating_sub(1);
@@ -52,7 +52,7 @@ impl Engine {
         if message.past_deadline(self.now) {
             return self.end_without_reply(index, Code::TimedOut, out);
         }
-        if self.drain.is_none() && self.queues.at(queue).backlog.is_empty() {
+        if self.drain.is_none() && self.table.at(queue).backlog.is_empty() {
             if let Some(number) = self.pick_for(queue, index) {
                 return self.hand_over(index, number, out);
             }
@@ -67,7 +67,7 @@ impl Engine {
     /// would send it again at once.
     fn send_back(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
-        let name = self.queues.at(message.queue).name.clone();
+        let name = self.table.at(message.queue).name.clone();
         let origin = message.origin;
         self.finish(index, End::Otherwise);
         let Some(origin) = origin else { return };
@@ -113,7 +113,7 @@ impl Engine {
     pub(crate) fn foreign_disowned(&mut self, index: u32) {
         let message = &self.messages[index];
         let Some(foreign) = self.links.foreign.get(&index) else { return };
-        let name = &self.queues.at(message.queue).name;
+        let name = &self.table.at(message.queue).name;
         let Some(link) = self.links.by_conn.get_mut(&foreign.link) else { return };
         if let Some(held) = link.held.get_mut(name) {
             *held -= u32::from(message.cost);

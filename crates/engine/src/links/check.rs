@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use turno_proto::model::{ConnId, limits};
 
 use crate::chain::Lane;
-use crate::engine::Engine;
 use crate::message::{Flags, State};
+use crate::queues::Queues;
 
-impl Engine {
+impl Queues {
     pub(crate) fn check_links(&self) {
         let claims_are_due = self.links.claims.next_deadline().is_some();
         assert!(self.links.are_used() || !claims_are_due, "without other brokers nothing is claimed");
@@ -26,7 +26,7 @@ impl Engine {
             assert!(!foreign.path.has(self.links.me), "no message comes here twice");
             if let Some(origin) = message.origin {
                 assert_eq!(origin.conn(), foreign.link, "it goes back the way it came");
-                let name = self.queues.at(message.queue).name.as_str();
+                let name = self.table.at(message.queue).name.as_str();
                 *held.entry((foreign.link, name)).or_default() += u32::from(message.cost);
             }
             if let Some(holder) = message.holder().and_then(|holder| self.links.by_conn.get(&holder)) {
@@ -56,7 +56,7 @@ impl Engine {
             for index in worker.held.iter(&self.messages, Lane::Place) {
                 let message = &self.messages[index];
                 assert_eq!(link.out.get(&message.stamp), Some(&index), "a crossing is known by its number");
-                *in_flight.entry(self.queues.at(message.queue).name.as_str()).or_default() += u32::from(message.cost);
+                *in_flight.entry(self.table.at(message.queue).name.as_str()).or_default() += u32::from(message.cost);
                 crossings += 1;
             }
             assert_eq!(crossings, link.out.len(), "every crossing is held by its link");

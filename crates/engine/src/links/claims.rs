@@ -15,8 +15,8 @@ use turno_proto::model::{Code, ConnId, Mono, QueueName, limits};
 
 use super::Links;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::exclusive::plausible;
+use crate::queues::Queues;
 
 /// What is under way about such queues.
 #[derive(Debug, Default)]
@@ -72,13 +72,13 @@ impl Links {
 }
 
 /// Asking for a queue.
-impl Engine {
+impl Queues {
     /// Whether those at other brokers leave room for one more consumer here.
     pub(crate) fn is_taken_elsewhere(&self, queue: u32, exclusive: bool) -> bool {
         if self.links.is_empty() {
             return false;
         }
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         match exclusive {
             true => self.links.is_used_elsewhere(name, None) || self.links.is_granted(name, None, self.now),
             false => self.links.is_held_elsewhere(name) || self.links.is_granted(name, None, self.now),
@@ -87,7 +87,7 @@ impl Engine {
 
     /// Nobody here is to be offered the queue yet, because it is, or was a moment ago, somebody's elsewhere.
     pub(crate) fn is_kept_elsewhere(&self, queue: u32) -> bool {
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         !self.links.is_empty() && self.links.is_held_elsewhere(name) || self.links.claims.not_before.contains_key(name)
     }
 
@@ -119,7 +119,7 @@ impl Engine {
         if home == self.links.me {
             return None;
         }
-        let queue = self.queues.at(queue).name.clone();
+        let queue = self.table.at(queue).name.clone();
         let claims = &mut self.links.claims;
         claims.numbers += 1;
         let (number, until) = (claims.numbers, self.now.plus_millis(limits::CLAIM_MS));
@@ -130,7 +130,7 @@ impl Engine {
 
     /// Whether the worker waits for home's word about that queue.
     pub(crate) fn has_asked(&self, conn: ConnId, queue: u32) -> bool {
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         self.links.claims.asked.values().any(|asked| asked.conn == conn && asked.queue == *name)
     }
 
@@ -173,9 +173,9 @@ impl Engine {
     /// As home: a token for a worker at that broker, if the queue is nobody's, and kept for nobody here.
     fn grant(&mut self, queue: &QueueName, to: BrokerId) -> Option<u64> {
         let used_here = self
-            .queues
+            .table
             .number_of(queue)
-            .is_some_and(|number| !self.queues.at(number).is_unused() || self.kept_for(number).is_some());
+            .is_some_and(|number| !self.table.at(number).is_unused() || self.kept_for(number).is_some());
         let taken = used_here
             || self.home() != self.links.me
             || self.links.is_used_elsewhere(queue, Some(to))
@@ -199,7 +199,7 @@ impl Engine {
     fn granted(&mut self, number: u64, token: u64, out: &mut impl Sink) {
         let Some(asked) = self.links.claims.asked.remove(&number) else { return };
         let Asked { conn, seq, handle, queue, .. } = asked;
-        let wanted = self.queues.number_of(&queue).filter(|number| {
+        let wanted = self.table.number_of(&queue).filter(|number| {
             self.peers.get(conn).and_then(|peer| peer.queue_of(handle)) == Some(*number)
                 && plausible(token, self.settings.term)
         });
@@ -228,7 +228,7 @@ impl Engine {
     /// The queue is another's: QUEUE_FULL, and nobody here asks again for a moment.
     fn turn_down(&mut self, asked: Asked, out: &mut impl Sink) {
         let Asked { conn, seq, handle, queue, .. } = asked;
-        let Some(number) = self.queues.number_of(&queue) else { return };
+        let Some(number) = self.table.number_of(&queue) else { return };
         if self.peers.get(conn).and_then(|peer| peer.queue_of(handle)) != Some(number) || self.registered(conn).is_err()
         {
             return;
@@ -240,7 +240,7 @@ impl Engine {
 
     /// The worker does not want the queue any more that it asked home for. False if it did not ask.
     pub(crate) fn forget_claim(&mut self, conn: ConnId, queue: u32) -> bool {
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         let asked = &mut self.links.claims.asked;
         let before = asked.len();
         asked.retain(|_, asked| asked.conn != conn || asked.queue != *name);
@@ -254,7 +254,7 @@ impl Engine {
 }
 
 /// What offers tell of such queues.
-impl Engine {
+impl Queues {
     /// Offers changed, or somebody began to wait: what somebody here waits for may have become free elsewhere, or somebody's.
     pub(crate) fn look_at_claims(&mut self) {
         if self.links.is_empty() && self.links.claims.elsewhere.is_empty() {
@@ -262,7 +262,7 @@ impl Engine {
         }
         let waited: Vec<u32> = self.exclusives.waited_for().collect();
         for number in waited {
-            let name = self.queues.at(number).name.clone();
+            let name = self.table.at(number).name.clone();
             if self.links.is_held_elsewhere(&name) {
                 self.links.claims.elsewhere.insert(name);
             } else if self.links.claims.elsewhere.remove(&name) {
@@ -282,14 +282,14 @@ impl Engine {
     /// Somebody else has a queue to itself that a worker here has as well: they were apart. The higher token stays.
     pub(super) fn meet_holder(&mut self, queue: u32, token: u64, broker: BrokerId, out: &mut impl Sink) {
         self.exclusives.heard_of(token);
-        let Some(own) = self.queues.at(queue).exclusive else { return };
+        let Some(own) = self.table.at(queue).exclusive else { return };
         if (token, std::cmp::Reverse(broker)) < (own.token, std::cmp::Reverse(self.links.me)) {
             return;
         }
         let holder = own.holder;
         let Some(worker) = self.peers.worker(holder) else { return };
         let Ok(at) = worker.position_of(queue) else { return };
-        let handle = self.queues.at(queue).consumer(worker.consumes[at].number).handle;
+        let handle = self.table.at(queue).consumer(worker.consumes[at].number).handle;
         if self.cancel_queue(holder, handle).is_ok() {
             out.effect(Effect::CancelQueue { conn: holder, handle, reason: Code::QueueFull });
         }
@@ -306,7 +306,7 @@ impl Engine {
         let due = self.links.claims.not_before.iter().filter(|(_, at)| **at <= now).map(|(name, _)| name.clone());
         for name in due.collect::<Vec<QueueName>>() {
             self.links.claims.not_before.remove(&name);
-            if let Some(number) = self.queues.number_of(&name) {
+            if let Some(number) = self.table.number_of(&name) {
                 self.note_unused(number);
             }
         }

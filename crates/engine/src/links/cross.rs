@@ -5,17 +5,17 @@ use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::input::FarWord;
 use crate::message::{End, Flags, Message, State, Wants};
+use crate::queues::Queues;
 use crate::retry::Cause;
 
-impl Engine {
+impl Queues {
     /// The link over which a message would cross now: the nearest workers first, then in turn. Never to a broker that it
     /// came through (S2.8), and never from a queue that is one worker's alone here.
     pub(crate) fn pick_link(&self, index: u32) -> Option<ConnId> {
         let message = &self.messages[index];
-        let queue = self.queues.at(message.queue);
+        let queue = self.table.at(message.queue);
         if queue.exclusive.is_some() {
             return None;
         }
@@ -41,7 +41,7 @@ impl Engine {
     pub(crate) fn cross(&mut self, index: u32, conn: ConnId, out: &mut impl Sink) {
         self.give_to(index, conn);
         let message = &self.messages[index];
-        let name = &self.queues.at(message.queue).name;
+        let name = &self.table.at(message.queue).name;
         self.links.turns += 1;
         let link = self.links.by_conn.get_mut(&conn).expect("a link that was picked is up");
         link.turn = self.links.turns;
@@ -84,7 +84,7 @@ impl Engine {
         let Message { queue, stamp, cost, .. } = self.messages[index];
         self.agenda.push_back(Item::Queue(queue));
         let Some(link) = self.links.by_conn.get_mut(&conn) else { return };
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         if link.out.remove(&stamp).is_some() {
             // A part of a broadcast takes no slots.
             if let Some(far) = link.far.get_mut(name) {
@@ -133,7 +133,7 @@ impl Engine {
 
     /// A worker there had it, so what the link offered was true.
     fn note_taken(&mut self, conn: ConnId, index: u32) {
-        let name = &self.queues.at(self.messages[index].queue).name;
+        let name = &self.table.at(self.messages[index].queue).name;
         if let Some(far) = self.links.link_mut(conn).far.get_mut(name) {
             (far.returns, far.paused_until) = (0, None);
         }
@@ -179,7 +179,7 @@ impl Engine {
     /// There was no room after all. Again and again: the link is left alone for a while.
     fn note_return(&mut self, conn: ConnId, index: u32) {
         let now: Mono = self.now;
-        let name = &self.queues.at(self.messages[index].queue).name;
+        let name = &self.table.at(self.messages[index].queue).name;
         let link = self.links.by_conn.get_mut(&conn).expect("it has just said something");
         link.returned += 1;
         let Some(far) = link.far.get_mut(name) else { return };
@@ -200,7 +200,8 @@ impl Engine {
             LinkWord::Presence(presence) => self.present(conn, presence),
             LinkWord::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
             LinkWord::Relay(relay) => self.relayed(conn, relay, out),
-            LinkWord::Event(event) => self.event_arrived(conn, event, out),
+            // Subscribers are another machine's: see `Engine::link_says`.
+            LinkWord::Event(_) => {}
         }
     }
 }

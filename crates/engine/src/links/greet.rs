@@ -12,11 +12,11 @@ use turno_proto::model::{Code, ConnId, Slots, limits};
 
 use super::Link;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::numbered::Numbered;
 use crate::peer::Worker;
+use crate::queues::Queues;
 
-impl Engine {
+impl Queues {
     /// Somebody that was dialled showed who it is: is a link with it wanted?
     pub(crate) fn greeted(&mut self, conn: ConnId, target: u32, broker: BrokerId, out: &mut impl Sink) {
         let refusal = if self.links.targets.get(target).is_none() {
@@ -53,7 +53,7 @@ impl Engine {
         }
         if let Some(older) = self.links.to_broker(broker) {
             out.effect(Effect::Unlink { conn: older, code: Code::AlreadyLinked });
-            self.disconnected(older, out);
+            self.lost(older, out);
         }
         if let Some(target) = target {
             self.links.targets.up(target, self.now);

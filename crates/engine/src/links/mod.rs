@@ -29,6 +29,7 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::link::{BrokerId, Offer, Path, Presence, Room};
+use turno_proto::model::ring::Origin;
 use turno_proto::model::{ConnId, MessageId, Mono, QueueName};
 
 use self::claims::Claims;
@@ -50,6 +51,8 @@ pub(crate) struct Links {
     changed: BTreeSet<QueueName>,
     /// Crews whose members' room changed: of all their queues something may have to be told.
     changed_crews: BTreeSet<u32>,
+    /// Who this broker is in its ring; `None`: it is in none.
+    ring: Option<Origin>,
     /// Who can be reached may have to be told.
     presence_changed: bool,
     /// When what changed may be told.
@@ -158,6 +161,7 @@ impl Links {
             foreign: Numbered::default(),
             changed: BTreeSet::new(),
             changed_crews: BTreeSet::new(),
+            ring: None,
             presence_changed: false,
             tell_at: now,
             listens: false,

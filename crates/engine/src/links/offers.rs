@@ -11,8 +11,8 @@ use turno_proto::model::{ConnId, QueueName, limits};
 use super::{Far, Links};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::exclusive::plausible;
+use crate::queues::Queues;
 
 impl Links {
     /// Something changed in that queue.
@@ -36,25 +36,36 @@ impl Links {
     }
 }
 
-impl Engine {
+impl Queues {
     /// Everything is looked at again: a link came or went, or the broker takes nothing any more, or again.
     pub(crate) fn tell_all_offers(&mut self) {
-        let own = self.queues.after(None).filter(|(_, queue)| queue.consumers_len() > 0);
+        let own = self.table.after(None).filter(|(_, queue)| queue.consumers_len() > 0);
         self.links.changed.extend(own.map(|(_, queue)| queue.name.clone()));
         let links = self.links.by_conn.values();
         let names = links.flat_map(|link| link.far.keys().chain(link.told.keys())).cloned();
         self.links.changed.extend(names.collect::<Vec<QueueName>>());
     }
 
+    /// Tells neighbours what changed, if it is time. `listening`: somebody here listens to topics.
+    #[inline]
+    pub(crate) fn tell_links_if_due(&mut self, listening: bool, out: &mut impl Sink) {
+        if !self.links.is_empty() {
+            self.links.note_listening(listening);
+            if self.links.are_due(self.now) {
+                self.tell_links(out);
+            }
+        }
+    }
+
     /// Tells every neighbour what changed for it.
-    pub(crate) fn tell_links(&mut self, out: &mut impl Sink) {
+    fn tell_links(&mut self, out: &mut impl Sink) {
         self.links.tell_at = self.now.plus_millis(limits::OFFER_PAUSE_MS);
         if std::mem::take(&mut self.links.presence_changed) {
             self.tell_presence(out);
         }
         for crew in std::mem::take(&mut self.links.changed_crews) {
             for queue in self.crews.queues_of(crew) {
-                let name = self.queues.at(queue).name.clone();
+                let name = self.table.at(queue).name.clone();
                 self.links.changed.insert(name);
             }
         }
@@ -104,11 +115,11 @@ impl Engine {
         if self.drain.is_some() {
             return offer;
         }
-        let number = self.queues.number_of(name);
-        let waits = number.is_some_and(|number| !self.queues.at(number).backlog.is_empty());
+        let number = self.table.number_of(name);
+        let waits = number.is_some_and(|number| !self.table.at(number).backlog.is_empty());
         if let Some(free) = number.and_then(|number| self.own_free_slots(number)) {
             let path = Path::default().then(self.links.me).expect("one is not too many");
-            let token = number.and_then(|number| self.queues.at(number).token());
+            let token = number.and_then(|number| self.table.at(number).token());
             offer.rooms.push(Room { path, free: if waits { 0 } else { free }, token });
         }
         // By the broker that has the slots: the shortest way to it.
@@ -132,7 +143,7 @@ impl Engine {
     /// Free slots of a queue's own workers; `None` if it has none that take work.
     fn own_free_slots(&self, number: u32) -> Option<u32> {
         let mut free: Option<u32> = None;
-        for consumer in self.queues.at(number).consumers() {
+        for consumer in self.table.at(number).consumers() {
             let Some(peer) = self.peers.get(consumer.worker) else { continue };
             if !peer.ready || !peer.worker.as_deref().is_some_and(|worker| worker.takes_work()) {
                 continue;
@@ -169,7 +180,7 @@ impl Engine {
             let far = link.far.entry(name.clone()).or_default();
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
             holders.iter().for_each(|(_, broker)| self.note_holder(&name, *broker));
-            if let Some(number) = self.queues.number_of(&name) {
+            if let Some(number) = self.table.number_of(&name) {
                 self.agenda.push_back(Item::Queue(number));
                 for (token, broker) in holders {
                     self.meet_holder(number, token, broker, out);
@@ -182,7 +193,7 @@ impl Engine {
 
     /// Whether some broker that can be reached has workers of that queue.
     pub(crate) fn has_far_workers(&self, queue: u32) -> bool {
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         self.links.by_conn.values().any(|link| link.far.get(name).is_some_and(|far| !far.rooms.is_empty()))
     }
 }

@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::link::{BrokerId, LinkWord, Path, Presence};
+use turno_proto::model::ring::Origin;
 use turno_proto::model::{ConnId, limits};
 
 use super::Links;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
+use crate::queues::Queues;
 
 impl Links {
-    /// What this broker tells of itself is not what it was.
-    pub(crate) const fn presence_changes(&mut self) {
-        self.presence_changed = true;
+    /// Who this broker is in its ring, for neighbours to know.
+    pub(crate) fn set_ring(&mut self, origin: Option<Origin>) {
+        if self.ring != origin {
+            self.ring = origin;
+            self.presence_changed = true;
+        }
     }
 
     /// Everyone else who can be reached: the link that leads there by the shortest way, and what is known of it.
@@ -31,7 +35,7 @@ impl Links {
     }
 }
 
-impl Engine {
+impl Queues {
     /// Tells every neighbour who can be reached through this broker, if that is not what it was told before.
     pub(super) fn tell_presence(&mut self, out: &mut impl Sink) {
         let conns: Vec<ConnId> = self.links.by_conn.keys().copied().collect();
@@ -50,7 +54,7 @@ impl Engine {
         let path = Path::default().then(self.links.me).expect("one is not too many");
         let neighbours = self.links.by_conn.values().map(|link| link.broker).collect();
         let (name, listens) = (self.settings.name.clone(), self.links.listens);
-        let ring = self.ring.as_ref().and_then(|host| host.origin());
+        let ring = self.links.ring;
         let own = Presence { path, name, neighbours, listens, ring };
         // The shortest way that does not lead through the one that is told.
         let mut best: BTreeMap<BrokerId, Presence> = BTreeMap::new();

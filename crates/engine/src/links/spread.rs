@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkWord, Path, Presence};
-use turno_proto::model::topic::{Event, EventRef};
+use turno_proto::model::topic::Event;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::Links;
 use crate::broadcast::Spread;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::input::FarWord;
 use crate::message::{End, State};
+use crate::queues::Queues;
+use crate::ring::Host;
 
 /// Which brokers are reached over which link.
 pub(crate) type Shares = BTreeMap<ConnId, Vec<BrokerId>>;
@@ -36,13 +37,13 @@ impl Links {
 }
 
 /// Broadcasts.
-impl Engine {
+impl Queues {
     /// Brokers that have consumers of that queue, by the link that leads there.
     pub(crate) fn far_consumers(&self, queue: u32) -> Shares {
         if self.links.is_empty() {
             return Shares::new();
         }
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         // By the broker: the link that leads there by the shortest way.
         let mut best: BTreeMap<BrokerId, (usize, ConnId)> = BTreeMap::new();
         for (conn, link) in self.links.by_conn.iter().filter(|(_, link)| !link.closing) {
@@ -63,7 +64,7 @@ impl Engine {
     /// FORWARD_BROADCAST over a link, under the number of its part here.
     pub(crate) fn cross_broadcast(&mut self, index: u32, conn: ConnId, spread: &Spread, out: &mut impl Sink) {
         let message = &self.messages[index];
-        let name = self.queues.at(message.queue).name.clone();
+        let name = self.table.at(message.queue).name.clone();
         let left_ms = spread.deadline.millis_left(self.now);
         // The other end is to tell how it ended before the time is over here.
         let left_ms = left_ms - (left_ms / 10).min(limits::BROADCAST_CROSSING_MS);
@@ -156,14 +157,10 @@ impl Engine {
 }
 
 /// Events.
-impl Engine {
-    /// An event that was published here goes to wherever somebody listens, and no ring carries it already.
-    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, out: &mut impl Sink) {
-        if self.links.is_empty() {
-            return;
-        }
+impl Queues {
+    /// An event that was published here goes to wherever somebody listens, unless the ring carries it there.
+    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, ring: Option<&Host>, out: &mut impl Sink) {
         self.links.events += 1;
-        let ring = self.ring.as_deref();
         let is_carried = |there: &Presence| ring.zip(there.ring).is_some_and(|(ring, there)| ring.carries_to(there));
         let shares = self.links.shares(&Path::default(), |_, there| there.listens && !is_carried(there));
         if !shares.is_empty() {
@@ -179,20 +176,27 @@ impl Engine {
         }
     }
 
-    /// FORWARD_EVENT came. One that was overtaken by a later one of the same broker, because the way has changed meanwhile,
-    /// is left out: order before completeness.
-    pub(super) fn event_arrived(&mut self, conn: ConnId, forward: ForwardEvent, out: &mut impl Sink) {
+    /// FORWARD_EVENT came, and goes on over other links. Returns the event if it is for this broker's subscribers. One that
+    /// was overtaken by a later one of the same broker, because the way has changed meanwhile, is left out: order before
+    /// completeness.
+    pub(crate) fn event_arrived(
+        &mut self,
+        conn: ConnId,
+        forward: ForwardEvent,
+        out: &mut impl Sink,
+    ) -> Option<Arc<Event>> {
         let ForwardEvent { number, targets, path, event } = forward;
-        let neighbour = self.links.link(conn).broker;
-        let Some(&origin) = path.brokers().first() else { return };
+        let neighbour = self.links.by_conn.get(&conn)?.broker;
+        let origin = *path.brokers().first()?;
         if path.has(self.links.me) || path.brokers().last() != Some(&neighbour) {
-            return;
+            return None;
         }
+        let mut is_new = false;
         if targets.contains(&self.links.me) {
             let latest = self.links.latest_events.entry(origin).or_default();
             if *latest < number {
                 *latest = number;
-                self.topics.deliver(self.now, EventRef::from(&*event), out);
+                is_new = true;
             }
             if self.links.latest_events.len() > limits::BROKERS_MAX {
                 let reachable: Vec<BrokerId> = self.links.reachable().into_keys().collect();
@@ -201,5 +205,6 @@ impl Engine {
         }
         let shares = self.links.shares(&path, |broker, _| targets.contains(&broker));
         self.cross_event(shares, number, &path, &event, out);
+        is_new.then_some(event)
     }
 }

@@ -11,8 +11,8 @@ use turno_proto::model::{Code, ConnId, limits};
 use super::targets::Target;
 use super::{Link, Links};
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::message::Message;
+use crate::queues::Queues;
 
 /// Longest address that may be wanted: a host name and a port.
 const ADDRESS_BYTES_MAX: usize = 300;
@@ -74,10 +74,10 @@ impl Links {
     }
 }
 
-impl Engine {
+impl Queues {
     /// Who would take the message elsewhere. Nobody if its queue is one worker's alone here: then nothing of it crosses.
     pub(crate) fn far_workers(&self, message: &Message) -> FarWorkers {
-        let queue = self.queues.at(message.queue);
+        let queue = self.table.at(message.queue);
         let mut far = FarWorkers::default();
         if queue.exclusive.is_some() {
             return far;
@@ -98,28 +98,14 @@ impl Engine {
         far
     }
 
-    /// Whether a call is about links.
-    pub(crate) const fn is_about_links(call: &AdminCall) -> bool {
-        matches!(
-            call,
-            AdminCall::LinkLs { .. }
-                | AdminCall::LinkAdd { .. }
-                | AdminCall::LinkRm { .. }
-                | AdminCall::LinkGraph { .. }
-        )
-    }
-
-    pub(crate) fn link_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
-        let answer = match call {
+    /// An admin asks.
+    pub(crate) fn link_call(&mut self, call: AdminCall, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
+        match call {
             AdminCall::LinkAdd { address } => self.add_link(address, out),
             AdminCall::LinkRm { link } => self.remove_link(&link, out),
             AdminCall::LinkGraph {} => Ok(AdminAnswer::LinkGraph { brokers: self.graph() }),
             _ => Ok(AdminAnswer::Links { links: self.link_views() }),
-        };
-        out.effect(match answer {
-            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
-            Err(code) => Effect::Error { conn, seq, code },
-        });
+        }
     }
 
     fn add_link(&mut self, address: String, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
@@ -181,7 +167,7 @@ impl Engine {
         }
         if let Some(conn) = conn {
             out.effect(Effect::Unlink { conn, code: Code::Cancelled });
-            self.disconnected(conn, out);
+            self.lost(conn, out);
         }
         Ok(AdminAnswer::Links { links: vec![view] })
     }

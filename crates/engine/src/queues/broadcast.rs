@@ -11,11 +11,11 @@ use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, 
 
 use crate::chain::{Chain, Lane, Links, NIL};
 use crate::effect::{Deliver, Effect, Sink};
-use crate::engine::Engine;
 use crate::input::{Broadcast, Outgoing};
 use crate::links::Shares;
 use crate::message::{End, Flags, Message, Origin, State, Wants};
 use crate::queue::Consumer;
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
 /// The place that deliveries name of which nothing is kept. No message is ever there.
@@ -77,7 +77,7 @@ enum PartEnd {
     Left,
 }
 
-impl Engine {
+impl Queues {
     /// BROADCAST: to everyone, now.
     pub(crate) fn broadcast(&mut self, conn: ConnId, broadcast: Broadcast, out: &mut impl Sink) {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(broadcast.handle));
@@ -135,7 +135,7 @@ impl Engine {
             let able = peer.worker.as_deref().is_some_and(|worker| worker.takes_work());
             able && peer.ready && but != Some(consumer.worker)
         };
-        self.queues.at(queue).consumers().filter(takes).copied().collect()
+        self.table.at(queue).consumers().filter(takes).copied().collect()
     }
 
     /// No reply wanted: it is over when it is written (S2.11, S2.12).
@@ -191,7 +191,7 @@ impl Engine {
         self.add_bytes(queue, bytes_of(0));
         tally.parts.push_back(&mut self.messages, Lane::Owned, index);
         self.peers.worker_mut(worker).held.push_back(&mut self.messages, Lane::Place, index);
-        self.queues.at_mut(queue).in_flight += 1;
+        self.table.at_mut(queue).in_flight += 1;
         self.stats.in_flight += 1;
         index
     }
@@ -242,7 +242,7 @@ impl Engine {
             cost: 0,
             deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
             wants_reply,
-            token: self.queues.at(queue).token(),
+            token: self.table.at(queue).token(),
             headers: payload.headers,
             bytes: &payload.bytes,
         });

@@ -4,11 +4,11 @@ use turno_proto::model::{Code, ConnId, Payload, limits};
 
 use crate::chores::{Chore, What};
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::message::{End, Flags, State};
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
-impl Engine {
+impl Queues {
     /// The caller gives up its own request. One that is answered already has nothing left to cancel.
     pub(crate) fn cancel_own(&mut self, conn: ConnId, seq: u32, reason: Code, out: &mut impl Sink) {
         let Some(peer) = self.peers.get_mut(conn) else { return };

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use turno_proto::model::{Code, Mono, limits};
 
-use crate::drain::Drain;
 use crate::effect::Sink;
-use crate::engine::Engine;
 use crate::message::{End, Message, State};
+use crate::queues::Queues;
+use crate::queues::drain::Drain;
 
 /// What is still to be done, oldest first.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Chores {
     }
 }
 
-impl Engine {
+impl Queues {
     /// A portion, if the pause after the last one is over.
     pub(crate) fn go_on_with_chores(&mut self, out: &mut impl Sink) {
         if self.chores.next_deadline().is_some_and(|at| at <= self.now) {

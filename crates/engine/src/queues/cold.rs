@@ -13,10 +13,10 @@ use turno_proto::model::{Code, ConnId, MessageId, limits};
 use crate::chain::NIL;
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::line::{COLD_BYTES, Cold};
 use crate::message::End;
 use crate::persist::Record;
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
 /// How many messages behind a tail join it at once. The others follow with the next change of their queue, so that no
@@ -84,11 +84,11 @@ impl Loads {
     }
 }
 
-impl Engine {
+impl Queues {
     /// Whether a message that was just stored waits on disk.
     pub(crate) fn goes_cold(&self, index: u32) -> bool {
         let message = &self.messages[index];
-        self.queues.at(message.queue).backlog.goes_cold(message.priority, self.settings.hot_bytes)
+        self.table.at(message.queue).backlog.goes_cold(message.priority, self.settings.hot_bytes)
     }
 
     /// A new message, which was just stored, takes its place on disk.
@@ -108,30 +108,38 @@ impl Engine {
     }
 
     pub(crate) fn keep_cold(&mut self, number: u32, priority: u8, cold: Cold) {
-        let queue = self.queues.at_mut(number);
+        let queue = self.table.at_mut(number);
         queue.backlog.push_cold(priority, cold);
         queue.bytes += cold.bytes();
         self.stats.bytes += COLD_BYTES;
     }
 
     fn forget_cold(&mut self, number: u32, priority: u8, serial: u64) {
-        let queue = self.queues.at_mut(number);
+        let queue = self.table.at_mut(number);
         let cold = queue.backlog.remove_cold(priority, serial).expect("looked up a moment ago");
         queue.bytes -= cold.bytes();
         self.stats.bytes -= COLD_BYTES;
     }
 
-    /// Looks after the queues in which something changed. A drain hands nothing out, and so needs nothing.
+    /// Looks after the queues in which something changed, if there are any.
+    #[inline]
+    pub(crate) fn load_if_due(&mut self, out: &mut impl Sink) {
+        if self.loads.are_due() {
+            self.load(out);
+        }
+    }
+
+    /// A drain hands nothing out, and so needs nothing.
     #[inline(never)]
-    pub(crate) fn load(&mut self, out: &mut impl Sink) {
+    fn load(&mut self, out: &mut impl Sink) {
         while let Some(number) = self.loads.changed.pop() {
-            let Some(queue) = self.queues.get(number) else { continue };
+            let Some(queue) = self.table.get(number) else { continue };
             for priority in queue.backlog.priorities_with_cold() {
                 self.join_tail(number, priority);
                 if self.drain.is_some() {
                     continue;
                 }
-                let (loads, backlog) = (&mut self.loads.out, &mut self.queues.at_mut(number).backlog);
+                let (loads, backlog) = (&mut self.loads.out, &mut self.table.at_mut(number).backlog);
                 backlog.load(priority, self.settings.hot_bytes, |serial| {
                     loads.push_back(Load { serial, why: Why::Turn { queue: number, priority } });
                     out.effect(Effect::Load { serial });
@@ -143,7 +151,7 @@ impl Engine {
     /// What had to wait in memory behind a tail becomes a part of it, once nothing is between them.
     fn join_tail(&mut self, number: u32, priority: u8) {
         for _ in 0..JOIN_MAX {
-            let backlog = &mut self.queues.at_mut(number).backlog;
+            let backlog = &mut self.table.at_mut(number).backlog;
             let Some(index) = backlog.line(priority).could_be_cold(&self.messages) else { return };
             backlog.remove(&mut self.messages, index);
             self.chill(index);
@@ -170,7 +178,7 @@ impl Engine {
 
     fn loaded_for_turn(&mut self, queue: u32, priority: u8, serial: u64, record: Option<Record>, out: &mut impl Sink) {
         // It may have ended meanwhile, and its queue with it.
-        if self.queues.get(queue).is_none_or(|queue| queue.backlog.line(priority).position(serial).is_none()) {
+        if self.table.get(queue).is_none_or(|queue| queue.backlog.line(priority).position(serial).is_none()) {
             return;
         }
         let Some(record) = record else { return self.miss(queue, priority, serial, out) };
@@ -179,7 +187,7 @@ impl Engine {
         self.add_bytes(queue, bytes_of(message.bytes.len()));
         let index = self.messages.insert_again(message);
         // It has its place in memory before the one in the tail is gone, or what is behind the tail would be first.
-        self.queues.at_mut(queue).backlog.push_hot(&mut self.messages, index);
+        self.table.at_mut(queue).backlog.push_hot(&mut self.messages, index);
         self.forget_cold(queue, priority, serial);
         self.note_waiting(queue);
         if late {
@@ -210,12 +218,12 @@ impl Engine {
         self.note_waiting(queue);
         // What waits may have waited for this one.
         self.agenda.push_back(Item::Queue(queue));
-        self.queues.forget_if_idle(queue);
+        self.table.forget_if_idle(queue);
     }
 }
 
 /// Questions.
-impl Engine {
+impl Queues {
     /// The serial of a message that only the store holds.
     pub(crate) fn find_cold(&self, id: &str) -> Option<u64> {
         let id: MessageId = id.parse().ok()?;
@@ -226,7 +234,7 @@ impl Engine {
 
     /// Only people ask, so it may take a look at all queues.
     fn place_of_cold(&self, serial: u64) -> Option<(u32, u8)> {
-        self.queues.after(None).find_map(|(number, queue)| Some((number, queue.backlog.find_cold(serial)?)))
+        self.table.after(None).find_map(|(number, queue)| Some((number, queue.backlog.find_cold(serial)?)))
     }
 
     /// The answer comes when the message was read.

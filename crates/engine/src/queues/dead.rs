@@ -9,8 +9,8 @@ use turno_proto::model::{Code, MessageId, Mono, Payload};
 
 use crate::chain::Lane;
 use crate::effect::Sink;
-use crate::engine::Engine;
 use crate::message::{End, Flags, Message, State};
+use crate::queues::Queues;
 
 /// What a dead letter was before it was put back, should that turn out impossible.
 #[derive(Debug)]
@@ -20,14 +20,14 @@ pub(crate) struct Grave {
     pub(crate) failure: Payload,
 }
 
-impl Engine {
+impl Queues {
     /// The message, which has no place now, is a dead letter of its queue from here on.
     pub(crate) fn lay(&mut self, index: u32, failure: Payload) {
         let message = &mut self.messages[index];
         message.state = State::Dead;
         self.losses.forget(index);
         let queue = message.queue;
-        self.queues.at_mut(queue).dead.push_back(&mut self.messages, Lane::Place, index);
+        self.table.at_mut(queue).dead.push_back(&mut self.messages, Lane::Place, index);
         self.add_bytes(queue, failure.len() as u64);
         self.failures.insert(index, failure);
         self.stats.dead += 1;
@@ -35,7 +35,7 @@ impl Engine {
 
     fn lift(&mut self, index: u32) -> Payload {
         let queue = self.messages[index].queue;
-        self.queues.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
+        self.table.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
         self.stats.dead -= 1;
         let failure = self.failures.remove(&index).expect("a dead letter says what its last failure was");
         self.drop_bytes(queue, failure.len() as u64);
@@ -49,9 +49,9 @@ impl Engine {
     }
 
     pub(crate) fn dead_page(&self, queue: &str, after: Option<&str>, limit: u32) -> Result<AdminAnswer, Code> {
-        let number = self.queues.find(queue).ok_or(Code::NotFound)?;
+        let number = self.table.find(queue).ok_or(Code::NotFound)?;
         let limit = limit.clamp(1, PAGE_MAX) as usize;
-        let mut letters = self.queues.at(number).dead.iter(&self.messages, Lane::Place);
+        let mut letters = self.table.at(number).dead.iter(&self.messages, Lane::Place);
         if let Some(after) = after {
             let after: MessageId = after.parse().map_err(|_| Code::NotFound)?;
             letters.find(|index| self.id_of(*index) == after).ok_or(Code::NotFound)?;
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     pub(crate) fn dead_answer(&self, queue: &str, id: &str, from: u64) -> Result<AdminAnswer, Code> {
-        let number = self.queues.find(queue).ok_or(Code::NotFound)?;
+        let number = self.table.find(queue).ok_or(Code::NotFound)?;
         let index = self.named_dead(number, std::slice::from_ref(&id))?[0];
         let message = &self.messages[index];
         let bytes = &message.bytes;
@@ -93,7 +93,7 @@ impl Engine {
         oldest: u32,
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
-        let number = self.queues.find(queue).ok_or(Code::NotFound)?;
+        let number = self.table.find(queue).ok_or(Code::NotFound)?;
         let (mut done, mut rewritten) = (0, 0);
         for index in self.chosen_dead(number, ids, oldest)? {
             // Those named go together; with so many of the oldest it is no matter how many a call does.
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Dead letters are removed. Nothing happens if one of those named is not among them.
     pub(crate) fn purge_dead(&mut self, queue: &str, ids: &[String], oldest: u32) -> Result<AdminAnswer, Code> {
-        let number = self.queues.find(queue).ok_or(Code::NotFound)?;
+        let number = self.table.find(queue).ok_or(Code::NotFound)?;
         let chosen = self.chosen_dead(number, ids, oldest)?;
         for index in &chosen {
             self.unbury(*index);
@@ -140,7 +140,7 @@ impl Engine {
         self.messages[index].state = State::Waiting;
         self.arm_deadline(index);
         let Message { queue, priority, .. } = self.messages[index];
-        if self.queues.at(queue).backlog.line(priority).has_tail() {
+        if self.table.at(queue).backlog.line(priority).has_tail() {
             self.place_hot(index, out);
         } else {
             self.place_new(index, out);
@@ -150,7 +150,7 @@ impl Engine {
     /// Those named, then so many of the oldest of the others, each once.
     fn chosen_dead(&self, number: u32, ids: &[String], oldest: u32) -> Result<Vec<u32>, Code> {
         let mut chosen = self.named_dead(number, ids)?;
-        let letters = self.queues.at(number).dead.iter(&self.messages, Lane::Place);
+        let letters = self.table.at(number).dead.iter(&self.messages, Lane::Place);
         let named = chosen.len();
         for index in letters.take(oldest.min(PORTION_MAX) as usize + named) {
             if chosen.len() - named < oldest.min(PORTION_MAX) as usize && !chosen[..named].contains(&index) {
@@ -170,7 +170,7 @@ impl Engine {
         for id in ids {
             wanted.insert(id.as_ref().parse().map_err(|_| Code::NotFound)?, None);
         }
-        for index in self.queues.at(number).dead.iter(&self.messages, Lane::Place) {
+        for index in self.table.at(number).dead.iter(&self.messages, Lane::Place) {
             if let Some(found) = wanted.get_mut(&self.id_of(index)) {
                 *found = Some(index);
             }

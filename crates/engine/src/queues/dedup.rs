@@ -15,10 +15,10 @@ use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, QueueName, li
 
 use crate::chain::NIL;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::input::Outgoing;
 use crate::message::Flags;
 use crate::persist::{Persist, Remembered};
+use crate::queues::Queues;
 
 /// What is known of one dedup id.
 #[derive(Clone, Copy, Debug)]
@@ -191,12 +191,12 @@ impl Ids {
     }
 }
 
-impl Engine {
+impl Queues {
     /// What the table knows a send by; `None` if it has no dedup id, or no queue.
     pub(crate) fn dedup_key(&self, conn: ConnId, message: &Outgoing) -> Option<(u32, DedupKey)> {
         let id = message.dedup_id.as_ref()?;
         let queue = self.peers.get(conn)?.queue_of(message.handle)?;
-        Some((queue, DedupKey::of(&self.queues.at(queue).name, id)))
+        Some((queue, DedupKey::of(&self.table.at(queue).name, id)))
     }
 
     /// Answers a send whose dedup id is known, now or together with the first. False if it is not known: then it is a
@@ -208,7 +208,7 @@ impl Engine {
         seq: u32,
         out: &mut impl Sink,
     ) -> bool {
-        let name = &self.queues.at(queue).name;
+        let name = &self.table.at(queue).name;
         let Some(known) = self.dedup.find(name, key).filter(|known| known.until > self.now) else { return false };
         match self.dedup.storing.get_mut(&known.serial.get()) {
             None => out.effect(self.stored_again(conn, seq, &known)),
@@ -227,7 +227,7 @@ impl Engine {
     pub(crate) fn remember(&mut self, key: DedupKey, index: u32) {
         let message = &self.messages[index];
         let (number, durable) = (message.queue, message.flags.has(Flags::DURABLE));
-        let name = self.queues.at(number).name.clone();
+        let name = self.table.at(number).name.clone();
         let serial = NonZeroU64::new(message.serial).expect("serials begin with 1");
         let until = self.now.plus_millis(limits::DEDUP_WINDOW_MS);
         let known = Known { key, serial, place: if durable { NIL } else { index }, until };
@@ -316,7 +316,7 @@ impl Engine {
 
     /// Takes back the dedup ids that outlived the last run, in any order. For the start, before the first input. Those
     /// that are too old by now are forgotten with the first inputs.
-    pub fn recover_dedup(&mut self, mut remembered: Vec<Remembered>) {
+    pub(crate) fn recover_dedup(&mut self, mut remembered: Vec<Remembered>) {
         remembered.sort_unstable_by_key(|remembered| (remembered.born_unix_ms, remembered.serial));
         // The clock on the wall may have stepped back since.
         let latest = self.now.plus_millis(limits::DEDUP_WINDOW_MS);

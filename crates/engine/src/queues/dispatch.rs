@@ -8,10 +8,9 @@ use turno_proto::model::{ConnId, limits};
 
 use crate::chain::Lane;
 use crate::effect::{Deliver, Effect, Sink};
-use crate::engine::Engine;
-use crate::jobs::JobsInput;
 use crate::message::{Flags, State, Wants};
 use crate::peer::Worker;
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
 /// What may go on now.
@@ -25,7 +24,7 @@ pub(crate) enum Item {
     Freed(u32),
 }
 
-impl Engine {
+impl Queues {
     pub(crate) fn work_off_agenda(&mut self, out: &mut impl Sink) {
         while let Some(item) = self.agenda.pop_front() {
             match item {
@@ -36,18 +35,18 @@ impl Engine {
         }
     }
 
-    /// Stands in for a missed event: whatever waits beside a free slot is placed now (S0.30).
-    pub(crate) fn run_checker(&mut self, out: &mut impl Sink) {
+    /// Stands in for a missed event: whatever waits beside a free slot is placed now (S0.30). Returns whether it was time.
+    pub(crate) fn check_if_due(&mut self) -> bool {
         if self.now < self.check_at {
-            return;
+            return false;
         }
         self.check_at = self.now.plus_millis(limits::CHECKER_MS);
         self.pay();
-        self.tell_jobs(JobsInput::TryDiskAgain, out);
         if self.stats.ready > 0 {
-            let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
+            let waiting = self.table.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
             self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));
         }
+        true
     }
 
     /// A new message: straight to a worker if nothing waits before it, else to its place in the backlog.
@@ -57,13 +56,13 @@ impl Engine {
         let in_time = !message.past_deadline(self.now);
         if in_time
             && self.drain.is_none()
-            && self.queues.at(queue).backlog.is_empty()
+            && self.table.at(queue).backlog.is_empty()
             && let Some(number) = self.pick(queue, cost)
         {
             self.hand_over(index, number, out);
             return;
         }
-        self.queues.at_mut(queue).backlog.push_back(&mut self.messages, index);
+        self.table.at_mut(queue).backlog.push_back(&mut self.messages, index);
         self.stats.ready += 1;
         self.note_waiting(queue);
         self.dispatch(queue, out);
@@ -72,7 +71,7 @@ impl Engine {
     /// Before all of its priority that only the store holds, and behind the others.
     pub(crate) fn place_hot(&mut self, index: u32, out: &mut impl Sink) {
         let queue = self.messages[index].queue;
-        self.queues.at_mut(queue).backlog.push_hot(&mut self.messages, index);
+        self.table.at_mut(queue).backlog.push_hot(&mut self.messages, index);
         self.stats.ready += 1;
         self.note_waiting(queue);
         self.dispatch(queue, out);
@@ -82,7 +81,7 @@ impl Engine {
     pub(crate) fn place_again(&mut self, index: u32) {
         let queue = self.messages[index].queue;
         self.messages[index].state = State::Waiting;
-        let backlog = &mut self.queues.at_mut(queue).backlog;
+        let backlog = &mut self.table.at_mut(queue).backlog;
         if self.losses.steps_aside(index) {
             backlog.push_hot(&mut self.messages, index);
         } else {
@@ -97,7 +96,7 @@ impl Engine {
     /// Takes a waiting message out of its backlog.
     pub(crate) fn unplace(&mut self, index: u32) {
         let number = self.messages[index].queue;
-        let queue = self.queues.at_mut(number);
+        let queue = self.table.at_mut(number);
         let was_head = queue.backlog.head() == Some(index);
         queue.backlog.remove(&mut self.messages, index);
         self.stats.ready -= 1;
@@ -119,7 +118,7 @@ impl Engine {
         if self.drain.is_some() {
             return false;
         }
-        while let Some(queue) = self.queues.get(number)
+        while let Some(queue) = self.table.get(number)
             && let Some(head) = queue.backlog.head()
         {
             let message = &self.messages[head];
@@ -143,7 +142,7 @@ impl Engine {
                 self.expire_waiting(head, out);
                 continue;
             }
-            self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
+            self.table.at_mut(number).backlog.remove(&mut self.messages, head);
             self.stats.ready -= 1;
             self.note_waiting(number);
             self.hand_over(head, consumer, out);
@@ -170,7 +169,7 @@ impl Engine {
         }
         let Some(link) = self.pick_link(head) else { return false };
         let cost = self.messages[head].cost;
-        self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
+        self.table.at_mut(number).backlog.remove(&mut self.messages, head);
         self.stats.ready -= 1;
         self.note_waiting(number);
         self.cross(head, link, out);
@@ -208,7 +207,7 @@ impl Engine {
         }
         let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
         let mut queues = after.iter().chain(before).map(|consuming| consuming.queue);
-        queues.find(|queue| !self.queues.at(*queue).backlog.is_empty())
+        queues.find(|queue| !self.table.at(*queue).backlog.is_empty())
     }
 
     /// The queue could not use the worker's room (its head costs too much): perhaps another can.
@@ -231,7 +230,7 @@ impl Engine {
 
     /// The delivery itself: slots taken, attempt counted, turn moved, frame out.
     pub(crate) fn hand_over(&mut self, index: u32, number: u32, out: &mut impl Sink) {
-        let consumer = *self.queues.at(self.messages[index].queue).consumer(number);
+        let consumer = *self.table.at(self.messages[index].queue).consumer(number);
         let worker = consumer.worker;
         self.give_to(index, worker);
         self.turn_taken(worker);
@@ -251,7 +250,7 @@ impl Engine {
         self.stamps = self.stamps.wrapping_add(1);
         let message = &mut self.messages[index];
         let (queue_number, cost) = (message.queue, message.cost);
-        let queue = self.queues.at_mut(queue_number);
+        let queue = self.table.at_mut(queue_number);
         let weight = queue.weight();
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
         message.state = State::Held { worker, age_ms, streamed: false };
@@ -286,7 +285,7 @@ impl Engine {
             cost: message.cost,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
-            token: self.queues.at(message.queue).token(),
+            token: self.table.at(message.queue).token(),
             headers: message.flags.has(Flags::HEADERS),
             bytes: &message.bytes,
         });
@@ -313,7 +312,7 @@ impl Engine {
     /// Nobody has room for a costly head, or one that goes alone: the next worker that is large enough is kept free for
     /// it. The head may be another than last time: one of higher priority, or one that came back.
     fn reserve(&mut self, number: u32, cost: u32, alone: bool) {
-        if let Some(kept) = self.queues.at(number).reserved {
+        if let Some(kept) = self.table.at(number).reserved {
             if (cost > 1 || alone) && self.peers.worker_mut(kept).slots.as_count() >= cost {
                 return;
             }
@@ -331,7 +330,7 @@ impl Engine {
             })
         });
         if let Some(worker) = candidate {
-            self.queues.at_mut(number).reserved = Some(worker);
+            self.table.at_mut(number).reserved = Some(worker);
             self.peers.worker_mut(worker).reserved_for = Some(number);
             self.show_room(worker);
         }
@@ -339,7 +338,7 @@ impl Engine {
 
     /// The head is gone: the worker kept for it is free for all its queues again.
     pub(crate) fn release_reservation(&mut self, number: u32) {
-        let Some(worker) = self.queues.at_mut(number).reserved.take() else { return };
+        let Some(worker) = self.table.at_mut(number).reserved.take() else { return };
         self.peers.worker_mut(worker).reserved_for = None;
         self.show_room(worker);
         self.agenda.push_back(Item::Worker(worker));

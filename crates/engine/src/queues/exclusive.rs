@@ -11,9 +11,8 @@ use turno_proto::model::{Code, ConnId, Delivery, Mono, limits};
 
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
-use crate::input::Input;
 use crate::message::Stray;
+use crate::queues::Queues;
 
 /// Bits of a token below the term. A run that gives out more tokens reaches into the terms of later milliseconds, which
 /// are over by then.
@@ -171,16 +170,16 @@ impl Exclusives {
 }
 
 /// Having a queue.
-impl Engine {
+impl Queues {
     /// Whether the worker may consume the queue now.
     pub(crate) fn may_consume(&self, conn: ConnId, queue: u32, exclusive: bool) -> bool {
         match self.exclusives.offer_of(queue) {
             Some(offered) => return offered == conn,
             // Nobody overtakes those who wait for a queue that is about to be free.
-            None if self.exclusives.waits(queue) && self.queues.at(queue).consumers_len() == 0 => return false,
+            None if self.exclusives.waits(queue) && self.table.at(queue).consumers_len() == 0 => return false,
             None => {}
         }
-        let place = self.queues.at(queue);
+        let place = self.table.at(queue);
         if exclusive { place.is_unused() } else { place.exclusive.is_none() }
     }
 
@@ -198,7 +197,7 @@ impl Engine {
     pub(crate) fn took_queue(&mut self, conn: ConnId, queue: u32, token: Option<u64>) {
         self.exclusives.forget(conn, queue);
         if let Some(token) = token {
-            self.queues.at_mut(queue).exclusive = Some(Exclusive { token, holder: conn });
+            self.table.at_mut(queue).exclusive = Some(Exclusive { token, holder: conn });
         }
     }
 
@@ -209,7 +208,7 @@ impl Engine {
 
     /// Somebody left the queue, or what it held is settled or back: it may be free now.
     pub(crate) fn note_unused(&mut self, queue: u32) {
-        let Some(place) = self.queues.get(queue) else { return };
+        let Some(place) = self.table.get(queue) else { return };
         if place.is_unused() && (place.exclusive.is_some() || self.exclusives.waits(queue)) {
             self.agenda.push_back(Item::Freed(queue));
         }
@@ -217,10 +216,10 @@ impl Engine {
 
     /// The queue is free, if nothing came in between: the next one is told (S2.22, S2.24).
     pub(crate) fn freed(&mut self, queue: u32, out: &mut impl Sink) {
-        if self.queues.get(queue).is_none_or(|place| !place.is_unused()) {
+        if self.table.get(queue).is_none_or(|place| !place.is_unused()) {
             return;
         }
-        self.queues.at_mut(queue).exclusive = None;
+        self.table.at_mut(queue).exclusive = None;
         if self.is_kept_elsewhere(queue) {
             return;
         }
@@ -250,7 +249,7 @@ impl Engine {
 }
 
 /// Waiting for a queue.
-impl Engine {
+impl Queues {
     /// QUEUE_AVAILABLE_NOTIFY: a place in the line, for one that was refused (S2.22, S2.23).
     pub(crate) fn notify(&mut self, conn: ConnId, seq: u32, handle: u32) -> Result<(), Code> {
         let queue = self.peers.get(conn).and_then(|peer| peer.queue_of(handle));
@@ -299,39 +298,29 @@ impl Engine {
 }
 
 /// Tokens.
-impl Engine {
-    /// Takes word about a delivery only under the token that its queue has now (I8). What is not the sender's at all is
-    /// told from that by the rooms that know it.
-    pub(crate) fn fenced(&mut self, token: u64, input: Input, out: &mut impl Sink) {
-        let (Input::Reply { conn, delivery, .. }
-        | Input::Ack { conn, delivery }
-        | Input::Fail { conn, delivery, .. }
-        | Input::Progress { conn, delivery, .. }
-        | Input::Extend { conn, delivery, .. }) = &input
-        else {
-            return;
-        };
-        match self.token_of(*conn, *delivery) {
-            Some(held_with) if held_with != Some(token) => {
-                let given_out = token <= self.exclusives.last;
-                self.count_stray(if given_out { Stray::Late } else { Stray::Forged });
-            }
-            _ => self.take(input, out),
+impl Queues {
+    /// Whether what a worker says about a delivery under that token counts: it does not if the queue is another's by now.
+    pub(crate) fn passes_fence(&mut self, token: u64, conn: ConnId, delivery: Delivery) -> bool {
+        let fenced_off = self.token_of(conn, delivery).is_some_and(|held_with| held_with != Some(token));
+        if fenced_off {
+            let given_out = token <= self.exclusives.last;
+            self.count_stray(if given_out { Stray::Late } else { Stray::Forged });
         }
+        !fenced_off
     }
 
     /// The token of the queue whose delivery the worker holds, if it holds it.
     fn token_of(&self, conn: ConnId, delivery: Delivery) -> Option<Option<u64>> {
         let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
         let held = message.holder() == Some(conn);
-        held.then(|| self.queues.at(message.queue).token())
+        held.then(|| self.table.at(message.queue).token())
     }
 }
 
 /// Telling, and checking.
-impl Engine {
+impl Queues {
     pub(crate) fn exclusive_view(&self, queue: u32) -> Option<ExclusiveView> {
-        let Exclusive { token, holder } = self.queues.at(queue).exclusive?;
+        let Exclusive { token, holder } = self.table.at(queue).exclusive?;
         Some(ExclusiveView { token, worker: self.peers.worker(holder).map(|worker| worker.id) })
     }
 
@@ -356,7 +345,7 @@ impl Engine {
     /// The queues that the worker has to itself.
     pub(crate) fn holdings(&self, conn: ConnId) -> Vec<HoldingView> {
         let Some(worker) = self.peers.worker(conn) else { return Vec::new() };
-        let queues = worker.consumes.iter().map(|consuming| self.queues.at(consuming.queue));
+        let queues = worker.consumes.iter().map(|consuming| self.table.at(consuming.queue));
         let holding = |place: &crate::queue::Queue| {
             let token = place.exclusive?.token;
             Some(HoldingView { queue: place.name.to_string(), token })
@@ -368,13 +357,13 @@ impl Engine {
     pub(crate) fn waits_for(&self, conn: ConnId) -> Vec<String> {
         let stages = self.exclusives.stages.get(&conn).into_iter().flatten();
         let waiting = stages.filter(|(_, stage)| stage.step != Step::Refused);
-        waiting.map(|(queue, _)| self.queues.at(*queue).name.to_string()).collect()
+        waiting.map(|(queue, _)| self.table.at(*queue).name.to_string()).collect()
     }
 
     /// I8, as far as one broker can show it.
     pub(crate) fn check_exclusives(&self) {
         let mut tokens = BTreeSet::new();
-        for (number, place) in self.queues.after(None) {
+        for (number, place) in self.table.after(None) {
             let returning = self.durable.returning().filter(|index| self.messages[*index].queue == number).count();
             assert_eq!(returning, place.returning as usize, "a queue knows how many of its messages come back");
             let Some(Exclusive { token, holder }) = place.exclusive else { continue };
@@ -389,7 +378,7 @@ impl Engine {
             assert!(at_holder, "an exclusive queue's messages are at its holder");
         }
         for (queue, line) in &self.exclusives.lines {
-            let place = self.queues.at(*queue);
+            let place = self.table.at(*queue);
             assert!(line.offer.is_some() || !line.waiters.is_empty(), "a line has somebody in it");
             let free = place.is_unused() && !self.is_kept_elsewhere(*queue);
             assert!(line.offer.is_some() || !free, "who waits for a free queue is told");

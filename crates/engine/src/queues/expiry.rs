@@ -3,25 +3,25 @@
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
-use crate::jobs::JobsInput;
 use crate::message::{End, State, Wants};
+use crate::queues::Queues;
 use crate::retry::Cause;
 
-impl Engine {
-    /// Time passed: everything that is due happens now.
-    pub(crate) fn tick(&mut self, out: &mut impl Sink) {
+impl Queues {
+    /// Deadlines, leases and grace that are over.
+    pub(crate) fn tick_messages(&mut self, out: &mut impl Sink) {
         while let Some(index) = self.timers.pop_due(self.now) {
             self.messages[index].timer = None;
             self.due(index, out);
         }
-        self.tell_jobs(JobsInput::Tick, out);
+    }
+
+    /// All else that time does to queues.
+    pub(crate) fn tick(&mut self, out: &mut impl Sink) {
         self.tick_trials();
-        self.run_checker(out);
         self.sweep_dedup();
         self.end_offers();
         self.dial_links(out);
-        self.tick_ring(out);
         self.tick_claims(out);
         self.go_on_with_chores(out);
         self.end_drain_if_late(out);
@@ -56,7 +56,7 @@ impl Engine {
         let message = &self.messages[index];
         let (queue, fair) = (message.queue, message.had_fair_time(self.now));
         if message.wants == Wants::Reply {
-            self.queues.at_mut(queue).note_overrun(message, self.now);
+            self.table.at_mut(queue).note_overrun(message, self.now);
         }
         self.count(queue, |counters| &mut counters.expired);
         self.stop(index, worker, Code::TimedOut, out);

@@ -4,12 +4,12 @@ use turno_proto::model::{Code, ConnId, Durability, Mono, Payload, QueueName, lim
 
 use crate::chain::Links;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::input::Outgoing;
 use crate::message::{Flags, Message, Origin, State, Wants};
+use crate::queues::Queues;
 use crate::stats::bytes_of;
 
-impl Engine {
+impl Queues {
     /// OPEN: a handle of the peer's choice stands for a queue, which comes into being if need be (S2.39).
     pub(crate) fn open(&mut self, conn: ConnId, handle: u32, name: QueueName) -> Result<(), Code> {
         let Some(peer) = self.peers.get_mut(conn) else { return Ok(()) };
@@ -18,17 +18,17 @@ impl Engine {
         }
         if let (Some(queue), Some(worker)) = (peer.queue_of(handle), &peer.worker) {
             let consuming = worker.consumes.iter().find(|consuming| consuming.queue == queue);
-            if consuming.is_some_and(|at| self.queues.at(queue).consumer(at.number).handle == handle) {
+            if consuming.is_some_and(|at| self.table.at(queue).consumer(at.number).handle == handle) {
                 return Err(Code::AlreadyConsuming);
             }
         }
-        let queue = match self.queues.number_of(&name) {
+        let queue = match self.table.number_of(&name) {
             Some(queue) => queue,
-            None if self.queues.len() >= self.settings.limits.queues_max => return Err(Code::TooManyQueues),
-            None => self.queues.create(name),
+            None if self.table.len() >= self.settings.limits.queues_max => return Err(Code::TooManyQueues),
+            None => self.table.create(name),
         };
         let before = peer.open(handle, queue);
-        self.queues.at_mut(queue).handles += 1;
+        self.table.at_mut(queue).handles += 1;
         if let Some(before) = before {
             if before != queue {
                 if let Some(worker) = &mut peer.worker {
@@ -36,8 +36,8 @@ impl Engine {
                 }
                 self.give_up_handle(conn, before, handle);
             }
-            self.queues.at_mut(before).handles -= 1;
-            self.queues.forget_if_idle(before);
+            self.table.at_mut(before).handles -= 1;
+            self.table.forget_if_idle(before);
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Engine {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
                 let index = self.take_in(queue, message, Wants::Settling, None);
-                let durable = self.settings.store.is_some() && self.queues.at(queue).is_durable();
+                let durable = self.settings.store.is_some() && self.table.at(queue).is_durable();
                 if durable {
                     self.store(index, conn, seq);
                 }
@@ -97,7 +97,7 @@ impl Engine {
         if unanswered >= self.settings.limits.in_flight_max {
             return Err(Code::TooManyInFlight);
         }
-        if fail_fast && self.queues.at(queue).consumers_len() == 0 && !self.has_far_workers(queue) {
+        if fail_fast && self.table.at(queue).consumers_len() == 0 && !self.has_far_workers(queue) {
             return Err(Code::NoResponder);
         }
         Ok(queue)

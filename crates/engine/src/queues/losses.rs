@@ -22,9 +22,9 @@ use turno_proto::model::{ConnId, Mono, limits};
 
 use crate::chain::Lane;
 use crate::effect::{Effect, Report, Sink};
-use crate::engine::Engine;
 use crate::message::{Flags, State, Wants};
 use crate::peer::Peer;
+use crate::queues::Queues;
 use crate::retry::Cause;
 
 /// What earlier losses say about a send.
@@ -104,7 +104,7 @@ struct Loss {
     is_link: bool,
 }
 
-impl Engine {
+impl Queues {
     /// The worker closed its connection with bytes unread; its end follows.
     pub(crate) fn left_unread(&mut self, conn: ConnId) {
         if let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) {
@@ -190,7 +190,7 @@ impl Engine {
         queues.sort_unstable();
         queues.dedup();
         for number in queues {
-            let queue = self.queues.at_mut(number);
+            let queue = self.table.at_mut(number);
             queue.lost_in_a_row = queue.lost_in_a_row.saturating_add(1);
             let Some(beyond) = queue.lost_in_a_row.checked_sub(limits::LOSSES_MAX) else { continue };
             let wait_ms = (limits::LOSS_PAUSE_MS << beyond.min(16)).min(limits::LOSS_PAUSE_MS_MAX);
@@ -204,7 +204,7 @@ impl Engine {
 
     /// The worker consumes the queue from now on: on trial, if others were lost there before it.
     pub(crate) fn begin_trial(&mut self, conn: ConnId, queue: u32) {
-        let (lost, until) = (self.queues.at(queue).lost_in_a_row, self.queues.at(queue).paused_until);
+        let (lost, until) = (self.table.at(queue).lost_in_a_row, self.table.at(queue).paused_until);
         let now = self.now;
         let worker = self.peers.worker_mut(conn);
         if lost < limits::TRIAL_LOSSES || worker.has_settled() || worker.is_link {
@@ -252,7 +252,7 @@ impl Engine {
         let empty = |conn: &ConnId| {
             self.peers.worker(*conn).is_some_and(|worker| worker.held.is_empty()) && self.room_in(*conn, queue) >= cost
         };
-        let worker = match self.queues.at(queue).reserved {
+        let worker = match self.table.at(queue).reserved {
             Some(kept) => Some(kept).filter(empty),
             None => self.turns(queue).into_iter().find(empty),
         };

@@ -6,9 +6,9 @@ use turno_proto::model::{ConnId, Delivery, Payload};
 use crate::broadcast::NOWHERE;
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::losses::Trust;
 use crate::message::{End, Flags, Message, State, Wants};
+use crate::queues::Queues;
 use crate::retry::Cause;
 use crate::stats::bytes_of;
 
@@ -20,7 +20,7 @@ enum Claim {
     Stopping(u32),
 }
 
-impl Engine {
+impl Queues {
     /// REPLY: a piece, or the end, of the answer.
     pub(crate) fn reply(
         &mut self,
@@ -158,7 +158,7 @@ impl Engine {
     fn count_settled(&mut self, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let message = &self.messages[index];
         *counter(&mut self.stats.counters) += 1;
-        let queue = self.queues.at_mut(message.queue);
+        let queue = self.table.at_mut(message.queue);
         *counter(&mut queue.counters) += 1;
         queue.lost_in_a_row = 0;
         if message.wants == Wants::Reply {
@@ -170,7 +170,7 @@ impl Engine {
     pub(crate) fn release(&mut self, index: u32) {
         let Message { queue, cost, .. } = self.messages[index];
         let worker = self.messages[index].holder().expect("only a held delivery is released");
-        self.queues.at_mut(queue).in_flight -= 1;
+        self.table.at_mut(queue).in_flight -= 1;
         self.note_unused(queue);
         self.stats.in_flight -= 1;
         let record = self.peers.worker_mut(worker);
@@ -207,6 +207,6 @@ impl Engine {
         self.durable.end(&message);
         let Message { queue, bytes, .. } = message;
         self.drop_bytes(queue, bytes_of(bytes.len()));
-        self.queues.forget_if_idle(queue);
+        self.table.forget_if_idle(queue);
     }
 }

@@ -157,13 +157,13 @@ impl Queue {
 
 /// All queues, by number and by name. Numbers are reused; nothing keeps one of a queue that is gone.
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
+pub(crate) struct QueueTable {
     by_number: Vec<Option<Queue>>,
     by_name: BTreeMap<QueueName, u32>,
     vacant: Vec<u32>,
 }
 
-impl Queues {
+impl QueueTable {
     pub(crate) fn number_of(&self, name: &QueueName) -> Option<u32> {
         self.by_name.get(name).copied()
     }
@@ -201,7 +201,7 @@ impl Queues {
         self.by_name.len()
     }
 
-    /// Queues by name, those after `after`.
+    /// QueueTable by name, those after `after`.
     pub(crate) fn after(&self, after: Option<&str>) -> impl Iterator<Item = (u32, &Queue)> {
         let skip = after.map(str::to_owned);
         self.by_name

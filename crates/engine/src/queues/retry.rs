@@ -4,8 +4,8 @@ use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
 use crate::effect::{Effect, Report, Sink};
-use crate::engine::Engine;
 use crate::message::{End, Flags, State, Wants};
+use crate::queues::Queues;
 
 /// Why an attempt is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Cause {
     }
 }
 
-impl Engine {
+impl Queues {
     /// The holder is done with the message without having done what it wants.
     pub(crate) fn attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
         let message = &self.messages[index];
@@ -163,7 +163,7 @@ impl Engine {
         self.store_death(index, &failure.bytes);
         self.lay(index, failure);
         self.count(number, |counters| &mut counters.dead);
-        let queue = self.queues.at(number);
+        let queue = self.table.at(number);
         // Nothing that a sender was promised is deleted to make room: somebody is told in time.
         let (dead, most) = (queue.dead.len() as usize, self.settings.limits.dead_max);
         if dead > most && (dead - most - 1).is_multiple_of(most.max(1)) {

@@ -3,33 +3,31 @@
 use std::net::SocketAddr;
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::ring::Sid;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::{Code, ConnId};
 
 use super::{Host, RingInput};
-use crate::effect::{Effect, Sink};
+use crate::effect::Sink;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Whether a call is about the ring.
-    pub(crate) const fn is_about_the_ring(call: &AdminCall) -> bool {
-        matches!(
-            call,
-            AdminCall::Ring {} | AdminCall::RingJoin { .. } | AdminCall::RingLeave {} | AdminCall::RingShutdown {}
-        )
-    }
-
-    pub(crate) fn ring_call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+    /// An admin asks. What it changes is answered at once: the view tells how far it is.
+    pub(crate) fn ring_call(
+        &mut self,
+        conn: ConnId,
+        call: AdminCall,
+        out: &mut impl Sink,
+    ) -> Result<AdminAnswer, Code> {
         match call {
-            AdminCall::RingJoin { next, sid } => self.ring_join(conn, seq, (next, sid), out),
-            AdminCall::RingLeave {} => self.ring_leave(conn, seq, out),
-            AdminCall::RingShutdown {} if !self.is_local(conn) => {
-                out.effect(Effect::Error { conn, seq, code: Code::NotLocal });
-            }
-            AdminCall::RingShutdown {} => self.ring_shutdown(conn, seq, out),
-            _ => self.show_ring(conn, seq, out),
+            AdminCall::RingJoin { next, sid } => self.ring(RingInput::Join { next, sid }, out),
+            AdminCall::RingLeave {} => self.ring(RingInput::Leave, out),
+            // Answered before the last words are written.
+            AdminCall::RingShutdown {} if self.is_local(conn) => self.ring(RingInput::Shutdown, out),
+            AdminCall::RingShutdown {} => return Err(Code::NotLocal),
+            _ => {}
         }
+        let ring = self.ring_view().ok_or(Code::NotInRing)?;
+        Ok(AdminAnswer::Ring { ring: Box::new(ring) })
     }
 
     /// The ring as this broker sees it; `None`: it has no place in any.
@@ -37,40 +35,9 @@ impl Engine {
         self.ring.as_deref().map(Host::view)
     }
 
-    /// Joins at that member. Answered at once: the view tells how far it is.
-    pub(crate) fn ring_join(
-        &mut self,
-        conn: ConnId,
-        seq: u32,
-        (next, sid): (String, Option<Sid>),
-        out: &mut impl Sink,
-    ) {
-        self.ring(RingInput::Join { next, sid }, out);
-        self.show_ring(conn, seq, out);
-    }
-
-    /// Leaves, and goes on alone. Answered at once: the view tells how far it is.
-    pub(crate) fn ring_leave(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
-        self.ring(RingInput::Leave, out);
-        self.show_ring(conn, seq, out);
-    }
-
-    /// Ends every broker of the ring. Answered at once, before the last words are written.
-    pub(crate) fn ring_shutdown(&mut self, conn: ConnId, seq: u32, out: &mut impl Sink) {
-        self.ring(RingInput::Shutdown, out);
-        self.show_ring(conn, seq, out);
-    }
-
-    fn show_ring(&self, conn: ConnId, seq: u32, out: &mut impl Sink) {
-        out.effect(match self.ring_view() {
-            Some(ring) => Effect::Answer { conn, seq, answer: Box::new(AdminAnswer::Ring { ring: Box::new(ring) }) },
-            None => Effect::Error { conn, seq, code: Code::NotInRing },
-        });
-    }
-
     /// Whether somebody is on the broker's own machine: at its Unix socket, or by loopback.
     fn is_local(&self, conn: ConnId) -> bool {
-        self.peers.get(conn).is_some_and(|peer| is_local(&peer.address))
+        self.queues.address_of(conn).is_some_and(is_local)
     }
 }
 

@@ -18,14 +18,11 @@ pub(crate) struct Host {
     effects: Vec<RingEffect>,
     /// The address of the next one, if the broker links with it for the ring's sake.
     linked: Option<String>,
-    /// Who this broker is in the ring, as neighbours over links were told.
-    told: Option<Origin>,
 }
 
 impl Host {
     pub(crate) fn new(settings: RingSettings, now: Mono) -> Self {
-        let told = Some(settings.me.origin);
-        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None, told }
+        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
@@ -66,11 +63,12 @@ impl Engine {
     ///
     /// [`Input::Ring`]: crate::Input::Ring
     pub fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, out: &mut impl Sink) {
-        self.now = self.now.max(now);
+        self.begin(now);
+        let now = self.queues.now();
         let Some(host) = &mut self.ring else { return };
-        let Passed { is_new, on } = host.node.pass(self.now, conn, publication, &mut host.effects);
+        let Passed { is_new, on } = host.node.pass(now, conn, publication, &mut host.effects);
         if is_new {
-            self.topics.deliver(self.now, publication.event, out);
+            self.topics.deliver(now, publication.event, out);
         }
         if let Some((next, publication)) = on {
             out.publication(next, publication);
@@ -82,14 +80,14 @@ impl Engine {
     /// Something happened to the ring.
     pub(crate) fn ring(&mut self, input: RingInput, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        host.node.handle(self.now, input, &mut host.effects);
+        host.node.handle(self.queues.now(), input, &mut host.effects);
         self.follow_the_node(out);
     }
 
     /// An event that was published here goes round.
     pub(crate) fn send_round(&mut self, event: EventRef<'_>, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        if let Some((next, publication)) = host.node.publish(self.now, event, &mut host.effects) {
+        if let Some((next, publication)) = host.node.publish(self.queues.now(), event, &mut host.effects) {
             out.publication(next, publication);
         }
         self.follow_if_more(out);
@@ -105,14 +103,11 @@ impl Engine {
     /// Does what the node wants done.
     fn follow_the_node(&mut self, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        let origin = host.origin();
-        if std::mem::replace(&mut host.told, origin) != origin {
-            self.links.presence_changes();
-        }
+        self.queues.set_ring(host.origin());
         let mut effects = std::mem::take(&mut host.effects);
         for effect in effects.drain(..) {
             match effect {
-                RingEffect::Deliver { event } => self.topics.deliver(self.now, EventRef::from(&*event), out),
+                RingEffect::Deliver { event } => self.topics.deliver(self.queues.now(), EventRef::from(&*event), out),
                 effect => out.effect(Effect::Ring { effect }),
             }
         }
@@ -124,7 +119,7 @@ impl Engine {
 
     pub(crate) fn tick_ring(&mut self, out: &mut impl Sink) {
         let due = self.ring.as_ref().and_then(|host| host.next_deadline());
-        if due.is_some_and(|at| at <= self.now) {
+        if due.is_some_and(|at| at <= self.queues.now()) {
             self.ring(RingInput::Tick, out);
         }
     }
@@ -140,10 +135,10 @@ impl Engine {
         }
         let old: Option<String> = std::mem::replace(&mut host.linked, next.clone());
         if let Some(old) = old {
-            self.unlink_from(&old, out);
+            self.queues.unlink_from(&old, out);
         }
         if let Some(next) = next {
-            self.link_to(next, out);
+            self.queues.link_to(next, out);
         }
     }
 }

@@ -106,16 +106,4 @@ impl Topics {
             waiting,
         }
     }
-
-    /// Whether that is for [`Self::call`].
-    pub(crate) const fn are_asked_by(call: &AdminCall) -> bool {
-        matches!(
-            call,
-            AdminCall::TopicLs { .. }
-                | AdminCall::TopicSubscribers { .. }
-                | AdminCall::TopicCreate { .. }
-                | AdminCall::TopicRecv { .. }
-                | AdminCall::TopicDestroy { .. }
-        )
-    }
 }

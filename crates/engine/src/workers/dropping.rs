@@ -17,9 +17,9 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use crate::chain::Lane;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::losses::Trust;
 use crate::peer::{Consuming, Worker};
+use crate::queues::Queues;
 
 /// What counts against a worker in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,10 +151,10 @@ fn on_trial(worker: &Worker) -> Option<view::Standing> {
     (worker.trust != Trust::Full).then_some(standing)
 }
 
-impl Engine {
+impl Queues {
     /// Deliveries in a row that expire at a worker until it is dropped from the queue; 0: it never is.
     pub(crate) fn drop_after(&self, queue: u32) -> u16 {
-        let own = self.queues.at(queue).settings().and_then(|settings| settings.drop_after);
+        let own = self.table.at(queue).settings().and_then(|settings| settings.drop_after);
         own.unwrap_or(self.settings.drop_after)
     }
 
@@ -187,7 +187,7 @@ impl Engine {
         let consuming = record.consumes.remove(at);
         record.dropped += 1;
         let Consuming { queue, number } = consuming;
-        let handle = self.queues.at(queue).consumer(number).handle;
+        let handle = self.table.at(queue).consumer(number).handle;
         self.leave_turns(conn, consuming);
         if let Some(standing) = self.peers.worker_mut(conn).standings.0.get_mut(&queue) {
             standing.place = Place::Dropped { at: self.now };
@@ -235,7 +235,7 @@ impl Engine {
     #[cold]
     pub(crate) fn next_waiting_but_probes(&self, record: &Worker) -> Option<u32> {
         let round = record.round.at();
-        let may_have = |queue: &u32| !self.queues.at(*queue).backlog.is_empty() && !record.standings.has_probe(*queue);
+        let may_have = |queue: &u32| !self.table.at(*queue).backlog.is_empty() && !record.standings.has_probe(*queue);
         if let Some(seat) = record.crew {
             // A crew knows nothing of its members' probes: one message each, so they starve nobody.
             let probe = record.standings.probing().find(may_have);
@@ -249,7 +249,7 @@ impl Engine {
     #[cold]
     pub(crate) fn goes_to_bottom_on_probation(&mut self, worker: ConnId) {
         for Consuming { queue, number } in self.peers.worker_mut(worker).on_probation() {
-            self.queues.at_mut(queue).rota.touch(number);
+            self.table.at_mut(queue).rota.touch(number);
         }
     }
 
@@ -259,7 +259,7 @@ impl Engine {
         let record = &*self.peers.worker_mut(worker);
         let has_links = !self.links.is_empty();
         for Consuming { queue, number } in record.on_probation() {
-            let place = self.queues.at_mut(queue);
+            let place = self.table.at_mut(queue);
             place.rota.set_free(number, record.shown(room, queue));
             // Whoever tells neighbours of its crew does not tell them of this queue.
             if has_links {
@@ -280,7 +280,7 @@ impl Engine {
             in_flight: held.filter(|index| self.messages[*index].queue == queue).count() as u64,
             standing: worker.standings.view(queue, self.now).or_else(|| on_trial(worker)),
             // One that was dropped has the queue no more, though nobody else has it before all is settled.
-            token: turn.and_then(|_| self.queues.at(queue).token()),
+            token: turn.and_then(|_| self.table.at(queue).token()),
             waits: None,
         }
     }
@@ -299,7 +299,7 @@ impl Engine {
     pub(crate) fn standing_views(&self, worker: &Worker) -> Vec<StandingView> {
         let queues = worker.standings.0.keys().take(limits::VIEW_MESSAGES_MAX);
         let views = queues.filter_map(|queue| {
-            let name = self.queues.at(*queue).name.to_string();
+            let name = self.table.at(*queue).name.to_string();
             Some(StandingView { queue: name, standing: worker.standings.view(*queue, self.now)? })
         });
         views.collect()

@@ -7,4 +7,5 @@ pub(crate) mod policy;
 pub(crate) mod rota;
 pub(crate) mod round;
 pub(crate) mod turn;
+mod view;
 pub(crate) mod worker;

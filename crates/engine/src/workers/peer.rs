@@ -19,6 +19,8 @@ pub(crate) struct Peer {
     pub(crate) address: String,
     /// Its first PING came.
     pub(crate) ready: bool,
+    /// A foreman's connection: it gets tasks of jobs, and no messages.
+    pub(crate) is_job_worker: bool,
     handles: Vec<u32>,
     /// Its unanswered requests.
     pub(crate) owned: Owned,
@@ -264,8 +266,16 @@ impl Peers {
             self.by_index.resize_with(at + 1, || None);
         }
         assert!(self.by_index[at].is_none(), "the shell tells of a connection's end before it reuses the index");
-        let owned = Owned::default();
-        self.by_index[at] = Some(Peer { id, name, address, ready: false, handles: Vec::new(), owned, worker: None });
+        self.by_index[at] = Some(Peer {
+            id,
+            name,
+            address,
+            ready: false,
+            is_job_worker: false,
+            handles: Vec::new(),
+            owned: Owned::default(),
+            worker: None,
+        });
         self.len += 1;
     }
 

@@ -3,13 +3,13 @@
 use turno_proto::model::ConnId;
 
 use crate::crew::Seat;
-use crate::engine::Engine;
 use crate::peer::Consuming;
+use crate::queues::Queues;
 
-impl Engine {
+impl Queues {
     /// The consumer of that queue that takes a message of that cost, by its number.
     pub(crate) fn pick(&self, queue: u32, cost: u32) -> Option<u32> {
-        let place = self.queues.at(queue);
+        let place = self.table.at(queue);
         let own = self.settings.policy.pick(&place.rota, cost);
         if place.crews.is_empty() {
             return own;
@@ -27,7 +27,7 @@ impl Engine {
 
     /// All consumers of a queue in the order of their turns.
     pub(crate) fn turns(&self, queue: u32) -> Vec<ConnId> {
-        let place = self.queues.at(queue);
+        let place = self.table.at(queue);
         let own = place.rota.iter().map(|(number, _)| place.consumer(number).worker);
         let of_crews = place.crews.iter().flat_map(|crew| {
             let crew = &self.crews[*crew];
@@ -81,7 +81,7 @@ impl Engine {
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
-            self.queues.at_mut(queue).rota.touch(number);
+            self.table.at_mut(queue).rota.touch(number);
         }
     }
 
@@ -92,7 +92,7 @@ impl Engine {
         let room = if peer.ready && record.takes_work() { record.room() } else { 0 };
         if let Some(twin) = record.twin {
             // One that is kept free for a costly message is so for tasks, too.
-            self.jobs.look_at(twin);
+            self.job_workers.push(twin);
         }
         let has_links = !self.links.is_empty();
         if let Some(Seat { crew, number }) = record.crew {
@@ -107,7 +107,7 @@ impl Engine {
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
-            let place = self.queues.at_mut(queue);
+            let place = self.table.at_mut(queue);
             place.rota.set_free(number, record.shown(room, queue));
             if has_links {
                 self.links.queue_changed(&place.name);
@@ -117,7 +117,7 @@ impl Engine {
 
     /// A queue's backlog changed: it may have become empty, or be so no more, or be short of messages at hand.
     pub(crate) fn note_waiting(&mut self, queue: u32) {
-        let Some(place) = self.queues.get(queue) else { return };
+        let Some(place) = self.table.get(queue) else { return };
         if !self.links.is_empty() {
             self.links.queue_changed(&place.name);
         }
@@ -133,13 +133,13 @@ impl Engine {
     pub(crate) fn join_turns(&mut self, worker: ConnId, Consuming { queue, number }: Consuming) {
         let record = self.peers.worker(worker).expect("a worker that consumes");
         match record.crew {
-            _ if record.standings.is_probing(queue) => self.queues.at_mut(queue).rota.insert(number, 0),
+            _ if record.standings.is_probing(queue) => self.table.at_mut(queue).rota.insert(number, 0),
             Some(seat) => {
                 let crew = self.alone(worker, seat);
                 self.enlist(crew, queue);
             }
             None if record.consumes.len() <= self.settings.own_rotas_max => {
-                self.queues.at_mut(queue).rota.insert(number, 0)
+                self.table.at_mut(queue).rota.insert(number, 0)
             }
             None => {
                 let in_crew = |at: &Consuming| !record.standings.is_probing(at.queue);
@@ -149,7 +149,7 @@ impl Engine {
                 self.peers.worker_mut(worker).crew = Some(Seat { crew, number });
                 for Consuming { queue: other, number } in all {
                     if other != queue {
-                        self.queues.at_mut(other).rota.remove(number);
+                        self.table.at_mut(other).rota.remove(number);
                     }
                     self.enlist(crew, other);
                 }
@@ -164,9 +164,9 @@ impl Engine {
             Some(seat) => {
                 let crew = self.alone(worker, seat);
                 self.crews[crew].drop(queue);
-                self.queues.at_mut(queue).crews.retain(|other| *other != crew);
+                self.table.at_mut(queue).crews.retain(|other| *other != crew);
             }
-            None => self.queues.at_mut(queue).rota.remove(number),
+            None => self.table.at_mut(queue).rota.remove(number),
         }
     }
 
@@ -176,7 +176,7 @@ impl Engine {
         let Some(seat) = record.crew.take() else { return };
         if let Some(queues) = self.crews.leave(seat) {
             for queue in queues {
-                self.queues.at_mut(queue).crews.retain(|other| *other != seat.crew);
+                self.table.at_mut(queue).crews.retain(|other| *other != seat.crew);
             }
         }
     }
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     fn enlist(&mut self, crew: u32, queue: u32) {
-        let place = self.queues.at_mut(queue);
+        let place = self.table.at_mut(queue);
         place.crews.push(crew);
         self.crews[crew].add(queue, !place.backlog.is_empty());
     }

@@ -3,12 +3,12 @@
 use turno_proto::model::{Code, ConnId, Slots};
 
 use crate::dispatch::Item;
+use crate::effect::answer;
 use crate::effect::{Effect, Sink};
-use crate::engine::{Engine, answer};
-use crate::jobs::JobsInput;
 use crate::losses::Trust;
 use crate::message::Flags;
 use crate::peer::{Consuming, Worker};
+use crate::queues::Queues;
 
 /// What came of CONSUME.
 enum Consumed {
@@ -19,7 +19,7 @@ enum Consumed {
     Asked,
 }
 
-impl Engine {
+impl Queues {
     /// A connection finished its greeting. While the broker drains it may ask, but it is told to go elsewhere.
     pub(crate) fn connected(&mut self, conn: ConnId, name: String, address: String, out: &mut impl Sink) {
         self.peers.insert(conn, name, address);
@@ -54,13 +54,16 @@ impl Engine {
         Ok(())
     }
 
-    /// DEREGISTER: no new work; what it holds it may still settle (S0.14, S0.15).
-    pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
+    /// DEREGISTER begins: no new work; what it holds it may still settle (S0.14, S0.15).
+    pub(crate) fn begin_to_leave(&mut self, conn: ConnId) -> Result<(), Code> {
         self.registered(conn)?.leaving = true;
-        self.with_jobs(|jobs, cx| jobs.forget_native(cx, conn));
+        Ok(())
+    }
+
+    /// The rest of DEREGISTER, once no other machine knows the worker.
+    pub(crate) fn left(&mut self, conn: ConnId) {
         self.leave_all(conn);
         self.forget_worker_if_gone(conn);
-        Ok(())
     }
 
     pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, exclusive: bool, out: &mut impl Sink) {
@@ -103,7 +106,7 @@ impl Engine {
     /// The worker consumes the queue from now on, under that token if nobody else may.
     pub(crate) fn begin_to_consume(&mut self, conn: ConnId, queue: u32, handle: u32, token: Option<u64>) {
         self.took_queue(conn, queue, token);
-        let number = self.queues.at_mut(queue).join(conn, handle);
+        let number = self.table.at_mut(queue).join(conn, handle);
         let consuming = Consuming { queue, number };
         let worker = self.peers.worker_mut(conn);
         let at = worker.position_of(queue).unwrap_or_else(|at| at);
@@ -142,18 +145,16 @@ impl Engine {
         }
     }
 
-    /// The connection ended. Its own requests end with it, what it held goes to others, in order.
-    pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+    /// The connection is gone: its own requests end with it, and what it held goes to others, in order.
+    pub(crate) fn lost(&mut self, conn: ConnId, out: &mut impl Sink) {
         self.lose_link(conn);
-        self.topics.forget(conn);
-        self.tell_jobs(JobsInput::Lost { conn }, out);
         self.abandon_requests(conn, out);
         self.leave_all(conn);
         self.lose_deliveries(conn, out);
         let Some(peer) = self.peers.remove(conn) else { return };
         for queue in peer.handles() {
-            self.queues.at_mut(queue).handles -= 1;
-            self.queues.forget_if_idle(queue);
+            self.table.at_mut(queue).handles -= 1;
+            self.table.forget_if_idle(queue);
         }
     }
 
@@ -168,6 +169,27 @@ impl Engine {
             peer.owned.remove(&mut self.messages, index);
             self.messages[index].origin = None;
         }
+    }
+
+    /// Somebody asked that the worker takes nothing new.
+    pub(crate) fn withhold_worker(&mut self, conn: ConnId) {
+        self.peers.worker_mut(conn).draining = true;
+        self.withhold(conn);
+    }
+
+    /// The worker may take work again.
+    pub(crate) fn resume_worker(&mut self, conn: ConnId) {
+        self.peers.worker_mut(conn).draining = false;
+        self.offer(conn);
+    }
+
+    /// All that the worker holds goes to others, and no attempt counts. It stays a worker until it is looked at again.
+    pub(crate) fn give_all_back(&mut self, conn: ConnId, out: &mut impl Sink) {
+        let leaving = std::mem::take(&mut self.peers.worker_mut(conn).leaving);
+        while let Some(newest) = self.peers.worker(conn).and_then(|record| record.held.back()) {
+            self.give_back(newest, out);
+        }
+        self.peers.worker_mut(conn).leaving = leaving;
     }
 
     /// Shows the worker's room everywhere and lets it be filled.
@@ -185,7 +207,7 @@ impl Engine {
     fn unreserve(&mut self, conn: ConnId) {
         let reserved = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()?.reserved_for.take());
         if let Some(queue) = reserved {
-            self.queues.at_mut(queue).reserved = None;
+            self.table.at_mut(queue).reserved = None;
             self.agenda.push_back(Item::Queue(queue));
         }
     }
@@ -212,16 +234,16 @@ impl Engine {
     }
 
     pub(crate) fn leave(&mut self, conn: ConnId, Consuming { queue, number }: Consuming) {
-        if self.queues.at(queue).reserved == Some(conn) {
+        if self.table.at(queue).reserved == Some(conn) {
             self.unreserve(conn);
             self.offer(conn);
         }
         if !self.links.is_empty() {
-            self.links.queue_changed(&self.queues.at(queue).name);
+            self.links.queue_changed(&self.table.at(queue).name);
         }
-        self.queues.at_mut(queue).leave(number);
+        self.table.at_mut(queue).leave(number);
         self.note_unused(queue);
-        self.queues.forget_if_idle(queue);
+        self.table.forget_if_idle(queue);
     }
 
     /// A worker that deregistered and holds nothing more is no worker.

@@ -6,9 +6,8 @@ use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
 use crate::chores::{Chore, What};
 use crate::dispatch::Item;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::message::{Origin, State, Wants};
-use crate::ring::RingInput;
+use crate::queues::Queues;
 
 /// The broker takes and hands out nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +29,15 @@ impl Drain {
     }
 }
 
-impl Engine {
-    /// Tells everyone, and gives waiting requests back so that their callers can go elsewhere (S2.16, S2.17).
-    pub(crate) fn begin_drain(&mut self, within_ms: u64, out: &mut impl Sink) {
+impl Queues {
+    /// The broker is on its way out (S2.16, S2.17). False if it was already. [`Self::turn_away`] follows.
+    pub(crate) fn begin_drain(&mut self, within_ms: u64) -> bool {
         if self.is_ending() {
-            return;
+            return false;
         }
         let until = self.now.plus_millis(within_ms);
         self.drain = Some(Drain::Running { until, returned: 0 });
-        self.ring(RingInput::Leave, out);
-        self.turn_away(out);
+        true
     }
 
     /// The same for maintenance: the broker stays, answers questions and keeps what is stored. Again: nothing more.
@@ -64,13 +62,12 @@ impl Engine {
         }
         self.tell_all_offers();
         self.tell_all(Closing { reason: ClosingReason::Resumed, within_ms: 0 }, out);
-        let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
+        let waiting = self.table.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
         for number in waiting.map(|(number, _)| number).collect::<Vec<u32>>() {
             // It may be short of messages at hand: none were loaded meanwhile.
             self.note_waiting(number);
             self.agenda.push_back(Item::Queue(number));
         }
-        self.jobs.may_go_on();
         Ok(())
     }
 
@@ -85,17 +82,18 @@ impl Engine {
 
     fn tell_all(&self, closing: Closing, out: &mut impl Sink) {
         // A foreman's workers have no such frame: they are offered nothing, and go on with what they have.
-        for peer in self.peers.iter().filter(|peer| !self.jobs.is_hand(peer.id)) {
+        for peer in self.peers.iter().filter(|peer| !peer.is_job_worker) {
             out.effect(Effect::Closing { conn: peer.id, closing });
         }
     }
 
-    /// Tells everyone of the drain that has just begun, and gives waiting requests back, many by portions.
-    fn turn_away(&mut self, out: &mut impl Sink) {
+    /// Tells everyone of the drain that has just begun, and gives waiting requests back, many by portions, so that their
+    /// callers can go elsewhere.
+    pub(crate) fn turn_away(&mut self, out: &mut impl Sink) {
         let closing = self.closing().expect("the drain has just begun");
         self.tell_all_offers();
         self.tell_all(closing, out);
-        let kept = self.queues.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
+        let kept = self.table.after(None).filter(|(_, queue)| queue.reserved.is_some()).map(|(number, _)| number);
         for number in kept.collect::<Vec<u32>>() {
             self.release_reservation(number);
         }
@@ -138,7 +136,6 @@ impl Engine {
             && self.stats.in_flight == 0
             && self.chores.is_empty()
             && self.durable.is_idle()
-            && self.ring.as_ref().is_none_or(|host| host.is_off())
         {
             self.end_drain(returned, 0, out);
         }

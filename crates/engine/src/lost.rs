@@ -1,0 +1,27 @@
+//! What the end of a connection sets off, machine by machine. This is the one list of it.
+
+use turno_proto::model::{Code, ConnId};
+
+use crate::effect::Sink;
+use crate::engine::Engine;
+use crate::jobs::JobsInput;
+
+impl Engine {
+    /// The connection ended.
+    pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+        // Its filters go with it.
+        self.topics.forget(conn);
+        // Calls that wait for the end of a job; of a job worker its tasks, which may still come back with it.
+        self.tell_jobs(JobsInput::Lost { conn }, out);
+        // What crossed its link, its own requests, its places in queues and rotas, what it held, its handles.
+        self.queues.lost(conn, out);
+    }
+
+    /// DEREGISTER: a worker goes, its connection stays.
+    pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
+        self.queues.begin_to_leave(conn)?;
+        self.with_jobs(|jobs, cx| jobs.forget_native(cx, conn));
+        self.queues.left(conn);
+        Ok(())
+    }
+}
