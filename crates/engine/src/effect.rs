@@ -2,7 +2,7 @@
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
-use crate::persist::{Persist, Put};
+use crate::messages::disk::persist::{Persist, Put};
 use crate::ring::{PublicationRef, RingEffect, RingWord};
 use crate::topics::Listener;
 use bytes::Bytes;

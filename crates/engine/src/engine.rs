@@ -7,20 +7,20 @@ use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Filter, Mono};
 
+use crate::admin::memory::Buffers;
 use crate::archive::{Archive, ArchiveInput};
 use crate::effect::{Effect, Sink, answer};
 use crate::input::Input;
 use crate::jobs::{Jobs, JobsInput};
-use crate::queues::Queues;
+use crate::messages::Messages;
 use crate::ring::{Host, RingInput};
 use crate::settings::Settings;
-use crate::stats::Buffers;
 use crate::topics::Topics;
 
 /// A broker's state: its machines.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) queues: Queues,
+    pub(crate) messages: Messages,
     pub(crate) jobs: Jobs,
     pub(crate) topics: Topics,
     pub(crate) archive: Archive,
@@ -37,7 +37,7 @@ impl Engine {
         Self {
             ring: settings.ring.clone().map(|ring| Box::new(Host::new(ring, now))),
             topics: Topics::new(settings.seed),
-            queues: Queues::new(settings, now),
+            messages: Messages::new(settings, now),
             jobs: Jobs::default(),
             archive: Archive::default(),
             buffers: Buffers::default(),
@@ -55,24 +55,24 @@ impl Engine {
     /// Before each input: what time it is, and how much memory is left for messages.
     pub(crate) fn begin(&mut self, now: Mono) {
         let elsewhere = self.bytes_elsewhere();
-        self.queues.begin(now, elsewhere);
+        self.messages.begin(now, elsewhere);
     }
 
     /// What follows from an input: for queues, then for the machines that depend on them, then for the disk.
     pub(crate) fn follow_up(&mut self, out: &mut impl Sink) {
-        self.queues.work_off_agenda(out);
-        self.queues.tell_job_workers(&mut self.jobs);
+        self.messages.work_off_agenda(out);
+        self.messages.tell_job_workers(&mut self.jobs);
         if self.jobs.is_due() {
             self.work_off_jobs(out);
         }
-        self.queues.load_if_due(out);
+        self.messages.load_if_due(out);
         if self.archive.has_news() {
             self.archive.tell_news(out);
         }
-        self.queues.tell_links_if_due(self.topics.anyone_listens(), out);
-        self.queues.persist_if_changed(out);
+        self.messages.tell_links_if_due(self.topics.anyone_listens(), out);
+        self.messages.persist_if_changed(out);
         if self.ring.as_ref().is_none_or(|host| host.is_off()) {
-            self.queues.end_drain_if_idle(out);
+            self.messages.end_drain_if_idle(out);
         }
     }
 
@@ -80,77 +80,77 @@ impl Engine {
     #[inline]
     pub(crate) fn take(&mut self, input: Input, out: &mut impl Sink) {
         match input {
-            Input::Connected { conn, name, address } => self.queues.connected(conn, name, address, out),
-            Input::Ready { conn } => self.queues.ready(conn),
-            Input::Unread { conn } => self.queues.left_unread(conn),
+            Input::Connected { conn, name, address } => self.messages.connected(conn, name, address, out),
+            Input::Ready { conn } => self.messages.ready(conn),
+            Input::Unread { conn } => self.messages.left_unread(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => {
-                let result = self.queues.open(conn, handle, queue);
+                let result = self.messages.open(conn, handle, queue);
                 answer(conn, seq, result, out);
             }
-            Input::Register { conn, seq, slots, name } => self.queues.register(conn, seq, slots, name, out),
+            Input::Register { conn, seq, slots, name } => self.messages.register(conn, seq, slots, name, out),
             Input::RegisterAs { conn, seq, slots, name, key } => {
                 self.register_as(conn, seq, slots, (name, &key), out);
             }
             Input::Resize { conn, seq, slots } => {
-                let result = self.queues.resize(conn, slots);
+                let result = self.messages.resize(conn, slots);
                 answer(conn, seq, result, out);
             }
             Input::Deregister { conn, seq } => {
                 let result = self.deregister(conn);
                 answer(conn, seq, result, out);
             }
-            Input::Consume { conn, seq, handle, exclusive } => self.queues.consume(conn, seq, handle, exclusive, out),
+            Input::Consume { conn, seq, handle, exclusive } => self.messages.consume(conn, seq, handle, exclusive, out),
             Input::QueueAvailableNotify { conn, seq, handle } => {
-                if let Err(code) = self.queues.notify(conn, seq, handle) {
+                if let Err(code) = self.messages.notify(conn, seq, handle) {
                     out.effect(Effect::Error { conn, seq, code });
                 }
             }
             Input::Fenced { token, input } => {
                 let settles = input.settles();
-                if settles.is_some_and(|(conn, delivery)| self.queues.passes_fence(token, conn, delivery)) {
+                if settles.is_some_and(|(conn, delivery)| self.messages.passes_fence(token, conn, delivery)) {
                     self.take(*input, out);
                 }
             }
             Input::CancelQueue { conn, seq, handle } => {
-                let result = self.queues.cancel_queue(conn, handle);
+                let result = self.messages.cancel_queue(conn, handle);
                 answer(conn, seq, result, out);
             }
             Input::Request { conn, message, no_reply, fail_fast } => {
-                self.queues.request(conn, message, no_reply, fail_fast, out);
+                self.messages.request(conn, message, no_reply, fail_fast, out);
             }
-            Input::Broadcast { conn, broadcast } => self.queues.broadcast(conn, broadcast, out),
-            Input::Send { conn, message } => self.queues.send(conn, message, out),
-            Input::Reply { conn, delivery, more, payload } => self.queues.reply(conn, delivery, more, payload, out),
-            Input::Ack { conn, delivery } => self.queues.ack(conn, delivery, out),
+            Input::Broadcast { conn, broadcast } => self.messages.broadcast(conn, broadcast, out),
+            Input::Send { conn, message } => self.messages.send(conn, message, out),
+            Input::Reply { conn, delivery, more, payload } => self.messages.reply(conn, delivery, more, payload, out),
+            Input::Ack { conn, delivery } => self.messages.ack(conn, delivery, out),
             Input::Fail { conn, delivery, permanent, payload } => {
-                self.queues.fail(conn, delivery, permanent, payload, out)
+                self.messages.fail(conn, delivery, permanent, payload, out)
             }
-            Input::Progress { conn, delivery, payload } => self.queues.progress(conn, delivery, payload, out),
-            Input::Extend { conn, delivery, lease_ms } => self.queues.extend(conn, delivery, lease_ms),
-            Input::Cancel { conn, seq } => self.queues.cancel_own(conn, seq, Code::Cancelled, out),
-            Input::PeerClosing { conn } => self.queues.peer_closing(conn),
+            Input::Progress { conn, delivery, payload } => self.messages.progress(conn, delivery, payload, out),
+            Input::Extend { conn, delivery, lease_ms } => self.messages.extend(conn, delivery, lease_ms),
+            Input::Cancel { conn, seq } => self.messages.cancel_own(conn, seq, Code::Cancelled, out),
+            Input::PeerClosing { conn } => self.messages.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),
             Input::Subscribe { conn, seq, filter, or_close } => self.subscribe(conn, seq, &filter, or_close, out),
             Input::Unsubscribe { conn, seq, filter } => answer(conn, seq, self.topics.unsubscribe(conn, &filter), out),
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.topics.note_missed(conn, count),
-            Input::Greeted { conn, target, broker } => self.queues.greeted(conn, target, broker, out),
+            Input::Greeted { conn, target, broker } => self.messages.greeted(conn, target, broker, out),
             Input::Linked { conn, target, broker, name, address, payload_max } => {
-                self.queues.linked(conn, target, (broker, name, address, payload_max), out);
+                self.messages.linked(conn, target, (broker, name, address, payload_max), out);
             }
-            Input::DialFailed { target, code } => self.queues.dial_failed(target, code),
-            Input::RoundTrip { conn, micros } => self.queues.round_trip(conn, micros),
-            Input::Forwarded { conn, forward } => self.queues.forwarded(conn, *forward, out),
-            Input::Far { conn, seq, word } => self.queues.far_says(conn, seq, word, out),
-            Input::FarCancel { conn, seq, reason } => self.queues.far_cancelled(conn, seq, reason, out),
+            Input::DialFailed { target, code } => self.messages.dial_failed(target, code),
+            Input::RoundTrip { conn, micros } => self.messages.round_trip(conn, micros),
+            Input::Forwarded { conn, forward } => self.messages.forwarded(conn, *forward, out),
+            Input::Far { conn, seq, word } => self.messages.far_says(conn, seq, word, out),
+            Input::FarCancel { conn, seq, reason } => self.messages.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
             Input::Ring { input } => self.ring(input, out),
             Input::Foreman { conn, event } => self.tell_jobs(JobsInput::Foreman { conn, event: *event }, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
             Input::Persisted { group } => self.persisted(group, out),
             Input::Refused { group, code } => self.refused(group, code, out),
-            Input::Loaded { serial, record } => self.queues.loaded(serial, record, out),
+            Input::Loaded { serial, record } => self.messages.loaded(serial, record, out),
             Input::Archived { ticket, answer } => {
                 self.tell_archive(ArchiveInput::Archived { ticket, answer }, out);
             }
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     fn subscribe(&mut self, conn: ConnId, seq: u32, filter: &Filter, or_close: bool, out: &mut impl Sink) {
-        if self.queues.is_connected(conn) {
+        if self.messages.is_connected(conn) {
             answer(conn, seq, self.topics.subscribe(conn, filter, or_close), out);
         }
     }
@@ -168,10 +168,10 @@ impl Engine {
     /// over links.
     fn publish(&mut self, conn: ConnId, seq: u32, confirm: bool, event: Event, out: &mut impl Sink) {
         let passing = EventRef::from(&event);
-        self.topics.deliver(self.queues.now(), passing, out);
+        self.topics.deliver(self.messages.now(), passing, out);
         self.send_round(passing, out);
-        if self.queues.has_links() {
-            self.queues.spread_event(&Arc::new(event), self.ring.as_deref(), out);
+        if self.messages.has_links() {
+            self.messages.spread_event(&Arc::new(event), self.ring.as_deref(), out);
         }
         if confirm {
             out.effect(Effect::Ok { conn, seq });
@@ -180,54 +180,54 @@ impl Engine {
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let owes = self.jobs.owes().then(|| self.queues.next_check());
+        let owes = self.jobs.owes().then(|| self.messages.next_check());
         let ring = self.ring.as_ref().and_then(|host| host.next_deadline());
-        [self.queues.next_deadline(), owes, self.jobs.next_deadline(), ring].into_iter().flatten().min()
+        [self.messages.next_deadline(), owes, self.jobs.next_deadline(), ring].into_iter().flatten().min()
     }
 
     /// A neighbour says something over a link.
     fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) {
         match word {
             LinkWord::Event(forward) => {
-                if let Some(event) = self.queues.event_arrived(conn, forward, out) {
-                    self.topics.deliver(self.queues.now(), EventRef::from(&*event), out);
+                if let Some(event) = self.messages.event_arrived(conn, forward, out) {
+                    self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
                 }
             }
-            word => self.queues.link_says(conn, word, out),
+            word => self.messages.link_says(conn, word, out),
         }
     }
 
     /// Ends in order (S2.16, S2.17): the broker leaves its ring, and everyone is told.
     fn begin_drain(&mut self, within_ms: u64, out: &mut impl Sink) {
-        if self.queues.begin_drain(within_ms) {
+        if self.messages.begin_drain(within_ms) {
             self.ring(RingInput::Leave, out);
-            self.queues.turn_away(out);
+            self.messages.turn_away(out);
         }
     }
 
     /// Everything up to that group is on disk.
     fn persisted(&mut self, group: u64, out: &mut impl Sink) {
-        while let Some(then) = self.queues.persisted(group, out) {
+        while let Some(then) = self.messages.persisted(group, out) {
             self.tell_jobs(JobsInput::Stored(then), out);
         }
     }
 
     /// A group was not stored, and will not be.
     fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) {
-        while let Some(then) = self.queues.refused(group, code, out) {
+        while let Some(then) = self.messages.refused(group, code, out) {
             self.tell_jobs(JobsInput::NotStored(then, code), out);
         }
     }
 
     /// Time passed: everything that is due happens now.
     fn tick(&mut self, out: &mut impl Sink) {
-        self.queues.tick_messages(out);
+        self.messages.tick_messages(out);
         self.tell_jobs(JobsInput::Tick, out);
-        if self.queues.check_if_due() {
+        if self.messages.check_if_due() {
             self.tell_jobs(JobsInput::TryDiskAgain, out);
         }
         self.tick_ring(out);
-        self.queues.tick(out);
+        self.messages.tick(out);
     }
 
     /// How many filters, and nodes of their tree, were looked at for events since the last call, at most; beside one filter for
@@ -238,7 +238,7 @@ impl Engine {
 
     /// The run that the ids of sends name, unless they are in memory beside a store.
     pub fn run(&self) -> u64 {
-        self.queues.run()
+        self.messages.run()
     }
 
     /// The broker as a whole, as an admin sees it.
@@ -248,21 +248,21 @@ impl Engine {
 
     /// Everyone who is connected.
     pub fn connections(&self) -> impl Iterator<Item = ConnId> {
-        self.queues.connections()
+        self.messages.connections()
     }
 
     /// Deliveries that workers hold now.
     pub fn in_flight(&self) -> u64 {
-        self.queues.in_flight()
+        self.messages.in_flight()
     }
 
     /// Whether something is on its way to the disk, or will be as soon as there is room.
     pub fn waits_for_disk(&self) -> bool {
-        self.queues.waits_for_disk()
+        self.messages.waits_for_disk()
     }
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub fn held_in_memory(&self) -> u64 {
-        self.queues.held_in_memory()
+        self.messages.held_in_memory()
     }
 }

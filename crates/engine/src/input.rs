@@ -1,7 +1,7 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
 use crate::jobs::ForemanEvent;
-use crate::persist::Record;
+use crate::messages::disk::persist::Record;
 use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{BrokerId, Forward, LinkWord};

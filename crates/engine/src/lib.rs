@@ -39,29 +39,19 @@
 mod admin;
 mod archive;
 mod check;
-mod disk;
 mod effect;
 mod engine;
 mod input;
 mod jobs;
-mod links;
 mod lost;
 mod machines;
-mod queues;
+mod messages;
 mod recover;
 pub mod ring;
 mod settings;
 mod topics;
-mod workers;
 
-use admin::{page, stats};
-use disk::{durable, owed, persist};
-use queues::{
-    backlog, broadcast, chain, chores, dead, dispatch, exclusive, line, losses, message, numbered, owned, queue, retry,
-    service, timers,
-};
-use workers::{crew, dropping, peer, policy, rota, round};
-
+pub use admin::memory::Buffers;
 pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Report, Sink};
 pub use engine::Engine;
@@ -70,10 +60,9 @@ pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
 };
-pub use persist::{Persist, Put, Record, Remembered, Survivor};
-pub use policy::Policy;
+pub use messages::disk::persist::{Persist, Put, Record, Remembered, Survivor};
+pub use messages::workers::policy::Policy;
 pub use settings::{Settings, StoreSettings};
-pub use stats::Buffers;
 pub use topics::Listener;
 pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use turno_proto::model::topic::{Event, EventRef};

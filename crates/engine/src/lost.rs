@@ -14,14 +14,14 @@ impl Engine {
         // Calls that wait for the end of a job; of a job worker its tasks, which may still come back with it.
         self.tell_jobs(JobsInput::Lost { conn }, out);
         // What crossed its link, its own requests, its places in queues and rotas, what it held, its handles.
-        self.queues.lost(conn, out);
+        self.messages.lost(conn, out);
     }
 
     /// DEREGISTER: a worker goes, its connection stays.
     pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
-        self.queues.begin_to_leave(conn)?;
+        self.messages.begin_to_leave(conn)?;
         self.with_jobs(|jobs, cx| jobs.forget_native(cx, conn));
-        self.queues.left(conn);
+        self.messages.left(conn);
         Ok(())
     }
 }

@@ -14,15 +14,15 @@ use crate::jobs::{self, Consequence, Jobs, JobsInput};
 impl Engine {
     /// Lets jobs do something.
     pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
-        let mut cx = self.queues.lend_to_jobs();
+        let mut cx = self.messages.lend_to_jobs();
         let result = work(&mut self.jobs, &mut cx);
         for consequence in cx.into_consequences() {
             match consequence {
-                Consequence::LessRoom(native) => self.queues.show_room(native),
-                Consequence::MoreRoom(native) => self.queues.offer(native),
+                Consequence::LessRoom(native) => self.messages.show_room(native),
+                Consequence::MoreRoom(native) => self.messages.offer(native),
                 Consequence::JobCame(spec) => self.archive.job_came(&spec),
                 Consequence::JobGone(job, spec) => self.archive.job_gone(job, &spec),
-                Consequence::Late => self.queues.count_late(),
+                Consequence::Late => self.messages.count_late(),
             }
         }
         result
@@ -39,8 +39,8 @@ impl Engine {
         while self.jobs.is_due() {
             self.with_jobs(|jobs, cx| jobs.go_on(cx, out));
             // A twin may have got slots back.
-            self.queues.work_off_agenda(out);
-            self.queues.tell_job_workers(&mut self.jobs);
+            self.messages.work_off_agenda(out);
+            self.messages.tell_job_workers(&mut self.jobs);
         }
     }
 
@@ -54,7 +54,7 @@ impl Engine {
         out: &mut impl Sink,
     ) {
         let (name, key) = names;
-        self.queues.register(conn, seq, slots, name, out);
+        self.messages.register(conn, seq, slots, name, out);
         self.with_jobs(|jobs, cx| jobs.native_came(cx, conn, key));
     }
 }
@@ -63,7 +63,7 @@ impl Engine {
 impl Engine {
     /// Something happened to the gate of the archive.
     pub(crate) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
-        let (now, settings, peers) = self.queues.lend_to_archive();
+        let (now, settings, peers) = self.messages.lend_to_archive();
         let mut cx = archive::Context { now, settings, peers, jobs: &mut self.jobs };
         self.archive.handle(&mut cx, input, out);
     }

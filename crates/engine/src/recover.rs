@@ -5,24 +5,24 @@ use turno_proto::model::view::QueueSettings;
 
 use crate::engine::Engine;
 use crate::jobs::StoredJobs;
-use crate::persist::{Remembered, Survivor};
+use crate::messages::disk::persist::{Remembered, Survivor};
 
 impl Engine {
     /// Takes back the settings of a queue that outlived the last run. For the start, before the first input.
     pub fn recover_queue(&mut self, queue: QueueName, settings: QueueSettings) {
-        self.queues.recover_queue(queue, settings);
+        self.messages.recover_queue(queue, settings);
     }
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
     /// serials. One that was tried before is kept at hand, before all that only the store holds.
     pub fn recover(&mut self, survivor: Survivor) {
-        self.queues.recover(survivor);
+        self.messages.recover(survivor);
     }
 
     /// Takes back the dedup ids that outlived the last run, in any order. For the start, before the first input. Those
     /// that are too old by now are forgotten with the first inputs.
     pub fn recover_dedup(&mut self, remembered: Vec<Remembered>) {
-        self.queues.recover_dedup(remembered);
+        self.messages.recover_dedup(remembered);
     }
 
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use turno_proto::model::{Limits, MessageId, Mono, limits};
 
-use crate::chain::NIL;
-use crate::policy::Policy;
+use crate::messages::table::chain::NIL;
+use crate::messages::workers::policy::Policy;
 use crate::ring::RingSettings;
 
 /// Where telling every rota begins to cost more than looking at another one.
@@ -56,7 +56,7 @@ pub struct Settings {
     pub store: Option<StoreSettings>,
     /// Bytes of stored messages that a queue keeps at hand for each priority; what waits behind them is only on disk.
     pub hot_bytes: u64,
-    /// Queues whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
+    /// Messages whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
     /// Bytes that are kept of one attempt's output.
     pub output_per_task: u64,

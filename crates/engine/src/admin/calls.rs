@@ -23,7 +23,7 @@ impl Engine {
             | AdminCall::WorkerResume { .. }
             | AdminCall::WorkerStop { .. } => {
                 return match self.answer_to(call, out) {
-                    Ok(answer) => self.queues.tell_once_stored(conn, seq, answer, out),
+                    Ok(answer) => self.messages.tell_once_stored(conn, seq, answer, out),
                     Err(code) => out.effect(Effect::Error { conn, seq, code }),
                 };
             }
@@ -37,7 +37,7 @@ impl Engine {
             | AdminCall::DeadRetry { .. }
             | AdminCall::DeadPurge { .. }
             | AdminCall::MessageExplain { .. }
-            | AdminCall::MessageCancel { .. } => return self.queues.call(conn, seq, call, out),
+            | AdminCall::MessageCancel { .. } => return self.messages.call(conn, seq, call, out),
             AdminCall::JobSubmit { .. }
             | AdminCall::JobLs { .. }
             | AdminCall::JobShow { .. }
@@ -61,9 +61,9 @@ impl Engine {
             | AdminCall::TopicSubscribers { .. }
             | AdminCall::TopicCreate { .. }
             | AdminCall::TopicRecv { .. }
-            | AdminCall::TopicDestroy { .. } => self.topics.call(self.queues.now(), call, self.queues.peers()),
+            | AdminCall::TopicDestroy { .. } => self.topics.call(self.messages.now(), call, self.messages.peers()),
             AdminCall::LinkLs {} | AdminCall::LinkAdd { .. } | AdminCall::LinkRm { .. } | AdminCall::LinkGraph {} => {
-                self.queues.link_call(call, out)
+                self.messages.link_call(call, out)
             }
             AdminCall::Ring {} | AdminCall::RingJoin { .. } | AdminCall::RingLeave {} | AdminCall::RingShutdown {} => {
                 self.ring_call(conn, call, out)
@@ -80,18 +80,18 @@ impl Engine {
         Ok(match call {
             AdminCall::Status => AdminAnswer::Status { broker: Box::new(self.broker_view()) },
             AdminCall::Drain => {
-                self.queues.begin_maintenance(out)?;
+                self.messages.begin_maintenance(out)?;
                 AdminAnswer::Status { broker: Box::new(self.broker_view()) }
             }
             AdminCall::Resume => {
-                self.queues.end_maintenance(out)?;
+                self.messages.end_maintenance(out)?;
                 self.jobs.may_go_on();
                 AdminAnswer::Status { broker: Box::new(self.broker_view()) }
             }
             AdminCall::WorkerLs { after, limit } => self.worker_page(after, limit),
-            AdminCall::WorkerShow { worker } => self.worker_answer(self.queues.find_worker(&worker)?),
+            AdminCall::WorkerShow { worker } => self.worker_answer(self.messages.find_worker(&worker)?),
             AdminCall::WorkerResize { worker, slots } => {
-                let worker = self.queues.find_worker(&worker)?;
+                let worker = self.messages.find_worker(&worker)?;
                 if matches!(slots, Slots::Limited(count) if count > SLOTS_MAX) {
                     return Err(Code::BadSlots);
                 }
@@ -99,19 +99,19 @@ impl Engine {
                 if is_hand {
                     self.with_jobs(|jobs, cx| jobs.resize_hand(cx, worker, slots))
                 } else {
-                    self.queues.resize(worker, slots)
+                    self.messages.resize(worker, slots)
                 }?;
                 self.worker_answer(worker)
             }
             AdminCall::WorkerDrain { worker } => {
-                let worker = self.queues.find_worker(&worker)?;
+                let worker = self.messages.find_worker(&worker)?;
                 self.withhold_worker(worker);
                 self.worker_answer(worker)
             }
             AdminCall::WorkerResume { worker } => {
-                let worker = self.queues.find_worker(&worker)?;
-                for conn in self.queues.connections_of(worker) {
-                    self.queues.resume_worker(conn);
+                let worker = self.messages.find_worker(&worker)?;
+                for conn in self.messages.connections_of(worker) {
+                    self.messages.resume_worker(conn);
                     self.jobs.look_at(conn);
                 }
                 self.worker_answer(worker)
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Asks a worker to end. At once: what it holds goes to others, and no attempt counts.
     fn stop_worker(&mut self, worker: &str, now: bool, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
-        let worker = self.queues.find_worker(worker)?;
+        let worker = self.messages.find_worker(worker)?;
         self.withhold_worker(worker);
         if self.jobs.is_hand(worker) {
             self.with_jobs(|jobs, cx| jobs.stop_hand(cx, worker, now, out))?;
@@ -134,17 +134,17 @@ impl Engine {
         if !now {
             return Ok(self.worker_answer(worker));
         }
-        self.queues.give_all_back(worker, out);
+        self.messages.give_all_back(worker, out);
         let answer = self.worker_answer(worker);
         // One that deregistered is forgotten with the last delivery, but not before it is shown.
-        self.queues.forget_worker_if_gone(worker);
+        self.messages.forget_worker_if_gone(worker);
         Ok(answer)
     }
 
     /// Gives a worker nothing new, over any of its connections.
     fn withhold_worker(&mut self, worker: ConnId) {
-        for conn in self.queues.connections_of(worker) {
-            self.queues.withhold_worker(conn);
+        for conn in self.messages.connections_of(worker) {
+            self.messages.withhold_worker(conn);
             self.jobs.look_at(conn);
         }
     }
@@ -152,16 +152,16 @@ impl Engine {
     /// The broker as a whole.
     pub(crate) fn broker_view(&self) -> BrokerView {
         BrokerView {
-            up_ms: self.queues.now().millis_since(self.started),
+            up_ms: self.messages.now().millis_since(self.started),
             jobs: self.jobs.view(),
             memory: self.memory_view(),
             ring: self.ring_view().map(Box::new),
-            ..self.queues.broker_view()
+            ..self.messages.broker_view()
         }
     }
 
     fn worker_page(&self, after: Option<u64>, limit: u32) -> AdminAnswer {
-        let (conns, more) = self.queues.worker_page(after, limit);
+        let (conns, more) = self.messages.worker_page(after, limit);
         let workers: Vec<WorkerView> = conns.into_iter().filter_map(|conn| self.worker_view(conn)).collect();
         let next = workers.last().filter(|_| more).map(|worker| worker.id);
         AdminAnswer::Workers { workers, next }
@@ -169,7 +169,7 @@ impl Engine {
 
     fn worker_answer(&self, conn: ConnId) -> AdminAnswer {
         let mut view = self.worker_view(conn).expect("the worker was found a moment ago");
-        view.holds = self.queues.messages_of(conn, VIEW_MESSAGES_MAX);
+        view.holds = self.messages.messages_of(conn, VIEW_MESSAGES_MAX);
         view.tasks = self.jobs.tasks_at(conn, VIEW_MESSAGES_MAX).1;
         AdminAnswer::Worker { worker: Box::new(view) }
     }
@@ -180,7 +180,7 @@ impl Engine {
             slots_max: self.jobs.procs_of(conn),
             labels: self.jobs.labels_of(conn),
             tasks_running: self.jobs.tasks_at(conn, 0).0,
-            ..self.queues.worker_view(conn)?
+            ..self.messages.worker_view(conn)?
         })
     }
 }

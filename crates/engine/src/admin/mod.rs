@@ -1,7 +1,6 @@
-//! What an operator asks: calls, views, explanations and counts.
+//! What an operator asks: calls, views and counts.
 
 pub(crate) mod calls;
-pub(crate) mod explain;
+pub(crate) mod memory;
 pub(crate) mod page;
-pub(crate) mod stats;
 mod watch;

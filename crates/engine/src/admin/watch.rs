@@ -8,12 +8,12 @@ use crate::engine::Engine;
 impl Engine {
     /// What happened so far.
     pub const fn counters(&self) -> &Counters {
-        self.queues.counters()
+        self.messages.counters()
     }
 
     /// How many messages of each queue have become dead letters so far; queues without any are left out.
     pub fn dead_by_queue(&self) -> impl Iterator<Item = (&QueueName, u64)> {
-        self.queues.dead_by_queue()
+        self.messages.dead_by_queue()
     }
 
     /// The worker on that connection, if it is one.
@@ -23,11 +23,11 @@ impl Engine {
 
     /// Whether that connection is a job worker's.
     pub fn is_job_worker(&self, conn: ConnId) -> bool {
-        self.queues.is_job_worker(conn)
+        self.messages.is_job_worker(conn)
     }
 
     /// Whether the broker is drained for maintenance.
     pub fn is_drained(&self) -> bool {
-        self.queues.is_in_maintenance()
+        self.messages.is_in_maintenance()
     }
 }

@@ -26,7 +26,7 @@ use self::follow::Follows;
 use self::uploads::Uploads;
 use crate::effect::{Effect, Sink};
 use crate::jobs::Jobs;
-use crate::peer::Peers;
+use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
 
 /// What the archive shall do.

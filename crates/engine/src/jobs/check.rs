@@ -11,7 +11,7 @@ use super::hand::Hand;
 use super::job::{Job, Phase};
 use super::labels::has_all;
 use super::submit::bytes_of;
-use crate::peer::Peers;
+use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
 
 impl Jobs {
@@ -178,7 +178,7 @@ impl Jobs {
         if let Some((job, conn)) = self.reserved {
             assert!(self.is_open(peers, conn), "a hand that is kept free is open to work");
             let width = self.get(job).map_or(0, |job| job.spec.slots);
-            let slots = peers.worker(conn).map_or(0, |worker| worker.slots.as_count());
+            let slots = peers.worker(conn).map_or(0, |worker| worker.slots().as_count());
             assert!(slots >= u32::from(width), "a hand that is kept free is large enough");
             let labels = self.get(job).map(|job| job.labels.clone()).unwrap_or_default();
             let has = self.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &labels));

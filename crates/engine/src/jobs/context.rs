@@ -15,9 +15,9 @@ use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::{ConnId, Mono, Slots};
 
 use super::durable::JobThen;
-use crate::durable::Durable;
-use crate::peer::{Peers, Worker};
-use crate::persist::Persist;
+use crate::messages::disk::durable::Durable;
+use crate::messages::disk::persist::Persist;
+use crate::messages::workers::peer::{Peers, Worker};
 use crate::settings::Settings;
 
 /// What jobs may use for one call.
@@ -95,21 +95,12 @@ impl Context<'_> {
 impl Context<'_> {
     /// A foreman's connection is there.
     pub(super) fn connected(&mut self, conn: ConnId, address: String) {
-        self.peers.insert(conn, String::new(), address);
-        if let Some(peer) = self.peers.get_mut(conn) {
-            peer.is_job_worker = true;
-        }
+        self.peers.insert_job_worker(conn, address);
     }
 
     /// The connection is a worker's from now on, or has another name and size.
     pub(super) fn enlist(&mut self, conn: ConnId, name: &str, slots: Slots) {
-        let Some(peer) = self.peers.get_mut(conn) else { return };
-        peer.ready = true;
-        name.clone_into(&mut peer.name);
-        let turn = peer.worker.is_none().then(|| self.peers.next_turn());
-        if let Some((worker, turn)) = self.peers.enlist(conn, name.to_owned(), slots, self.now).zip(turn) {
-            worker.turn = turn;
-        }
+        self.peers.enlist_job_worker(conn, name, slots, self.now);
     }
 
     /// The connection is no worker's any more.
@@ -123,58 +114,35 @@ impl Context<'_> {
 
     /// A task takes slots of the worker, which has had its turn.
     pub(super) fn take(&mut self, conn: ConnId, slots: u16) {
-        let turn = self.peers.next_turn();
-        let worker = self.peers.worker_mut(conn);
-        worker.take(slots);
-        worker.deliveries += 1;
-        worker.last_used = Some(self.now);
-        worker.turn = turn;
-        self.twin_takes(conn, slots);
+        let twin = self.peers.take_for_task(conn, slots, self.now);
+        self.consequences.extend(twin.map(Consequence::LessRoom));
     }
 
     /// A task that runs there in any case takes slots of the worker.
     pub(super) fn take_over(&mut self, conn: ConnId, slots: u16) {
-        self.peers.worker_mut(conn).take_over(slots);
-        self.twin_takes(conn, slots);
-    }
-
-    fn twin_takes(&mut self, conn: ConnId, slots: u16) {
-        if let Some(twin) = self.peers.worker_mut(conn).twin {
-            self.peers.worker_mut(twin).twin_took(slots);
-            self.cause(Consequence::LessRoom(twin));
-        }
+        let twin = self.peers.take_over_for_task(conn, slots);
+        self.consequences.extend(twin.map(Consequence::LessRoom));
     }
 
     /// A task takes slots of the worker no longer.
     pub(super) fn give_back(&mut self, conn: ConnId, slots: u16) {
-        let worker = self.peers.worker_mut(conn);
-        worker.give_back(slots);
-        if let Some(twin) = worker.twin {
-            self.peers.worker_mut(twin).twin_gave(slots);
-            self.cause(Consequence::MoreRoom(twin));
-        }
+        let twin = self.peers.give_back_of_task(conn, slots);
+        self.consequences.extend(twin.map(Consequence::MoreRoom));
     }
 
     /// The worker says how one of its tasks went.
     pub(super) fn count_end(&mut self, conn: ConnId, success: bool) {
-        let worker = self.peers.worker_mut(conn);
-        *(if success { &mut worker.settled } else { &mut worker.failed }) += 1;
+        self.peers.count_task_end(conn, success);
     }
 
     /// A hand and a native connection have one account from now on.
     pub(super) fn unite(&mut self, hand: ConnId, native: ConnId) {
-        let used = [hand, native].map(|conn| self.peers.worker_mut(conn).used());
-        self.peers.worker_mut(hand).unite(native, used[1]);
-        self.peers.worker_mut(native).unite(hand, used[0]);
+        self.peers.unite(hand, native);
     }
 
     /// The connection has an account of its own again, and so has its twin, which is returned.
     pub(super) fn part(&mut self, conn: ConnId) -> Option<ConnId> {
-        let twin = self.peers.get_mut(conn)?.worker.as_deref_mut()?.part()?;
-        if let Some(worker) = self.peers.get_mut(twin).and_then(|peer| peer.worker.as_deref_mut()) {
-            worker.part();
-        }
-        Some(twin)
+        self.peers.part(conn)
     }
 }
 

@@ -13,7 +13,7 @@ use super::ranges::Ranges;
 use super::record::{TaskRecord, Tried};
 use super::retry::Retry;
 use crate::effect::Sink;
-use crate::persist::Persist;
+use crate::messages::disk::persist::Persist;
 
 /// Chunks that are brought together in one group.
 const CHUNKS_AT_ONCE: usize = 16;

@@ -14,7 +14,7 @@ use super::labels::{Labels, has_all};
 use super::order::Turn;
 use super::pools::Pool;
 use super::view::item_of;
-use crate::peer::Worker;
+use crate::messages::workers::peer::Worker;
 
 /// How closely a job that waits is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -245,7 +245,7 @@ impl Jobs {
     }
 
     fn slots_of_hand(&self, cx: &Context<'_>, conn: ConnId) -> u32 {
-        cx.worker(conn).map_or(0, |worker| worker.slots.as_count())
+        cx.worker(conn).map_or(0, |worker| worker.slots().as_count())
     }
 }
 

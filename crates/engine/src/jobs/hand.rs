@@ -11,7 +11,7 @@ use super::Jobs;
 use super::context::Context;
 use super::handed::HandedIn;
 use super::labels::Labels;
-use crate::peer::{Peers, Worker};
+use crate::messages::workers::peer::{Peers, Worker};
 
 /// A hand.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ fn takes_part(hand: &Hand, worker: &Worker) -> bool {
 fn room_of(peers: &Peers, hand: &Hand, worker: &Worker) -> u32 {
     let answered = hand.offer.as_ref().is_none_or(|offer| offer.id == 0 && offer.has_room());
     // A worker that is kept free for a costly message is so for tasks, too.
-    let kept = worker.twin.and_then(|twin| peers.worker(twin)?.reserved_for).is_some();
+    let kept = worker.twin().and_then(|twin| peers.worker(twin)).is_some_and(Worker::is_reserved);
     if kept || hand.paused.is_some() || !answered {
         return 0;
     }
@@ -160,8 +160,8 @@ impl Jobs {
         let open = self.hand_and_worker(cx.peers(), conn).filter(|(hand, worker)| takes_part(hand, worker));
         let place = open.map(|(hand, worker)| {
             let kept = self.reserved.is_some_and(|(_, hand)| hand == conn);
-            let slots = if worker.slots == Slots::Unlimited { u32::MAX } else { worker.slots.as_count() };
-            Place { room: if kept { 0 } else { room_of(cx.peers(), hand, worker) }, slots, turn: worker.turn }
+            let slots = if worker.slots() == Slots::Unlimited { u32::MAX } else { worker.slots().as_count() };
+            Place { room: if kept { 0 } else { room_of(cx.peers(), hand, worker) }, slots, turn: worker.turn() }
         });
         self.show(conn, place);
         self.due = true;

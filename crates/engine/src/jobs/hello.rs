@@ -46,7 +46,8 @@ impl Jobs {
         self.part(cx, conn);
         let slots = self.allowed_slots(id.as_ref(), Slots::Limited(procs));
         let Some(peer) = cx.peers().get(conn) else { return };
-        let shown = if name.is_empty() { id.clone().unwrap_or_else(|| short(&peer.address)) } else { Arc::clone(name) };
+        let shown =
+            if name.is_empty() { id.clone().unwrap_or_else(|| short(peer.address())) } else { Arc::clone(name) };
         cx.enlist(conn, &shown, slots);
         let hand = self.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
         if hand.has_id {
@@ -306,7 +307,7 @@ impl Jobs {
         } else {
             self.resized.remove(&hand.key);
         }
-        let twin = cx.worker(conn).and_then(|worker| worker.twin);
+        let twin = cx.worker(conn).and_then(|worker| worker.twin());
         cx.resize(conn, slots);
         self.show_hand(cx, conn);
         if let Some(twin) = twin {

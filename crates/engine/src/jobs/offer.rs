@@ -94,7 +94,7 @@ impl Jobs {
             job.placed.is_some() && labels.is_some_and(|labels| has_all(labels, &job.labels))
         };
         let width = self.get(job).filter(may_have_it).map(|job| u32::from(job.spec.slots));
-        let slots = cx.worker(conn).map_or(0, |worker| worker.slots.as_count());
+        let slots = cx.worker(conn).map_or(0, |worker| worker.slots().as_count());
         if cx.draining || !self.is_open(cx.peers(), conn) || width.is_none_or(|width| width > slots) {
             self.unreserve_hand(cx);
         }

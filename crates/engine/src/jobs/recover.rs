@@ -16,7 +16,7 @@ use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
 use super::update::backoff;
-use crate::persist::Persist;
+use crate::messages::disk::persist::Persist;
 
 impl Jobs {
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is

@@ -15,7 +15,7 @@ use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
 use crate::effect::{Effect, Sink};
-use crate::persist::Persist;
+use crate::messages::disk::persist::Persist;
 
 impl Jobs {
     /// A call about jobs. What it changes is answered once it is stored.

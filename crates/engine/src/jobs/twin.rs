@@ -35,7 +35,7 @@ impl Jobs {
         };
         self.part(cx, hand);
         self.part(cx, native);
-        let Some(wanted) = cx.worker(native).map(|worker| worker.slots) else { return };
+        let Some(wanted) = cx.worker(native).map(|worker| worker.slots()) else { return };
         cx.resize(native, self.allowed_slots(Some(key), wanted));
         cx.unite(hand, native);
         self.show_hand(cx, hand);

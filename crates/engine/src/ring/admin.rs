@@ -37,7 +37,7 @@ impl Engine {
 
     /// Whether somebody is on the broker's own machine: at its Unix socket, or by loopback.
     fn is_local(&self, conn: ConnId) -> bool {
-        self.queues.address_of(conn).is_some_and(is_local)
+        self.messages.address_of(conn).is_some_and(is_local)
     }
 }
 

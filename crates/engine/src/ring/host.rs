@@ -64,7 +64,7 @@ impl Engine {
     /// [`Input::Ring`]: crate::Input::Ring
     pub fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, out: &mut impl Sink) {
         self.begin(now);
-        let now = self.queues.now();
+        let now = self.messages.now();
         let Some(host) = &mut self.ring else { return };
         let Passed { is_new, on } = host.node.pass(now, conn, publication, &mut host.effects);
         if is_new {
@@ -80,14 +80,14 @@ impl Engine {
     /// Something happened to the ring.
     pub(crate) fn ring(&mut self, input: RingInput, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        host.node.handle(self.queues.now(), input, &mut host.effects);
+        host.node.handle(self.messages.now(), input, &mut host.effects);
         self.follow_the_node(out);
     }
 
     /// An event that was published here goes round.
     pub(crate) fn send_round(&mut self, event: EventRef<'_>, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        if let Some((next, publication)) = host.node.publish(self.queues.now(), event, &mut host.effects) {
+        if let Some((next, publication)) = host.node.publish(self.messages.now(), event, &mut host.effects) {
             out.publication(next, publication);
         }
         self.follow_if_more(out);
@@ -103,11 +103,11 @@ impl Engine {
     /// Does what the node wants done.
     fn follow_the_node(&mut self, out: &mut impl Sink) {
         let Some(host) = &mut self.ring else { return };
-        self.queues.set_ring(host.origin());
+        self.messages.set_ring(host.origin());
         let mut effects = std::mem::take(&mut host.effects);
         for effect in effects.drain(..) {
             match effect {
-                RingEffect::Deliver { event } => self.topics.deliver(self.queues.now(), EventRef::from(&*event), out),
+                RingEffect::Deliver { event } => self.topics.deliver(self.messages.now(), EventRef::from(&*event), out),
                 effect => out.effect(Effect::Ring { effect }),
             }
         }
@@ -119,7 +119,7 @@ impl Engine {
 
     pub(crate) fn tick_ring(&mut self, out: &mut impl Sink) {
         let due = self.ring.as_ref().and_then(|host| host.next_deadline());
-        if due.is_some_and(|at| at <= self.queues.now()) {
+        if due.is_some_and(|at| at <= self.messages.now()) {
             self.ring(RingInput::Tick, out);
         }
     }
@@ -135,10 +135,10 @@ impl Engine {
         }
         let old: Option<String> = std::mem::replace(&mut host.linked, next.clone());
         if let Some(old) = old {
-            self.queues.unlink_from(&old, out);
+            self.messages.unlink_from(&old, out);
         }
         if let Some(next) = next {
-            self.queues.link_to(next, out);
+            self.messages.link_to(next, out);
         }
     }
 }

@@ -7,7 +7,7 @@ use turno_proto::model::{Code, Filter, Mono, Topic};
 
 use super::fetch::Fetched;
 use super::{Receiver, Topics, Who};
-use crate::peer::Peers;
+use crate::messages::workers::peer::Peers;
 
 impl Topics {
     /// Answers a call about topics. Connections have their names from `peers`.
@@ -90,8 +90,8 @@ impl Topics {
             Who::Fetcher(fetcher) => (fetcher.id.to_string(), None, Some(fetcher.waiting() as u64)),
             Who::Conn(conn) => {
                 let peer = peers.get(*conn);
-                let name = peer.map_or_else(String::new, |peer| peer.name.clone());
-                (name, Some(peer.map_or_else(String::new, |peer| peer.address.clone())), None)
+                let name = peer.map_or_else(String::new, |peer| peer.name().to_owned());
+                (name, Some(peer.map_or_else(String::new, |peer| peer.address().to_owned())), None)
             }
         };
         SubscriberView {

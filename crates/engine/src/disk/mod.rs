@@ -1,5 +1,0 @@
-//! What must be on disk before anyone is told, and what outlived the last run.
-
-pub(crate) mod durable;
-pub(crate) mod owed;
-pub(crate) mod persist;

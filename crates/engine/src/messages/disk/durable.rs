@@ -1,0 +1,415 @@
+//! Messages that outlive the broker: nobody hears that one is stored before it is.
+//!
+//! What an input changes about durable messages goes out as one numbered group of [`Persist`]s. The shell says up to
+//! which number everything is on disk, in order; what had to wait for that goes on then: a new message is answered and
+//! takes its place, one whose attempt failed goes back to the head of its queue. Deliveries themselves are not written
+//! down: a crash may add one uncounted delivery to each message that a worker had.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::view::QueueSettings;
+use turno_proto::model::{Code, ConnId, Durability, Payload, QueueName};
+
+use crate::effect::{Effect, Sink};
+use crate::jobs::JobThen;
+use crate::messages::Messages;
+use crate::messages::disk::owed::Owed;
+use crate::messages::disk::persist::{Persist, Put, Record, Survivor};
+use crate::messages::queues::dead::Grave;
+use crate::messages::queues::line::Cold;
+use crate::messages::stats::bytes_of;
+use crate::messages::table::chain::Links;
+use crate::messages::table::message::{End, Flags, Message, State, Wants};
+
+/// What waits for the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Durable {
+    /// The number of the latest group.
+    group: u64,
+    /// Operations of the group that is being made.
+    ops: Vec<Change>,
+    /// What goes on once a group is stored, in the order of the groups.
+    waiting: VecDeque<(u64, Then)>,
+    pub(in crate::messages) owed: Owed,
+    /// Durable messages there are.
+    pub(in crate::messages) len: u64,
+}
+
+/// An operation on its way out.
+#[derive(Debug)]
+pub(in crate::messages) enum Change {
+    /// The message at that place as it is, which stays there until it is stored.
+    Put(u32),
+    Note(Persist),
+}
+
+/// What goes on.
+#[derive(Debug)]
+enum Then {
+    /// A new message takes its place, and its sender is answered.
+    Begin { index: u32, conn: ConnId, seq: u32 },
+    /// Another attempt.
+    Again { index: u32 },
+    /// A dead letter waits in its queue again.
+    Retry { index: u32, before: Box<Grave> },
+    /// An admin hears what was done.
+    Tell { conn: ConnId, seq: u32, answer: Box<AdminAnswer> },
+    /// A queue has other settings, and an admin hears of it.
+    Set { conn: ConnId, seq: u32, change: Box<(QueueName, Option<QueueSettings>)> },
+    /// Something about jobs.
+    Job(JobThen),
+}
+
+impl Durable {
+    /// The settings that a queue will have, if others than it has are on their way to the disk.
+    pub(in crate::messages) fn latest_settings(&self, queue: &QueueName) -> Option<Option<QueueSettings>> {
+        self.waiting.iter().rev().find_map(|(_, then)| match then {
+            Then::Set { change, .. } if change.0 == *queue => Some(change.1),
+            _ => None,
+        })
+    }
+
+    pub(in crate::messages) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.owed.is_empty()
+    }
+
+    /// Something about jobs goes on once the group that is being made is stored.
+    pub(crate) fn wait_with_job(&mut self, then: JobThen) {
+        self.waiting.push_back((self.group + 1, Then::Job(then)));
+    }
+
+    /// Adds to the group that is being made.
+    pub(crate) fn note(&mut self, op: Persist) {
+        self.ops.push(Change::Note(op));
+    }
+
+    /// Whether the input that is being handled changes anything on disk.
+    pub(in crate::messages) const fn has_ops(&self) -> bool {
+        !self.ops.is_empty()
+    }
+
+    /// A message is done with: it is durable no longer.
+    pub(in crate::messages) fn end(&mut self, message: &Message) {
+        if message.flags.has(Flags::DURABLE) && !message.flags.has(Flags::ENDED) {
+            self.len -= 1;
+            self.note(Persist::Remove { serial: message.serial, marked: message.flags.has(Flags::MARKED) });
+        }
+    }
+
+    /// The same of one that only the store holds.
+    pub(in crate::messages) fn end_cold(&mut self, serial: u64) {
+        self.len -= 1;
+        self.note(Persist::Remove { serial, marked: false });
+    }
+
+    /// Messages that come back from a worker once their attempt is written down.
+    pub(in crate::messages) fn returning(&self) -> impl Iterator<Item = u32> {
+        self.waiting.iter().filter_map(|(_, then)| match then {
+            Then::Again { index } => Some(*index),
+            _ => None,
+        })
+    }
+
+    /// The messages that wait for the disk.
+    pub(in crate::messages) fn indexes(&self) -> impl Iterator<Item = u32> {
+        let waiting = self.waiting.iter().filter_map(|(_, then)| match then {
+            Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
+            Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
+        });
+        waiting.chain(self.owed.indexes())
+    }
+}
+
+impl Messages {
+    /// A message that was just let in waits until it is stored.
+    pub(in crate::messages) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
+        self.messages[index].flags.set(Flags::DURABLE);
+        self.durable.len += 1;
+        self.durable.ops.push(Change::Put(index));
+        self.wait_for_disk(index, Then::Begin { index, conn, seq });
+    }
+
+    /// The failed attempt of a message that has others left is written down before the next one.
+    pub(in crate::messages) fn store_attempts(&mut self, index: u32) {
+        let message = &mut self.messages[index];
+        message.flags.set(Flags::MARKED);
+        let (serial, attempts) = (message.serial, message.attempts);
+        self.durable.note(Persist::Attempts { serial, attempts });
+        let queue = message.queue;
+        self.queues.at_mut(queue).returning += 1;
+        self.wait_for_disk(index, Then::Again { index });
+    }
+
+    /// The same once more, because the disk refused it.
+    pub(in crate::messages) fn store_attempts_again(&mut self, index: u32) {
+        if self.stored(index) {
+            self.store_attempts(index);
+        }
+    }
+
+    /// A dead letter is written down with what its last failure said.
+    pub(in crate::messages) fn store_death(&mut self, index: u32, failure: &Bytes) {
+        let message = &mut self.messages[index];
+        if message.flags.has(Flags::DURABLE) {
+            message.flags.set(Flags::MARKED);
+            let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
+            self.durable.note(Persist::Dead { serial, attempts, failure });
+            self.durable.owed.death(self.durable.group + 1, index, serial);
+        }
+    }
+
+    /// A dead letter goes back into its queue once it is no longer written down as dead.
+    /// Returns the bytes of its payload if they had to be written anew.
+    pub(in crate::messages) fn store_retry(&mut self, index: u32, before: Grave) -> usize {
+        let message = &mut self.messages[index];
+        message.flags.clear(Flags::MARKED);
+        let (serial, anew) = (message.serial, message.deadline != before.deadline);
+        let rewritten = if anew { message.bytes.len() } else { 0 };
+        if anew {
+            self.durable.ops.push(Change::Put(index));
+        }
+        self.durable.note(Persist::Retry { serial });
+        self.wait_for_disk(index, Then::Retry { index, before: Box::new(before) });
+        rewritten
+    }
+
+    /// An admin is answered once all that the call has changed is stored.
+    pub(crate) fn tell_once_stored(&mut self, conn: ConnId, seq: u32, answer: AdminAnswer, out: &mut impl Sink) {
+        let answer = Box::new(answer);
+        if self.durable.ops.is_empty() {
+            out.effect(Effect::Answer { conn, seq, answer });
+        } else {
+            self.durable.waiting.push_back((self.durable.group + 1, Then::Tell { conn, seq, answer }));
+        }
+    }
+
+    /// A queue's settings hold once they are stored.
+    pub(in crate::messages) fn store_settings(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        queue: QueueName,
+        settings: Option<QueueSettings>,
+    ) {
+        self.durable.note(match settings {
+            Some(settings) => Persist::SetQueue { queue: queue.clone(), settings },
+            None => Persist::UnsetQueue { queue: queue.clone() },
+        });
+        let change = Box::new((queue, settings));
+        self.durable.waiting.push_back((self.durable.group + 1, Then::Set { conn, seq, change }));
+    }
+
+    fn wait_for_disk(&mut self, index: u32, then: Then) {
+        let message = &mut self.messages[index];
+        message.state = State::Storing { dropped: false };
+        self.queues.at_mut(message.queue).storing += 1;
+        self.durable.waiting.push_back((self.durable.group + 1, then));
+    }
+
+    #[inline]
+    pub(crate) fn persist_if_changed(&mut self, out: &mut impl Sink) {
+        if self.durable.has_ops() {
+            self.persist(out);
+        }
+    }
+
+    /// What this input changed goes out as one group.
+    #[inline(never)]
+    fn persist(&mut self, out: &mut impl Sink) {
+        self.durable.group += 1;
+        let group = self.durable.group;
+        self.durable.owed.note_ends(group, &self.durable.ops);
+        for change in self.durable.ops.drain(..) {
+            match change {
+                Change::Put(index) => {
+                    let message = &self.messages[index];
+                    let unix_ms = |at| self.settings.unix_ms(at);
+                    out.put(Put {
+                        group,
+                        serial: message.serial,
+                        queue: &self.queues.at(message.queue).name,
+                        priority: message.priority,
+                        cost: message.cost,
+                        retries: message.retries,
+                        born_unix_ms: unix_ms(message.born),
+                        deadline_unix_ms: message.deadline.map(unix_ms),
+                        headers: message.flags.has(Flags::HEADERS),
+                        bytes: &message.bytes,
+                    });
+                }
+                Change::Note(op) => out.effect(Effect::Persist { group, op }),
+            }
+        }
+    }
+
+    /// Everything up to that group is on disk. If the next thing to go on is one of jobs, it is returned, and the call is to be
+    /// repeated.
+    #[inline(never)]
+    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) -> Option<JobThen> {
+        self.durable.owed.stored(group);
+        while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
+            match then {
+                Then::Begin { index, conn, seq } => {
+                    let (id, serial) = (self.id_of(index), self.messages[index].serial);
+                    out.effect(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false });
+                    self.answer_again(serial, out);
+                    if self.stored(index) {
+                        self.messages[index].state = State::Waiting;
+                        if self.goes_cold(index) {
+                            self.place_cold(index);
+                        } else {
+                            self.arm_deadline(index);
+                            self.place_new(index, out);
+                        }
+                    }
+                }
+                Then::Retry { index, .. } => {
+                    if self.stored(index) {
+                        self.wait_again(index, out);
+                    }
+                }
+                Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
+                Then::Job(then) => return Some(then),
+                Then::Set { conn, seq, change } => {
+                    let (queue, settings) = *change;
+                    self.settings_hold(conn, seq, queue, settings, out);
+                }
+                Then::Again { index } => {
+                    let queue = self.returned(index);
+                    if self.stored(index) {
+                        self.place_again(index);
+                    }
+                    self.note_unused(queue);
+                }
+            }
+        }
+        None
+    }
+
+    /// A group was not stored, and will not be: the disk has no room for it, or it is too large. What it refused of jobs is
+    /// returned, as by [`Self::persisted`].
+    #[inline(never)]
+    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) -> Option<JobThen> {
+        self.owe(group);
+        while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
+            match self.durable.waiting.remove(at).map(|(_, then)| then) {
+                Some(Then::Begin { index, conn, seq }) => {
+                    // Its end, now or because it was cancelled meanwhile, is nothing to the disk.
+                    self.messages[index].flags.clear(Flags::DURABLE);
+                    self.durable.len -= 1;
+                    let serial = self.messages[index].serial;
+                    if self.stored(index) {
+                        self.finish(index, End::Otherwise);
+                    }
+                    self.refuse(conn, seq, code, out);
+                    self.refuse_again(serial, code, out);
+                }
+                Some(Then::Again { index }) => {
+                    // It stays away for long, and its queue does not wait for it.
+                    let queue = self.returned(index);
+                    self.durable.owed.attempt(index, self.messages[index].serial);
+                    self.note_unused(queue);
+                }
+                Some(Then::Job(then)) => return Some(then),
+                Some(Then::Retry { index, before }) => self.lies_again(index, *before),
+                Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
+                    out.effect(Effect::Error { conn, seq, code });
+                }
+                None => return None,
+            }
+        }
+        None
+    }
+
+    /// The message is on its way back from a worker no longer. Returns its queue.
+    fn returned(&mut self, index: u32) -> u32 {
+        let queue = self.messages[index].queue;
+        self.queues.at_mut(queue).returning -= 1;
+        queue
+    }
+
+    /// A dead letter could not be put back: it is what it was, here and on the disk.
+    fn lies_again(&mut self, index: u32, before: Grave) {
+        self.messages[index].flags.set(Flags::MARKED);
+        if self.stored(index) {
+            let message = &mut self.messages[index];
+            (message.attempts, message.deadline) = (before.attempts, before.deadline);
+            self.disarm(index);
+            self.lay(index, before.failure);
+        }
+    }
+
+    /// The message waits for the disk no longer. False if it was cancelled meanwhile: then it is over.
+    fn stored(&mut self, index: u32) -> bool {
+        let message = &self.messages[index];
+        self.queues.at_mut(message.queue).storing -= 1;
+        if message.state == (State::Storing { dropped: true }) {
+            self.finish(index, End::Otherwise);
+            return false;
+        }
+        true
+    }
+
+    /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
+    /// serials. One that was tried before is kept at hand, before all that only the store holds.
+    pub(crate) fn recover(&mut self, survivor: Survivor) {
+        let Survivor { serial, record, attempts, failure } = survivor;
+        let name = &record.queue;
+        let number = self.queues.number_of(name).unwrap_or_else(|| self.queues.create(name.clone()));
+        self.durable.len += 1;
+        self.messages.go_on_after(serial);
+        let fresh = failure.is_none() && attempts == 0;
+        if fresh && self.queues.at(number).backlog.goes_cold(record.priority, self.settings.hot_bytes) {
+            self.keep_cold(number, record.priority, Cold::new(serial, record.payload.len()));
+            self.stats.ready += 1;
+            return;
+        }
+        let message = self.revive(number, serial, record, attempts);
+        self.add_bytes(number, bytes_of(message.bytes.len()));
+        let index = self.messages.insert_again(message);
+        if let Some(failure) = failure {
+            self.lay(index, Payload::body(failure));
+        } else {
+            self.queues.at_mut(number).backlog.push_hot(&mut self.messages, index);
+            self.stats.ready += 1;
+            self.arm_deadline(index);
+        }
+    }
+
+    /// The message that a record was made of, as one that waits.
+    pub(in crate::messages) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
+        let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        // Both may be in the future by a clock that was set back since.
+        let born = self.settings.mono_within(born_unix_ms, self.now, 0);
+        let deadline = deadline_unix_ms.map(|deadline_unix_ms| {
+            let all_ms = deadline_unix_ms.saturating_sub(born_unix_ms);
+            self.settings.mono_within(deadline_unix_ms, born, all_ms)
+        });
+        let mut flags = Flags::with_headers(payload.headers);
+        flags.set(Flags::DURABLE);
+        if attempts > 0 {
+            flags.set(Flags::MARKED);
+        }
+        Message {
+            serial,
+            bytes: payload.bytes,
+            flags,
+            origin: None,
+            state: State::Waiting,
+            wants: Wants::Settling,
+            queue,
+            stamp: 0,
+            born,
+            deadline,
+            timer: None,
+            attempts,
+            retries,
+            priority,
+            cost,
+            place: Links::default(),
+            owned: Links::default(),
+        }
+    }
+}

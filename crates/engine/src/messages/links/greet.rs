@@ -1,0 +1,156 @@
+//! A link comes to be, or is one too many, or ends.
+//!
+//! Two brokers have one link. Who dials asks here before it shows who it is, and leaves a link that is there alone, since
+//! messages are on it. If both dialled at the same moment, that of the lower id stays; if one dialled twice, the newer takes
+//! the place of the older, since whoever dials knows what it lost.
+
+use std::collections::BTreeMap;
+
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::link::view::LinkState;
+use turno_proto::model::{Code, ConnId, Slots, limits};
+
+use super::Link;
+use crate::effect::{Effect, Sink};
+use crate::messages::Messages;
+use crate::messages::table::numbered::Numbered;
+use crate::messages::workers::peer::Worker;
+
+impl Messages {
+    /// Somebody that was dialled showed who it is: is a link with it wanted?
+    pub(crate) fn greeted(&mut self, conn: ConnId, target: u32, broker: BrokerId, out: &mut impl Sink) {
+        let refusal = if self.links.targets.get(target).is_none() {
+            Some((LinkState::Down, Code::Cancelled))
+        } else if broker == self.links.me {
+            Some((LinkState::Itself, Code::LinkToItself))
+        } else if self.links.to_broker(broker).is_some() {
+            Some((LinkState::Doubled, Code::AlreadyLinked))
+        } else {
+            None
+        };
+        match refusal {
+            None => out.effect(Effect::Prove { conn }),
+            Some((state, code)) => {
+                self.links.targets.down(target, state, code, self.now);
+                out.effect(Effect::Unlink { conn, code });
+            }
+        }
+    }
+
+    /// The greeting is done.
+    pub(crate) fn linked(
+        &mut self,
+        conn: ConnId,
+        target: Option<u32>,
+        (broker, name, address, payload_max): (BrokerId, String, String, u64),
+        out: &mut impl Sink,
+    ) {
+        if let Some(code) = self.is_too_much(target, broker) {
+            if let Some(target) = target {
+                self.links.targets.down(target, LinkState::Doubled, code, self.now);
+            }
+            return out.effect(Effect::Unlink { conn, code });
+        }
+        if let Some(older) = self.links.to_broker(broker) {
+            out.effect(Effect::Unlink { conn: older, code: Code::AlreadyLinked });
+            self.lost(older, out);
+        }
+        if let Some(target) = target {
+            self.links.targets.up(target, self.now);
+        }
+        self.peers.insert(conn, name.clone(), address.clone());
+        if let Some(peer) = self.peers.get_mut(conn) {
+            peer.ready = true;
+            let mut worker = Worker::new(0, name.clone(), Slots::Unlimited, self.now);
+            worker.is_link = true;
+            peer.worker = Some(Box::new(worker));
+        }
+        let link = Link {
+            broker,
+            name,
+            address,
+            target,
+            since: self.now,
+            payload_max,
+            closing: false,
+            round_trip_us: None,
+            far: BTreeMap::new(),
+            handles: 0,
+            out: Numbered::default(),
+            held: BTreeMap::new(),
+            told: BTreeMap::new(),
+            told_presence: Vec::new(),
+            presence: Vec::new(),
+            turn: 0,
+            forwarded: 0,
+            received: 0,
+            returned: 0,
+        };
+        self.links.by_conn.insert(conn, link);
+        self.links.were_up = true;
+        self.links.presence_changed = true;
+        self.tell_all_offers();
+        if let Some(closing) = self.closing() {
+            out.effect(Effect::Closing { conn, closing });
+        }
+    }
+
+    /// Why a link with that broker is not to be, though it greeted well.
+    fn is_too_much(&self, target: Option<u32>, broker: BrokerId) -> Option<Code> {
+        if broker == self.links.me {
+            return Some(Code::LinkToItself);
+        }
+        match self.links.to_broker(broker) {
+            Some(there) => {
+                let mine = self.links.link(there).target.is_some();
+                // Both dialled, and the one that is there is that of the lower id.
+                let stays = mine != target.is_some() && mine == (self.links.me < broker);
+                stays.then_some(Code::AlreadyLinked)
+            }
+            None => (self.links.by_conn.len() >= limits::LINKS_MAX).then_some(Code::TooManyLinks),
+        }
+    }
+
+    /// Nobody answered, or would not greet.
+    pub(crate) fn dial_failed(&mut self, target: u32, code: Code) {
+        let dialling = self.links.targets.get(target).is_some_and(|target| target.state == LinkState::Dialling);
+        if dialling {
+            self.links.targets.down(target, LinkState::Down, code, self.now);
+        }
+    }
+
+    pub(crate) fn round_trip(&mut self, conn: ConnId, micros: u64) {
+        if let Some(link) = self.links.by_conn.get_mut(&conn) {
+            link.round_trip_us = Some(micros);
+        }
+    }
+
+    /// Dials whoever is due.
+    pub(in crate::messages) fn dial_links(&mut self, out: &mut impl Sink) {
+        self.links.targets.dial(self.now, out);
+    }
+
+    /// The other end takes nothing new. False if this is no link.
+    pub(in crate::messages) fn close_link(&mut self, conn: ConnId) -> bool {
+        let Some(link) = self.links.by_conn.get_mut(&conn) else { return false };
+        link.closing = true;
+        self.tell_all_offers();
+        true
+    }
+
+    /// The connection was a link: what it offered is gone. What crossed it, and what came over it, ends with the
+    /// connection as any worker's deliveries and any caller's requests do.
+    pub(in crate::messages) fn lose_link(&mut self, conn: ConnId) {
+        if !self.links.is_link(conn) {
+            return;
+        }
+        self.tell_all_offers();
+        let Some(link) = self.links.by_conn.remove(&conn) else { return };
+        if let Some(target) = link.target {
+            self.links.targets.down(target, LinkState::Down, Code::LinkDown, self.now);
+        }
+        self.links.targets.look_again(self.now);
+        self.links.presence_changed = true;
+        self.look_at_claims();
+    }
+}

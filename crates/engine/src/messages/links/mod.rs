@@ -1,0 +1,232 @@
+//! Links to other brokers: messages cross when nobody here has room and somebody there has.
+//!
+//! A message that crosses stays its owner's: here it is a delivery whose worker is the link. Nothing that came over a link
+//! waits here: it goes to a worker at once, further on, or back (ADR 16).
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | `targets` | who is dialled, and when again |
+//! | `greet` | a link comes to be, or is one too many, or ends |
+//! | `offers` | what each neighbour is told of free slots |
+//! | `cross` | which message crosses which link, and what comes back of it |
+//! | `arrive` | what came over a link: to a worker, further on, or back |
+//! | `spread` | broadcasts and events for those behind links |
+//! | `claims` | queues that are one worker's alone, wherever it is |
+//! | `presence` | who can be reached, by which way |
+//! | `view`, `check` | telling what is going on; all of this agrees |
+
+mod arrive;
+pub(crate) mod check;
+mod claims;
+mod cross;
+mod greet;
+mod offers;
+mod presence;
+mod spread;
+mod targets;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turno_proto::model::link::{BrokerId, Offer, Path, Presence, Room};
+use turno_proto::model::ring::Origin;
+use turno_proto::model::{ConnId, MessageId, Mono, QueueName};
+
+use self::claims::Claims;
+pub(in crate::messages) use self::spread::Shares;
+use self::targets::Targets;
+pub(in crate::messages) use self::view::{FarWorkers, LinkCounts};
+use crate::messages::table::numbered::Numbered;
+
+/// All links.
+#[derive(Debug)]
+pub(in crate::messages) struct Links {
+    pub(in crate::messages) me: BrokerId,
+    by_conn: BTreeMap<ConnId, Link>,
+    targets: Targets,
+    claims: Claims,
+    /// Messages that came over a link, by their place.
+    foreign: Numbered<Foreign>,
+    /// Messages of which something may have to be told.
+    changed: BTreeSet<QueueName>,
+    /// Crews whose members' room changed: of all their queues something may have to be told.
+    changed_crews: BTreeSet<u32>,
+    /// Who this broker is in its ring; `None`: it is in none.
+    ring: Option<Origin>,
+    /// Who can be reached may have to be told.
+    presence_changed: bool,
+    /// When what changed may be told.
+    tell_at: Mono,
+    /// Somebody here listens to topics.
+    listens: bool,
+    /// Counts events that were published here.
+    events: u64,
+    /// The number of the latest event of each broker that was for somebody here.
+    latest_events: BTreeMap<BrokerId, u64>,
+    /// Counts crossings, so that links take turns.
+    turns: u64,
+    /// There was a link once.
+    were_up: bool,
+}
+
+/// A link that is up.
+#[derive(Debug)]
+struct Link {
+    broker: BrokerId,
+    name: String,
+    address: String,
+    /// What was dialled, if this end dialled.
+    target: Option<u32>,
+    since: Mono,
+    /// Bytes of the longest message that it takes.
+    payload_max: u64,
+    /// The other end takes nothing new.
+    closing: bool,
+    round_trip_us: Option<u64>,
+    /// What the other end has for which queue.
+    far: BTreeMap<QueueName, Far>,
+    /// Handles given out on this link.
+    handles: u32,
+    /// What crossed and is not settled, by the number of the crossing.
+    out: Numbered<u32>,
+    /// Slots that messages from there take here and further on, by queue; none are 0.
+    held: BTreeMap<QueueName, u32>,
+    /// What the other end was told last.
+    told: BTreeMap<QueueName, Offer>,
+    told_presence: Vec<Presence>,
+    /// Who can be reached over it.
+    presence: Vec<Presence>,
+    turn: u64,
+    forwarded: u64,
+    received: u64,
+    returned: u64,
+}
+
+/// A queue at the other end.
+#[derive(Debug, Default)]
+struct Far {
+    held: u32,
+    rooms: Vec<Room>,
+    /// Slots of what crossed and is not settled.
+    in_flight: u32,
+    handle: Option<u32>,
+    /// Messages in a row that came back.
+    returns: u32,
+    paused_until: Option<Mono>,
+}
+
+impl Far {
+    /// Slots that a message which came that way may take there.
+    fn room_for(&self, path: &Path) -> u32 {
+        let mut rooms = self.rooms.iter().filter(|room| !room.path.meets(path)).peekable();
+        if rooms.peek().is_none() {
+            return 0;
+        }
+        let free: u32 = rooms.map(|room| room.free).sum();
+        (self.held + free).saturating_sub(self.in_flight)
+    }
+
+    /// How far the nearest workers are.
+    fn nearest(&self, path: &Path) -> usize {
+        let rooms = self.rooms.iter().filter(|room| !room.path.meets(path));
+        rooms.map(|room| room.path.len()).min().unwrap_or(usize::MAX)
+    }
+
+    /// What others may be told of the free slots of each room.
+    fn rooms_now(&self) -> impl Iterator<Item = Room> {
+        let room = self.room_for(&Path::default());
+        let told: u32 = self.rooms.iter().map(|room| room.free).sum();
+        // What crossed and came to its end since has freed slots that nobody needed to tell us of.
+        let freed = room.saturating_sub(told);
+        self.rooms.iter().map(move |there| Room { free: (there.free + freed).min(room), ..there.clone() })
+    }
+}
+
+/// A message that came over a link.
+#[derive(Debug)]
+struct Foreign {
+    link: ConnId,
+    id: MessageId,
+    /// Brokers it came through.
+    path: Path,
+}
+
+impl Links {
+    pub(in crate::messages) fn new(me: BrokerId, targets: &[String], now: Mono) -> Self {
+        Self {
+            me,
+            by_conn: BTreeMap::new(),
+            targets: Targets::new(me, targets, now),
+            claims: Claims::default(),
+            foreign: Numbered::default(),
+            changed: BTreeSet::new(),
+            changed_crews: BTreeSet::new(),
+            ring: None,
+            presence_changed: false,
+            tell_at: now,
+            listens: false,
+            events: 0,
+            latest_events: BTreeMap::new(),
+            turns: 0,
+            were_up: false,
+        }
+    }
+
+    /// Whether other brokers may give out tokens beside this one, now or when a cut is over.
+    #[inline]
+    pub(in crate::messages) fn are_used(&self) -> bool {
+        self.were_up || self.targets.len() > 0
+    }
+
+    #[inline]
+    pub(in crate::messages) fn is_empty(&self) -> bool {
+        self.by_conn.is_empty()
+    }
+
+    pub(in crate::messages) fn is_link(&self, conn: ConnId) -> bool {
+        self.by_conn.contains_key(&conn)
+    }
+
+    /// The id under which its owner knows a message that came over a link.
+    pub(in crate::messages) fn foreign_id(&self, index: u32) -> Option<MessageId> {
+        self.foreign.get(&index).map(|foreign| foreign.id)
+    }
+
+    /// The message that its owner knows under that id, if it came here.
+    pub(in crate::messages) fn find_foreign(&self, id: MessageId) -> Option<u32> {
+        self.foreign.iter().filter(|(_, foreign)| foreign.id == id).map(|(index, _)| *index).min()
+    }
+
+    fn link(&self, conn: ConnId) -> &Link {
+        self.by_conn.get(&conn).expect("rooms hold links that are up")
+    }
+
+    fn link_mut(&mut self, conn: ConnId) -> &mut Link {
+        self.by_conn.get_mut(&conn).expect("rooms hold links that are up")
+    }
+
+    fn to_broker(&self, broker: BrokerId) -> Option<ConnId> {
+        self.by_conn.iter().find(|(_, link)| link.broker == broker).map(|(conn, _)| *conn)
+    }
+
+    /// When something is to be done though nothing happens.
+    #[inline]
+    pub(in crate::messages) fn next_deadline(&self) -> Option<Mono> {
+        if !self.are_used() {
+            return None;
+        }
+        let dial = self.targets.next_deadline();
+        let tell = self.has_news().then_some(self.tell_at);
+        [dial, tell, self.claims.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn has_news(&self) -> bool {
+        !self.by_conn.is_empty()
+            && (self.presence_changed || !self.changed.is_empty() || !self.changed_crews.is_empty())
+    }
+
+    /// Whether neighbours are to be told something now.
+    pub(in crate::messages) fn are_due(&self, now: Mono) -> bool {
+        self.has_news() && self.tell_at <= now
+    }
+}

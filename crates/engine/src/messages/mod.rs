@@ -1,0 +1,270 @@
+//! Messages: requests, sends and broadcasts, from the moment they are let in until they end. With them the queues they wait in,
+//! the workers they go to, the links they cross and what is stored of them.
+//!
+//! This is a machine: nobody outside of this folder sees its fields. The engine tells it what connections say, lends parts of it
+//! to other machines for one call, and does what follows for those.
+
+pub(crate) mod broadcast;
+mod cancel;
+pub(crate) mod check;
+mod chores;
+pub(crate) mod disk;
+mod dispatch;
+mod drain;
+mod expiry;
+mod explain;
+mod intake;
+pub(crate) mod links;
+mod losses;
+mod queues;
+mod retry;
+mod settle;
+mod stats;
+pub(crate) mod table;
+pub(crate) mod workers;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::ring::Origin;
+use turno_proto::model::view::Counters;
+use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload, QueueName, limits};
+
+use self::broadcast::Tally;
+use self::chores::Chores;
+use self::disk::durable::Durable;
+use self::dispatch::Item;
+use self::drain::Drain;
+use self::links::Links;
+use self::losses::Losses;
+use self::queues::cold::Loads;
+use self::queues::dedup::Dedup;
+use self::queues::exclusive::Exclusives;
+use self::queues::queue::QueueTable;
+use self::stats::Stats;
+use self::table::message::{Flags, Message, MessageTable, State};
+use self::table::timers::Timers;
+use self::workers::crew::Crews;
+use self::workers::peer::Peers;
+use crate::jobs::{self, Jobs};
+use crate::settings::Settings;
+
+/// All messages, with their queues, workers and links.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    settings: Settings,
+    /// The latest time it was told.
+    now: Mono,
+    peers: Peers,
+    queues: QueueTable,
+    messages: MessageTable,
+    timers: Timers,
+    durable: Durable,
+    dedup: Dedup,
+    loads: Loads,
+    exclusives: Exclusives,
+    stats: Stats,
+    /// Bytes that all else holds: other machines and the buffers of connections.
+    bytes_elsewhere: u64,
+    links: Links,
+    crews: Crews,
+    /// The number of the latest delivery.
+    stamps: u32,
+    /// What the last failure of a dead letter said, by message.
+    failures: BTreeMap<u32, Payload>,
+    /// How far each broadcast is, by its message.
+    broadcasts: BTreeMap<u32, Tally>,
+    losses: Losses,
+    drain: Option<Drain>,
+    chores: Chores,
+    /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
+    /// no chain of consequences can grow the stack.
+    agenda: VecDeque<Item>,
+    /// Job workers whose room changed, because their native connection has more or less.
+    job_workers: Vec<ConnId>,
+    /// When the checker looks at every backlog again (S0.30).
+    check_at: Mono,
+}
+
+impl Messages {
+    /// Nothing yet.
+    pub(crate) fn new(settings: Settings, now: Mono) -> Self {
+        let last_serial = settings.store.map_or(0, |store| store.last_serial);
+        Self {
+            links: Links::new(BrokerId::new(settings.run), &settings.links, now),
+            exclusives: Exclusives::new(settings.term),
+            settings,
+            now,
+            peers: Peers::default(),
+            queues: QueueTable::default(),
+            messages: MessageTable::after(last_serial),
+            timers: Timers::new(now),
+            durable: Durable::default(),
+            dedup: Dedup::default(),
+            loads: Loads::default(),
+            stats: Stats::default(),
+            bytes_elsewhere: 0,
+            crews: Crews::default(),
+            stamps: 0,
+            failures: BTreeMap::new(),
+            broadcasts: BTreeMap::new(),
+            losses: Losses::default(),
+            drain: None,
+            chores: Chores::default(),
+            agenda: VecDeque::new(),
+            job_workers: Vec::new(),
+            check_at: now.plus_millis(limits::CHECKER_MS),
+        }
+    }
+
+    /// When time alone changes something.
+    pub(crate) fn next_deadline(&self) -> Option<Mono> {
+        let checks = self.stats.ready > 0 || !self.durable.owed.is_empty();
+        let all = [
+            self.timers.next_deadline(),
+            checks.then_some(self.check_at),
+            self.drain.as_ref().and_then(Drain::until),
+            self.losses.next_deadline(),
+            self.dedup.next_sweep(),
+            self.chores.next_deadline(),
+            self.exclusives.next_deadline(),
+            self.links.next_deadline(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Before each input: what time it is, and how many bytes all else holds. A time before the last one counts as that.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Mono, bytes_elsewhere: u64) {
+        self.now = self.now.max(now);
+        self.bytes_elsewhere = bytes_elsewhere;
+    }
+
+    pub(crate) fn is_connected(&self, conn: ConnId) -> bool {
+        self.peers.get(conn).is_some()
+    }
+
+    /// Everyone who is connected.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = ConnId> {
+        self.peers.iter().map(|peer| peer.id)
+    }
+
+    pub(crate) fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// The run that the ids of sends name, unless they are in memory beside a store.
+    pub(crate) fn run(&self) -> u64 {
+        self.settings.store_run()
+    }
+
+    /// Bytes of messages in memory.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.stats.bytes
+    }
+
+    pub(crate) const fn counters(&self) -> &Counters {
+        &self.stats.counters
+    }
+
+    pub(crate) const fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// How many messages of each queue have become dead letters so far; queues without any are left out.
+    pub(crate) fn dead_by_queue(&self) -> impl Iterator<Item = (&QueueName, u64)> {
+        let dead = self.queues.after(None).map(|(_, queue)| (&queue.name, queue.counters.dead));
+        dead.filter(|(_, dead)| *dead > 0)
+    }
+
+    /// Deliveries that workers hold now.
+    pub(crate) const fn in_flight(&self) -> u64 {
+        self.stats.in_flight
+    }
+
+    /// Whether something is on its way to the disk, or will be as soon as there is room.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        !self.durable.is_idle()
+    }
+
+    pub(crate) const fn now(&self) -> Mono {
+        self.now
+    }
+
+    /// Where a connection comes from.
+    pub(crate) fn address_of(&self, conn: ConnId) -> Option<&str> {
+        self.peers.get(conn).map(|peer| peer.address.as_str())
+    }
+
+    /// Who this broker is in its ring, for neighbours to know.
+    pub(crate) fn set_ring(&mut self, origin: Option<Origin>) {
+        self.links.set_ring(origin);
+    }
+
+    /// What jobs may use for one call.
+    pub(crate) fn lend_to_jobs(&mut self) -> jobs::Context<'_> {
+        let (draining, memory_free) = (self.drain.is_some(), self.memory_free());
+        jobs::Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable)
+    }
+
+    /// What the check of jobs looks at.
+    pub(crate) const fn lend_to_check(&self) -> (&Settings, &Peers, bool) {
+        (&self.settings, &self.peers, self.drain.is_some())
+    }
+
+    /// What the gate of the archive may use for one call.
+    pub(crate) const fn lend_to_archive(&self) -> (Mono, &Settings, &Peers) {
+        (self.now, &self.settings, &self.peers)
+    }
+
+    /// A native connection took slots for a delivery: its twin, a job worker, has fewer.
+    #[inline(never)]
+    pub(crate) fn twin_took(&mut self, job_worker: ConnId, slots: u16) {
+        self.peers.worker_mut(job_worker).twin_took(slots);
+        self.job_workers.push(job_worker);
+    }
+
+    /// A native connection has slots back: its twin, a job worker, may use them.
+    #[inline(never)]
+    pub(crate) fn twin_gave(&mut self, job_worker: ConnId, slots: u16) {
+        self.peers.worker_mut(job_worker).twin_gave(slots);
+        self.job_workers.push(job_worker);
+    }
+
+    /// A worker said something that came too late.
+    pub(crate) const fn count_late(&mut self) {
+        self.stats.counters.late += 1;
+    }
+
+    /// Tells jobs which of their workers have other room than before.
+    #[inline]
+    pub(crate) fn tell_job_workers(&mut self, jobs: &mut Jobs) {
+        self.job_workers.drain(..).for_each(|conn| jobs.look_at(conn));
+    }
+
+    /// When the checker runs next.
+    pub(crate) const fn next_check(&self) -> Mono {
+        self.check_at
+    }
+
+    /// Messages that end with the broker, because nothing but its memory holds them.
+    pub(crate) fn held_in_memory(&self) -> u64 {
+        let here = |message: &&Message| matches!(message.state, State::Waiting | State::Dead);
+        let volatile = |message: &&Message| !message.flags.has(Flags::DURABLE);
+        self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
+    }
+
+    #[inline]
+    pub(crate) fn id_of(&self, index: u32) -> MessageId {
+        let message = &self.messages[index];
+        if message.flags.has(Flags::FORWARDED) {
+            return self.links.foreign_id(index).expect("what came over a link is known as such");
+        }
+        self.messages.id_of(index, &self.settings)
+    }
+
+    #[inline]
+    pub(crate) fn delivery_of(&self, index: u32) -> Delivery {
+        Delivery { index, stamp: self.messages[index].stamp }
+    }
+}

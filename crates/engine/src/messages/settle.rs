@@ -1,0 +1,212 @@
+//! What the holder of a delivery says about it. The right to settle belongs to the worker that holds it, once.
+
+use turno_proto::model::view::Counters;
+use turno_proto::model::{ConnId, Delivery, Payload};
+
+use crate::effect::{Effect, Sink};
+use crate::messages::Messages;
+use crate::messages::broadcast::NOWHERE;
+use crate::messages::losses::Trust;
+use crate::messages::retry::Cause;
+use crate::messages::stats::bytes_of;
+use crate::messages::table::chain::Lane;
+use crate::messages::table::message::{End, Flags, Message, State, Wants};
+
+/// A delivery that is its holder's to settle.
+enum Claim {
+    /// Somebody waits for the outcome, or the message lives on with it.
+    Live(u32),
+    /// Its message is over; only the slots are left to give back.
+    Stopping(u32),
+}
+
+impl Messages {
+    /// REPLY: a piece, or the end, of the answer.
+    pub(crate) fn reply(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        more: bool,
+        payload: Payload,
+        out: &mut impl Sink,
+    ) {
+        let Some(index) = self.claim(conn, delivery, !more) else { return };
+        let message = &self.messages[index];
+        if let State::Asked { .. } = message.state {
+            return self.part_says(conn, index, more, false, payload, out);
+        }
+        if message.wants == Wants::Reply {
+            match message.origin {
+                Some(origin) => out.effect(Effect::Reply { conn: origin.conn(), seq: origin.seq, more, payload }),
+                None if more => {}
+                None => self.stats.counters.unclaimed += 1,
+            }
+        }
+        if more {
+            if let State::Held { streamed, .. } = &mut self.messages[index].state {
+                *streamed = true;
+            }
+        } else {
+            self.settled(conn, index, |counters| &mut counters.replied);
+        }
+    }
+
+    /// ACK: done. A request that is only acknowledged has an empty reply.
+    pub(crate) fn ack(&mut self, conn: ConnId, delivery: Delivery, out: &mut impl Sink) {
+        match self.messages.get(delivery.index).map(|message| message.wants) {
+            Some(Wants::Reply) => self.reply(conn, delivery, false, Payload::default(), out),
+            _ => {
+                if let Some(index) = self.claim(conn, delivery, true) {
+                    let message = &self.messages[index];
+                    let origin = message.origin.filter(|_| message.wants == Wants::Settling);
+                    self.settled(conn, index, |counters| &mut counters.acked);
+                    if let Some(origin) = origin {
+                        out.effect(Effect::FarAck { conn: origin.conn(), seq: origin.seq });
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn fail(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        permanent: bool,
+        payload: Payload,
+        out: &mut impl Sink,
+    ) {
+        let Some(index) = self.claim(conn, delivery, true) else { return };
+        if let State::Asked { .. } = self.messages[index].state {
+            return self.part_says(conn, index, false, true, payload, out);
+        }
+        let record = self.peers.worker_mut(conn);
+        record.failed += 1;
+        if record.trust != Trust::Full {
+            self.end_trial(conn);
+        }
+        if !self.peers.worker_mut(conn).standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
+        self.count_settled(index, |counters| &mut counters.failed);
+        self.attempt_over(index, Cause::Failed { payload, permanent }, out);
+    }
+
+    /// PROGRESS goes to the caller as it is.
+    pub(crate) fn progress(&mut self, conn: ConnId, delivery: Delivery, payload: Payload, out: &mut impl Sink) {
+        let Some(index) = self.claim(conn, delivery, false) else { return };
+        if let Some(origin) = self.messages[index].origin {
+            out.effect(Effect::Progress { conn: origin.conn(), seq: origin.seq, payload });
+        }
+    }
+
+    pub(crate) fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
+        if let Some(index) = self.claim(conn, delivery, false)
+            && self.settings.lease_ms.is_some()
+            && matches!(self.messages[index].state, State::Held { .. })
+        {
+            self.arm_lease(index, u64::from(lease_ms));
+        }
+    }
+
+    /// The message of a delivery, if `conn` holds it; otherwise the frame is counted and dropped (S1.30). A
+    /// settling frame for a message that is over gives the slots back and nothing else.
+    fn claim(&mut self, conn: ConnId, delivery: Delivery, settles: bool) -> Option<u32> {
+        match self.held_by(conn, delivery) {
+            Some(Claim::Live(index)) => Some(index),
+            Some(Claim::Stopping(index)) => {
+                if settles {
+                    self.stats.counters.late += 1;
+                    self.finish(index, End::Settled);
+                }
+                None
+            }
+            // Of a broadcast that wanted no reply nothing was kept, and nothing need be said.
+            None if delivery.index == NOWHERE => None,
+            None => {
+                let stray = self.messages.stray(conn, delivery);
+                self.count_stray(stray);
+                None
+            }
+        }
+    }
+
+    fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
+        let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
+        match message.state {
+            State::Held { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
+            State::Stopping { worker } if worker == conn => Some(Claim::Stopping(delivery.index)),
+            State::Asked { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
+            _ => None,
+        }
+    }
+
+    fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
+        let record = self.peers.worker_mut(conn);
+        record.settled += 1;
+        if record.trust != Trust::Full {
+            self.end_trial(conn);
+        }
+        if !self.peers.worker_mut(conn).standings.is_empty() {
+            self.clear_standing(conn, index);
+        }
+        self.count_settled(index, counter);
+        self.finish(index, End::Settled);
+    }
+
+    /// Counts a word that settles, and how long the worker took for a request.
+    fn count_settled(&mut self, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
+        let message = &self.messages[index];
+        *counter(&mut self.stats.counters) += 1;
+        let queue = self.queues.at_mut(message.queue);
+        *counter(&mut queue.counters) += 1;
+        queue.lost_in_a_row = 0;
+        if message.wants == Wants::Reply {
+            queue.note_settled(message, self.now);
+        }
+    }
+
+    /// Slots back to the worker that holds the message, once.
+    pub(super) fn release(&mut self, index: u32) {
+        let Message { queue, cost, .. } = self.messages[index];
+        let worker = self.messages[index].holder().expect("only a held delivery is released");
+        self.queues.at_mut(queue).in_flight -= 1;
+        self.note_unused(queue);
+        self.stats.in_flight -= 1;
+        let record = self.peers.worker_mut(worker);
+        record.held.remove(&mut self.messages, Lane::Place, index);
+        record.give_back(cost);
+        record.alone_with.take_if(|alone| *alone == index);
+        if record.is_link {
+            return self.crossed_back(worker, index);
+        }
+        if !record.standings.is_empty() {
+            record.standings.released(queue, index);
+        }
+        let twin = record.twin;
+        self.offer(worker);
+        if let Some(twin) = twin {
+            self.twin_gave(twin, cost);
+        }
+        self.forget_worker_if_gone(worker);
+    }
+
+    /// The message is over and leaves the broker.
+    pub(super) fn finish(&mut self, index: u32, end: End) {
+        let holder = self.messages[index].holder();
+        if holder.is_some() {
+            self.release(index);
+        }
+        self.disarm(index);
+        self.disown(index);
+        self.losses.forget(index);
+        let message = self.messages.remove(index, holder, end);
+        if message.flags.has(Flags::FORWARDED) {
+            self.foreign_gone(index);
+        }
+        self.durable.end(&message);
+        let Message { queue, bytes, .. } = message;
+        self.drop_bytes(queue, bytes_of(bytes.len()));
+        self.queues.forget_if_idle(queue);
+    }
+}
