@@ -5,8 +5,8 @@ use turno_proto::model::ring::{Origin, RingState};
 use turno_proto::model::topic::EventRef;
 use turno_proto::model::{ConnId, Mono};
 
-use super::publish::Passed;
-use super::{Node, PublicationRef, RingEffect, RingInput, RingSettings};
+use super::node::{Node, Passed};
+use super::{PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::effect::{Effect, Sink};
 use crate::engine::Engine;
 
@@ -126,10 +126,11 @@ impl Engine {
 
     /// With `--ring-links`: a link leads wherever the ring does.
     fn link_with_next(&mut self, out: &mut impl Sink) {
-        let Some(host) = self.ring.as_mut().filter(|host| host.node.settings.links) else { return };
-        let next = host.node.next_peer().map(|next| next.native.clone()).filter(|native| !native.is_empty());
+        let Some(host) = self.ring.as_mut().filter(|host| host.node.links()) else { return };
+        let next = host.node.next_peer();
         // A neighbour that is lost for a moment stays linked: the link has a life of its own.
-        let is_out = host.node.next.is_none() && !matches!(host.node.state(), RingState::Off | RingState::Alone);
+        let is_out = next.is_none() && !matches!(host.node.state(), RingState::Off | RingState::Alone);
+        let next = next.map(|next| next.native.clone()).filter(|native| !native.is_empty());
         if host.linked == next || is_out {
             return;
         }

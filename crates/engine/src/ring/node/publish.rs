@@ -54,11 +54,11 @@ struct OutOfOrder;
 
 /// What becomes of a publication that came.
 #[derive(Debug, Default)]
-pub(super) struct Passed<'a> {
+pub(in crate::ring) struct Passed<'a> {
     /// It is for whoever listens here.
-    pub(super) is_new: bool,
+    pub(in crate::ring) is_new: bool,
     /// It goes on, to that one.
-    pub(super) on: Option<(ConnId, PublicationRef<'a>)>,
+    pub(in crate::ring) on: Option<(ConnId, PublicationRef<'a>)>,
 }
 
 impl Publications {
@@ -146,7 +146,7 @@ fn say_publication(conn: ConnId, publication: PublicationRef<'_>) -> RingEffect 
 /// This node's own.
 impl Node {
     /// Something is published here. Returns it if it goes out at once, and to whom; what else follows comes behind it.
-    pub(super) fn publish<'a>(
+    pub(in crate::ring) fn publish<'a>(
         &mut self,
         now: Mono,
         event: EventRef<'a>,
@@ -288,7 +288,7 @@ impl Node {
     }
 
     /// PUBLISH, on its way round: what becomes of it, and mostly nothing else. What does comes behind it.
-    pub(super) fn pass<'a>(
+    pub(in crate::ring) fn pass<'a>(
         &mut self,
         now: Mono,
         id: ConnId,

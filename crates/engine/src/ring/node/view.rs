@@ -6,8 +6,14 @@ use turno_proto::model::ring::{Member, Sid};
 use super::Node;
 
 impl Node {
-    pub(super) const fn kept_bytes(&self) -> u64 {
+    /// Bytes of publications that have not come round.
+    pub(in crate::ring) const fn kept_bytes(&self) -> u64 {
         self.publications.kept().1
+    }
+
+    /// Whether the broker links with its next one too.
+    pub(in crate::ring) const fn links(&self) -> bool {
+        self.settings.links
     }
 
     /// What it counted.

@@ -217,7 +217,7 @@ impl Node {
     }
 
     /// Whether that life of a broker is in the circle, as far as this node knows.
-    pub(super) fn is_in_circle(&self, origin: Origin) -> bool {
+    pub(in crate::ring) fn is_in_circle(&self, origin: Origin) -> bool {
         !self.is_off && !self.is_alone && self.roll.circle.iter().any(|member| member.origin == origin)
     }
 

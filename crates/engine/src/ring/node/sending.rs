@@ -249,7 +249,8 @@ impl Node {
         [self.attempt.as_ref().map(|attempt| attempt.until), retired].into_iter().flatten().min()
     }
 
-    pub(super) fn next_peer(&self) -> Option<&Member> {
+    /// Whom it sends to.
+    pub(in crate::ring) fn next_peer(&self) -> Option<&Member> {
         self.conns.get(&self.next?)?.peer.as_ref()
     }
 }

@@ -1,0 +1,359 @@
+//! A broker's place in the ring: a machine without sockets, clock or chance, [`RingInput`] in, [`RingEffect`] out.
+//! Connections lead one way, from a member to its next one, which dialled nobody for it.
+//!
+//! | room | what it decides |
+//! |---|---|
+//! | `states` | where a node is, and which ways lead from there |
+//! | `sending` | whom it sends to: the next one, and the attempt to have another |
+//! | `receiving` | who sends to it: openings are taken or refused |
+//! | `join` | others that come, and coming itself |
+//! | `heal` | neighbours that are lost |
+//! | `leave` | others that leave, leaving itself, and the end of all |
+//! | `publish` | publications: each once, in order, and again after a loss |
+//! | `kept` | those that have not come round |
+//! | `roll` | the roll call: who is in the circle |
+//! | `merge` | members that are lost are looked for, and two rings become one |
+//! | `view`, `check` | telling what is going on, and that all of it agrees |
+
+mod check;
+mod heal;
+mod join;
+mod kept;
+mod leave;
+mod merge;
+mod publish;
+mod receiving;
+mod roll;
+mod sending;
+mod states;
+mod view;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use turno_proto::model::ring::view::RingCounters;
+use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_proto::model::{Code, ConnId, Mono};
+
+use self::heal::{LostNext, LostPrevious};
+use self::join::{Joiner, Joining};
+use self::leave::Leaving;
+use self::merge::Search;
+pub(super) use self::publish::Passed;
+use self::publish::Publications;
+use self::roll::Roll;
+use self::sending::Attempt;
+pub use self::states::{TRANSITIONS, Why};
+use super::word::RetConn;
+use super::{RingEffect, RingInput, RingNews, RingSettings, RingWord, word};
+
+/// How long a connection may be there without a word, in attempts to dial.
+const FRESH_DIALS: u64 = 3;
+/// Connections that have not said what they are for. More: refused, `ring_busy`.
+const FRESH_MAX: usize = 256;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Somebody dialled and said nothing yet.
+    Fresh,
+    /// Dialled from here; the other end has not accepted yet.
+    Opening,
+    /// This node sends there.
+    Next,
+    /// This node sent there, and said so for the last time; the other end closes it.
+    Retired,
+    /// The predecessor.
+    Previous,
+    /// A predecessor that was: what it still says counts until it closes.
+    Draining,
+    /// Wants to be the predecessor.
+    Joiner,
+    /// Dialled from here for one question.
+    Probe,
+}
+
+impl Role {
+    /// Whether what it says about the ring counts.
+    const fn is_heard(self) -> bool {
+        matches!(self, Self::Previous | Self::Draining | Self::Joiner)
+    }
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+struct Conn {
+    peer: Option<Member>,
+    role: Role,
+    since: Mono,
+    /// It has replayed what was missing here.
+    caught_up: bool,
+    /// It said that it leaves.
+    leaving: bool,
+    /// The last publication of each origin that came over it.
+    heard: BTreeMap<Origin, u64>,
+}
+
+impl Conn {
+    fn sid(&self) -> Option<Sid> {
+        self.peer.as_ref().map(|peer| peer.origin.sid)
+    }
+}
+
+/// A broker's place in the ring.
+#[derive(Debug)]
+pub struct Node {
+    settings: RingSettings,
+    now: Mono,
+    state: RingState,
+    since: Mono,
+    /// A ring of one.
+    is_alone: bool,
+    /// Out of the ring, and so far why.
+    is_off: bool,
+    code: Option<Code>,
+    conns: BTreeMap<ConnId, Conn>,
+    targets: u32,
+    next: Option<ConnId>,
+    previous: Option<ConnId>,
+    attempt: Option<Attempt>,
+    lost_next: Option<LostNext>,
+    lost_previous: Option<LostPrevious>,
+    joiners: VecDeque<Joiner>,
+    joining: Option<Joining>,
+    leaving: Option<Leaving>,
+    search: Search,
+    roll: Roll,
+    publications: Publications,
+    counters: RingCounters,
+}
+
+impl Node {
+    /// A node that has not begun; [`RingInput::Tick`] begins it.
+    pub fn new(settings: RingSettings, now: Mono) -> Self {
+        let joining = settings.next.clone().map(|next| Joining::at_start(now, next));
+        Self {
+            now,
+            state: if joining.is_some() { RingState::Joining } else { RingState::Alone },
+            since: now,
+            is_alone: joining.is_none(),
+            is_off: false,
+            code: None,
+            conns: BTreeMap::new(),
+            targets: 0,
+            next: None,
+            previous: None,
+            attempt: None,
+            lost_next: None,
+            lost_previous: None,
+            joiners: VecDeque::new(),
+            joining,
+            leaving: None,
+            search: Search::default(),
+            roll: Roll::new(&settings),
+            publications: Publications::default(),
+            counters: RingCounters::default(),
+            settings,
+        }
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Mono, input: RingInput, out: &mut Vec<RingEffect>) {
+        self.now = self.now.max(now);
+        self.roll.look_at_clock(self.now);
+        match input {
+            RingInput::Publish { event } => return self.publish_value(&event, out),
+            RingInput::Word { conn, word: RingWord::Publish(publication) } => {
+                return self.pass_value(conn, &publication, out);
+            }
+            RingInput::Dialled { target, conn, peer } => self.dialled(target, conn, peer, out),
+            RingInput::DialFailed { target, code } => self.dial_failed(target, code, out),
+            RingInput::Accepted { conn, peer } => self.accepted(conn, peer, out),
+            RingInput::Word { conn, word } => self.hear(conn, word, out),
+            RingInput::Closed { conn } => self.closed(conn, out),
+            RingInput::Join { next, sid } => self.join_at(next, sid, out),
+            RingInput::Leave => self.leave(out),
+            RingInput::Shutdown => self.shutdown(out),
+            RingInput::Tick => {}
+        }
+        self.tick(out);
+        self.settle(out);
+    }
+
+    /// When [`RingInput::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        if self.is_off {
+            return None;
+        }
+        let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).map(|conn| self.fresh_until(conn));
+        let all = [
+            self.attempt_deadline(),
+            self.join_deadline(),
+            self.joiner_deadline(),
+            self.heal_deadline(),
+            self.leave_deadline(),
+            self.search_deadline(),
+            self.roll_deadline(),
+            self.overdue_deadline(),
+            fresh.min(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Who this is.
+    pub const fn me(&self) -> &Member {
+        &self.settings.me
+    }
+
+    /// Where it is.
+    pub const fn state(&self) -> RingState {
+        self.state
+    }
+
+    fn sid(&self) -> Sid {
+        self.settings.me.origin.sid
+    }
+
+    /// A word on its way round, or about a connection.
+    fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
+        let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
+        // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
+        if self.is_alone && role == Role::Draining {
+            return;
+        }
+        match word {
+            RingWord::RollCall { origin, number, round, members } if role.is_heard() => {
+                self.called(conn, origin, number, round, members, out);
+            }
+            RingWord::NewConn(word) if role == Role::Fresh && word.content.is_none() => self.asked_to_join(conn, out),
+            RingWord::NewConn(word) if role.is_heard() => self.somebody_joins(conn, word, out),
+            RingWord::RetConn(RetConn::Open { errand }) if role == Role::Fresh => self.opened(conn, errand, out),
+            RingWord::RetConn(RetConn::Call { caller, content, hops }) if role.is_heard() => {
+                self.somebody_calls(caller, content, hops, out);
+            }
+            RingWord::ServOff { leaver, content, hops } if role.is_heard() => {
+                self.somebody_leaves(conn, leaver, content, hops, out);
+            }
+            RingWord::Shutdown { origin, hops } if role.is_heard() => self.shut_down_by(origin, hops, out),
+            RingWord::Merge { origin, contact, hops } if role.is_heard() => {
+                self.told_to_merge(origin, contact, hops, out)
+            }
+            RingWord::CaughtUp { members } if role.is_heard() => self.caught_up(conn, members),
+            RingWord::Have { had } if role == Role::Opening => self.welcomed(conn, had, out),
+            RingWord::Refused { code, instead } if matches!(role, Role::Opening | Role::Next | Role::Retired) => {
+                self.refused(conn, code, instead, out);
+            }
+            RingWord::Probe(circle) if role == Role::Fresh => self.probed(conn, &circle, out),
+            RingWord::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
+            RingWord::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
+            // What was under way when the role changed. A peer that says what it never may is ended by the session.
+            _ => {}
+        }
+    }
+
+    /// A connection is gone.
+    fn closed(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
+        let Some(conn) = self.conns.remove(&id) else { return };
+        self.joiners.retain(|joiner| joiner.conn != id);
+        match conn.role {
+            Role::Next => self.next_lost(conn, out),
+            Role::Opening => self.attempt_failed(Code::RingDown, None, out),
+            Role::Previous => self.previous_lost(conn, out),
+            Role::Probe => self.search.over(id),
+            Role::Fresh | Role::Retired | Role::Draining | Role::Joiner => {}
+        }
+    }
+
+    fn tick(&mut self, out: &mut Vec<RingEffect>) {
+        if self.is_off {
+            return;
+        }
+        let silent: Vec<ConnId> = self
+            .conns
+            .iter()
+            .filter(|(_, conn)| conn.role == Role::Fresh)
+            .filter_map(|(id, conn)| (self.fresh_until(conn) <= self.now).then_some(*id))
+            .collect();
+        for id in silent {
+            self.close(id, Some(Code::GreetingTimeout), out);
+        }
+        self.tick_attempt(out);
+        self.tick_leaving(out);
+        self.tick_healing(out);
+        self.tick_joining(out);
+        self.tick_joiners(out);
+        self.tick_roll(out);
+        self.tick_search(out);
+        self.tick_overdue(out);
+    }
+
+    fn fresh_until(&self, conn: &Conn) -> Mono {
+        conn.since.plus_millis(self.settings.timers.dial_ms * FRESH_DIALS)
+    }
+
+    fn say(&self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
+        out.push(RingEffect::Say { conn, word });
+    }
+
+    /// Says something to the next one, if there is one.
+    fn pass_on(&self, word: RingWord, out: &mut Vec<RingEffect>) -> bool {
+        let Some(next) = self.next else { return false };
+        self.say(next, word, out);
+        true
+    }
+
+    fn close(&mut self, id: ConnId, code: Option<Code>, out: &mut Vec<RingEffect>) {
+        if self.conns.remove(&id).is_some() {
+            self.joiners.retain(|joiner| joiner.conn != id);
+            out.push(RingEffect::Close { conn: id, code });
+        }
+    }
+
+    /// Says no, and closes.
+    fn turn_away(&mut self, id: ConnId, code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
+        let peer = self.conns.get(&id).and_then(Conn::sid);
+        self.counters.refused += 1;
+        if !matches!(code, Code::RingBusy | Code::Elsewhere) {
+            out.push(RingEffect::Tell(RingNews::Refused { peer, code }));
+        }
+        self.say(id, RingWord::Refused { code, instead }, out);
+        self.close(id, None, out);
+    }
+
+    /// Ends every connection and forgets what was going on.
+    fn let_go(&mut self, out: &mut Vec<RingEffect>) {
+        self.drop_attempt(out);
+        self.search.drop_all(out);
+        for joiner in std::mem::take(&mut self.joiners) {
+            self.turn_away(joiner.conn, Code::RingBusy, None, out);
+        }
+        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        for id in ids {
+            let role = self.conns[&id].role;
+            if role == Role::Previous {
+                self.say(id, RingWord::Refused { code: Code::NotInRing, instead: None }, out);
+            }
+            if role != Role::Fresh {
+                self.close(id, None, out);
+            }
+        }
+        (self.next, self.previous) = (None, None);
+        (self.lost_next, self.lost_previous) = (None, None);
+        self.joining = None;
+        self.neighbour_changed();
+    }
+
+    /// From now on a ring of one.
+    fn be_alone(&mut self, out: &mut Vec<RingEffect>) {
+        self.let_go(out);
+        self.is_alone = true;
+        self.nobody_else(out);
+    }
+
+    /// From now on in no ring.
+    fn be_off(&mut self, code: Option<Code>, out: &mut Vec<RingEffect>) {
+        self.let_go(out);
+        self.leaving = None;
+        (self.is_off, self.is_alone, self.code) = (true, false, code);
+        self.nobody_else(out);
+    }
+}
