@@ -6,8 +6,8 @@
 use turno_proto::model::ring::{Fallen, Member, Sid};
 use turno_proto::model::{Code, Mono};
 
-use super::join::Joining;
-use super::sending::Purpose;
+use super::sending::{Membership, Next, Purpose};
+use super::states::State;
 use super::word::{RetConn, RingWord};
 use super::{Conn, Node, RingEffect};
 
@@ -25,6 +25,12 @@ pub(super) struct LostNext {
     out: usize,
 }
 
+impl LostNext {
+    const fn new(member: Member, at: Mono, is_gone: bool) -> Self {
+        Self { member, at, not_before: at, is_gone, tries: 0, out: 0 }
+    }
+}
+
 /// The predecessor is lost, or was, and the circle has not been whole since.
 #[derive(Clone, Debug)]
 pub(super) struct LostPrevious {
@@ -38,61 +44,62 @@ pub(super) struct LostPrevious {
 impl Node {
     /// The connection to the next one is gone.
     pub(super) fn next_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
-        self.next = None;
+        self.sends_to_nobody(conn);
         self.neighbour_changed();
-        if self.leaving.is_some() {
-            return self.gone(out);
+        if matches!(self.state, State::Leaving(_)) {
+            self.gone(out);
         }
-        if let Some(member) = conn.peer
-            && self.joining.is_none()
-        {
-            let is_gone = self.roll.has_left(member.origin.sid);
-            self.lost_next = Some(LostNext { member, at: self.now, not_before: self.now, is_gone, tries: 0, out: 0 });
+    }
+
+    /// A member goes on to look for the one that it sent to; one that joins asks elsewhere.
+    fn sends_to_nobody(&mut self, conn: Conn) {
+        let Some(member) = conn.peer else { return };
+        let is_gone = self.roll.has_left(member.origin.sid);
+        match &mut self.state {
+            State::Joining(joining) => joining.next = None,
+            State::Member(place) => place.next = Next::Lost(LostNext::new(member, self.now, is_gone)),
+            State::Alone(_) | State::Leaving(_) | State::Off => {}
         }
     }
 
     /// The next one said that it takes nothing from here any more.
     pub(super) fn dismissed(&mut self, conn: Conn, code: Code, out: &mut Vec<RingEffect>) {
         let address = conn.peer.as_ref().map(|peer| peer.address.clone());
-        match code {
-            Code::Fenced => {
+        self.sends_to_nobody(conn);
+        match &mut self.state {
+            _ if code == Code::Fenced => {
                 out.push(RingEffect::Failed(code));
                 self.be_off(Some(code), out);
             }
             // The place that it gave is not to be had after all: at the start there may be nobody else to ask.
-            _ if self.joining.as_ref().is_some_and(Joining::is_first) => {
+            State::Joining(joining) if joining.is_first() => {
+                joining.lost_place();
                 self.neighbour_changed();
-                self.lost_place();
                 self.not_joined(code, None, out);
             }
             // It found another one: it is to be asked for a place.
-            Code::Replaced | Code::RingWhole if self.leaving.is_none() && self.joining.is_none() => {
-                self.rejoin(address, out);
+            State::Member(_) if matches!(code, Code::Replaced | Code::RingWhole) => self.rejoin(address, out),
+            State::Member(Membership { next: Next::Lost(lost), .. }) => {
+                lost.is_gone = true;
+                self.neighbour_changed();
             }
-            _ => {
-                self.next_lost(conn, out);
-                if let Some(lost) = &mut self.lost_next {
-                    lost.is_gone = true;
-                }
-            }
+            State::Leaving(_) => self.gone(out),
+            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Off => self.neighbour_changed(),
         }
     }
 
     /// The connection from the predecessor is gone.
     pub(super) fn previous_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
-        self.previous = None;
+        self.previous.conn = None;
         self.neighbour_changed();
         let Some(sid) = conn.sid() else { return };
-        if self.leaving.is_some() {
+        match self.state {
             // In a ring of two the other one closes, and that is its answer.
-            if self.next_peer().is_none_or(|next| next.origin.sid == sid) {
-                self.gone(out);
-            }
-        } else if self.is_alone {
+            State::Leaving(_) if self.next_peer().is_none_or(|next| next.origin.sid == sid) => self.gone(out),
             // The one that wanted to join is gone again.
-            self.be_alone(out);
-        } else if self.joining.is_none() {
-            self.miss_previous(sid);
+            State::Alone(_) => self.be_alone(out),
+            State::Member(_) => self.miss_previous(sid),
+            State::Joining(_) | State::Leaving(_) | State::Off => {}
         }
     }
 
@@ -100,29 +107,26 @@ impl Node {
     pub(super) fn is_cut_off(&self) -> bool {
         let wait_ms = self.settings.timers.wait_ms;
         let is_over = |at: Mono| self.now.millis_since(at) >= wait_ms;
-        let is_linked = self.next.is_some() || self.previous.is_some();
-        let is_busy = is_linked || self.joining.is_some() || self.leaving.is_some();
-        !is_busy
-            && self.lost_next.as_ref().is_some_and(|lost| is_over(lost.at))
-            && self.lost_previous.as_ref().is_some_and(|lost| is_over(lost.at))
+        let State::Member(Membership { next: Next::Lost(next), .. }) = &self.state else { return false };
+        is_over(next.at) && self.missed().is_some_and(|previous| is_over(previous.at))
     }
 
     /// The predecessor is lost. One that came meanwhile, and went before the circle was whole again, changes nothing: time
     /// counts from the first.
     pub(super) fn miss_previous(&mut self, sid: Sid) {
         let at = self.now;
-        self.lost_previous.get_or_insert(LostPrevious { sid, at, called: None, calls: 0 });
+        self.previous.lost.get_or_insert(LostPrevious { sid, at, called: None, calls: 0 });
     }
 
     /// Who is waited for.
     fn missed(&self) -> Option<&LostPrevious> {
-        self.lost_previous.as_ref().filter(|_| self.previous.is_none())
+        self.previous.lost.as_ref().filter(|_| self.previous.conn.is_none())
     }
 
     /// The next one, or whoever was tried in its place, cannot be reached or does not want.
     pub(super) fn not_healed(&mut self, code: Code, out: &mut Vec<RingEffect>) {
         let (now, retry_ms) = (self.now, self.settings.timers.retry_ms);
-        let Some(lost) = &mut self.lost_next else { return };
+        let State::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state else { return };
         lost.not_before = now.plus_millis(retry_ms);
         match code {
             Code::NotInRing if !lost.is_gone && lost.tries == 0 => (lost.is_gone, lost.not_before) = (true, now),
@@ -145,29 +149,25 @@ impl Node {
 
     /// The way to a leaver's successor failed, and the leaver is gone.
     pub(super) fn retry_soon(&mut self) {
-        if let Some(lost) = &mut self.lost_next {
+        if let State::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state {
             lost.not_before = self.now;
         }
     }
 
     pub(super) fn tick_healing(&mut self, out: &mut Vec<RingEffect>) {
-        if self.leaving.is_some() || self.joining.is_some() || self.is_alone || self.is_off {
-            return;
-        }
         self.look_for_previous(out);
-        if self.joining.is_none() && !self.is_alone {
-            self.look_for_next(out);
-        }
+        self.look_for_next(out);
     }
 
     fn look_for_previous(&mut self, out: &mut Vec<RingEffect>) {
         let timers = self.settings.timers;
+        let State::Member(Membership { next, .. }) = &self.state else { return };
         let Some(lost) = self.missed() else { return };
         let (sid, waited) = (lost.sid, self.now.millis_since(lost.at));
         if waited < timers.wait_ms {
             return;
         }
-        if self.next.is_none() && self.lost_next.as_ref().is_none_or(|next| next.member.origin.sid == sid) {
+        if matches!(next, Next::Lost(next) if next.member.origin.sid == sid) {
             // There were two, and the other has fallen.
             return self.be_alone(out);
         }
@@ -179,7 +179,7 @@ impl Node {
             return;
         }
         let content = if lost.calls == 0 { Fallen::Sid(sid) } else { Fallen::Gap };
-        if let Some(lost) = &mut self.lost_previous {
+        if let Some(lost) = &mut self.previous.lost {
             (lost.called, lost.calls) = (Some(self.now), lost.calls + 1);
         }
         let caller = self.settings.me.clone();
@@ -188,10 +188,7 @@ impl Node {
 
     fn look_for_next(&mut self, out: &mut Vec<RingEffect>) {
         let timers = self.settings.timers;
-        if self.attempt.is_some() || self.next.is_some() {
-            return;
-        }
-        let Some(lost) = &mut self.lost_next else { return };
+        let State::Member(Membership { next: Next::Lost(lost), attempt: None, .. }) = &mut self.state else { return };
         if self.now < lost.not_before {
             return;
         }
@@ -211,7 +208,7 @@ impl Node {
             Some(next) => self.try_for(next.address.clone(), Purpose::Heal, out),
             // All of them have answered, and none is in the ring any more: there is nothing to come back to. But a predecessor may
             // still have something to say, of a shutdown, too.
-            None if lost.is_gone && lost.out == after.len() && self.previous.is_none() => self.rejoin(None, out),
+            None if lost.is_gone && lost.out == after.len() && self.previous.conn.is_none() => self.rejoin(None, out),
             None => {
                 (lost.tries, lost.out) = (0, 0);
                 lost.not_before = self.now.plus_millis(timers.retry_ms);
@@ -221,9 +218,7 @@ impl Node {
     }
 
     pub(super) fn heal_deadline(&self) -> Option<Mono> {
-        if self.leaving.is_some() || self.joining.is_some() || self.is_alone {
-            return None;
-        }
+        let State::Member(place) = &self.state else { return None };
         let timers = self.settings.timers;
         let previous = self.missed().map(|lost| {
             let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };
@@ -231,8 +226,10 @@ impl Node {
             lost.called
                 .map_or_else(|| lost.at.plus_millis(timers.wait_ms), |called| called.plus_millis(pause).min(rejoin))
         });
-        let is_free = self.attempt.is_none() && self.next.is_none();
-        let next = self.lost_next.as_ref().filter(|_| is_free).map(|lost| lost.not_before);
+        let next = match place {
+            Membership { next: Next::Lost(lost), attempt: None, .. } => Some(lost.not_before),
+            _ => None,
+        };
         [previous, next].into_iter().flatten().min()
     }
 
@@ -241,28 +238,17 @@ impl Node {
         if caller.origin.sid == self.sid() {
             return;
         }
-        let is_busy = self.leaving.is_some()
-            || self.joining.is_some()
-            || self.attempt.as_ref().is_some_and(|attempt| !matches!(attempt.purpose, Purpose::Return | Purpose::Heal));
         let is_meant = match content {
             // Reported dead and alive: the caller has lost this one, and hears from it again (S3.23).
             Fallen::Sid(sid) if sid == self.sid() => true,
-            Fallen::Sid(sid) => {
-                let next = self.next_peer().or_else(|| self.lost_next.as_ref().map(|lost| &lost.member));
-                next.is_some_and(|next| next.origin.sid == sid)
-            }
-            Fallen::Gap => self.next.is_none(),
+            Fallen::Sid(sid) => self.next_or_lost().is_some_and(|next| next.origin.sid == sid),
+            Fallen::Gap => self.state.next().is_none(),
         };
         if !is_meant {
             self.hop(hops, |hops| RingWord::RetConn(RetConn::Call { caller, content, hops }), out);
-        } else if !is_busy {
+        } else if self.may_rewire() {
             let is_return = content == Fallen::Sid(self.sid());
             self.drop_attempt(out);
-            if self.lost_next.is_none() && self.next.is_none() {
-                let (at, not_before) = (self.now, self.now);
-                self.lost_next =
-                    Some(LostNext { member: caller.clone(), at, not_before, is_gone: false, tries: 0, out: 0 });
-            }
             self.try_for(caller.address, if is_return { Purpose::Return } else { Purpose::Heal }, out);
         }
     }

@@ -4,6 +4,7 @@ use turno_proto::model::ring::{Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
+use super::states::State;
 use super::word::RingWord;
 use super::{Node, RingEffect, RingNews, Role};
 
@@ -11,26 +12,24 @@ use super::{Node, RingEffect, RingNews, Role};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     until: Mono,
+    pub(super) next: ConnId,
 }
 
 impl Node {
     /// An admin wants it to leave, or the broker ends.
     pub(super) fn leave(&mut self, out: &mut Vec<RingEffect>) {
-        if self.leaving.is_some() {
+        if matches!(self.state, State::Leaving(_)) {
             return;
         }
-        if self.is_off || self.is_alone || self.next.is_none() {
+        let Some(next) = self.state.next() else {
             self.be_off(self.code, out);
             return out.push(RingEffect::Left);
-        }
+        };
         self.drop_attempt(out);
-        self.joining = None;
-        (self.lost_next, self.lost_previous) = (None, None);
-        for joiner in std::mem::take(&mut self.joiners) {
-            self.turn_away(joiner.conn, Code::NotInRing, None, out);
-        }
+        self.turn_joiners_away(Code::NotInRing, out);
         self.send_all_waiting(out);
-        self.leaving = Some(Leaving { until: self.now.plus_millis(self.settings.timers.leave_ms) });
+        let until = self.now.plus_millis(self.settings.timers.leave_ms);
+        self.state = State::Leaving(Leaving { until, next });
         let leaver = self.settings.me.clone();
         self.pass_on(RingWord::ServOff { leaver, content: None, hops: 0 }, out);
     }
@@ -42,13 +41,16 @@ impl Node {
     }
 
     pub(super) fn tick_leaving(&mut self, out: &mut Vec<RingEffect>) {
-        if self.leaving.is_some_and(|leaving| leaving.until <= self.now) {
+        if self.leave_deadline().is_some_and(|until| until <= self.now) {
             self.gone(out);
         }
     }
 
-    pub(super) fn leave_deadline(&self) -> Option<Mono> {
-        self.leaving.map(|leaving| leaving.until)
+    pub(super) const fn leave_deadline(&self) -> Option<Mono> {
+        match self.state {
+            State::Leaving(Leaving { until, .. }) => Some(until),
+            _ => None,
+        }
     }
 
     /// SERVOFF, on its way round.
@@ -62,7 +64,7 @@ impl Node {
     ) {
         if leaver.origin == self.settings.me.origin {
             // All that this one had to pass on went before.
-            if self.leaving.is_some() {
+            if matches!(self.state, State::Leaving(_)) {
                 self.gone(out);
             }
             return;
@@ -71,10 +73,7 @@ impl Node {
         let is_next = self.next_peer().is_some_and(|next| next.origin == leaver.origin);
         let Some(successor) = content else { return self.predecessor_leaves(id, leaver, is_next, hops, out) };
         let word = RingWord::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
-        let is_free = self.leaving.is_none()
-            && self.joining.is_none()
-            && self.attempt.as_ref().is_none_or(|attempt| matches!(attempt.purpose, Purpose::Return | Purpose::Heal));
-        if is_next && is_free && successor.origin.sid != self.sid() {
+        if is_next && self.may_rewire() && successor.origin.sid != self.sid() {
             self.drop_attempt(out);
             self.try_for(successor.address, Purpose::Left(Box::new(word)), out);
         } else {
@@ -86,10 +85,10 @@ impl Node {
     fn predecessor_leaves(&mut self, id: ConnId, leaver: Member, is_next: bool, hops: u8, out: &mut Vec<RingEffect>) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         conn.leaving = true;
-        if is_next && self.leaving.is_none() {
+        if is_next && !matches!(self.state, State::Leaving(_)) {
             // There were two: this one stays alone and says nothing (S3.27).
             conn.role = Role::Draining;
-            self.previous = None;
+            self.previous.conn = None;
             self.be_alone_after(id, out);
         } else {
             let content = Some(Box::new(self.settings.me.clone()));
@@ -140,7 +139,7 @@ impl Node {
     }
 
     fn stop(&mut self, out: &mut Vec<RingEffect>) {
-        if !self.is_off {
+        if !matches!(self.state, State::Off) {
             self.be_off(None, out);
         }
         out.push(RingEffect::Stop);

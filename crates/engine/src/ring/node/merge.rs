@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::ring::{Member, Origin};
 use turno_proto::model::{ConnId, Mono, limits};
 
-use super::join::Joining;
+use super::states::State;
 use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews};
 
@@ -53,8 +53,8 @@ impl Search {
 
 impl Node {
     pub(super) fn search_deadline(&self) -> Option<Mono> {
-        let is_open = self.joining.is_some() || self.leaving.is_some() || self.roll.lost().next().is_none();
-        (!is_open).then_some(self.search.not_before)
+        let is_over = self.state.is_on_its_way() || self.roll.lost().next().is_none();
+        (!is_over).then_some(self.search.not_before)
     }
 
     pub(super) fn tick_search(&mut self, out: &mut Vec<RingEffect>) {
@@ -103,14 +103,14 @@ impl Node {
 
     /// Two rings: the one with the higher lowest number goes over.
     fn compare(&mut self, peer: Member, theirs: &Circle, out: &mut Vec<RingEffect>) {
-        let is_settled = self.joining.is_none() && self.leaving.is_none() && self.attempt.is_none();
+        let is_settled = !self.state.is_on_its_way() && self.state.attempt().is_none();
         if !(is_settled && theirs.whole && self.is_whole()) {
             return;
         }
         let is_same = theirs.members.iter().any(|member| member.origin.sid == self.sid())
-            || (!self.is_alone && self.roll.member(peer.origin.sid).is_some());
+            || (!self.state.is_alone() && self.roll.member(peer.origin.sid).is_some());
         let lowest = theirs.members.iter().map(|member| member.origin.sid).min();
-        let own = if self.is_alone { Some(self.sid()) } else { self.roll.lowest() };
+        let own = if self.state.is_alone() { Some(self.sid()) } else { self.roll.lowest() };
         if !is_same && lowest.is_some() && lowest < own {
             let origin = self.settings.me.origin;
             self.pass_on(RingWord::Merge { origin, contact: peer.clone(), hops: 0 }, out);
@@ -122,13 +122,17 @@ impl Node {
     pub(super) fn told_to_merge(&mut self, origin: Origin, contact: Member, hops: u8, out: &mut Vec<RingEffect>) {
         // Whoever has gone over, or is there already, keeps it to itself: the other ring is not meant.
         let is_there = contact.origin.sid == self.sid() || self.roll.member(contact.origin.sid).is_some();
-        let is_over = is_there || self.joining.as_ref().is_some_and(Joining::is_placed);
-        if origin.sid == self.sid() || self.leaving.is_some() || is_over {
+        let is_over = match &self.state {
+            State::Joining(joining) => joining.is_placed(),
+            State::Leaving(_) => true,
+            State::Alone(_) | State::Member(_) | State::Off => false,
+        };
+        if origin.sid == self.sid() || is_there || is_over {
             return;
         }
         let word = contact.clone();
         self.hop(hops, |hops| RingWord::Merge { origin, contact: word, hops }, out);
-        if self.joining.is_none() {
+        if !matches!(self.state, State::Joining(_)) {
             self.go_over(contact, out);
         }
     }

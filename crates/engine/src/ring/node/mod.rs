@@ -6,7 +6,8 @@
 //! | `states` | where a node is, and which ways lead from there |
 //! | `sending` | whom it sends to: the next one, and the attempt to have another |
 //! | `receiving` | who sends to it: openings are taken or refused |
-//! | `join` | others that come, and coming itself |
+//! | `join` | becoming a member |
+//! | `joiners` | others that want to be members |
 //! | `heal` | neighbours that are lost |
 //! | `leave` | others that leave, leaving itself, and the end of all |
 //! | `publish` | publications: each once, in order, and again after a loss |
@@ -18,6 +19,7 @@
 mod check;
 mod heal;
 mod join;
+mod joiners;
 mod kept;
 mod leave;
 mod merge;
@@ -28,20 +30,19 @@ mod sending;
 mod states;
 mod view;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use turno_proto::model::ring::view::RingCounters;
 use turno_proto::model::ring::{Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
-use self::heal::{LostNext, LostPrevious};
-use self::join::{Joiner, Joining};
-use self::leave::Leaving;
+use self::join::Joining;
 use self::merge::Search;
 pub(super) use self::publish::Passed;
 use self::publish::Publications;
+use self::receiving::Previous;
 use self::roll::Roll;
-use self::sending::Attempt;
+use self::states::State;
 pub use self::states::{TRANSITIONS, Why};
 use super::word::RetConn;
 use super::{RingEffect, RingInput, RingNews, RingSettings, RingWord, word};
@@ -104,23 +105,15 @@ impl Conn {
 pub struct Node {
     settings: RingSettings,
     now: Mono,
-    state: RingState,
+    state: State,
+    /// As which it was last told, and since when.
+    told: RingState,
     since: Mono,
-    /// A ring of one.
-    is_alone: bool,
-    /// Out of the ring, and so far why.
-    is_off: bool,
+    /// Why it is out of the ring, or not in it again so far.
     code: Option<Code>,
     conns: BTreeMap<ConnId, Conn>,
+    previous: Previous,
     targets: u32,
-    next: Option<ConnId>,
-    previous: Option<ConnId>,
-    attempt: Option<Attempt>,
-    lost_next: Option<LostNext>,
-    lost_previous: Option<LostPrevious>,
-    joiners: VecDeque<Joiner>,
-    joining: Option<Joining>,
-    leaving: Option<Leaving>,
     search: Search,
     roll: Roll,
     publications: Publications,
@@ -130,24 +123,19 @@ pub struct Node {
 impl Node {
     /// A node that has not begun; [`RingInput::Tick`] begins it.
     pub fn new(settings: RingSettings, now: Mono) -> Self {
-        let joining = settings.next.clone().map(|next| Joining::at_start(now, next));
+        let (state, told) = match settings.next.clone() {
+            Some(next) => (State::Joining(Box::new(Joining::at_start(now, next))), RingState::Joining),
+            None => (State::Alone(None), RingState::Alone),
+        };
         Self {
             now,
-            state: if joining.is_some() { RingState::Joining } else { RingState::Alone },
+            state,
+            told,
             since: now,
-            is_alone: joining.is_none(),
-            is_off: false,
             code: None,
             conns: BTreeMap::new(),
+            previous: Previous::default(),
             targets: 0,
-            next: None,
-            previous: None,
-            attempt: None,
-            lost_next: None,
-            lost_previous: None,
-            joiners: VecDeque::new(),
-            joining,
-            leaving: None,
             search: Search::default(),
             roll: Roll::new(&settings),
             publications: Publications::default(),
@@ -181,7 +169,7 @@ impl Node {
 
     /// When [`RingInput::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        if self.is_off {
+        if matches!(self.state, State::Off) {
             return None;
         }
         let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).map(|conn| self.fresh_until(conn));
@@ -206,7 +194,7 @@ impl Node {
 
     /// Where it is.
     pub const fn state(&self) -> RingState {
-        self.state
+        self.told
     }
 
     fn sid(&self) -> Sid {
@@ -217,7 +205,7 @@ impl Node {
     fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
         // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
-        if self.is_alone && role == Role::Draining {
+        if self.state.is_alone() && role == Role::Draining {
             return;
         }
         match word {
@@ -252,8 +240,7 @@ impl Node {
 
     /// A connection is gone.
     fn closed(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
-        let Some(conn) = self.conns.remove(&id) else { return };
-        self.joiners.retain(|joiner| joiner.conn != id);
+        let Some(conn) = self.remove(id) else { return };
         match conn.role {
             Role::Next => self.next_lost(conn, out),
             Role::Opening => self.attempt_failed(Code::RingDown, None, out),
@@ -264,7 +251,7 @@ impl Node {
     }
 
     fn tick(&mut self, out: &mut Vec<RingEffect>) {
-        if self.is_off {
+        if matches!(self.state, State::Off) {
             return;
         }
         let silent: Vec<ConnId> = self
@@ -296,16 +283,22 @@ impl Node {
 
     /// Says something to the next one, if there is one.
     fn pass_on(&self, word: RingWord, out: &mut Vec<RingEffect>) -> bool {
-        let Some(next) = self.next else { return false };
+        let Some(next) = self.state.next() else { return false };
         self.say(next, word, out);
         true
     }
 
     fn close(&mut self, id: ConnId, code: Option<Code>, out: &mut Vec<RingEffect>) {
-        if self.conns.remove(&id).is_some() {
-            self.joiners.retain(|joiner| joiner.conn != id);
+        if self.remove(id).is_some() {
             out.push(RingEffect::Close { conn: id, code });
         }
+    }
+
+    fn remove(&mut self, id: ConnId) -> Option<Conn> {
+        if let State::Member(place) = &mut self.state {
+            place.joiners.retain(|joiner| joiner.conn != id);
+        }
+        self.conns.remove(&id)
     }
 
     /// Says no, and closes.
@@ -319,13 +312,11 @@ impl Node {
         self.close(id, None, out);
     }
 
-    /// Ends every connection and forgets what was going on.
-    fn let_go(&mut self, out: &mut Vec<RingEffect>) {
+    /// Ends every connection and what was going on.
+    fn let_go(&mut self, to: State, out: &mut Vec<RingEffect>) {
         self.drop_attempt(out);
         self.search.drop_all(out);
-        for joiner in std::mem::take(&mut self.joiners) {
-            self.turn_away(joiner.conn, Code::RingBusy, None, out);
-        }
+        self.turn_joiners_away(Code::RingBusy, out);
         let ids: Vec<ConnId> = self.conns.keys().copied().collect();
         for id in ids {
             let role = self.conns[&id].role;
@@ -336,24 +327,19 @@ impl Node {
                 self.close(id, None, out);
             }
         }
-        (self.next, self.previous) = (None, None);
-        (self.lost_next, self.lost_previous) = (None, None);
-        self.joining = None;
+        (self.state, self.previous) = (to, Previous::default());
         self.neighbour_changed();
+        self.nobody_else(out);
     }
 
     /// From now on a ring of one.
     fn be_alone(&mut self, out: &mut Vec<RingEffect>) {
-        self.let_go(out);
-        self.is_alone = true;
-        self.nobody_else(out);
+        self.let_go(State::Alone(None), out);
     }
 
     /// From now on in no ring.
     fn be_off(&mut self, code: Option<Code>, out: &mut Vec<RingEffect>) {
-        self.let_go(out);
-        self.leaving = None;
-        (self.is_off, self.is_alone, self.code) = (true, false, code);
-        self.nobody_else(out);
+        self.let_go(State::Off, out);
+        self.code = code;
     }
 }

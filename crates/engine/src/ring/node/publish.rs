@@ -12,6 +12,7 @@ use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::kept::{Kept, Spare, bytes_of};
+use super::states::State;
 use super::word::{Publication, PublicationRef, RingWord};
 use super::{Node, RingEffect, RingNews};
 
@@ -153,7 +154,7 @@ impl Node {
         out: &mut Vec<RingEffect>,
     ) -> Option<(ConnId, PublicationRef<'a>)> {
         self.now = self.now.max(now);
-        if self.is_off || (self.is_alone && self.attempt.is_none()) {
+        if matches!(self.state, State::Off | State::Alone(None)) {
             return None;
         }
         self.counters.published += 1;
@@ -164,7 +165,7 @@ impl Node {
         }
         let publication = self.send(event);
         self.ask_whether_round(out);
-        self.next.map(|next| (next, publication))
+        self.state.next().map(|next| (next, publication))
     }
 
     /// The same as an input of its own.
@@ -360,10 +361,10 @@ impl Node {
         let publication = PublicationRef { after, hops: hops + 1, ..publication };
         let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
         // Whoever is alone hears the last words of a leaver, and has nobody to tell.
-        if !self.is_alone || self.attempt.is_some() {
+        if !matches!(self.state, State::Alone(None)) {
             self.publications.keep(publication, self.roll.last());
             // Where it was published it is known, and that it came so far the roll call behind it tells.
-            let next = self.next.filter(|_| self.next_peer().is_none_or(|next| next.origin != origin));
+            let next = self.state.next().filter(|_| self.next_peer().is_none_or(|next| next.origin != origin));
             passed.on = next.map(|next| (next, publication));
         }
         Ok(passed)
@@ -403,11 +404,10 @@ impl Node {
 
     /// The neighbour made a mistake, or a bad one: both begin anew, and what is missing is sent again.
     fn out_of_order(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
-        let Some(conn) = self.conns.remove(&id) else { return };
-        self.joiners.retain(|joiner| joiner.conn != id);
+        let Some(conn) = self.remove(id) else { return };
         out.push(RingEffect::Close { conn: id, code: Some(Code::BadSequence) });
         out.push(RingEffect::Tell(RingNews::Refused { peer: conn.sid(), code: Code::BadSequence }));
-        if self.previous == Some(id) {
+        if self.previous.conn == Some(id) {
             self.previous_lost(conn, out);
         }
     }

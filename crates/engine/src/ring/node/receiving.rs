@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Errand, Member, RingState, Sid};
+use turno_proto::model::ring::{Errand, Member, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
+use super::heal::LostPrevious;
+use super::states::State;
 use super::word::RingWord;
 use super::{Conn, FRESH_MAX, Node, RingEffect, Role};
 
@@ -14,19 +16,27 @@ impl Conn {
     }
 }
 
+/// Who sends to this node, in any state.
+#[derive(Debug, Default)]
+pub(super) struct Previous {
+    pub(super) conn: Option<ConnId>,
+    /// It was lost, and the circle has not been whole since.
+    pub(super) lost: Option<LostPrevious>,
+}
+
 impl Node {
     /// Somebody dialled, and showed who it is.
     pub(super) fn accepted(&mut self, id: ConnId, peer: Option<Member>, out: &mut Vec<RingEffect>) {
         let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).count();
         let verdict = match &peer {
-            _ if self.is_off => Err(Code::NotInRing),
+            _ if matches!(self.state, State::Off) => Err(Code::NotInRing),
             _ if fresh >= FRESH_MAX => Err(Code::RingBusy),
             Some(peer) => self.may_speak(peer),
             None => Ok(()),
         };
         // A known member that lives anew, or anybody to one that finds nobody to join. Otherwise nobody is a member by knocking.
         if let (Some(peer), Ok(())) = (&peer, verdict)
-            && (self.joining.is_some() || self.roll.incarnation(peer.origin.sid).is_some())
+            && (matches!(self.state, State::Joining(_)) || self.roll.incarnation(peer.origin.sid).is_some())
         {
             self.roll.meet(peer);
         }
@@ -58,7 +68,7 @@ impl Node {
         match self.may_precede(sid) {
             Ok(()) => {
                 if errand == Errand::Join
-                    && let Some(joining) = &mut self.joining
+                    && let State::Joining(joining) = &mut self.state
                 {
                     joining.claimed_by = Some(id);
                 }
@@ -71,14 +81,11 @@ impl Node {
     /// Whether that one may be the predecessor.
     fn may_precede(&self, sid: Sid) -> Result<(), Code> {
         match self.state {
-            RingState::Off | RingState::Leaving | RingState::Alone => return Err(Code::NotInRing),
-            RingState::Joining => return Ok(()),
-            RingState::Member | RingState::Rewiring | RingState::LinkDown => {}
+            State::Off | State::Leaving(_) | State::Alone(_) => return Err(Code::NotInRing),
+            State::Joining(_) => return Ok(()),
+            State::Member(_) => {}
         }
-        if self.is_alone {
-            return Err(Code::NotInRing);
-        }
-        let Some(previous) = self.previous.and_then(|id| self.conns.get(&id)) else { return Ok(()) };
+        let Some(previous) = self.previous.conn.and_then(|id| self.conns.get(&id)) else { return Ok(()) };
         if previous.sid() == Some(sid) || previous.leaving {
             return Ok(());
         }
@@ -100,7 +107,7 @@ impl Node {
     /// That connection is the predecessor's from now on.
     pub(super) fn promote(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         let sid = self.conns.get(&id).and_then(Conn::sid);
-        let old = self.previous.replace(id);
+        let old = self.previous.conn.replace(id);
         if let Some(old) = old.filter(|old| *old != id)
             && let Some(conn) = self.conns.get_mut(&old)
         {
@@ -142,6 +149,6 @@ impl Node {
     }
 
     pub(super) fn previous_peer(&self) -> Option<&Member> {
-        self.conns.get(&self.previous?)?.peer.as_ref()
+        self.conns.get(&self.previous.conn?)?.peer.as_ref()
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::ring::{Member, Origin, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
+use super::states::State;
 use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews, RingSettings};
 
@@ -212,23 +213,24 @@ impl Node {
     pub(super) fn is_whole(&self) -> bool {
         let fresh_ms = self.settings.timers.roll_ms * FRESH_ROLLS;
         let is_fresh = |(number, at): (u64, Mono)| number >= self.roll.mark && self.now.millis_since(at) <= fresh_ms;
-        let is_linked = self.next.is_some() && self.previous.is_some();
-        (self.is_alone && self.attempt.is_none()) || (is_linked && self.roll.returned.is_some_and(is_fresh))
+        let is_linked = self.state.next().is_some() && self.previous.conn.is_some();
+        matches!(self.state, State::Alone(None)) || (is_linked && self.roll.returned.is_some_and(is_fresh))
     }
 
     /// Whether that life of a broker is in the circle, as far as this node knows.
     pub(in crate::ring) fn is_in_circle(&self, origin: Origin) -> bool {
-        !self.is_off && !self.is_alone && self.roll.circle.iter().any(|member| member.origin == origin)
+        !matches!(self.state, State::Off | State::Alone(_))
+            && self.roll.circle.iter().any(|member| member.origin == origin)
     }
 
     /// The ring as this node knows it.
     pub(super) fn circle(&self) -> Circle {
-        let members = if self.is_alone { vec![self.settings.me.clone()] } else { self.roll.members() };
+        let members = if self.state.is_alone() { vec![self.settings.me.clone()] } else { self.roll.members() };
         Circle { whole: self.is_whole(), members }
     }
 
     pub(super) fn tick_roll(&mut self, out: &mut Vec<RingEffect>) {
-        if self.is_alone && self.attempt.is_none() {
+        if matches!(self.state, State::Alone(None)) {
             self.roll.whole_at = self.now;
             self.roll.circle = vec![self.settings.me.clone()];
             self.tell_members(out);
@@ -238,7 +240,7 @@ impl Node {
     }
 
     pub(super) fn roll_deadline(&self) -> Option<Mono> {
-        self.next?;
+        self.state.next()?;
         Some(self.roll.last_sent.map_or(self.now, |sent| sent.plus_millis(self.settings.timers.roll_ms)))
     }
 
@@ -250,7 +252,7 @@ impl Node {
     }
 
     pub(super) fn call_roll(&mut self, out: &mut Vec<RingEffect>) {
-        if self.next.is_none() || self.leaving.is_some() {
+        if self.state.next().is_none() || matches!(self.state, State::Leaving(_)) {
             self.roll.last_sent = Some(self.now);
             return;
         }
@@ -293,7 +295,7 @@ impl Node {
             return;
         }
         // Whoever leaves passes it on and is not counted.
-        if self.leaving.is_none() {
+        if !matches!(self.state, State::Leaving(_)) {
             members.push(me);
         }
         self.pass_on(RingWord::RollCall { origin, number, round, members }, out);
@@ -319,7 +321,7 @@ impl Node {
         }
         if self.is_whole() {
             self.roll.whole_at = self.now;
-            self.lost_previous = None;
+            self.previous.lost = None;
             self.forget_the_absent(number);
             self.tell_members(out);
         }

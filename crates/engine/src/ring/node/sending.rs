@@ -1,25 +1,33 @@
 //! Whom the node sends to: the next one, and the attempt to have another in its place.
 
-use turno_proto::model::ring::{Errand, Had, Member};
+use std::collections::VecDeque;
+
+use turno_proto::model::ring::{Errand, Had, Member, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
+use super::heal::LostNext;
+use super::joiners::Joiner;
+use super::states::State;
 use super::word::{JoinVerdict, NewConn, RetConn, RingWord};
 use super::{Conn, Node, RingEffect, RingNews, Role};
 
 /// A connection that is being made to have a next one, or another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
     target: u32,
     conn: Option<ConnId>,
-    pub(super) purpose: Purpose,
     until: Mono,
 }
 
-/// What an attempt is for.
+impl Attempt {
+    pub(super) const fn conn(&self) -> Option<ConnId> {
+        self.conn
+    }
+}
+
+/// What a member's attempt is for.
 #[derive(Clone, Debug)]
 pub(super) enum Purpose {
-    /// To become a member.
-    Join,
     /// To send to the same one as before.
     Return,
     /// To send to whoever comes after a member that has fallen.
@@ -30,37 +38,80 @@ pub(super) enum Purpose {
     Left(Box<RingWord>),
 }
 
-impl Attempt {
-    pub(super) const fn conn(&self) -> Option<ConnId> {
-        self.conn
-    }
-}
-
 impl Purpose {
-    /// The first word on the connection.
-    fn opening(&self, me: &Member) -> RingWord {
-        let errand = match self {
-            Self::Join => {
-                let joiner = me.clone();
-                return RingWord::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
-            }
+    const fn errand(&self) -> Errand {
+        match self {
             Self::Return => Errand::Return,
             Self::Heal => Errand::Heal,
             Self::Claim(_) => Errand::Join,
             Self::Left(_) => Errand::Left,
-        };
-        RingWord::RetConn(RetConn::Open { errand })
+        }
     }
 }
 
+/// What a member has beside its predecessor.
+#[derive(Debug)]
+pub(super) struct Membership {
+    pub(super) next: Next,
+    /// To send to another.
+    pub(super) attempt: Option<(Attempt, Purpose)>,
+    pub(super) joiners: VecDeque<Joiner>,
+}
+
+/// Whom a member sends to.
+#[derive(Debug)]
+pub(super) enum Next {
+    There(ConnId),
+    Lost(LostNext),
+}
+
+impl Next {
+    /// From now on that one. Returns the one until now.
+    fn replace(&mut self, id: ConnId) -> Option<ConnId> {
+        match std::mem::replace(self, Self::There(id)) {
+            Self::There(old) => Some(old),
+            Self::Lost(_) => None,
+        }
+    }
+}
+
+impl Membership {
+    pub(super) const fn new(next: ConnId) -> Self {
+        Self { next: Next::There(next), attempt: None, joiners: VecDeque::new() }
+    }
+}
+
+/// What an attempt that has ended was for.
+enum Ended {
+    /// To send to somebody who joins one that is alone.
+    Alone,
+    /// To become a member.
+    Joining,
+    Member(Purpose),
+}
+
 impl Node {
-    /// Begins an attempt; there is none.
+    /// Whether it may send to another now: it is a member, and not about to do so for somebody who joins or leaves.
+    pub(super) const fn may_rewire(&self) -> bool {
+        let State::Member(place) = &self.state else { return false };
+        matches!(place.attempt, None | Some((_, Purpose::Return | Purpose::Heal)))
+    }
+
+    /// A member begins an attempt; there is none.
     pub(super) fn try_for(&mut self, address: String, purpose: Purpose, out: &mut Vec<RingEffect>) {
-        debug_assert!(self.attempt.is_none(), "one attempt at a time");
+        debug_assert!(self.state.attempt().is_none(), "one attempt at a time");
+        let attempt = self.attempt(address, out);
+        if let State::Member(place) = &mut self.state {
+            place.attempt = Some((attempt, purpose));
+        }
+    }
+
+    /// Wants a connection to send over.
+    pub(super) fn attempt(&mut self, address: String, out: &mut Vec<RingEffect>) -> Attempt {
         let until = self.now.plus_millis(self.settings.timers.dial_ms);
         let target = self.new_target();
-        self.attempt = Some(Attempt { target, conn: None, purpose, until });
         out.push(RingEffect::Dial { target, address });
+        Attempt { target, conn: None, until }
     }
 
     pub(super) fn new_target(&mut self) -> u32 {
@@ -70,44 +121,61 @@ impl Node {
 
     /// A connection that was wanted is there.
     pub(super) fn dialled(&mut self, target: u32, id: ConnId, peer: Member, out: &mut Vec<RingEffect>) {
-        let is_meant =
-            self.attempt.as_ref().is_none_or(|attempt| attempt.target != target) || self.is_meant(peer.origin.sid);
+        let sid = peer.origin.sid;
+        let is_attempt = self.is_attempt(target);
+        let is_meant = !is_attempt || self.is_meant(sid);
         // Whoever is not meant is nobody to know: it would be asked next.
         if is_meant {
             self.roll.meet(&peer);
         }
-        let mut conn = Conn::new(Some(peer), Role::Opening, self.now);
-        if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.target == target) {
-            attempt.conn = Some(id);
-            // Whoever joins may have to wait for those before it.
-            let waits = if matches!(attempt.purpose, Purpose::Join) { self.settings.timers.join_ms * 4 } else { 0 };
-            attempt.until = self.now.plus_millis(self.settings.timers.dial_ms + waits);
-            let word = attempt.purpose.opening(&self.settings.me);
-            if let (Purpose::Join, Some(joining)) = (&attempt.purpose, &mut self.joining) {
-                joining.asked = conn.sid();
-            }
-            if conn.sid() == Some(self.sid()) {
+        if is_attempt {
+            self.conns.insert(id, Conn::new(Some(peer), Role::Opening, self.now));
+            let word = self.reached(id, sid);
+            if sid == self.sid() {
                 // One that says my number, or myself.
-                self.conns.insert(id, conn);
-                return self.attempt_failed(Code::DuplicateSid, None, out);
+                self.attempt_failed(Code::DuplicateSid, None, out);
+            } else if is_meant {
+                self.say(id, word, out);
+            } else {
+                self.attempt_failed(Code::WrongSid, None, out);
             }
-            self.conns.insert(id, conn);
-            if !is_meant {
-                return self.attempt_failed(Code::WrongSid, None, out);
-            }
-            self.say(id, word, out);
         } else if self.search.dialled(target, id) {
-            conn.role = Role::Probe;
-            self.conns.insert(id, conn);
-            let circle = self.circle();
-            self.say(id, RingWord::Probe(circle), out);
+            self.conns.insert(id, Conn::new(Some(peer), Role::Probe, self.now));
+            self.say(id, RingWord::Probe(self.circle()), out);
         } else {
             out.push(RingEffect::Close { conn: id, code: None });
         }
     }
 
+    /// The attempt has a connection. Returns the first word on it.
+    fn reached(&mut self, id: ConnId, sid: Sid) -> RingWord {
+        let timers = self.settings.timers;
+        let mut until = self.now.plus_millis(timers.dial_ms);
+        if let State::Joining(joining) = &mut self.state {
+            joining.asked = Some(sid);
+            // Whoever joins may have to wait for those before it.
+            until = until.plus_millis(timers.join_ms * 4);
+        }
+        if let Some(attempt) = self.state.attempt_mut() {
+            (attempt.conn, attempt.until) = (Some(id), until);
+        }
+        let errand = match &self.state {
+            State::Joining(_) => {
+                let joiner = self.settings.me.clone();
+                return RingWord::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
+            }
+            State::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
+            _ => Errand::Join,
+        };
+        RingWord::RetConn(RetConn::Open { errand })
+    }
+
+    fn is_attempt(&self, target: u32) -> bool {
+        self.state.attempt().is_some_and(|attempt| attempt.target == target)
+    }
+
     pub(super) fn dial_failed(&mut self, target: u32, code: Code, out: &mut Vec<RingEffect>) {
-        if self.attempt.as_ref().is_some_and(|attempt| attempt.target == target) {
+        if self.is_attempt(target) {
             self.attempt_failed(code, None, out);
         } else {
             self.search.dial_failed(target);
@@ -116,22 +184,39 @@ impl Node {
 
     /// HAVE came: the other end takes this one as its predecessor.
     pub(super) fn welcomed(&mut self, id: ConnId, had: Vec<Had>, out: &mut Vec<RingEffect>) {
-        let Some(attempt) = self.attempt.take_if(|attempt| attempt.conn == Some(id)) else { return };
-        let old = self.next.replace(id);
         let Some(conn) = self.conns.get_mut(&id) else { return };
         conn.role = Role::Next;
         let next = conn.sid();
-        match attempt.purpose {
+        match &mut self.state {
+            State::Alone(_) => self.state = State::Member(Membership::new(id)),
+            State::Joining(joining) => {
+                let old = joining.placed(id, self.now);
+                self.close_old(old, out);
+            }
+            State::Member(Membership { next: old, attempt, .. }) => {
+                let old = old.replace(id);
+                if let Some((_, purpose)) = attempt.take() {
+                    self.rewired(old, purpose, next, out);
+                }
+            }
+            State::Leaving(_) | State::Off => {}
+        }
+        self.neighbour_changed();
+        self.replay(id, &had, out);
+        let members = self.roll.members();
+        self.say(id, RingWord::CaughtUp { members }, out);
+        self.claim_for_itself(out);
+        self.call_roll(out);
+    }
+
+    /// A member sends to another from now on.
+    fn rewired(&mut self, old: Option<ConnId>, purpose: Purpose, next: Option<Sid>, out: &mut Vec<RingEffect>) {
+        match purpose {
             Purpose::Claim(mut word) => {
                 word.verdict = Some(JoinVerdict::Claimed);
-                self.is_alone = false;
                 self.retire(old, RingWord::NewConn(*word), out);
             }
             Purpose::Left(word) => self.retire(old, *word, out),
-            Purpose::Join => {
-                self.close_old(old, out);
-                self.place_found();
-            }
             Purpose::Return => self.close_old(old, out),
             Purpose::Heal => {
                 self.close_old(old, out);
@@ -141,13 +226,6 @@ impl Node {
                 }
             }
         }
-        self.lost_next = None;
-        self.neighbour_changed();
-        self.replay(id, &had, out);
-        let members = self.roll.members();
-        self.say(id, RingWord::CaughtUp { members }, out);
-        self.claim_for_itself(out);
-        self.call_roll(out);
     }
 
     /// The last word on the old path; the other end closes it when it has heard all.
@@ -159,7 +237,7 @@ impl Node {
         }
     }
 
-    fn close_old(&mut self, old: Option<ConnId>, out: &mut Vec<RingEffect>) {
+    pub(super) fn close_old(&mut self, old: Option<ConnId>, out: &mut Vec<RingEffect>) {
         if let Some(old) = old {
             self.close(old, None, out);
         }
@@ -176,7 +254,6 @@ impl Node {
             Some(Role::Next) => {
                 let Some(conn) = self.conns.remove(&id) else { return };
                 out.push(RingEffect::Close { conn: id, code: None });
-                self.next = None;
                 self.dismissed(conn, code, out);
             }
             _ => self.close(id, None, out),
@@ -185,16 +262,16 @@ impl Node {
 
     /// The attempt came to nothing.
     pub(super) fn attempt_failed(&mut self, code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
-        let Some(attempt) = self.end_attempt(out) else { return };
+        let Some(ended) = self.end_attempt(out) else { return };
         if code == Code::Fenced {
             out.push(RingEffect::Failed(code));
             return self.be_off(Some(code), out);
         }
-        match attempt.purpose {
-            Purpose::Join => self.not_joined(code, instead, out),
-            Purpose::Return | Purpose::Heal => self.not_healed(code, out),
-            Purpose::Claim(_) if self.is_alone => self.be_alone(out),
-            purpose => self.path_stays(purpose, out),
+        match ended {
+            Ended::Alone => self.be_alone(out),
+            Ended::Joining => self.not_joined(code, instead, out),
+            Ended::Member(Purpose::Return | Purpose::Heal) => self.not_healed(code, out),
+            Ended::Member(purpose) => self.path_stays(purpose, out),
         }
     }
 
@@ -210,28 +287,33 @@ impl Node {
                     self.retry_soon();
                 }
             }
-            Purpose::Join | Purpose::Return | Purpose::Heal => {}
+            Purpose::Return | Purpose::Heal => {}
         }
     }
 
     /// Gives the attempt up for something else.
     pub(super) fn drop_attempt(&mut self, out: &mut Vec<RingEffect>) {
-        if let Some(attempt) = self.end_attempt(out) {
-            self.path_stays(attempt.purpose, out);
+        if let Some(Ended::Member(purpose)) = self.end_attempt(out) {
+            self.path_stays(purpose, out);
         }
     }
 
-    fn end_attempt(&mut self, out: &mut Vec<RingEffect>) -> Option<Attempt> {
-        let attempt = self.attempt.take()?;
+    fn end_attempt(&mut self, out: &mut Vec<RingEffect>) -> Option<Ended> {
+        let (attempt, ended) = match &mut self.state {
+            State::Alone(attempt) => (attempt.take()?, Ended::Alone),
+            State::Joining(joining) => (joining.take_attempt()?, Ended::Joining),
+            State::Member(place) => place.attempt.take().map(|(attempt, purpose)| (attempt, Ended::Member(purpose)))?,
+            State::Leaving(_) | State::Off => return None,
+        };
         match attempt.conn {
             Some(id) => self.close(id, None, out),
             None => out.push(RingEffect::Forget { target: attempt.target }),
         }
-        Some(attempt)
+        Some(ended)
     }
 
     pub(super) fn tick_attempt(&mut self, out: &mut Vec<RingEffect>) {
-        if self.attempt.as_ref().is_some_and(|attempt| attempt.until <= self.now) {
+        if self.state.attempt().is_some_and(|attempt| attempt.until <= self.now) {
             self.attempt_failed(Code::RingDown, None, out);
         }
         let patience = self.settings.timers.wait_ms;
@@ -246,11 +328,19 @@ impl Node {
     pub(super) fn attempt_deadline(&self) -> Option<Mono> {
         let old = self.conns.values().filter(|conn| conn.role == Role::Retired);
         let retired = old.map(|conn| conn.since.plus_millis(self.settings.timers.wait_ms)).min();
-        [self.attempt.as_ref().map(|attempt| attempt.until), retired].into_iter().flatten().min()
+        [self.state.attempt().map(|attempt| attempt.until), retired].into_iter().flatten().min()
     }
 
     /// Whom it sends to.
     pub(in crate::ring) fn next_peer(&self) -> Option<&Member> {
-        self.conns.get(&self.next?)?.peer.as_ref()
+        self.conns.get(&self.state.next()?)?.peer.as_ref()
+    }
+
+    /// The same, or whom it sent to until that was lost.
+    pub(super) fn next_or_lost(&self) -> Option<&Member> {
+        match &self.state {
+            State::Member(Membership { next: Next::Lost(lost), .. }) => Some(&lost.member),
+            _ => self.next_peer(),
+        }
     }
 }

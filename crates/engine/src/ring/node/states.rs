@@ -1,10 +1,11 @@
-//! Where a node is follows from its connections; which ways lead from one state to another is written down here, and in
-//! docs/ring.md, which a test compares.
+//! Where a node is, with what there is only while it is there. Which ways lead from one state to another is written down
+//! here, and in docs/ring.md, which a test compares.
 
+use turno_proto::model::ConnId;
 use turno_proto::model::ring::RingState::{self, Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
 
-use super::sending::Purpose;
-use super::{Node, RingEffect, RingNews};
+use super::sending::{Attempt, Membership, Next};
+use super::{Node, RingEffect, RingNews, join, leave};
 
 /// What leads from one state to another.
 pub type Why = &'static str;
@@ -43,37 +44,87 @@ pub const TRANSITIONS: &[(RingState, RingState, Why)] = &[
     (Off, Joining, "told to join"),
 ];
 
-impl Node {
-    /// Where the node is by its connections.
-    fn derive(&self) -> RingState {
-        let claims = self.attempt.as_ref().is_some_and(|attempt| matches!(attempt.purpose, Purpose::Claim(_)));
-        if self.is_off {
-            Off
-        } else if self.leaving.is_some() {
-            Leaving
-        } else if self.is_alone {
-            if claims { Rewiring } else { Alone }
-        } else if self.joining.is_some() {
-            Joining
-        } else if self.next.is_none() || self.previous.is_none() {
-            LinkDown
-        } else if self.attempt.is_some() {
-            Rewiring
-        } else {
-            Member
+/// Where a node is.
+#[derive(Debug)]
+pub(super) enum State {
+    /// A ring of one, and its attempt to send to somebody who joins.
+    Alone(Option<Attempt>),
+    /// On its way in.
+    Joining(Box<join::Joining>),
+    /// In the ring, whether its neighbours are there or lost.
+    Member(Membership),
+    /// On its way out.
+    Leaving(leave::Leaving),
+    /// Out of the ring.
+    Off,
+}
+
+impl State {
+    /// Whom it sends to.
+    #[inline]
+    pub(super) const fn next(&self) -> Option<ConnId> {
+        match self {
+            Self::Joining(joining) => joining.next,
+            Self::Member(Membership { next: Next::There(next), .. }) => Some(*next),
+            Self::Leaving(leaving) => Some(leaving.next),
+            Self::Member(Membership { next: Next::Lost(_), .. }) | Self::Alone(_) | Self::Off => None,
         }
     }
 
+    /// Its attempt to send to another, whatever for.
+    pub(super) const fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::Alone(attempt) => attempt.as_ref(),
+            Self::Joining(joining) => joining.attempt(),
+            Self::Member(Membership { attempt: Some((attempt, _)), .. }) => Some(attempt),
+            Self::Member(_) | Self::Leaving(_) | Self::Off => None,
+        }
+    }
+
+    pub(super) const fn attempt_mut(&mut self) -> Option<&mut Attempt> {
+        match self {
+            Self::Alone(attempt) => attempt.as_mut(),
+            Self::Joining(joining) => joining.attempt_mut(),
+            Self::Member(Membership { attempt: Some((attempt, _)), .. }) => Some(attempt),
+            Self::Member(_) | Self::Leaving(_) | Self::Off => None,
+        }
+    }
+
+    pub(super) const fn is_alone(&self) -> bool {
+        matches!(self, Self::Alone(_))
+    }
+
+    /// Whether it is on its way, in or out.
+    pub(super) const fn is_on_its_way(&self) -> bool {
+        matches!(self, Self::Joining(_) | Self::Leaving(_))
+    }
+
+    /// Its name, for others.
+    const fn name(&self, has_previous: bool) -> RingState {
+        match self {
+            Self::Alone(None) => Alone,
+            Self::Joining(_) => Joining,
+            Self::Member(Membership { next: Next::There(_), attempt: None, .. }) if has_previous => Member,
+            Self::Member(Membership { next: Next::There(_), .. }) if has_previous => Rewiring,
+            Self::Member(_) => LinkDown,
+            Self::Alone(Some(_)) => Rewiring,
+            Self::Leaving(_) => Leaving,
+            Self::Off => Off,
+        }
+    }
+}
+
+impl Node {
     /// The end of every step.
     pub(super) fn settle(&mut self, out: &mut Vec<RingEffect>) {
-        let (from, to) = (self.state, self.derive());
+        let (from, to) = (self.told, self.state.name(self.previous.conn.is_some()));
         if from == to {
             return;
         }
         let way = TRANSITIONS.iter().find(|(before, after, _)| (*before, *after) == (from, to));
         debug_assert!(way.is_some(), "no way leads from {} to {}", from.name(), to.name());
         let why = way.map_or("", |(_, _, why)| *why);
-        (self.state, self.since) = (to, self.now);
+        (self.told, self.since) = (to, self.now);
         if to == Member {
             self.code = None;
         }

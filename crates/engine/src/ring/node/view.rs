@@ -4,6 +4,7 @@ use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
 use turno_proto::model::ring::{Member, Sid};
 
 use super::Node;
+use super::states::State;
 
 impl Node {
     /// Bytes of publications that have not come round.
@@ -28,7 +29,10 @@ impl Node {
 
     /// Where it asks, or will ask, for a place.
     pub fn asks(&self) -> Option<&String> {
-        self.joining.as_ref().and_then(|joining| joining.first_choice())
+        match &self.state {
+            State::Joining(joining) => joining.first_choice(),
+            _ => None,
+        }
     }
 
     /// The ring as this node sees it.
@@ -46,7 +50,7 @@ impl Node {
             incarnation: me.origin.incarnation,
             address: me.address.clone(),
             has_secret: self.settings.has_secret,
-            state: self.state,
+            state: self.told,
             since_ms: self.now.millis_since(self.since),
             whole: self.is_whole(),
             previous: self.previous_peer().map(|peer| peer.origin.sid),
