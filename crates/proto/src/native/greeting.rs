@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use super::link::{LinkChallenge, LinkHello};
-use super::{VERSION, cut};
+use super::{Frame, Kind, VERSION, cut};
 use crate::model::link::BrokerId;
 use crate::model::{Code, limits};
 
@@ -54,13 +54,15 @@ pub struct Proof {
 /// What a broker says of itself in one kind of greeting.
 pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
     /// What the dialler says.
-    type Hello;
+    type Hello: Clone + fmt::Debug + PartialEq + Eq;
     /// What the acceptor answers.
-    type Challenge;
+    type Challenge: Clone + fmt::Debug + PartialEq + Eq;
     /// The first bytes under every proof: what is proven, and the version of it.
     const LABEL: &'static [u8];
     /// Why a peer is not greeted.
     const REFUSED: Code;
+    /// The frames of hello, challenge and proof.
+    const KINDS: [Kind; 3];
 
     /// The dialler's first frame.
     fn hello(&self, nonce: Bytes) -> Self::Hello;
@@ -72,6 +74,21 @@ pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
     fn from_challenge(challenge: Self::Challenge) -> Result<(Self, Bytes, Bytes), Code>;
     /// All that is proven of both ends, in order. All that differs in length has its length before it.
     fn tell(ends: [&Self; 2], mac: &mut impl FnMut(&[u8]));
+    /// What a frame of this greeting says.
+    fn said(frame: Frame<'_>) -> Option<Said<Self>>;
+    /// The frame that says it.
+    fn frame(said: Said<Self>) -> Frame<'static>;
+}
+
+/// One of the three things that are said in a greeting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said<I: Greets> {
+    /// By the dialler.
+    Hello(Box<I::Hello>),
+    /// By the acceptor.
+    Challenge(Box<I::Challenge>),
+    /// By the dialler.
+    Proof(Proof),
 }
 
 /// What a broker says of itself over a link.
@@ -236,6 +253,7 @@ impl Greets for Identity {
     type Challenge = LinkChallenge;
     const LABEL: &'static [u8] = b"turno link 1";
     const REFUSED: Code = Code::LinkRefused;
+    const KINDS: [Kind; 3] = [Kind::LinkHello, Kind::LinkChallenge, Kind::LinkProof];
 
     fn hello(&self, nonce: Bytes) -> LinkHello {
         let Self { broker, name, program, frame_bytes_max } = self.clone();
@@ -273,6 +291,23 @@ impl Greets for Identity {
         for end in ends {
             mac(&(end.name.len() as u64).to_le_bytes());
             mac(end.name.as_bytes());
+        }
+    }
+
+    fn said(frame: Frame<'_>) -> Option<Said<Self>> {
+        match frame {
+            Frame::LinkHello { hello } => Some(Said::Hello(hello)),
+            Frame::LinkChallenge { challenge } => Some(Said::Challenge(challenge)),
+            Frame::LinkProof { proof } => Some(Said::Proof(proof)),
+            _ => None,
+        }
+    }
+
+    fn frame(said: Said<Self>) -> Frame<'static> {
+        match said {
+            Said::Hello(hello) => Frame::LinkHello { hello },
+            Said::Challenge(challenge) => Frame::LinkChallenge { challenge },
+            Said::Proof(proof) => Frame::LinkProof { proof },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The native wire. `docs/protocol.md` is its page for strangers; `vectors/` holds golden bytes of every frame.
 
 mod body;
+mod broker_session;
 mod decode;
 mod encode;
 pub mod flags;
@@ -18,23 +19,24 @@ mod word;
 
 pub use crate::model::{Closing, ClosingReason, admin};
 pub use body::{Config, Connect, Register, VERSION};
+pub use broker_session::{BrokerSession, Protocol};
 pub use decode::{Fault, Piece, decode, split};
 pub use encode::{
     encode, encode_admin_answer, encode_admin_call, encode_broadcast_end, encode_deliver, encode_payload_frame,
 };
 pub use frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 pub use greeting::{
-    Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Identity, NONCE_BYTES, Nonce, Proof, Secret,
+    Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Identity, NONCE_BYTES, Nonce, Proof, Said, Secret,
 };
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
 pub use link::{LinkChallenge, LinkHello, encode_forward, encode_link_word};
-pub use link_session::{LinkSession, LinkStep};
+pub use link_session::{LinkProtocol, LinkSession, LinkStep};
 pub use ring::{
     CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingIdentity, RingMerge,
     RingPublish, RingRefused, RollCall, ServOff, ShutDwn, encode_ring_publish,
 };
-pub use ring_session::{RingSession, RingStep};
+pub use ring_session::{RingProtocol, RingSession, RingStep};
 pub(crate) use session::cut;
 pub use session::{Session, Step};
 pub use word::Word;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::raw;
 use super::encode::{begin, finish, flagged_map, map as write_map, plain};
 use super::frame::{Event, Frame};
-use super::greeting::Greets;
+use super::greeting::{Greets, Said};
 use super::reader::Reader;
 use super::{Header, Kind, Proof, VERSION, cut, flags};
 use crate::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
@@ -209,6 +209,7 @@ impl Greets for RingIdentity {
     type Challenge = RingChallenge;
     const LABEL: &'static [u8] = b"turno ring 1";
     const REFUSED: Code = Code::RingRefused;
+    const KINDS: [Kind; 3] = [Kind::RingHello, Kind::RingChallenge, Kind::RingProof];
 
     fn hello(&self, nonce: Bytes) -> RingHello {
         let Self { member, program } = self.clone();
@@ -257,6 +258,23 @@ impl Greets for RingIdentity {
                 mac(&(address.len() as u64).to_le_bytes());
                 mac(address.as_bytes());
             }
+        }
+    }
+
+    fn said(frame: Frame<'_>) -> Option<Said<Self>> {
+        match frame {
+            Frame::RingHello { hello } => Some(Said::Hello(hello)),
+            Frame::RingChallenge { challenge } => Some(Said::Challenge(challenge)),
+            Frame::RingProof { proof } => Some(Said::Proof(proof)),
+            _ => None,
+        }
+    }
+
+    fn frame(said: Said<Self>) -> Frame<'static> {
+        match said {
+            Said::Hello(hello) => Frame::RingHello { hello },
+            Said::Challenge(challenge) => Frame::RingChallenge { challenge },
+            Said::Proof(proof) => Frame::RingProof { proof },
         }
     }
 }
