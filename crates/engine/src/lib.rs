@@ -36,25 +36,20 @@
 //! | `explain`, `admin`, `page`, `stats` | telling what is going on |
 //! | `check` | all rooms agree |
 
-mod admin;
 mod archive;
-mod check;
 mod effect;
 mod engine;
 mod input;
 mod jobs;
-mod lost;
-mod machines;
 mod messages;
-mod recover;
+mod page;
 pub mod ring;
 mod settings;
 mod topics;
 
-pub use admin::memory::Buffers;
 pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Report, Sink};
-pub use engine::Engine;
+pub use engine::{Buffers, Engine};
 pub use input::{Broadcast, FarWord, Input, Outgoing};
 pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,

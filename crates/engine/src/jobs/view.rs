@@ -13,7 +13,7 @@ use super::context::Context;
 use super::explain::Look;
 use super::hand::Held;
 use super::job::Job;
-use crate::admin::page::page;
+use crate::page::page;
 
 impl Jobs {
     pub(super) fn job_page(&self, cx: &Context<'_>, before: Option<JobId>, limit: u32) -> AdminAnswer {

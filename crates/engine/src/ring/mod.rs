@@ -6,7 +6,6 @@
 //! | `node` | a broker's place in the ring |
 //! | `host`, `admin` | the node inside the engine, and what an admin may ask of it |
 
-mod admin;
 mod door;
 mod host;
 mod node;
@@ -14,5 +13,6 @@ mod word;
 
 pub use self::door::{RingEffect, RingInput, RingNews, RingSettings, RingTimers};
 pub(crate) use self::host::Host;
+pub(crate) use self::node::Passed;
 pub use self::node::{Node, TRANSITIONS, Why};
 pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};

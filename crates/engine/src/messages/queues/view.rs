@@ -8,10 +8,10 @@ use turno_proto::model::view::{ConsumerView, QueueView};
 use turno_proto::model::{Code, ConnId, MessageId};
 
 use super::cold::Question;
-use crate::admin::page::page;
 use crate::effect::{Effect, Sink};
 use crate::messages::Messages;
 use crate::messages::workers::peer::Worker;
+use crate::page::page;
 
 impl Messages {
     /// An admin asks.

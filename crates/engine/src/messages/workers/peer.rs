@@ -316,7 +316,13 @@ impl Peers {
     }
 
     /// A connection is a worker from now on, or one under that name and with that many slots.
-    pub(in crate::messages) fn enlist(&mut self, id: ConnId, name: String, slots: Slots, now: Mono) -> Option<&mut Worker> {
+    pub(in crate::messages) fn enlist(
+        &mut self,
+        id: ConnId,
+        name: String,
+        slots: Slots,
+        now: Mono,
+    ) -> Option<&mut Worker> {
         let number = self.worker_ids + 1;
         let peer = self.get_mut(id)?;
         if let Some(worker) = &mut peer.worker {

@@ -6,9 +6,9 @@ use turno_proto::model::view::{BrokerView, JobsView, MemoryView, MessageView, Wo
 use turno_proto::model::{Code, ConnId, Slots};
 
 use super::peer::Worker;
-use crate::admin::page::page;
 use crate::messages::Messages;
 use crate::messages::table::chain::Lane;
+use crate::page::page;
 
 impl Messages {
     /// A worker's connection, and its other one if it has two.

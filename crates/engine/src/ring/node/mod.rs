@@ -38,7 +38,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use self::join::Joining;
 use self::merge::Search;
-pub(super) use self::publish::Passed;
+pub(crate) use self::publish::Passed;
 use self::publish::Publications;
 use self::receiving::Previous;
 use self::roll::Roll;

@@ -55,11 +55,11 @@ struct OutOfOrder;
 
 /// What becomes of a publication that came.
 #[derive(Debug, Default)]
-pub(in crate::ring) struct Passed<'a> {
+pub(crate) struct Passed<'a> {
     /// It is for whoever listens here.
-    pub(in crate::ring) is_new: bool,
+    pub(crate) is_new: bool,
     /// It goes on, to that one.
-    pub(in crate::ring) on: Option<(ConnId, PublicationRef<'a>)>,
+    pub(crate) on: Option<(ConnId, PublicationRef<'a>)>,
 }
 
 impl Publications {

@@ -3,7 +3,7 @@
 use turno_proto::model::QueueName;
 use turno_proto::model::view::QueueSettings;
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::jobs::StoredJobs;
 use crate::messages::disk::persist::{Remembered, Survivor};
 

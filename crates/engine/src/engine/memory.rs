@@ -2,7 +2,7 @@
 
 use turno_proto::model::view::MemoryView;
 
-use crate::engine::Engine;
+use super::Engine;
 
 /// The memory of connections, which the engine does not see: it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Bytes that all but queues hold, connections too.
-    pub(crate) fn bytes_elsewhere(&self) -> u64 {
+    pub(super) fn bytes_elsewhere(&self) -> u64 {
         let Buffers { incoming, outgoing, kept_free, .. } = self.buffers;
         [incoming, outgoing, kept_free].into_iter().fold(self.bytes_of_others(), u64::saturating_add)
     }
@@ -44,7 +44,7 @@ impl Engine {
         self.buffers = buffers;
     }
 
-    pub(crate) fn memory_view(&self) -> MemoryView {
+    pub(super) fn memory_view(&self) -> MemoryView {
         let Buffers { incoming, outgoing, waiting, refused, closed, .. } = self.buffers;
         let (messages, jobs, archive) = (self.messages.bytes(), self.jobs.bytes(), self.archive.bytes() as u64);
         let events = self.memory() - messages - jobs - archive;

@@ -5,15 +5,15 @@ use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Slots};
 
+use super::Engine;
 use crate::archive::{self, ArchiveInput};
 use crate::effect::Sink;
-use crate::engine::Engine;
 use crate::jobs::{self, Consequence, Jobs, JobsInput};
 
 /// Jobs.
 impl Engine {
     /// Lets jobs do something.
-    pub(crate) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
+    pub(super) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
         let mut cx = self.messages.lend_to_jobs();
         let result = work(&mut self.jobs, &mut cx);
         for consequence in cx.into_consequences() {
@@ -29,13 +29,13 @@ impl Engine {
     }
 
     /// Something happened to jobs.
-    pub(crate) fn tell_jobs(&mut self, input: JobsInput, out: &mut impl Sink) {
+    pub(super) fn tell_jobs(&mut self, input: JobsInput, out: &mut impl Sink) {
         self.with_jobs(|jobs, cx| jobs.handle(cx, input, out));
     }
 
     /// What follows for jobs from what just happened.
     #[inline(never)]
-    pub(crate) fn work_off_jobs(&mut self, out: &mut impl Sink) {
+    pub(super) fn work_off_jobs(&mut self, out: &mut impl Sink) {
         while self.jobs.is_due() {
             self.with_jobs(|jobs, cx| jobs.go_on(cx, out));
             // A twin may have got slots back.
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// REGISTER with the key that a foreman's worker has, or will have.
-    pub(crate) fn register_as(
+    pub(super) fn register_as(
         &mut self,
         conn: ConnId,
         seq: u32,
@@ -62,7 +62,7 @@ impl Engine {
 /// The gate of the archive.
 impl Engine {
     /// Something happened to the gate of the archive.
-    pub(crate) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
+    pub(super) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
         let (now, settings, peers) = self.messages.lend_to_archive();
         let mut cx = archive::Context { now, settings, peers, jobs: &mut self.jobs };
         self.archive.handle(&mut cx, input, out);

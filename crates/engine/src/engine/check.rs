@@ -1,6 +1,6 @@
 //! All machines agree. Tests, fuzzing and the simulator call this after every step; a broker does not.
 
-use crate::engine::Engine;
+use super::Engine;
 
 impl Engine {
     /// Asserts every invariant that one broker's state can show.

@@ -3,7 +3,7 @@
 use turno_proto::model::view::{Counters, WorkerView};
 use turno_proto::model::{ConnId, QueueName};
 
-use crate::engine::Engine;
+use super::Engine;
 
 impl Engine {
     /// What happened so far.

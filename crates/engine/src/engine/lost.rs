@@ -2,13 +2,13 @@
 
 use turno_proto::model::{Code, ConnId};
 
+use super::Engine;
 use crate::effect::Sink;
-use crate::engine::Engine;
 use crate::jobs::JobsInput;
 
 impl Engine {
     /// The connection ended.
-    pub(crate) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
+    pub(super) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         // Its filters go with it.
         self.topics.forget(conn);
         // Calls that wait for the end of a job; of a job worker its tasks, which may still come back with it.
@@ -18,7 +18,7 @@ impl Engine {
     }
 
     /// DEREGISTER: a worker goes, its connection stays.
-    pub(crate) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
+    pub(super) fn deregister(&mut self, conn: ConnId) -> Result<(), Code> {
         self.messages.begin_to_leave(conn)?;
         self.with_jobs(|jobs, cx| jobs.forget_native(cx, conn));
         self.messages.left(conn);

@@ -5,13 +5,13 @@ use turno_proto::model::limits::{SLOTS_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{BrokerView, WorkerView};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Slots};
 
+use super::Engine;
 use crate::archive::ArchiveInput;
 use crate::effect::{Effect, Sink};
-use crate::engine::Engine;
 use crate::jobs::JobsInput;
 
 impl Engine {
-    pub(crate) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn admin(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
         let answer = match call {
             AdminCall::Status
             | AdminCall::Drain
@@ -150,7 +150,7 @@ impl Engine {
     }
 
     /// The broker as a whole.
-    pub(crate) fn broker_view(&self) -> BrokerView {
+    pub(super) fn broker_view(&self) -> BrokerView {
         BrokerView {
             up_ms: self.messages.now().millis_since(self.started),
             jobs: self.jobs.view(),
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// A worker, with what it does over its other connection.
-    pub(crate) fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
+    pub(super) fn worker_view(&self, conn: ConnId) -> Option<WorkerView> {
         Some(WorkerView {
             slots_max: self.jobs.procs_of(conn),
             labels: self.jobs.labels_of(conn),

@@ -1,5 +1,14 @@
 //! The engine itself: the state of a broker and the one door through which everything happens to it.
 
+mod admin;
+mod check;
+mod lost;
+mod machines;
+mod memory;
+mod recover;
+mod ring;
+mod watch;
+
 use std::sync::Arc;
 
 use turno_proto::model::link::LinkWord;
@@ -7,7 +16,7 @@ use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Filter, Mono};
 
-use crate::admin::memory::Buffers;
+pub use self::memory::Buffers;
 use crate::archive::{Archive, ArchiveInput};
 use crate::effect::{Effect, Sink, answer};
 use crate::input::Input;
@@ -20,24 +29,28 @@ use crate::topics::Topics;
 /// A broker's state: its machines.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) messages: Messages,
-    pub(crate) jobs: Jobs,
-    pub(crate) topics: Topics,
-    pub(crate) archive: Archive,
+    messages: Messages,
+    jobs: Jobs,
+    topics: Topics,
+    archive: Archive,
     /// The broker's place in a ring; `None`: it has none.
-    pub(crate) ring: Option<Box<Host>>,
+    ring: Option<Box<Host>>,
     /// What connections hold, as far as the engine was told.
-    pub(crate) buffers: Buffers,
-    pub(crate) started: Mono,
+    buffers: Buffers,
+    started: Mono,
 }
 
 impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
+        let ring = settings.ring.clone().map(|ring| Box::new(Host::new(ring, now)));
+        let topics = Topics::new(settings.seed);
+        let mut messages = Messages::new(settings, now);
+        messages.set_ring(ring.as_ref().and_then(|host| host.origin()));
         Self {
-            ring: settings.ring.clone().map(|ring| Box::new(Host::new(ring, now))),
-            topics: Topics::new(settings.seed),
-            messages: Messages::new(settings, now),
+            ring,
+            topics,
+            messages,
             jobs: Jobs::default(),
             archive: Archive::default(),
             buffers: Buffers::default(),
@@ -53,13 +66,13 @@ impl Engine {
     }
 
     /// Before each input: what time it is, and how much memory is left for messages.
-    pub(crate) fn begin(&mut self, now: Mono) {
+    fn begin(&mut self, now: Mono) {
         let elsewhere = self.bytes_elsewhere();
         self.messages.begin(now, elsewhere);
     }
 
     /// What follows from an input: for queues, then for the machines that depend on them, then for the disk.
-    pub(crate) fn follow_up(&mut self, out: &mut impl Sink) {
+    fn follow_up(&mut self, out: &mut impl Sink) {
         self.messages.work_off_agenda(out);
         self.messages.tell_job_workers(&mut self.jobs);
         if self.jobs.is_due() {
@@ -78,7 +91,7 @@ impl Engine {
 
     /// What an input does itself; what follows from it is on the agenda.
     #[inline]
-    pub(crate) fn take(&mut self, input: Input, out: &mut impl Sink) {
+    fn take(&mut self, input: Input, out: &mut impl Sink) {
         match input {
             Input::Connected { conn, name, address } => self.messages.connected(conn, name, address, out),
             Input::Ready { conn } => self.messages.ready(conn),
