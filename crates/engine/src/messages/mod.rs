@@ -219,14 +219,14 @@ impl Messages {
 
     /// A native connection took slots for a delivery: its twin, a job worker, has fewer.
     #[inline(never)]
-    pub(crate) fn twin_took(&mut self, job_worker: ConnId, slots: u16) {
+    pub(in crate::messages) fn twin_took(&mut self, job_worker: ConnId, slots: u16) {
         self.peers.worker_mut(job_worker).twin_took(slots);
         self.job_workers.push(job_worker);
     }
 
     /// A native connection has slots back: its twin, a job worker, may use them.
     #[inline(never)]
-    pub(crate) fn twin_gave(&mut self, job_worker: ConnId, slots: u16) {
+    pub(in crate::messages) fn twin_gave(&mut self, job_worker: ConnId, slots: u16) {
         self.peers.worker_mut(job_worker).twin_gave(slots);
         self.job_workers.push(job_worker);
     }
@@ -255,7 +255,7 @@ impl Messages {
     }
 
     #[inline]
-    pub(crate) fn id_of(&self, index: u32) -> MessageId {
+    pub(in crate::messages) fn id_of(&self, index: u32) -> MessageId {
         let message = &self.messages[index];
         if message.flags.has(Flags::FORWARDED) {
             return self.links.foreign_id(index).expect("what came over a link is known as such");
@@ -264,7 +264,7 @@ impl Messages {
     }
 
     #[inline]
-    pub(crate) fn delivery_of(&self, index: u32) -> Delivery {
+    pub(in crate::messages) fn delivery_of(&self, index: u32) -> Delivery {
         Delivery { index, stamp: self.messages[index].stamp }
     }
 }
