@@ -10,28 +10,23 @@ use crate::Error;
 use crate::core::Ask;
 
 /// A message with its options. What is not set is the broker's to choose.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     headers: Headers,
-    body: Bytes,
-    timeout: Option<Duration>,
-    deadline: Option<Duration>,
-    cancel_on_timeout: bool,
-    outlives_caller: bool,
-    retries: Option<u8>,
-    priority: Option<u8>,
-    cost: Option<u16>,
-    fail_fast: bool,
-    no_reply: bool,
-    skip_self: bool,
-    resend: bool,
-    dedup_id: Option<Bytes>,
+    /// For a queue that is not known yet, with what may turn out to be no dedup id.
+    ask: Ask<(), Bytes, Bytes>,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self::new(Bytes::new())
+    }
 }
 
 impl Message {
     /// A message with that body and no options.
     pub fn new(body: impl Into<Bytes>) -> Self {
-        Self { body: body.into(), ..Self::default() }
+        Self { headers: Headers::new(), ask: Ask::new((), body.into()) }
     }
 
     /// Adds a header; the same name again replaces it.
@@ -43,8 +38,8 @@ impl Message {
 
     /// A request: how long the caller waits for the reply. A send: how long the message is worth delivering.
     #[must_use]
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.ask.timeout_ms = Some(millis(timeout));
         self
     }
 
@@ -52,8 +47,8 @@ impl Message {
     /// [time-out](Self::timeout) is over first, the call ends with `timed_out` and the work goes on, unless
     /// [`cancel_on_timeout`](Self::cancel_on_timeout) says otherwise.
     #[must_use]
-    pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.ask.deadline_ms = Some(millis(deadline));
         self
     }
 
@@ -61,7 +56,7 @@ impl Message {
     /// deadline it always is, because both end at the same time.
     #[must_use]
     pub const fn cancel_on_timeout(mut self, cancel: bool) -> Self {
-        self.cancel_on_timeout = cancel;
+        self.ask.cancel_on_timeout = cancel;
         self
     }
 
@@ -69,49 +64,49 @@ impl Message {
     /// otherwise: nobody would take the reply.
     #[must_use]
     pub const fn cancel_on_disconnect(mut self, cancel: bool) -> Self {
-        self.outlives_caller = !cancel;
+        self.ask.cancel_on_disconnect = cancel;
         self
     }
 
     /// How often it is delivered again after a lost worker or a failure.
     #[must_use]
     pub const fn retries(mut self, retries: u8) -> Self {
-        self.retries = Some(retries);
+        self.ask.retries = Some(retries);
         self
     }
 
     /// 0 to 9, 9 first.
     #[must_use]
     pub const fn priority(mut self, priority: u8) -> Self {
-        self.priority = Some(priority);
+        self.ask.priority = Some(priority);
         self
     }
 
     /// Slots of a worker that it takes.
     #[must_use]
     pub const fn cost(mut self, cost: u16) -> Self {
-        self.cost = Some(cost);
+        self.ask.cost = Some(cost);
         self
     }
 
     /// A request: fail at once with `no_responder` if nobody consumes the queue.
     #[must_use]
     pub const fn fail_fast(mut self, fail_fast: bool) -> Self {
-        self.fail_fast = fail_fast;
+        self.ask.fail_fast = fail_fast;
         self
     }
 
     /// A request or broadcast: done as soon as it is written to its worker or workers.
     #[must_use]
     pub const fn no_reply(mut self, no_reply: bool) -> Self {
-        self.no_reply = no_reply;
+        self.ask.no_reply = no_reply;
         self
     }
 
     /// A broadcast: not to the connection it goes out on, should that consume the queue.
     #[must_use]
     pub const fn skip_self(mut self, skip_self: bool) -> Self {
-        self.skip_self = skip_self;
+        self.ask.skip_self = skip_self;
         self
     }
 
@@ -119,7 +114,7 @@ impl Message {
     /// again. Without this the call ends with `connection_lost`.
     #[must_use]
     pub const fn resend(mut self, resend: bool) -> Self {
-        self.resend = resend;
+        self.ask.resend = resend;
         self
     }
 
@@ -129,44 +124,33 @@ impl Message {
     /// Brokers do not know each other's ids: if the next connection is to another broker, both may have it.
     #[must_use]
     pub fn dedup_id(mut self, dedup_id: impl Into<Bytes>) -> Self {
-        self.dedup_id = Some(dedup_id.into());
+        self.ask.dedup_id = Some(dedup_id.into());
         self
     }
 
     /// As [`Self::into_ask`], for a request: only a send has a dedup id.
     pub(crate) fn into_request(self, queue: &str) -> Result<Ask, Error> {
-        if self.dedup_id.is_some() { Err(Error::DedupRequest) } else { self.into_ask(queue) }
+        if self.ask.dedup_id.is_some() { Err(Error::DedupRequest) } else { self.into_ask(queue) }
     }
 
     /// As [`Self::into_ask`], for a broadcast, which goes out once, at once and to all.
     pub(crate) fn into_broadcast(self, queue: &str) -> Result<Ask, Error> {
-        let Self { retries, priority, cost, fail_fast, dedup_id, .. } = &self;
+        let Ask { retries, priority, cost, fail_fast, dedup_id, .. } = &self.ask;
         let numbers = retries.is_some() || priority.is_some() || cost.is_some();
         if numbers || *fail_fast || dedup_id.is_some() { Err(Error::BroadcastOption) } else { self.into_ask(queue) }
     }
 
     /// Headers and body alone: the options of a message mean nothing for an event.
     pub(crate) fn to_payload(&self) -> Result<Payload, Error> {
-        Ok(payload(&self.headers, self.body.clone())?)
+        Ok(payload(&self.headers, self.ask.payload.clone())?)
     }
 
     pub(crate) fn into_ask(self, queue: &str) -> Result<Ask, Error> {
-        Ok(Ask {
-            queue: queue.parse()?,
-            payload: payload(&self.headers, self.body)?,
-            timeout_ms: self.timeout.map(millis),
-            deadline_ms: self.deadline.map(millis),
-            cancel_on_timeout: self.cancel_on_timeout,
-            cancel_on_disconnect: !self.outlives_caller,
-            retries: self.retries,
-            priority: self.priority,
-            cost: self.cost,
-            fail_fast: self.fail_fast,
-            no_reply: self.no_reply,
-            skip_self: self.skip_self,
-            resend: self.resend,
-            dedup_id: self.dedup_id.as_deref().map(DedupId::new).transpose()?,
-        })
+        let Self { headers, mut ask } = self;
+        let queue = queue.parse()?;
+        let payload = payload(&headers, std::mem::take(&mut ask.payload))?;
+        let dedup_id = ask.dedup_id.as_deref().map(DedupId::new).transpose()?;
+        Ok(ask.with(queue, payload, dedup_id))
     }
 }
 

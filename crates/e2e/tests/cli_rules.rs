@@ -156,7 +156,7 @@ fn a_worker_does_only_so_many_broadcasts_at_a_time() {
             deadline_ms: Some(600_000),
             no_reply: false,
             skip_self: false,
-            raw,
+            payload: raw,
         })
     };
     for seq in 1_000..1_000 + 1 + WAITING + 2 {

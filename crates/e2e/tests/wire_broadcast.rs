@@ -12,7 +12,7 @@ fn body(bytes: &[u8]) -> Raw<'_> {
 
 /// A broadcast on handle 0 with no options.
 fn call(seq: u32, bytes: &[u8]) -> Broadcast<'_> {
-    Broadcast { seq, handle: 0, deadline_ms: None, no_reply: false, skip_self: false, raw: body(bytes) }
+    Broadcast { seq, handle: 0, deadline_ms: None, no_reply: false, skip_self: false, payload: body(bytes) }
 }
 
 #[track_caller]

@@ -52,7 +52,7 @@ fn headers_are_forwarded_untouched() {
         b"\x09\x00\x82\xA1k\xA1v\xA1k\xA1wtwice the same key",
     ];
     for bytes in blocks {
-        let seq = client.request_with(b"", |message| message.raw = Raw { headers: true, bytes });
+        let seq = client.request_with(b"", |message| message.payload = Raw { headers: true, bytes });
         let delivery = worker.hear(|frame| match frame {
             Frame::Deliver(Deliver { delivery, raw, .. }) => {
                 assert_eq!(raw, Raw { headers: true, bytes });

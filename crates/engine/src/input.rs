@@ -6,64 +6,9 @@ use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{BrokerId, Forward, LinkWord};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{BroadcastEnd, Code, ConnId, DedupId, Delivery, Filter, Payload, QueueName, Slots};
-
-/// A message on its way in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
-    /// The sender's number for it.
-    pub seq: u32,
-    /// The queue, by the sender's handle.
-    pub handle: u32,
-    /// Time it has.
-    pub deadline_ms: Option<u32>,
-    /// Redeliveries it may have.
-    pub retries: Option<u8>,
-    /// 0 to 9, 9 first.
-    pub priority: Option<u8>,
-    /// Slots a delivery of it takes.
-    pub cost: Option<u16>,
-    /// A send: what it is known by, should it come again.
-    pub dedup_id: Option<DedupId>,
-    /// A request: its worker is told to stop when the caller is gone.
-    pub cancel_on_disconnect: bool,
-    /// What it carries.
-    pub payload: Payload,
-}
-
-impl Outgoing {
-    /// A message with no options.
-    pub fn new(seq: u32, handle: u32, payload: Payload) -> Self {
-        Self {
-            seq,
-            handle,
-            deadline_ms: None,
-            retries: None,
-            priority: None,
-            cost: None,
-            dedup_id: None,
-            cancel_on_disconnect: false,
-            payload,
-        }
-    }
-}
-
-/// A message on its way to every consumer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broadcast {
-    /// The sender's number for it.
-    pub seq: u32,
-    /// The queue, by the sender's handle.
-    pub handle: u32,
-    /// Time its consumers have.
-    pub deadline_ms: Option<u32>,
-    /// Over when written to all.
-    pub no_reply: bool,
-    /// Not to the sender itself.
-    pub skip_self: bool,
-    /// What it carries.
-    pub payload: Payload,
-}
+use turno_proto::model::{
+    Broadcast, BroadcastEnd, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots,
+};
 
 /// What the other end says about something that crossed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,12 +98,9 @@ pub enum Input {
         seq: u32,
         handle: u32,
     },
-    /// `fail_fast`: no waiting for a worker to appear. `no_reply`: done when written to one.
     Request {
         conn: ConnId,
         message: Outgoing,
-        no_reply: bool,
-        fail_fast: bool,
     },
     Send {
         conn: ConnId,

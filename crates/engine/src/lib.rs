@@ -50,7 +50,7 @@ mod topics;
 pub use archive::ArchiveCall;
 pub use effect::{Deliver, Effect, Report, Sink};
 pub use engine::{Buffers, Engine};
-pub use input::{Broadcast, FarWord, Input, Outgoing};
+pub use input::{FarWord, Input};
 pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, STOP_NOW, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
@@ -61,3 +61,4 @@ pub use settings::{Settings, StoreSettings};
 pub use topics::Listener;
 pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
 pub use turno_proto::model::topic::{Event, EventRef};
+pub use turno_proto::model::{Broadcast, Outgoing};

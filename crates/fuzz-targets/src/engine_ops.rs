@@ -223,7 +223,10 @@ impl Play {
             19 | 20 => {
                 let how = bytes.byte();
                 let message = self.message(how, bytes);
-                Input::Request { conn, message, no_reply: how & 0x40 != 0, fail_fast: how & 0x80 != 0 }
+                Input::Request {
+                    conn,
+                    message: Outgoing { no_reply: how & 0x40 != 0, fail_fast: how & 0x80 != 0, ..message },
+                }
             }
             21 => {
                 let how = bytes.byte();

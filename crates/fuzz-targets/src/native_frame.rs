@@ -39,8 +39,8 @@ fn headers_go_round(payload: &Payload) {
 
 const fn raw_of<'a>(frame: &Frame<'a>) -> Option<Raw<'a>> {
     match frame {
-        Frame::Request(Outgoing { raw, .. })
-        | Frame::Send(Outgoing { raw, .. })
+        Frame::Request(Outgoing { payload: raw, .. })
+        | Frame::Send(Outgoing { payload: raw, .. })
         | Frame::Deliver(Deliver { raw, .. })
         | Frame::Publish { event: Event { raw, .. }, .. }
         | Frame::Event(Event { raw, .. })

@@ -196,13 +196,15 @@ fn a_bad_dedup_id_refuses_the_frame() {
         let refused = Err(Fault::refusal(Code::BadOption, SEQ));
         let expected = if (1..=64).contains(&length) { Ok(&rest[1..rest.len() - 4]) } else { refused };
         let sent = read(Kind::Send, flags::DEDUP, &rest).map(|frame| match frame {
-            Frame::Send(Outgoing { dedup_id: Some(id), raw, .. }) if raw.bytes == b"body" => id,
+            Frame::Send(Outgoing { dedup_id: Some(id), payload: raw, .. }) if raw.bytes == b"body" => id,
             other => panic!("{other:?}"),
         });
         assert_eq!(sent, expected, "{length}");
         // In a REQUEST the bit means another thing, and what follows is the body.
         let asked = read(Kind::Request, flags::CANCEL_ON_DISCONNECT, &rest).map(|frame| match frame {
-            Frame::Request(Outgoing { dedup_id: None, cancel_on_disconnect: true, raw, .. }) => raw.bytes == rest,
+            Frame::Request(Outgoing { dedup_id: None, cancel_on_disconnect: true, payload: raw, .. }) => {
+                raw.bytes == rest
+            }
             _ => false,
         });
         assert_eq!(asked, Ok(true), "{length}");
@@ -273,7 +275,7 @@ fn a_broadcast_with_options_of_other_messages_is_refused() {
     let read = read(Kind::Broadcast, flags::DEADLINE | flags::SKIP_SELF, b"\x01\0\0\0hello");
     let Ok(Frame::Broadcast(broadcast)) = read else { panic!("{read:?}") };
     assert_eq!((broadcast.deadline_ms, broadcast.skip_self, broadcast.no_reply), (Some(1), true, false));
-    assert_eq!(broadcast.raw.bytes, b"hello");
+    assert_eq!(broadcast.payload.bytes, b"hello");
 }
 
 /// The name of a consumer is text, and ends within its frame.

@@ -43,7 +43,7 @@ impl Asking {
         while let Ok(Some(piece)) = split(&self.partial[used..], usize::MAX) {
             used += piece.used;
             let number = match decode(&piece.header, piece.rest) {
-                Ok(Frame::Request(message) | Frame::Send(message)) => body::number(message.raw.bytes),
+                Ok(Frame::Request(message) | Frame::Send(message)) => body::number(message.payload.bytes),
                 _ => None,
             };
             let Some(number) = number else { continue };

@@ -100,7 +100,7 @@ async fn send(mut client: Link, tally: &Tally) -> Result<()> {
         while tally.has_room() {
             let raw = Raw { headers: false, bytes: &body };
             let seq = u32::try_from(tally.sent.get() & u64::from(u32::MAX))?;
-            let frame = Broadcast { seq, handle: 0, deadline_ms: None, no_reply: true, skip_self: false, raw };
+            let frame = Broadcast { seq, handle: 0, deadline_ms: None, no_reply: true, skip_self: false, payload: raw };
             encode(&Frame::Broadcast(frame), &mut client.out);
             tally.sent.set(tally.sent.get() + 1);
         }

@@ -1,9 +1,9 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::{Broadcast, Input, Outgoing};
+use turno_engine::Input;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Broadcast as BroadcastFrame, Fault, Frame, Outgoing as OutgoingFrame, encode};
+use turno_proto::native::{Fault, Frame, Outgoing, encode};
 use turno_proto::submission;
 
 use super::{Desk, Switchboard};
@@ -31,15 +31,10 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::QueueAvailableNotify { seq, handle } => Input::QueueAvailableNotify { conn, seq, handle },
         Frame::Fenced { token, word } => Input::Fenced { token, input: Box::new(input_of(conn, word.into())?) },
         Frame::CancelQueue { seq, handle, .. } => Input::CancelQueue { conn, seq, handle },
-        Frame::Request(frame) => {
-            let OutgoingFrame { no_reply, fail_fast, .. } = frame;
-            Input::Request { conn, message: outgoing(&frame)?, no_reply, fail_fast }
-        }
-        Frame::Send(frame) => Input::Send { conn, message: outgoing(&frame)? },
-        Frame::Broadcast(frame) => {
-            let BroadcastFrame { seq, handle, deadline_ms, no_reply, skip_self, raw } = frame;
-            let payload = raw.to_payload();
-            Input::Broadcast { conn, broadcast: Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload } }
+        Frame::Request(message) => Input::Request { conn, message: outgoing(message)? },
+        Frame::Send(message) => Input::Send { conn, message: outgoing(message)? },
+        Frame::Broadcast(broadcast) => {
+            Input::Broadcast { conn, broadcast: broadcast.with(broadcast.payload.to_payload()) }
         }
         Frame::Reply { seq, word, more, raw } => {
             Input::Reply { conn, delivery: Delivery { index: word, stamp: seq }, more, payload: raw.to_payload() }
@@ -96,11 +91,9 @@ impl<D: Desk> Switchboard<D> {
     }
 }
 
-fn outgoing(frame: &OutgoingFrame<'_>) -> Result<Outgoing, Fault> {
-    let OutgoingFrame {
-        seq, handle, deadline_ms, retries, priority, cost, dedup_id, cancel_on_disconnect, raw, ..
-    } = *frame;
+/// A message of the broker's own, out of the buffer it was read into.
+fn outgoing(message: Outgoing<'_>) -> Result<turno_engine::Outgoing, Fault> {
+    let Outgoing { seq, dedup_id, payload, .. } = message;
     let dedup_id = dedup_id.map(DedupId::new).transpose().map_err(|_| Fault::refusal(Code::BadOption, seq))?;
-    let payload = raw.to_payload();
-    Ok(Outgoing { seq, handle, deadline_ms, retries, priority, cost, dedup_id, cancel_on_disconnect, payload })
+    Ok(message.with(dedup_id, payload.to_payload()))
 }

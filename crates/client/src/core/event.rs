@@ -33,13 +33,13 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A request, send or broadcast.
+/// A request, send or broadcast, with its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct Ask<Q = QueueName, P = Payload, D = DedupId> {
     /// The queue.
-    pub queue: QueueName,
+    pub queue: Q,
     /// Headers and body.
-    pub payload: Payload,
+    pub payload: P,
     /// Request: time for the reply. Send: how long the message is worth delivering.
     pub timeout_ms: Option<u32>,
     /// Request: time for the work itself, if that is not the caller's.
@@ -63,12 +63,12 @@ pub struct Ask {
     /// May be written again to the next broker after a lost connection.
     pub resend: bool,
     /// A send: what the broker knows it by, so that it may be written again and is stored once.
-    pub dedup_id: Option<DedupId>,
+    pub dedup_id: Option<D>,
 }
 
-impl Ask {
+impl<Q, P, D> Ask<Q, P, D> {
     /// A message without options.
-    pub const fn new(queue: QueueName, payload: Payload) -> Self {
+    pub const fn new(queue: Q, payload: P) -> Self {
         Self {
             queue,
             payload,
@@ -84,6 +84,28 @@ impl Ask {
             skip_self: false,
             resend: false,
             dedup_id: None,
+        }
+    }
+
+    /// The same options for another message.
+    pub(crate) fn with<R, S, E>(self, queue: R, payload: S, dedup_id: Option<E>) -> Ask<R, S, E> {
+        let Self { timeout_ms, deadline_ms, cancel_on_timeout, cancel_on_disconnect, retries, .. } = self;
+        let Self { priority, cost, fail_fast, no_reply, skip_self, resend, .. } = self;
+        Ask {
+            queue,
+            payload,
+            timeout_ms,
+            deadline_ms,
+            cancel_on_timeout,
+            cancel_on_disconnect,
+            retries,
+            priority,
+            cost,
+            fail_fast,
+            no_reply,
+            skip_self,
+            resend,
+            dedup_id,
         }
     }
 }

@@ -111,8 +111,8 @@ impl Core {
                 let handle = self.link.open(&ask.queue);
                 let seq = self.link.expect(Pending::Call(ticket));
                 if let What::Broadcast(ask) = &call.what {
-                    let (no_reply, skip_self, raw) = (ask.no_reply, ask.skip_self, (&ask.payload).into());
-                    let broadcast = Broadcast { seq, handle, deadline_ms: left_ms, no_reply, skip_self, raw };
+                    let (no_reply, skip_self, payload) = (ask.no_reply, ask.skip_self, (&ask.payload).into());
+                    let broadcast = Broadcast { seq, handle, deadline_ms: left_ms, no_reply, skip_self, payload };
                     self.link.write(&Frame::Broadcast(broadcast));
                     return self.calls.wrote(ticket, seq, alarm);
                 }

@@ -262,7 +262,7 @@ impl State {
             seq: message.seq,
             queue,
             wants_reply,
-            payload: message.raw.to_payload(),
+            payload: message.payload.to_payload(),
         });
         self.dispatch();
     }

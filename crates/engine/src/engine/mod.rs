@@ -129,9 +129,7 @@ impl Engine {
                 let result = self.messages.cancel_queue(conn, handle);
                 answer(conn, seq, result, out);
             }
-            Input::Request { conn, message, no_reply, fail_fast } => {
-                self.messages.request(conn, message, no_reply, fail_fast, out);
-            }
+            Input::Request { conn, message } => self.messages.request(conn, message, out),
             Input::Broadcast { conn, broadcast } => self.messages.broadcast(conn, broadcast, out),
             Input::Send { conn, message } => self.messages.send(conn, message, out),
             Input::Reply { conn, delivery, more, payload } => self.messages.reply(conn, delivery, more, payload, out),

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::link::Path;
-use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Party, Payload, limits};
+use turno_proto::model::{
+    Broadcast, BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Outgoing, Party, Payload, limits,
+};
 
 use crate::effect::{Deliver, Effect, Sink};
-use crate::input::{Broadcast, Outgoing};
 use crate::messages::Messages;
 use crate::messages::links::Shares;
 use crate::messages::queues::queue::Consumer;
@@ -97,7 +98,7 @@ impl Messages {
     ) {
         let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload } = broadcast;
         let message = Outgoing { deadline_ms, ..Outgoing::new(seq, handle, payload) };
-        let queue = match self.admit_request(conn, &message, false) {
+        let queue = match self.admit_request(conn, &message) {
             Ok(queue) => queue,
             Err(code) => return self.refuse(conn, seq, code, out),
         };

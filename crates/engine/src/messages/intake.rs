@@ -1,9 +1,8 @@
 //! The door: what is let in, and what is refused before it can cost anything.
 
-use turno_proto::model::{Code, ConnId, Durability, Mono, Payload, QueueName, limits};
+use turno_proto::model::{Code, ConnId, Durability, Mono, Outgoing, Payload, QueueName, limits};
 
 use crate::effect::{Effect, Sink};
-use crate::input::Outgoing;
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Links;
@@ -42,17 +41,10 @@ impl Messages {
         Ok(())
     }
 
-    pub(crate) fn request(
-        &mut self,
-        conn: ConnId,
-        message: Outgoing,
-        no_reply: bool,
-        fail_fast: bool,
-        out: &mut impl Sink,
-    ) {
+    pub(crate) fn request(&mut self, conn: ConnId, message: Outgoing, out: &mut impl Sink) {
         let seq = message.seq;
-        let wants = if no_reply { Wants::Nothing } else { Wants::Reply };
-        match self.admit_request(conn, &message, fail_fast) {
+        let wants = if message.no_reply { Wants::Nothing } else { Wants::Reply };
+        match self.admit_request(conn, &message) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.requests);
                 let index = self.take_in(queue, message, wants, Some(Origin::new(conn, seq)));
@@ -91,13 +83,13 @@ impl Messages {
     }
 
     /// As [`Self::admit`], and what is asked of requests only.
-    pub(super) fn admit_request(&self, conn: ConnId, message: &Outgoing, fail_fast: bool) -> Result<u32, Code> {
+    pub(super) fn admit_request(&self, conn: ConnId, message: &Outgoing) -> Result<u32, Code> {
         let queue = self.admit(conn, message)?;
         let unanswered = self.peers.get(conn).map_or(0, |peer| peer.owned.len());
         if unanswered >= self.settings.limits.in_flight_max {
             return Err(Code::TooManyInFlight);
         }
-        if fail_fast && self.queues.at(queue).consumers_len() == 0 && !self.has_far_workers(queue) {
+        if message.fail_fast && self.queues.at(queue).consumers_len() == 0 && !self.has_far_workers(queue) {
             return Err(Code::NoResponder);
         }
         Ok(queue)

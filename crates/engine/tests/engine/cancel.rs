@@ -267,7 +267,7 @@ fn many_requests_are_taken_back_one_by_one() {
     }
     for seq in 0..COUNT {
         let message = Outgoing::new(seq, 0, Payload::default());
-        engine.handle(Mono::ZERO, Input::Request { conn, message, no_reply: false, fail_fast: false }, &mut out);
+        engine.handle(Mono::ZERO, Input::Request { conn, message }, &mut out);
     }
     out.clear();
     for seq in (0..COUNT).rev() {

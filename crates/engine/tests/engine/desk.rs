@@ -285,7 +285,7 @@ impl Desk {
         let handle = self.handle(conn, &ask.queue);
         let Ask { mut message, no_reply, fail_fast, .. } = ask;
         message.handle = handle;
-        self.say(Input::Request { conn, message, no_reply, fail_fast })
+        self.say(Input::Request { conn, message: Outgoing { no_reply, fail_fast, ..message } })
     }
 
     /// A send that is taken in: its id, and what follows after STORED.

@@ -81,7 +81,7 @@ fn the_limit_of_handles() {
     for handle in [0, 5, limits::HANDLES_MAX, u32::MAX] {
         let message = Outgoing::new(1, handle, body("x"));
         let refused = [undelivered(client, 1, Code::UnknownHandle)];
-        let request = Input::Request { conn: client, message: message.clone(), no_reply: false, fail_fast: false };
+        let request = Input::Request { conn: client, message: message.clone() };
         assert_eq!(desk.say(request), refused, "{handle}");
         assert_eq!(desk.say(Input::Send { conn: client, message }), refused, "{handle}");
     }

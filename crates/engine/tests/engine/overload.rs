@@ -87,7 +87,7 @@ impl Model {
                 self.say(Input::Reply { conn: WORKER, delivery, more: false, payload: body("") });
             } else {
                 let message = Outgoing { deadline_ms: Some(DEADLINE_MS), ..Outgoing::new(self.asked, 0, body("")) };
-                self.say(Input::Request { conn: CLIENT, message, no_reply: false, fail_fast: false });
+                self.say(Input::Request { conn: CLIENT, message });
                 asked += 1;
                 self.asked += 1;
             }

@@ -175,7 +175,7 @@ fn strangers_change_nothing() {
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     let conn = ConnId { index: worker.index, generation: 9 };
     let message = ask(4, "q", "x").message;
-    let request = Input::Request { conn, message: message.clone(), no_reply: false, fail_fast: false };
+    let request = Input::Request { conn, message: message.clone() };
     assert_eq!(desk.say(request), [undelivered(conn, 4, Code::CallerGone)]);
     assert_eq!(desk.say(Input::Send { conn, message }), [undelivered(conn, 4, Code::CallerGone)]);
     let delivery = desk.held(worker, "a");

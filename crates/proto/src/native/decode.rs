@@ -193,7 +193,7 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
     // One bit, two meanings: a request has no dedup id, and a send outlives its sender's connection.
     let request = header.kind == Kind::Request.number();
     let dedup_id = if !request && flags & flags::DEDUP != 0 { Some(dedup_id(&mut reader)?) } else { None };
-    let raw = raw(flags, reader)?;
+    let payload = raw(flags, reader)?;
     // Told last: a frame whose fields run past its end is no frame, whatever they say.
     if dedup_id.is_some_and(|id| DedupId::check(id).is_err()) {
         return Err(Code::BadOption);
@@ -209,18 +209,18 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
         no_reply: flags & flags::NO_REPLY != 0,
         fail_fast: flags & flags::FAIL_FAST != 0,
         cancel_on_disconnect: request && flags & flags::CANCEL_ON_DISCONNECT != 0,
-        raw,
+        payload,
     })
 }
 
 /// A broadcast goes to each consumer once, at once, beside its slots: what would say otherwise is refused.
 fn broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<Broadcast<'a>, Code> {
-    let Outgoing { seq, handle, deadline_ms, no_reply, raw, .. } = outgoing(header, rest)?;
+    let Outgoing { seq, handle, deadline_ms, no_reply, payload, .. } = outgoing(header, rest)?;
     if header.flags & (flags::RETRIES | flags::PRIORITY | flags::COST | flags::DEDUP) != 0 {
         return Err(Code::BadOption);
     }
     let skip_self = header.flags & flags::SKIP_SELF != 0;
-    Ok(Broadcast { seq, handle, deadline_ms, no_reply, skip_self, raw })
+    Ok(Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload })
 }
 
 fn answer<'a>(header: &Header, rest: &'a [u8]) -> Result<Answer<'a>, Code> {

@@ -161,7 +161,7 @@ pub fn encode_payload_frame(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, 
 }
 
 fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
-    let mut flags = if message.raw.headers { flags::HEADERS } else { 0 };
+    let mut flags = if message.payload.headers { flags::HEADERS } else { 0 };
     if message.no_reply {
         flags |= flags::NO_REPLY;
     }
@@ -194,12 +194,12 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
         out.push(u8::try_from(dedup_id.len()).expect("a dedup id has at most 64 bytes"));
         out.extend_from_slice(dedup_id);
     }
-    out.extend_from_slice(message.raw.bytes);
+    out.extend_from_slice(message.payload.bytes);
     finish(out, start, kind, flags, message.seq, message.handle);
 }
 
 fn encode_broadcast(out: &mut Vec<u8>, broadcast: &Broadcast<'_>) {
-    let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, raw } = *broadcast;
+    let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload: raw } = *broadcast;
     let mut flags = if raw.headers { flags::HEADERS } else { 0 };
     if no_reply {
         flags |= flags::NO_REPLY;

@@ -10,6 +10,7 @@ use super::ring::{
     RollCall, ServOff, ShutDwn,
 };
 use super::{Closing, Config, Connect, Kind, Register, Word};
+use crate::model;
 use crate::model::link::{Forward, LinkWord};
 use crate::model::ring::Sid;
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
@@ -36,68 +37,11 @@ impl<'a> From<&'a Payload> for Raw<'a> {
     }
 }
 
-/// REQUEST and SEND.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing<'a> {
-    /// The sender's number for it; free again once answered.
-    pub seq: u32,
-    /// The queue, by the handle OPEN gave it.
-    pub handle: u32,
-    /// Time it has, in milliseconds.
-    pub deadline_ms: Option<u32>,
-    /// Redeliveries it may have after the first delivery.
-    pub retries: Option<u8>,
-    /// 0 to 9, 9 first.
-    pub priority: Option<u8>,
-    /// Slots a delivery of it takes.
-    pub cost: Option<u16>,
-    /// SEND only: what tells it from every other message of its queue; 1 to 64 bytes.
-    pub dedup_id: Option<&'a [u8]>,
-    /// REQUEST only: no reply wanted; done when written to a worker.
-    pub no_reply: bool,
-    /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
-    pub fail_fast: bool,
-    /// REQUEST only: cancelled at its worker too when the caller's connection ends.
-    pub cancel_on_disconnect: bool,
-    /// What it carries.
-    pub raw: Raw<'a>,
-}
+/// REQUEST and SEND, which lend the bytes they came in.
+pub type Outgoing<'a> = model::Outgoing<Raw<'a>, &'a [u8]>;
 
-impl<'a> Outgoing<'a> {
-    /// A message with no options.
-    pub const fn new(seq: u32, handle: u32, raw: Raw<'a>) -> Self {
-        Self {
-            seq,
-            handle,
-            deadline_ms: None,
-            retries: None,
-            priority: None,
-            cost: None,
-            dedup_id: None,
-            no_reply: false,
-            fail_fast: false,
-            cancel_on_disconnect: false,
-            raw,
-        }
-    }
-}
-
-/// BROADCAST.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broadcast<'a> {
-    /// The sender's number for it; free again once it is over.
-    pub seq: u32,
-    /// The queue, by the handle OPEN gave it.
-    pub handle: u32,
-    /// Time its consumers have, in milliseconds.
-    pub deadline_ms: Option<u32>,
-    /// No reply wanted; over when written to every consumer.
-    pub no_reply: bool,
-    /// Not to the connection it comes from.
-    pub skip_self: bool,
-    /// What it carries.
-    pub raw: Raw<'a>,
-}
+/// BROADCAST, which lends the bytes it came in.
+pub type Broadcast<'a> = model::Broadcast<Raw<'a>>;
 
 /// ANSWER: what one consumer says to a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

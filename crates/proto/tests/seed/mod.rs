@@ -197,14 +197,21 @@ impl Seed {
             no_reply,
             fail_fast,
             cancel_on_disconnect: no_reply != fail_fast && self.kind == Kind::Request,
-            raw: Raw::from(&self.payload),
+            payload: Raw::from(&self.payload),
         }
     }
 
     fn broadcast(&self) -> Broadcast<'_> {
         let [deadline, no_reply, skip_self, ..] = self.bits;
         let deadline_ms = deadline.then_some(self.number);
-        Broadcast { seq: self.seq, handle: self.word, deadline_ms, no_reply, skip_self, raw: Raw::from(&self.payload) }
+        Broadcast {
+            seq: self.seq,
+            handle: self.word,
+            deadline_ms,
+            no_reply,
+            skip_self,
+            payload: Raw::from(&self.payload),
+        }
     }
 
     fn one_answer(&self) -> Answer<'_> {

@@ -58,7 +58,7 @@ const fn delivery(stamp: u32, index: u32) -> Delivery {
 
 fn requests() -> Vec<(&'static str, Frame<'static>)> {
     let plain = Outgoing::new(7, 3, body(b"hello"));
-    let of = |raw| Outgoing { raw, ..plain };
+    let of = |raw| Outgoing { payload: raw, ..plain };
     let all_options = Outgoing {
         deadline_ms: Some(1_500),
         retries: Some(2),
@@ -94,27 +94,27 @@ fn sends() -> Vec<(&'static str, Frame<'static>)> {
         Outgoing { deadline_ms: Some(86_400_000), retries: Some(0), priority: Some(0), cost: Some(1), ..plain };
     vec![
         ("send_plain", Frame::Send(plain)),
-        ("send_empty_body", Frame::Send(Outgoing { raw: body(b""), ..plain })),
+        ("send_empty_body", Frame::Send(Outgoing { payload: body(b""), ..plain })),
         ("send_options", Frame::Send(options)),
-        ("send_headers", Frame::Send(Outgoing { raw: with_headers(&TRACE_BINARY), ..plain })),
+        ("send_headers", Frame::Send(Outgoing { payload: with_headers(&TRACE_BINARY), ..plain })),
         ("send_dedup", Frame::Send(Outgoing { dedup_id: Some(b"order-4711"), ..plain })),
-        ("send_dedup_shortest", Frame::Send(Outgoing { dedup_id: Some(b"\xFF"), raw: body(b""), ..plain })),
+        ("send_dedup_shortest", Frame::Send(Outgoing { dedup_id: Some(b"\xFF"), payload: body(b""), ..plain })),
         ("send_dedup_longest", Frame::Send(Outgoing { dedup_id: Some(&[b'x'; 64]), ..plain })),
         (
             "send_dedup_options",
-            Frame::Send(Outgoing { dedup_id: Some(b"7"), raw: with_headers(&KEY_EMPTY), ..options }),
+            Frame::Send(Outgoing { dedup_id: Some(b"7"), payload: with_headers(&KEY_EMPTY), ..options }),
         ),
     ]
 }
 
 fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
     let raw = body(b"hello");
-    let plain = Broadcast { seq: 7, handle: 3, deadline_ms: None, no_reply: false, skip_self: false, raw };
+    let plain = Broadcast { seq: 7, handle: 3, deadline_ms: None, no_reply: false, skip_self: false, payload: raw };
     let options = Broadcast {
         deadline_ms: Some(1_500),
         no_reply: true,
         skip_self: true,
-        raw: with_headers(&TRACE_BINARY),
+        payload: with_headers(&TRACE_BINARY),
         ..plain
     };
     let answer = Answer { seq: 7, worker: 42, name: "w1", more: false, failed: false, raw: body(b"HELLO") };
@@ -132,7 +132,7 @@ fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
     vec![
         ("broadcast", Frame::Broadcast(plain)),
         ("broadcast_options", Frame::Broadcast(options)),
-        ("broadcast_empty_body", Frame::Broadcast(Broadcast { raw: body(b""), ..plain })),
+        ("broadcast_empty_body", Frame::Broadcast(Broadcast { payload: body(b""), ..plain })),
         ("answer", Frame::Answer(answer)),
         ("answer_more", Frame::Answer(Answer { more: true, raw: body(b"first piece"), ..answer })),
         ("answer_failed", Frame::Answer(Answer { failed: true, raw: body(b"disk full"), ..answer })),

@@ -134,7 +134,7 @@ impl Stage {
         self.tell(match self.kind {
             Kind::Request => {
                 let message = Outgoing { deadline_ms: Some(60_000), ..message };
-                Input::Request { conn: CLIENT, message, no_reply: false, fail_fast: false }
+                Input::Request { conn: CLIENT, message }
             }
             Kind::Send => Input::Send { conn: CLIENT, message },
         });

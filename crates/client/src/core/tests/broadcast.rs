@@ -8,7 +8,7 @@ use super::*;
 
 fn frame(seq: u32, deadline_ms: Option<u32>) -> Broadcast<'static> {
     let raw = Raw { headers: false, bytes: b"x" };
-    Broadcast { seq, handle: 0, deadline_ms, no_reply: false, skip_self: false, raw }
+    Broadcast { seq, handle: 0, deadline_ms, no_reply: false, skip_self: false, payload: raw }
 }
 
 fn answer(seq: u32, more: bool, failed: bool, body: &str) -> Frame<'_> {

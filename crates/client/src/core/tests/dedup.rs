@@ -22,7 +22,7 @@ fn stored(ticket: u64, duplicate: bool) -> Event {
 fn sends(bytes: &[u8]) -> Vec<(String, Option<String>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("tests send text");
     let sends = frames(bytes).into_iter().filter_map(|frame| match frame {
-        Frame::Send(send) => Some((text(send.raw.bytes), send.dedup_id.map(text))),
+        Frame::Send(send) => Some((text(send.payload.bytes), send.dedup_id.map(text))),
         _ => None,
     });
     sends.collect()

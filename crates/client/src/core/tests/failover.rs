@@ -112,7 +112,7 @@ fn calls_in_flight_on_a_lost_connection() {
     rig.greet();
     let sent = rig.sent();
     let bodies: Vec<Raw<'_>> =
-        frames(&sent).iter().filter_map(|f| if let Frame::Request(r) = f { Some(r.raw) } else { None }).collect();
+        frames(&sent).iter().filter_map(|f| if let Frame::Request(r) = f { Some(r.payload) } else { None }).collect();
     assert_eq!(bodies, [raw("twice"), raw("unwritten")]);
     rig.events();
     rig.say(&[reply(4, "2"), reply(5, "5")]);
@@ -171,7 +171,7 @@ fn what_is_given_back_by_a_closing_broker_goes_to_the_next() {
     rig.greet();
     let sent = rig.sent();
     let [_, Frame::Request(first), Frame::Request(second)] = &frames(&sent)[..] else { panic!("two requests") };
-    assert_eq!((first.raw, second.raw), (raw("waiting"), raw("new")));
+    assert_eq!((first.payload, second.payload), (raw("waiting"), raw("new")));
 }
 
 #[test]

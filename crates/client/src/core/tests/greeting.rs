@@ -23,7 +23,7 @@ fn the_greeting_has_its_order() {
     let [Frame::Open { seq: 3, handle: 0, name: b"q" }, Frame::Request(request)] = &frames(&sent)[..] else {
         panic!("OPEN and REQUEST follow: {:?}", frames(&sent));
     };
-    assert_eq!((request.seq, request.handle, request.raw), (4, 0, raw("early")));
+    assert_eq!((request.seq, request.handle, request.payload), (4, 0, raw("early")));
 }
 
 /// Proves S1.5: each broker once, 5 s each, then an error that names them all.

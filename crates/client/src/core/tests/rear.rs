@@ -16,7 +16,7 @@ fn given_back(seq: u32) -> Frame<'static> {
 fn asked(rig: &mut Rig) -> Vec<String> {
     let sent = rig.sent();
     let body = |frame: &Frame<'_>| match frame {
-        Frame::Request(request) => Some(String::from_utf8_lossy(request.raw.bytes).into_owned()),
+        Frame::Request(request) => Some(String::from_utf8_lossy(request.payload.bytes).into_owned()),
         _ => None,
     };
     frames(&sent).iter().filter_map(body).collect()

@@ -1,11 +1,10 @@
 //! What came over a link: to a worker at once, further on, or back. It never waits here: who waits, waits at its owner's.
 
 use turno_proto::model::link::{Forward, ForwardWants};
-use turno_proto::model::{Code, ConnId, Payload, limits};
+use turno_proto::model::{Code, ConnId, Outgoing, Payload, limits};
 
 use super::Foreign;
 use crate::effect::{Effect, Sink};
-use crate::input::Outgoing;
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
 use crate::messages::table::message::{End, Flags, Origin, Wants};
@@ -19,7 +18,7 @@ impl Messages {
         let neighbour = link.broker;
         let message =
             Outgoing { deadline_ms, priority: Some(priority), cost: Some(cost), ..Outgoing::new(seq, handle, payload) };
-        let queue = match self.admit_request(conn, &message, false) {
+        let queue = match self.admit_request(conn, &message) {
             // It lies about its way: that could go round for ever.
             Ok(_) if path.has(self.links.me) || path.brokers().last() != Some(&neighbour) => {
                 return self.refuse(conn, seq, Code::BadOption, out);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkWord, Path, Presence};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{BroadcastEnd, Code, ConnId, Party, limits};
+use turno_proto::model::{Broadcast, BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::Links;
 use crate::effect::{Effect, Sink};
@@ -109,14 +109,7 @@ impl Messages {
         if path.len() < limits::PATH_MAX {
             far = self.links.shares(&path, |broker, _| targets.contains(&broker));
         }
-        let spread = crate::input::Broadcast {
-            seq,
-            handle,
-            deadline_ms: Some(deadline_ms),
-            no_reply,
-            skip_self: false,
-            payload,
-        };
+        let spread = Broadcast { seq, handle, deadline_ms: Some(deadline_ms), no_reply, skip_self: false, payload };
         self.spread_broadcast(conn, spread, here, far, path, out);
     }
 

@@ -11,10 +11,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
-use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, QueueName, limits};
+use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, Outgoing, QueueName, limits};
 
 use crate::effect::{Effect, Sink};
-use crate::input::Outgoing;
 use crate::messages::Messages;
 use crate::messages::disk::persist::{Persist, Remembered};
 use crate::messages::table::chain::NIL;

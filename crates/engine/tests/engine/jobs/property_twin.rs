@@ -76,7 +76,7 @@ impl World {
         self.hear(said);
         let seq = 1_000_000 + self.twin.requests;
         let message = Outgoing { deadline_ms: Some(50_000), ..Outgoing::new(seq, 5, Payload::default()) };
-        let said = self.farm.step(Input::Request { conn, message, no_reply: false, fail_fast: true });
+        let said = self.farm.step(Input::Request { conn, message: Outgoing { fail_fast: true, ..message } });
         self.hear(said);
     }
 

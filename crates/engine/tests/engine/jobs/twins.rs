@@ -29,7 +29,7 @@ fn request(farm: &mut Farm, seq: u32, cost: u16) -> Vec<Said> {
         farm.step(Input::Open { conn, seq: 900, handle: 5, queue: "q".parse().expect("a good name") });
     }
     let message = Outgoing { cost: Some(cost), ..Outgoing::new(seq, 5, Payload::default()) };
-    farm.step(Input::Request { conn, message, no_reply: false, fail_fast: false })
+    farm.step(Input::Request { conn, message })
 }
 
 fn delivered(said: &[Said]) -> Option<Delivery> {

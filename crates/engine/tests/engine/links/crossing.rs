@@ -294,7 +294,7 @@ fn no_reply_is_told_when_it_is_written_there() {
     net.settle();
     let seq = net.seq();
     let message = turno_engine::Outgoing::new(seq, 0, body("fire"));
-    net.put(0, Input::Request { conn: caller.conn, message, no_reply: true, fail_fast: false });
+    net.put(0, Input::Request { conn: caller.conn, message: turno_engine::Outgoing { no_reply: true, ..message } });
     assert_eq!(answers(&mut net, caller), Vec::<String>::new());
     net.settle();
     assert_eq!(answers(&mut net, caller), ["delivered"]);
@@ -310,7 +310,10 @@ fn nobody_responds_only_if_nobody_does_anywhere() {
     let ask = |net: &mut Net| {
         let seq = net.seq();
         let message = turno_engine::Outgoing::new(seq, 0, body("x"));
-        net.put(0, Input::Request { conn: caller.conn, message, no_reply: false, fail_fast: true });
+        net.put(
+            0,
+            Input::Request { conn: caller.conn, message: turno_engine::Outgoing { fail_fast: true, ..message } },
+        );
         net.settle();
         answers(net, caller)
     };

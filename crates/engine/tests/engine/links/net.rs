@@ -304,7 +304,7 @@ impl Net {
         let mut message = Outgoing::new(seq, 0, body(text));
         change(&mut message);
         let conn = caller.conn;
-        self.put(caller.broker, Input::Request { conn, message, no_reply: false, fail_fast: false });
+        self.put(caller.broker, Input::Request { conn, message });
         seq
     }
 

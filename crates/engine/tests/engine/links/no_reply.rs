@@ -15,7 +15,7 @@ fn two() -> Net {
 
 fn ask_without_reply(net: &mut Net, caller: Place, text: &str) {
     let message = Outgoing::new(net.seq(), 0, body(text));
-    net.put(caller.broker, Input::Request { conn: caller.conn, message, no_reply: true, fail_fast: false });
+    net.put(caller.broker, Input::Request { conn: caller.conn, message: Outgoing { no_reply: true, ..message } });
 }
 
 /// S2.12: a no-reply request for which there was no room after all waits at its owner like any other.
@@ -57,7 +57,7 @@ fn a_no_reply_that_is_on_its_way_has_a_deadline() {
     let caller = net.client(0, "q");
     net.settle();
     let message = Outgoing { deadline_ms: Some(500), ..Outgoing::new(net.seq(), 0, body("far")) };
-    net.put(0, Input::Request { conn: caller.conn, message, no_reply: true, fail_fast: false });
+    net.put(0, Input::Request { conn: caller.conn, message: Outgoing { no_reply: true, ..message } });
     net.tick(499);
     assert_eq!(net.heard_by(caller), [], "there is time left");
     net.tick(1);

@@ -260,7 +260,7 @@ impl World {
         let kind = if no_reply { Kind::NoReply } else { Kind::Request };
         let within = options.within_ms.unwrap_or(USUAL_MS);
         let message = self.word(conn, kind, options, Some(within));
-        self.step(Input::Request { conn, message, no_reply, fail_fast });
+        self.step(Input::Request { conn, message: Outgoing { no_reply, fail_fast, ..message } });
     }
 
     fn send(&mut self, place: usize, options: &Options) {

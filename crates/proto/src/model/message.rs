@@ -1,0 +1,95 @@
+//! A message on its way in, with its options: the same in a frame, which lends its bytes, and in the broker, which owns them.
+
+use super::{DedupId, Payload};
+
+/// REQUEST and SEND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<P = Payload, D = DedupId> {
+    /// The sender's number for it; free again once answered.
+    pub seq: u32,
+    /// The queue, by the handle OPEN gave it.
+    pub handle: u32,
+    /// Time it has, in milliseconds.
+    pub deadline_ms: Option<u32>,
+    /// Redeliveries it may have after the first delivery.
+    pub retries: Option<u8>,
+    /// 0 to 9, 9 first.
+    pub priority: Option<u8>,
+    /// Slots a delivery of it takes.
+    pub cost: Option<u16>,
+    /// SEND only: what tells it from every other message of its queue, should it come again; 1 to 64 bytes.
+    pub dedup_id: Option<D>,
+    /// REQUEST only: no reply wanted; done when written to a worker.
+    pub no_reply: bool,
+    /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
+    pub fail_fast: bool,
+    /// REQUEST only: cancelled at its worker too when the caller's connection ends.
+    pub cancel_on_disconnect: bool,
+    /// What it carries.
+    pub payload: P,
+}
+
+impl<P, D> Outgoing<P, D> {
+    /// A message with no options.
+    pub const fn new(seq: u32, handle: u32, payload: P) -> Self {
+        Self {
+            seq,
+            handle,
+            deadline_ms: None,
+            retries: None,
+            priority: None,
+            cost: None,
+            dedup_id: None,
+            no_reply: false,
+            fail_fast: false,
+            cancel_on_disconnect: false,
+            payload,
+        }
+    }
+
+    /// The same message in another form.
+    #[inline]
+    pub fn with<Q, E>(self, dedup_id: Option<E>, payload: Q) -> Outgoing<Q, E> {
+        let Self {
+            seq, handle, deadline_ms, retries, priority, cost, no_reply, fail_fast, cancel_on_disconnect, ..
+        } = self;
+        Outgoing {
+            seq,
+            handle,
+            deadline_ms,
+            retries,
+            priority,
+            cost,
+            dedup_id,
+            no_reply,
+            fail_fast,
+            cancel_on_disconnect,
+            payload,
+        }
+    }
+}
+
+/// BROADCAST: a message on its way to every consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broadcast<P = Payload> {
+    /// The sender's number for it; free again once it is over.
+    pub seq: u32,
+    /// The queue, by the handle OPEN gave it.
+    pub handle: u32,
+    /// Time its consumers have, in milliseconds.
+    pub deadline_ms: Option<u32>,
+    /// No reply wanted; over when written to every consumer.
+    pub no_reply: bool,
+    /// Not to the connection it comes from.
+    pub skip_self: bool,
+    /// What it carries.
+    pub payload: P,
+}
+
+impl<P> Broadcast<P> {
+    /// The same broadcast in another form.
+    pub fn with<Q>(self, payload: Q) -> Broadcast<Q> {
+        let Self { seq, handle, deadline_ms, no_reply, skip_self, payload: _ } = self;
+        Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload }
+    }
+}
