@@ -1,6 +1,6 @@
 //! The tools a run needs: looked for, installed where that is possible, and named if missing.
 
-use crate::toml::Toml;
+use crate::manifest::Manifest;
 
 /// What the machine has.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Toolchain {
 }
 
 fn compiler_problem(toolchain_file: &str, ask: &mut Ask<'_>) -> Option<String> {
-    let toml = Toml::read(toolchain_file);
-    let Some(wanted) = toml.string("toolchain", "channel") else {
+    let toml = Manifest::read(toolchain_file);
+    let Some(wanted) = toml.string("toolchain.channel") else {
         return Some("rust-toolchain.toml names no channel".to_owned());
     };
     let answer = ask(&["rustc", "--version"]).unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Breach, lints};
-use crate::toml::Toml;
+use crate::manifest::Manifest;
 use crate::tree::{File, Tree};
 
 const MAP: &str = "ARCHITECTURE.md";
@@ -20,8 +20,8 @@ pub(super) fn architecture_map(tree: &Tree) -> Vec<Breach> {
     let named = code_words(&map.text);
     let mut breaches = Vec::new();
     for file in lints::member_manifests(tree) {
-        let toml = Toml::read(&file.text);
-        let name = toml.string("package", "name").unwrap_or_default();
+        let toml = Manifest::read(&file.text);
+        let name = toml.string("package.name").unwrap_or_default();
         if !named.contains(name) {
             let advice = format!("the crate `{name}` ({}) is not on the map: say what it is for", file.path);
             breaches.push(Breach::new(MAP, 1, advice));

@@ -1,7 +1,7 @@
 //! Rules about who may depend on whom, read from the manifests: the compiler then enforces the rest.
 
 use super::{Breach, crate_folder};
-use crate::toml::Toml;
+use crate::manifest::{Dependency, Manifest};
 use crate::tree::{File, Tree};
 use crate::word::find_word;
 
@@ -16,21 +16,13 @@ const ENGINE_MAY_TAKE: [&str; 1] = ["bytes"];
 /// What a program that embeds a broker does not want to compile.
 const COMMAND_LINE: [&str; 3] = ["clap", "clap_complete", "clap_mangen"];
 
-/// One dependency of a manifest.
-struct Dependency {
-    name: String,
-    line: usize,
-    /// Part of what is shipped; tests may take more.
-    is_shipped: bool,
-}
-
 pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
     let ours: Vec<(&str, String)> = crate_manifests(tree)
-        .filter_map(|(folder, _, toml)| Some((folder, toml.string("package", "name")?.to_owned())))
+        .filter_map(|(folder, _, toml)| Some((folder, toml.string("package.name")?.to_owned())))
         .collect();
     let mut breaches = Vec::new();
     for (folder, file, toml) in crate_manifests(tree) {
-        for dependency in dependencies(&toml) {
+        for dependency in toml.dependencies() {
             let found = ours.iter().find(|(_, package)| *package == dependency.name);
             if let Some((other, _)) = found
                 && let Some(rule) = forbids(folder, other)
@@ -45,7 +37,7 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
 }
 
 /// The documented examples and tests of client and broker take the other one. Nothing of that is shipped.
-fn is_for_examples(from: &str, to: &str, dependency: &Dependency) -> bool {
+fn is_for_examples(from: &str, to: &str, dependency: &Dependency<'_>) -> bool {
     matches!((from, to), ("client", "broker") | ("broker", "client")) && !dependency.is_shipped
 }
 
@@ -66,12 +58,12 @@ fn forbids(from: &str, to: &str) -> Option<&'static str> {
 
 pub(super) fn outside(tree: &Tree) -> Vec<Breach> {
     let names: Vec<String> =
-        crate_manifests(tree).filter_map(|(_, _, toml)| Some(toml.string("package", "name")?.to_owned())).collect();
+        crate_manifests(tree).filter_map(|(_, _, toml)| Some(toml.string("package.name")?.to_owned())).collect();
     let mut breaches = Vec::new();
     for (folder, file, toml) in crate_manifests(tree) {
-        let shipped = dependencies(&toml).into_iter().filter(|dependency| dependency.is_shipped);
+        let shipped = toml.dependencies().into_iter().filter(|dependency| dependency.is_shipped);
         for dependency in shipped {
-            let name = dependency.name.as_str();
+            let name = dependency.name;
             let is_ours = names.iter().any(|ours| ours == name);
             let advice = match folder {
                 "proto" if TOO_MUCH_FOR_PROTO.contains(&name) => {
@@ -95,7 +87,7 @@ pub(super) fn anyhow_in_library(tree: &Tree) -> Vec<Breach> {
     let advice = "anyhow in a library: return a closed, comparable enum (thiserror)";
     let mut breaches = Vec::new();
     for (folder, file, toml) in crate_manifests(tree) {
-        let found = dependencies(&toml).into_iter().filter(|dependency| dependency.name == "anyhow");
+        let found = toml.dependencies().into_iter().filter(|dependency| dependency.name == "anyhow");
         if LIBRARIES.contains(&folder) {
             breaches.extend(found.map(|dependency| Breach::new(&file.path, dependency.line, advice)));
         }
@@ -109,39 +101,11 @@ pub(super) fn anyhow_in_library(tree: &Tree) -> Vec<Breach> {
 }
 
 /// The manifests of `crates/*`, each with the name of its folder.
-fn crate_manifests(tree: &Tree) -> impl Iterator<Item = (&str, &File, Toml)> {
+fn crate_manifests(tree: &Tree) -> impl Iterator<Item = (&str, &File, Manifest<'_>)> {
     tree.files().filter_map(|file| {
         let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
-        (!folder.contains('/')).then(|| (folder, file, Toml::read(&file.text)))
+        (!folder.contains('/')).then(|| (folder, file, Manifest::read(&file.text)))
     })
-}
-
-/// All dependencies of a manifest, whatever form they are written in.
-fn dependencies(toml: &Toml) -> Vec<Dependency> {
-    let mut found: Vec<Dependency> = Vec::new();
-    for entry in toml.entries() {
-        let is_table = entry.section.ends_with("dependencies");
-        let (section, name) = match entry.section.rsplit_once('.') {
-            // `[dependencies.name]`: the section itself names it, so its first entry is enough.
-            Some((section, name)) if section.ends_with("dependencies") && !is_table => (section, name),
-            _ if is_table => {
-                let name = entry.key.split('.').next().unwrap_or(&entry.key);
-                (entry.section.as_str(), name)
-            }
-            _ => continue,
-        };
-        // `new_name = { package = "real" }`: the real name is the one that counts.
-        let renamed = entry.value.split_once("package = \"").and_then(|(_, rest)| rest.split('"').next());
-        let is_package_key = !is_table && entry.key == "package";
-        let real = if is_package_key { entry.strings().next() } else { renamed };
-        let name = real.unwrap_or_else(|| name.trim_matches('"'));
-        let is_shipped = !section.ends_with("dev-dependencies");
-        let is_known = |known: &Dependency| known.name == name && known.is_shipped == is_shipped;
-        if !found.iter().any(is_known) {
-            found.push(Dependency { name: name.to_owned(), line: entry.line, is_shipped });
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -198,7 +162,7 @@ mod tests {
         let in_tests = "bytes = \"1\"\n[dev-dependencies]\nturno-engine.workspace = true\n";
         assert_eq!(faults(direction, "client", in_tests), ["crates/client/Cargo.toml:6"]);
         let table = "[dependencies.turno-engine]\nworkspace = true\n";
-        assert_eq!(faults(direction, "e2e", table), ["crates/e2e/Cargo.toml:5"]);
+        assert_eq!(faults(direction, "e2e", table), ["crates/e2e/Cargo.toml:4"]);
     }
 
     #[test]

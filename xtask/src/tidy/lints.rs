@@ -1,7 +1,7 @@
 //! Rules about lint tables: one list for the whole workspace, and no crate outside it.
 
 use super::Breach;
-use crate::toml::Toml;
+use crate::manifest::Manifest;
 use crate::tree::{File, Tree};
 
 const ROOT_MANIFEST: &str = "Cargo.toml";
@@ -10,23 +10,19 @@ pub(super) fn unsafe_code(tree: &Tree) -> Vec<Breach> {
     let Some(file) = tree.file(ROOT_MANIFEST) else {
         return vec![Breach::new(ROOT_MANIFEST, 1, "the workspace manifest is missing")];
     };
-    let toml = Toml::read(&file.text);
-    let entry = toml.entry("workspace.lints.rust", "unsafe_code");
-    match entry {
-        Some(entry) if entry.strings().any(|level| level == "forbid") => Vec::new(),
-        other => {
-            let line = other.map_or(1, |entry| entry.line);
-            let advice = "write unsafe_code = \"forbid\" in [workspace.lints.rust]";
-            vec![Breach::new(&file.path, line, advice)]
-        }
+    let toml = Manifest::read(&file.text);
+    let lint = "workspace.lints.rust.unsafe_code";
+    if [lint, &format!("{lint}.level")].iter().any(|level| toml.string(level) == Some("forbid")) {
+        return Vec::new();
     }
+    let line = toml.value(lint).map_or(1, |(_, line)| line);
+    vec![Breach::new(&file.path, line, "write unsafe_code = \"forbid\" in [workspace.lints.rust]")]
 }
 
 pub(super) fn workspace_lints(tree: &Tree) -> Vec<Breach> {
     let takes_lints = |file: &File| {
-        let toml = Toml::read(&file.text);
-        let entry = toml.entry("lints", "workspace");
-        entry.is_some_and(|entry| entry.value == "true")
+        let toml = Manifest::read(&file.text);
+        toml.value("lints.workspace").and_then(|(takes, _)| takes.as_bool()) == Some(true)
     };
     let advice = "write [lints] workspace = true";
     member_manifests(tree)
@@ -41,9 +37,9 @@ pub(super) fn member_manifests(tree: &Tree) -> Vec<&File> {
     let Some(root) = tree.file(ROOT_MANIFEST) else {
         return Vec::new();
     };
-    let toml = Toml::read(&root.text);
-    let members: Vec<&str> =
-        toml.entry("workspace", "members").map(|entry| entry.strings().collect()).unwrap_or_default();
+    let toml = Manifest::read(&root.text);
+    let members = toml.value("workspace.members").and_then(|(members, _)| members.as_array());
+    let members: Vec<&str> = members.into_iter().flatten().filter_map(|member| member.get_ref().as_str()).collect();
     let is_member = |folder: &str| {
         members.iter().any(|member| match member.strip_suffix("/*") {
             Some(parent) => folder.rsplit_once('/').is_some_and(|(above, _)| above == parent),

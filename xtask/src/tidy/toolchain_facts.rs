@@ -1,15 +1,15 @@
 //! Rule about the compiler's version: the toolchain file, the workspace and the README agree.
 
 use super::Breach;
-use crate::toml::Toml;
+use crate::manifest::Manifest;
 use crate::tree::Tree;
 
 const TOOLCHAIN_FILE: &str = "rust-toolchain.toml";
 const README: &str = "README.md";
 
 pub(super) fn toolchain_facts(tree: &Tree) -> Vec<Breach> {
-    let toolchain = tree.file(TOOLCHAIN_FILE).map(|file| Toml::read(&file.text));
-    let channel = toolchain.as_ref().and_then(|toml| toml.string("toolchain", "channel"));
+    let toolchain = tree.file(TOOLCHAIN_FILE).map(|file| Manifest::read(&file.text));
+    let channel = toolchain.as_ref().and_then(|toml| toml.string("toolchain.channel"));
     let Some(channel) = channel else {
         let advice = "name the compiler: [toolchain] channel = \"…\"";
         return vec![Breach::new(TOOLCHAIN_FILE, 1, advice)];
@@ -18,13 +18,12 @@ pub(super) fn toolchain_facts(tree: &Tree) -> Vec<Breach> {
 }
 
 fn workspace_breach(tree: &Tree, channel: &str) -> Option<Breach> {
-    let toml = tree.file("Cargo.toml").map(|file| Toml::read(&file.text));
-    let entry = toml.as_ref().and_then(|toml| toml.entry("workspace.package", "rust-version"));
-    let version = entry.and_then(|entry| entry.strings().next());
+    let toml = tree.file("Cargo.toml").map(|file| Manifest::read(&file.text));
+    let found = toml.as_ref().and_then(|toml| toml.value("workspace.package.rust-version"));
+    let (version, line) = found.map_or((None, 1), |(version, line)| (version.as_str(), line));
     if version.is_some_and(|version| whole(version) == whole(channel)) {
         return None;
     }
-    let line = entry.map_or(1, |entry| entry.line);
     let advice = format!("rust-version is not {channel}, which {TOOLCHAIN_FILE} names: make them equal");
     Some(Breach::new("Cargo.toml", line, advice))
 }
