@@ -1,5 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `check`, `tidy`, `ledger`, `sim`,
-//! `bench`, `steps`, `planted`, `fuzz`, `trust`.
+//! The project's own commands: `cargo xtask --help` lists them.
 //!
 //! They need nothing but the toolchain (`test` fetches nextest by itself and does without it if it
 //! must), and the automatic check runs the very same command as a developer does.
@@ -19,30 +18,19 @@ mod tidy;
 mod toolchain;
 mod tree;
 mod trust;
-mod usage;
 mod word;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Parser as _;
 
-use crate::command::{Command, LedgerOptions, Topic};
+use crate::command::{Command, LedgerOptions};
 use crate::ledger::Ledger;
 use crate::tree::Tree;
 
-/// Exit status of a command line that makes no sense, as shells and clap have it.
-const USAGE_STATUS: u8 = 2;
-
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let command = match Command::parse(&words) {
-        Ok(command) => command,
-        Err(misuse) => {
-            eprintln!("xtask: {}\n\n{}", misuse.what, misuse.topic.usage());
-            return ExitCode::from(USAGE_STATUS);
-        }
-    };
-    match run(&command) {
+    match run(&Command::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -55,23 +43,16 @@ fn main() -> ExitCode {
 /// Runs one command; `false` means that it ran and found something wrong.
 fn run(command: &Command) -> Result<bool> {
     match command {
-        Command::Help(topic) => {
-            println!("{}", topic.usage());
-            if *topic == Topic::Tidy {
-                println!("\nRules:\n{}", tidy::describe_rules());
-            }
-            Ok(true)
-        }
         Command::Test(options) => suite::test(&tree::find_root()?, options),
         Command::Check => suite::check(&tree::find_root()?),
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
         Command::Ledger(options) => show_ledger(options),
-        Command::Sim(words) => suite::sim(&tree::find_root()?, words),
-        Command::Bench(words) => suite::bench(&tree::find_root()?, words),
+        Command::Sim(passed) => suite::sim(&tree::find_root()?, &passed.words),
+        Command::Bench(passed) => suite::bench(&tree::find_root()?, &passed.words),
         Command::Steps { bless } => steps::run(&tree::find_root()?, *bless),
-        Command::Planted(names) => planted::run(&tree::find_root()?, names),
+        Command::Planted { names } => planted::run(&tree::find_root()?, names),
         Command::Fuzz(options) => fuzz::run(&tree::find_root()?, options),
-        Command::Trust(trial) => trust::run(&tree::find_root()?, trial),
+        Command::Trust { trial } => trust::run(&tree::find_root()?, trial.as_ref()),
     }
 }
 

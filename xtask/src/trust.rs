@@ -83,21 +83,23 @@ impl Row {
 }
 
 /// Runs the trial and records it if it passed.
-pub(crate) fn run(root: &Path, trial: &Trial) -> Result<bool> {
+pub(crate) fn run(root: &Path, trial: Option<&Trial>) -> Result<bool> {
     let machine = Machine::new(root);
     let counts = match trial {
-        Trial::Show => {
+        None => {
             println!("{}", fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}"))?);
             return Ok(true);
         }
-        Trial::Sim(words) => simulate(root, words)?,
-        Trial::Kills(rounds) => kill(&machine, *rounds)?,
-        Trial::Fuzz(options) => {
+        Some(Trial::Sim(passed)) => simulate(root, &passed.words)?,
+        Some(Trial::Kills { rounds }) => kill(&machine, *rounds)?,
+        Some(Trial::Fuzz(options)) => {
             let seconds = u64::from(options.seconds) * fuzz::count(root, options)?;
             let hours = seconds as f64 / SECONDS_PER_HOUR;
             fuzz::run(root, options)?.then_some(Counts { fuzz_hours: hours, ..Counts::default() })
         }
-        Trial::Test => suite::test(root, &TestOptions::default())?.then_some(Counts { rounds: 1, ..Counts::default() }),
+        Some(Trial::Test) => {
+            suite::test(root, &TestOptions::default())?.then_some(Counts { rounds: 1, ..Counts::default() })
+        }
     };
     let Some(counts) = counts else {
         println!("it failed: nothing is added to {FILE}");

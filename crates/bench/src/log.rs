@@ -14,10 +14,11 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitNo, Committer, Done, Embedded, RecordNo, Settings, Space, Store as _, Ticket};
 
-use crate::options::{count, number, text};
+use crate::options::count;
 use crate::spread::{Dice, Spread, clock_seed, median};
 
 const ROUNDS: usize = 7;
@@ -39,28 +40,17 @@ const PLAIN_BYTES: u64 = 64 << 20;
 const AGE_BYTES: u64 = 5 * PLAIN_BYTES;
 const AGE_MESSAGES: u64 = 8_192;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Args, Debug)]
 pub(crate) struct Options {
+    /// Rounds of each
+    #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
+    /// Of the order; without it the clock's
+    #[arg(long)]
     seed: Option<u64>,
+    /// Somewhere on the disk to measure
+    #[arg(long, default_value = "target")]
     folder: PathBuf,
-}
-
-impl Options {
-    /// What is wrong is told in a sentence.
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { rounds: ROUNDS, seed: None, folder: PathBuf::from("target") };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            match word {
-                "--rounds" => options.rounds = count(word, words.next())?,
-                "--seed" => options.seed = Some(number(word, words.next())?),
-                "--folder" => options.folder = text(word, words.next())?.into(),
-                other => return Err(format!("no option is called {other}")),
-            }
-        }
-        Ok(options)
-    }
 }
 
 /// Who writes.
@@ -298,13 +288,6 @@ fn fill(batch: &mut Batch, next: &mut u64, size: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options() {
-        let expected = Options { rounds: 3, seed: Some(5), folder: PathBuf::from("x") };
-        assert_eq!(Options::parse(&["--rounds", "3", "--seed", "5", "--folder", "x"]), Ok(expected));
-        assert!(Options::parse(&["--peers"]).is_err());
-    }
 
     /// Both ways through the store, for a moment, on the disk of the tests.
     #[test]

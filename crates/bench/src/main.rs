@@ -35,13 +35,13 @@ mod works;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use clap::{Parser as _, ValueEnum as _};
 
-use crate::options::{Options, USAGE};
+use crate::options::{Options, Other, Wanted};
 use crate::overload::hands;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
-use crate::rules::Rule;
 use crate::rules::canceller::Way;
 use crate::spread::{Dice, clock_seed};
 use crate::system::System;
@@ -68,7 +68,7 @@ fn run(words: &[String]) -> Result<()> {
         ["crew", foreman, workers] => return farm::crew::run(foreman.parse()?, workers.parse()?),
         ["stamp"] => return rules::standby::stamp(),
         ["canceller", way, address] => {
-            return rules::canceller::run(Way::parse(way).context("no such way")?, address.parse()?);
+            return rules::canceller::run(Way::from_str(way, false).ok().context("no such way")?, address.parse()?);
         }
         ["killed", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
         ["connections", system, address, pids] => {
@@ -84,15 +84,7 @@ fn run(words: &[String]) -> Result<()> {
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
-        ["chart", ref words @ ..] => return chart::run(&chart::Options::parse(words).map_err(misuse)?),
-        ["W9", ref words @ ..] => return farm::run(&farm::Options::parse(words).map_err(misuse)?),
-        ["growth", ref words @ ..] => return growth::run(&growth::Options::parse(words).map_err(misuse)?),
-        ["log", ref words @ ..] => return log::run(&log::Options::parse(words).map_err(misuse)?),
-        ["overload", ref words @ ..] => return overload::run(&overload::Options::parse(words).map_err(misuse)?),
-        [first, ref more @ ..] if let Some(rule) = Rule::parse(first) => {
-            return rules::run(&rules::Options::parse(rule, more).map_err(misuse)?);
-        }
-        _ => return bench(&words),
+        _ => return measure(Wanted::parse()),
     };
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())
@@ -106,29 +98,36 @@ fn numbers(pids: &str) -> Result<Vec<u32>> {
     pids.split(',').map(|pid| Ok(pid.parse()?)).collect()
 }
 
-fn misuse(what: String) -> Error {
-    anyhow!("{what}\n{USAGE}")
+fn measure(wanted: Wanted) -> Result<()> {
+    match wanted.other {
+        None => bench(&wanted.works),
+        Some(Other::Farm(options)) => farm::run(&options),
+        Some(Other::Growth(options)) => growth::run(&options),
+        Some(Other::Overload(options)) => overload::run(&options),
+        Some(Other::Rule(rule)) => rules::run(&rule),
+        Some(Other::Log(options)) => log::run(&options),
+        Some(Other::Chart(options)) => chart::run(&options),
+    }
 }
 
-fn bench(words: &[&str]) -> Result<()> {
-    let options = Options::parse(words).map_err(misuse)?;
-    let head = Head::now(options.routers)?;
+fn bench(options: &Options) -> Result<()> {
+    let head = Head::now(options.server.routers)?;
     let seed = options.seed.map_or_else(clock_seed, Ok)?;
     // Servers inherit it; connections by the thousand need it.
     process::raise_file_limit(0)?;
     println!("{head}; order of systems by seed {seed}");
     let works = Vec::new();
     let mut report = Report { head, runs: options.runs, seed, works, left_out: Vec::new(), fairness: None };
-    let systems = systems(&options, &mut report.left_out);
+    let systems = systems(options, &mut report.left_out);
     let mut dice = Dice::new(seed);
     for work in &options.works {
         let systems = systems_of(*work, &systems, &mut report.left_out);
-        let result = rounds::run(*work, &systems, &options, &mut dice);
+        let result = rounds::run(*work, &systems, options, &mut dice);
         println!("{}", table::work(&result).trim_end());
         report.works.push(result);
         // Written after each work, so that a run that is cut short is not lost.
         report.fairness = rounds::fairness(&report.works);
-        report::write(options.json.as_deref(), &report)?;
+        report::write(options.server.json.as_deref(), &report)?;
     }
     if let Some(fairness) = &report.fairness {
         println!("\n{}", table::fairness(fairness));

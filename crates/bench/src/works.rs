@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use crate::backlog;
 use crate::beside::Beside;
@@ -16,7 +17,8 @@ use crate::server::{Keeps, Server, program, routers};
 use crate::system::System;
 
 /// One measured load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "verbatim")]
 pub(crate) enum Work {
     /// Request and reply, one in flight, everything on one core.
     W1,
@@ -36,10 +38,6 @@ pub(crate) enum Work {
 
 impl Work {
     pub(crate) const ALL: [Self; 7] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7];
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|work| work.name() == word)
-    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -140,7 +138,7 @@ impl Work {
 
 /// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
 pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<Figures> {
-    let settings = [routers(options.routers)];
+    let settings = [routers(options.server.routers)];
     let start = |keeps| Server::start(system, work == Work::W1, keeps, &settings);
     let load = |kind, keeps| load_on(&start(keeps)?, kind, system, false, None);
     match work {
@@ -175,7 +173,7 @@ pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<F
                 _ => load("messages", Keeps::Memory)?.message_bytes,
             };
             let durable = match system {
-                System::Turno => backlog::measure(options.pending, options.routers)?,
+                System::Turno => backlog::measure(options.pending, options.server.routers)?,
                 _ => Figures::default(),
             };
             Ok(Figures { connection_bytes: figures.connection_bytes, message_bytes, ..durable })
@@ -233,16 +231,4 @@ pub(crate) fn load_on(
         bail!("{}", text.lines().last().unwrap_or("the load failed without a word"));
     }
     serde_json::from_slice(&output.stdout).context("the load's figures")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    #[test]
-    fn works_have_names() {
-        for work in Work::ALL {
-            assert_eq!(Work::parse(work.name()), Some(work));
-        }
-        assert_eq!(Work::parse("W8"), None);
-    }
 }

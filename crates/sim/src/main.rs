@@ -4,118 +4,107 @@
 mod commit;
 mod totals;
 
+use std::num::ParseIntError;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
+use clap::Parser;
 use turno_sim::{FailedSeed, How, LINKED_SEEDS, RING_SEEDS, Violation, failed_seeds, run};
 
 use crate::commit::commit;
 use crate::totals::Totals;
 
-const USAGE: &str =
-    "usage: turno-sim [--fresh] [--seeds N] [--rings N] [--linked N] [--from S] [--steps N] [--twice N] [--blind]
-       turno-sim --seed S [--steps N] [--blind]
-
-  --seeds N    how many worlds to run (2000)
-  --rings N    how many rings as well, seeds from 2_000_000_000 on (1000; none with --links)
-  --linked N   how many worlds in which brokers are linked as well, seeds from 1_000_000_000 on (0; every tenth ordinary
-               world is one, too)
-  --links      only worlds in which brokers are linked, as many as --seeds says
-  --from S     the first seed of each kind (1)
-  --fresh      choose the first seed from the commit and the time, and print it
-  --steps N    events of the storm (2000)
-  --seed S     replay one seed with a readable trace
-  --twice N    run N seeds twice and compare their traces
-  --blind      leave out the brokers' own checks: only the oracle judges
-  --tally F    write to the file F how many seeds of each kind passed
-
-The seeds of crates/sim/seeds.txt, which once failed, are run first.";
-
 /// Fresh seeds begin here at the earliest, and as many behind that at the latest.
 const FRESH_FROM: u64 = 10_000_000;
 const FRESH_RANGE: u64 = 900_000_000;
 
+/// Many brokers, clients and workers in bad weather: runs seeds until one shows a violation
+///
+/// The real engine, codec and client core on one seeded clock and a network that breaks, with an oracle beside them. Stops at
+/// the first violation and says how to see it again. The seeds of crates/sim/seeds.txt, which once failed, are run first.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask sim")]
 struct Wanted {
+    /// How many worlds
+    #[arg(long, default_value_t = 2_000, value_parser = number)]
     seeds: u64,
+    /// How many rings as well, seeds from 2000000000 on; none with --links
+    #[arg(long, default_value_t = 1_000, value_parser = number)]
     rings: u64,
+    /// How many worlds in which brokers are linked as well, seeds from 1000000000 on; every tenth ordinary world is one, too
+    #[arg(long, default_value_t = 0, value_parser = number)]
     linked: u64,
+    /// Only linked worlds, as many as --seeds says
+    #[arg(long)]
+    links: bool,
+    /// The first seed of each kind
+    #[arg(long, default_value_t = 1, value_parser = number)]
     from: u64,
-    how: How,
+    /// Choose the first seed from the commit and the time, and print it
+    #[arg(long)]
+    fresh: bool,
+    /// Events of the storm
+    #[arg(long, default_value_t = How::default().steps, value_parser = number)]
+    steps: u64,
+    /// Replay one seed with a readable trace
+    #[arg(long, value_parser = number)]
     seed: Option<u64>,
+    /// First run so many seeds twice and compare their traces
+    #[arg(long, default_value_t = 0, value_parser = number)]
     twice: u64,
+    /// Leave out the brokers' own checks: only the oracle judges
+    #[arg(long)]
+    blind: bool,
+    /// Write to this file how many seeds of each kind passed
+    #[arg(long)]
     tally: Option<String>,
 }
 
+fn number(text: &str) -> Result<u64, ParseIntError> {
+    text.replace('_', "").parse()
+}
+
 fn main() -> ExitCode {
-    let Some(wanted) = parse() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
+    let wanted = Wanted::parse().settled();
     // A violation is reported once, in words, instead of by each thread's own message.
     std::panic::set_hook(Box::new(|_| {}));
     let verdict = match wanted.seed {
-        Some(seed) => run(seed, How { aloud: true, ..wanted.how }).map(|outcome| println!("{outcome:?}")),
+        Some(seed) => run(seed, How { aloud: true, ..wanted.how() }).map(|outcome| println!("{outcome:?}")),
         None => twice(&wanted).and_then(|()| many(&wanted)),
     };
     match verdict {
         Ok(()) => write_tally(&wanted),
         Err(violation) => {
-            report(&violation, wanted.how);
+            report(&violation, wanted.how());
             ExitCode::FAILURE
         }
     }
 }
 
-fn parse() -> Option<Wanted> {
-    let mut wanted = Wanted {
-        seeds: 2_000,
-        rings: 1_000,
-        linked: 0,
-        from: 1,
-        how: How::default(),
-        seed: None,
-        twice: 0,
-        tally: None,
-    };
-    let (mut links, mut fresh) = (false, false);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(flag) = arguments.next() {
-        match flag.as_str() {
-            "--blind" => wanted.how.blind = true,
-            "--links" => links = true,
-            "--fresh" => fresh = true,
-            "--tally" => wanted.tally = Some(arguments.next()?),
-            _ => {
-                let number: u64 = arguments.next()?.replace('_', "").parse().ok()?;
-                match flag.as_str() {
-                    "--seeds" => wanted.seeds = number,
-                    "--rings" => wanted.rings = number,
-                    "--linked" => wanted.linked = number,
-                    "--from" => wanted.from = number,
-                    "--steps" => wanted.how.steps = number,
-                    "--seed" => wanted.seed = Some(number),
-                    "--twice" => wanted.twice = number,
-                    _ => return None,
-                }
-            }
+impl Wanted {
+    fn how(&self) -> How {
+        How { steps: self.steps, blind: self.blind, ..How::default() }
+    }
+
+    /// What follows from `--links` and `--fresh`.
+    fn settled(mut self) -> Self {
+        if self.links {
+            (self.seeds, self.rings, self.linked) = (0, 0, self.linked + self.seeds);
         }
+        if self.fresh {
+            self.from = fresh_seed();
+            let Self { seeds, rings, linked, from, .. } = self;
+            println!(
+                "fresh seeds from {from} on (commit {}); the same again: \
+                 cargo xtask sim --from {from} --seeds {seeds} --rings {rings} --linked {linked}",
+                commit()
+            );
+        }
+        self
     }
-    if links {
-        (wanted.seeds, wanted.rings, wanted.linked) = (0, 0, wanted.linked + wanted.seeds);
-    }
-    if fresh {
-        wanted.from = fresh_seed();
-        let Wanted { seeds, rings, linked, from, .. } = wanted;
-        println!(
-            "fresh seeds from {from} on (commit {}); the same again: \
-             cargo xtask sim --from {from} --seeds {seeds} --rings {rings} --linked {linked}",
-            commit()
-        );
-    }
-    Some(wanted)
 }
 
 /// A first seed that no earlier run had, and that can be told to a later one.
@@ -143,7 +132,7 @@ fn twice(wanted: &Wanted) -> Result<(), Violation> {
     let all = wanted.from..wanted.from + wanted.twice;
     let first = if wanted.seeds == 0 { linked_seed } else { |seed| seed };
     for seed in all.clone().map(first).chain(all.filter(|_| wanted.rings > 0).map(ring_seed)) {
-        let (first, second) = (run(seed, wanted.how)?, run(seed, wanted.how)?);
+        let (first, second) = (run(seed, wanted.how())?, run(seed, wanted.how())?);
         if first != second {
             let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
             return Err(Violation { seed, step: 0, what, last: String::new() });
@@ -157,7 +146,8 @@ fn twice(wanted: &Wanted) -> Result<(), Violation> {
 
 fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
-    let Wanted { seeds, rings, linked, from, how, .. } = *wanted;
+    let Wanted { seeds, rings, linked, from, .. } = *wanted;
+    let how = wanted.how();
     // Rings before worlds: they are quick.
     let failed: Vec<u64> = failed_seeds().map(|FailedSeed { seed, .. }| seed).collect();
     let replayed = failed.len() as u64;

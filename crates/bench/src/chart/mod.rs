@@ -10,11 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use serde_json::Value;
 
 use crate::budget::{self, Budget};
 use crate::growth::figures::Growth;
-use crate::options::text;
 use crate::overload::figures::Overload;
 use crate::report::{LeftOut, Report, WorkResult};
 use crate::spread::digits;
@@ -25,29 +25,14 @@ use crate::works::Work;
 const PAGE: &str = "performance.md";
 const DRAWINGS: &str = "performance";
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Args, Debug)]
 pub(crate) struct Options {
+    /// A report to draw; repeat for more
+    #[arg(long = "from", value_name = "FILE", required = true)]
     files: Vec<String>,
+    /// Where performance.md is
+    #[arg(long, default_value = "docs")]
     docs: PathBuf,
-}
-
-impl Options {
-    /// What is wrong is told in a sentence.
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { files: Vec::new(), docs: PathBuf::from("docs") };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            match word {
-                "--from" => options.files.push(text(word, words.next())?),
-                "--docs" => options.docs = text(word, words.next())?.into(),
-                other => return Err(format!("unexpected argument `{other}`")),
-            }
-        }
-        if options.files.is_empty() {
-            return Err("chart wants --from".to_owned());
-        }
-        Ok(options)
-    }
 }
 
 /// One section of the page, and the drawings it shows by their files.
@@ -191,19 +176,6 @@ fn overload(overload: &Overload) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(&line.split_whitespace().collect::<Vec<&str>>())
-    }
-
-    #[test]
-    fn files_are_wanted() {
-        let two = Options { files: vec!["a".into(), "b".into()], docs: "d".into() };
-        assert_eq!(parse("--from a --docs d --from b"), Ok(two));
-        for line in ["", "--docs d", "--from", "--from a b"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
 
     const HEAD: &str = r#""format": 1, "when": "2026-01-01T00:00:00Z", "routers": 1,
         "machine": {"cpu": "Fast", "cores": 2, "kernel": "6"}"#;

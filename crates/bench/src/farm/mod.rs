@@ -7,23 +7,20 @@ mod programs;
 mod submit;
 
 use anyhow::Result;
+use clap::{Args, ValueEnum, value_parser};
 
 use self::crew::Crew;
-use crate::options::{all_if_none, count, name, number, routers, text};
+use crate::options::{Server, count};
 use crate::process;
 use crate::report::{self, Bound, Head};
 use crate::rules::figures::{PartResult, RuleResult, Sample};
 
 const ROUNDS: usize = 3;
-/// Tasks of the array that is worked off.
-const ARRAY: u32 = 200_000;
-/// What is finished before the broker starts again.
-const FINISHED: Finished = Finished { jobs: 10, tasks: 100_000 };
-/// The same, as the bar has it.
+/// What is finished before the broker starts again, as the bar has it.
 const FULL: Finished = Finished { jobs: 100, tasks: 100_000 };
 
 /// What is measured apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// An array is worked off.
     Rate,
@@ -39,20 +36,6 @@ enum Part {
 
 impl Part {
     const ALL: [Self; 5] = [Self::Rate, Self::Submit, Self::Restart, Self::Programs, Self::Busy];
-
-    fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|part| part.name() == word)
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Submit => "submit",
-            Self::Restart => "restart",
-            Self::Programs => "programs",
-            Self::Busy => "busy",
-        }
-    }
 
     /// What has a verdict of its own, with what its first figure must keep to.
     const fn bars(self) -> &'static [(&'static str, Bound)] {
@@ -80,7 +63,8 @@ impl Part {
             }
             Ok(bars)
         };
-        let (array, finished, routers) = (options.array, options.finished, options.routers);
+        let (array, routers) = (options.array, options.server.routers);
+        let finished = if options.full { FULL } else { options.finished };
         match self {
             Self::Rate => each(Box::new(move || Ok(vec![burst::measure(array, routers)?]))),
             Self::Submit => each(Box::new(move || Ok(submit::measure(routers)?.into()))),
@@ -95,9 +79,13 @@ impl Part {
 }
 
 /// Jobs that have ended, each with so many tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Copy, Debug)]
 struct Finished {
+    /// Finished jobs at the restart
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=1_000_000))]
     jobs: u32,
+    /// Tasks of each of those; what fewer than 10,000,000 take is taken times as much
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     tasks: u32,
 }
 
@@ -107,49 +95,28 @@ impl Finished {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// None named: all.
+    #[arg(value_enum, default_values_t = Part::ALL)]
     parts: Vec<Part>,
+    /// Rounds of each
+    #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
+    /// Tasks of the array that is worked off
+    #[arg(long, default_value_t = 200_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     array: u32,
+    #[command(flatten)]
     finished: Finished,
-    routers: usize,
-    json: Option<String>,
-}
-
-impl Options {
-    /// What is wrong is told in a sentence.
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let parts = Vec::new();
-        let mut options = Self { parts, rounds: ROUNDS, array: ARRAY, finished: FINISHED, routers: 1, json: None };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            match word {
-                "--rounds" => options.rounds = count(word, words.next())?,
-                "--array" => options.array = some(word, words.next())?,
-                "--jobs" => options.finished.jobs = some(word, words.next())?,
-                "--tasks" => options.finished.tasks = some(word, words.next())?,
-                "--full" => options.finished = FULL,
-                "--routers" => options.routers = routers(word, words.next())?,
-                "--json" => options.json = Some(text(word, words.next())?),
-                other => name(&mut options.parts, Part::parse(other), other)?,
-            }
-        }
-        Ok(Self { parts: all_if_none(options.parts, &Part::ALL), ..options })
-    }
-}
-
-fn some(option: &str, word: Option<&str>) -> Result<u32, String> {
-    match number(option, word) {
-        Ok(count @ 1..=1_000_000) => Ok(count),
-        _ => Err(format!("{option} wants a whole number from 1 to 1000000")),
-    }
+    /// 100 jobs of 100,000 tasks at the restart, as the bar has it: takes minutes
+    #[arg(long, conflicts_with_all = ["jobs", "tasks"])]
+    full: bool,
+    #[command(flatten)]
+    server: Server,
 }
 
 /// Runs it; an error names the bars that were missed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let head = Head::now(options.routers)?;
+    let head = Head::now(options.server.routers)?;
     process::raise_file_limit(u64::from(lives::WORKERS.max(Crew::WORKERS)))?;
     println!("{head}; load average {}", process::load_average()?);
     let about =
@@ -162,7 +129,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let bars = part.bars().iter().zip(&samples);
         result.parts.extend(bars.map(|((bar, bound), samples)| PartResult::of(bar, samples, *bound)));
         // Written after each part, so that a run that is cut short is not lost.
-        report::write(options.json.as_deref(), &result)?;
+        report::write(options.server.json.as_deref(), &result)?;
     }
     result.tell()
 }
@@ -170,45 +137,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(&line.split_whitespace().collect::<Vec<&str>>())
-    }
-
-    #[test]
-    fn options_are_taken_in_any_order() {
-        let all = Options {
-            parts: Part::ALL.to_vec(),
-            rounds: 3,
-            array: 200_000,
-            finished: FINISHED,
-            routers: 1,
-            json: None,
-        };
-        assert_eq!(parse(""), Ok(all));
-        let some = Options {
-            parts: vec![Part::Restart, Part::Rate],
-            rounds: 2,
-            array: 1_000,
-            finished: Finished { jobs: 3, tasks: 500 },
-            routers: 2,
-            json: Some("w.json".to_owned()),
-        };
-        let line = "--jobs 3 restart --tasks 500 rate --array 1000 --rounds 2 --json w.json --routers 2 restart";
-        assert_eq!(parse(line), Ok(some));
-        assert_eq!(parse("--full").unwrap().finished, FULL);
-        for line in ["W1", "--rounds 0", "--jobs", "--jobs 0", "--tasks 1000001", "--array x", "--json", "--peers"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
-
-    #[test]
-    fn parts_have_names() {
-        for part in Part::ALL {
-            assert_eq!(Part::parse(part.name()), Some(part));
-        }
-        assert_eq!(Part::parse("memory"), None);
-    }
 
     /// The budget.
     #[test]

@@ -1,11 +1,12 @@
 //! The four things that grow, and the sizes at which each is looked at.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::load::Shape;
 
 /// What grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Curve {
     Workers,
@@ -25,10 +26,6 @@ pub(crate) enum Judged {
 
 impl Curve {
     pub(crate) const ALL: [Self; 4] = [Self::Workers, Self::Queues, Self::Waiting, Self::Bodies];
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|curve| curve.name() == word)
-    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

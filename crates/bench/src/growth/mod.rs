@@ -8,11 +8,12 @@ pub(crate) mod figures;
 mod load;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 
 use self::curve::{Curve, Judged};
 use self::figures::{CurveResult, Growth, Pair, Point, Sample};
 use self::load::measure;
-use crate::options::{all_if_none, count, name, number, routers, text};
+use crate::options::{Server, count};
 use crate::process;
 use crate::report::{self, Head};
 use crate::spread::{Dice, clock_seed};
@@ -20,31 +21,18 @@ use crate::system::System;
 
 const ROUNDS: usize = 5;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Args, Debug)]
 pub(crate) struct Options {
+    #[arg(value_enum, default_values_t = Curve::ALL)]
     curves: Vec<Curve>,
+    /// Rounds of each
+    #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
+    /// Of the order; without it the clock's
+    #[arg(long)]
     seed: Option<u64>,
-    routers: usize,
-    json: Option<String>,
-}
-
-impl Options {
-    /// What is wrong is told in a sentence.
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { curves: Vec::new(), rounds: ROUNDS, seed: None, routers: 1, json: None };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            match word {
-                "--rounds" => options.rounds = count(word, words.next())?,
-                "--seed" => options.seed = Some(number(word, words.next())?),
-                "--routers" => options.routers = routers(word, words.next())?,
-                "--json" => options.json = Some(text(word, words.next())?),
-                other => name(&mut options.curves, Curve::parse(other), other)?,
-            }
-        }
-        Ok(Self { curves: all_if_none(options.curves, &Curve::ALL), ..options })
-    }
+    #[command(flatten)]
+    server: Server,
 }
 
 /// Runs it; an error names the curves that are not flat.
@@ -52,7 +40,7 @@ impl Options {
 /// Everything stands on one core: on several the number of messages a system call serves depends on who happens to
 /// wait for whom, and that moves the cost per request by half from run to run.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Options { curves, rounds, seed, routers, json } = options;
+    let Options { curves, rounds, seed, server: Server { routers, json } } = options;
     let head = Head::now(*routers)?;
     let seed = seed.map_or_else(clock_seed, Ok)?;
     // The servers inherit both.
@@ -125,22 +113,6 @@ fn measure_beside(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(&line.split_whitespace().collect::<Vec<&str>>())
-    }
-
-    #[test]
-    fn options_are_taken_in_any_order() {
-        let all = Options { curves: Curve::ALL.to_vec(), rounds: 5, seed: None, routers: 1, json: None };
-        assert_eq!(parse(""), Ok(all));
-        let json = Some("g.json".to_owned());
-        let some = Options { curves: vec![Curve::Bodies], rounds: 2, seed: Some(3), routers: 2, json };
-        assert_eq!(parse("--rounds 2 bodies --json g.json --routers 2 --seed 3"), Ok(some));
-        for line in ["W1", "--rounds", "--rounds 0", "--json", "--runs 2"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn every_figure_finds_its_place_whatever_the_order() {

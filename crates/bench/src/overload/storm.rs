@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Part;
 use super::crowd::{Crowd, Stretch};
 use super::figures::{MIB, StormResult};
 use super::hands::Hands;
@@ -44,14 +43,14 @@ pub(super) struct Storm {
 }
 
 pub(super) const REFUSED: Storm = Storm {
-    part: Part::Refused.name(),
+    part: "refused",
     about: "workers of 5 ms, memory for about a second of waiting: the rest is refused",
     memory_limit_bytes: 8 << 20,
     deadline_ms: 5_000,
 };
 
 pub(super) const EXPIRED: Storm = Storm {
-    part: Part::Expired.name(),
+    part: "expired",
     about: "workers of 5 ms, memory for everything, half a second to answer: the rest expires",
     memory_limit_bytes: 256 << 20,
     deadline_ms: 500,

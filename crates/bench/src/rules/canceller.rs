@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use turno_proto::model::Code;
@@ -30,7 +31,7 @@ const DEADLINE_MS: u32 = 3_600_000;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How they are cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// Sends, each by its id.
     Ids,
@@ -44,10 +45,6 @@ pub(crate) enum Way {
 
 impl Way {
     pub(crate) const ALL: [Self; 4] = [Self::Ids, Self::Purge, Self::Caller, Self::Gone];
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == word)
-    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
