@@ -20,6 +20,15 @@ pub(crate) enum Command {
     /// Reports each breach as `file:line: rule: what to do instead`, in tracked files and in new ones that are not ignored.
     #[command(after_long_help = format!("Rules:\n{}", tidy::describe_rules()))]
     Tidy,
+    /// The generated tables of ARCHITECTURE.md
+    ///
+    /// Rooms come from the first sentence of each module's head, places from where an item is defined. Fails when the page
+    /// is not current.
+    Map {
+        /// Write the tables anew
+        #[arg(long)]
+        write: bool,
+    },
     /// Which requirements have a test that proves them
     ///
     /// Compares docs/requirements.md with the numbers named in the doc comments of tests. Fails when a test names a number

@@ -9,6 +9,7 @@ mod fuzz;
 mod ledger;
 mod machine;
 mod manifest;
+mod map;
 mod planted;
 mod source;
 mod step;
@@ -46,6 +47,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Test(options) => suite::test(&tree::find_root()?, options),
         Command::Check => suite::check(&tree::find_root()?),
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
+        Command::Map { write } => map::run(&tree::find_root()?, *write),
         Command::Ledger(options) => show_ledger(options),
         Command::Sim(passed) => suite::sim(&tree::find_root()?, &passed.words),
         Command::Bench(passed) => suite::bench(&tree::find_root()?, &passed.words),

@@ -1,4 +1,4 @@
-//! What an operator reads in the log of a broker at work: who comes and goes, what is refused, what ends badly, and the disk.
+//! What an operator reads in the log of a broker at work. Who comes and goes, what is refused, what ends badly, and the disk.
 //!
 //! Peers cause these lines, so that each kind is written a few times a second at most; what is left out is counted and told.
 

@@ -1,4 +1,4 @@
-//! The dispatcher's thread when routers have threads of their own: it has the engine, takes inputs by batches and
+//! The dispatcher's thread when routers have threads of their own. It has the engine, takes inputs by batches and
 //! sends effects by batches. It knows no sockets and no bytes.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! The rules of a submission, each with its own text: the same for the command line, which checks before it asks, and for the
+//! The rules of a submission, each with its own text. They are the same for the command line, which checks before it asks, and for the
 //! broker.
 
 use crate::fill::{self, FillError};

@@ -7,16 +7,6 @@
 //!
 //! Nothing here reads a clock, and files are touched in `disk/fs.rs` only. No byte from a disk can make it panic, or
 //! allocate more than the disk really holds.
-//!
-//! | room | what it is for |
-//! |---|---|
-//! | [`Store`], `error` | what a backend promises, and how it says no |
-//! | `batch`, `record` | operations, encoded where they are written from |
-//! | `mem` | the backend without a disk |
-//! | `embedded` | the backend on a disk: segments, recovery, compaction, and looking at a directory without opening it |
-//! | `disk` | the few file operations it needs: real, and simulated with faults |
-//! | `committer` | group commit |
-//! | [`archive`] | beside the store: what tasks write, bring back and are given |
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

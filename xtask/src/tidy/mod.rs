@@ -88,7 +88,7 @@ const RULES: &[Rule] = &[
     Rule { name: "adr-name", about: "decisions are docs/adr/NNNN-words.md, each number once", check: adr::adr_name },
     Rule {
         name: "architecture-map",
-        about: "ARCHITECTURE.md names every crate and every room",
+        about: "ARCHITECTURE.md names every crate, its rooms and places as they are",
         check: architecture::architecture_map,
     },
     Rule { name: "machine-walls", about: "which machine of the engine may use which", check: machines::machine_walls },

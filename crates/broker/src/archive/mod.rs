@@ -1,11 +1,5 @@
-//! The archive beside the engine: a thread of its own keeps and reads what tasks wrote, what they brought back and what
+//! The archive beside the engine, on a thread of its own. It keeps and reads what tasks wrote, what they brought back and what
 //! they are given, so that a slow or full disk holds up no message. The engine's gate lets only so much wait for it.
-//!
-//! | room | what it does |
-//! |---|---|
-//! | `librarian` | does what a call asks for, with the store's archive |
-//! | `queue` | calls to the thread, and answers from it |
-//! | `floor` | looks whether the disk has room left for others |
 
 mod floor;
 mod librarian;

@@ -1,5 +1,5 @@
-//! A broker that finds its own number (`--sid auto`): a member tells it one that is free, and another one if somebody else turns out
-//! to have that.
+//! A broker that finds its own number (`--sid auto`). A member tells it one that is free, and another one if somebody else
+//! turns out to have that.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Once a tick: what was read goes to the engine's thread, if it has its own, and each connection gets one write of
-//! everything the engine had for it since the last one.
+//! Once a tick, one write for each connection that has something to be told. What was read goes to the engine's thread, if it
+//! has its own, and each connection gets one write of everything the engine had for it since the last one.
 
 use std::io;
 use std::rc::Rc;

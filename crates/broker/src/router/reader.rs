@@ -1,4 +1,4 @@
-//! One task per connection that reads: at most one full buffer a turn, and of that no more than [`Turn`] allows, then the
+//! One task per connection that reads. It takes at most one full buffer a turn, and of that no more than [`Turn`] allows, then the
 //! others have theirs.
 
 use std::future::poll_fn;

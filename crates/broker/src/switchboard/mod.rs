@@ -1,4 +1,4 @@
-//! The broker without its sockets and its clock: connections come, bytes come, time passes; bytes to write and
+//! The broker without its sockets and its clock. Connections come, bytes come, time passes; bytes to write and
 //! connections to close come out.
 //!
 //! The tokio shell drives one [`Switchboard`] on each router's thread; tests and simulations drive it with bytes and times of

@@ -1,4 +1,4 @@
-//! Which calls pass to the archive: output and files only of tasks that run at the worker which brings them, and only as
+//! Which calls pass to the archive. Output and files pass only of tasks that run at the worker which brings them, and only as
 //! much as the disk can be behind with.
 
 use turno_proto::model::admin::AdminCall;

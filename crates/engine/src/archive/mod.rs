@@ -1,12 +1,6 @@
 //! The gate of the archive: who may hand in what, who may see it, and how much of that is under way. The bytes themselves
 //! are kept elsewhere: [`Effect::Archive`] asks for it, [`crate::Input::Archived`] brings the answer.
 //!
-//! | room | what it decides |
-//! |---|---|
-//! | `gate` | which calls pass |
-//! | `follow` | which tasks somebody looks at |
-//! | `uploads` | which uploads jobs name |
-//!
 //! This is a machine: [`Archive::handle`] takes what happens to the gate, and nobody sees its fields. Of the rest it knows what
 //! [`Context`] has: time, settings, who is connected, and jobs, which it asks who has which task.
 

@@ -1,25 +1,5 @@
 //! Jobs: arrays of tasks, and the workers that a foreman hands them to (document 004, S4.70 to S4.82).
 //!
-//! | room | what it decides |
-//! |---|---|
-//! | `ranges`, `ended`, `job` | where each task of a job is, in few bytes |
-//! | `order`, `hand`, `labels`, `pools` | whose turn it is, among jobs and among workers, and who may have what |
-//! | `offer` | tasks meet a hand; its answer |
-//! | `hello` | who a worker is, and which tasks it has; what happens when it is lost |
-//! | `twin` | one worker over two connections, with one account |
-//! | `update` | an attempt is over: the end, or another one |
-//! | `cancel` | tasks are ended before their time |
-//! | `retry` | tasks that have ended wait again |
-//! | `failures` | a job of which too many tasks failed is ended |
-//! | `submit`, `after`, `forget` | jobs come, are held, wait for others, and go |
-//! | `grace` | what time does |
-//! | `durable`, `record`, `recover` | what is stored before anyone is told, and what outlives the broker |
-//! | `handed` | what workers handed in of their tasks |
-//! | `past` | earlier attempts of tasks |
-//! | `view`, `explain` | telling what is going on, and why a task is where it is |
-//! | `check` | all of it agrees |
-//! | `context` | what jobs may use of the rest of the broker, and all they may do to it |
-//!
 //! This is a machine: [`Jobs::handle`] takes what happens to jobs, [`Jobs::go_on`] does what follows, its other methods
 //! answer what others may ask, and nobody sees its fields. It reaches the rest only by [`Context`].
 //!

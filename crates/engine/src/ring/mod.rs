@@ -1,10 +1,4 @@
 //! The ring: brokers in a circle that carries topics and heals (document 003). See docs/ring.md.
-//!
-//! | room | what it decides |
-//! |---|---|
-//! | `door`, `word` | what goes in and out, and what members say to each other |
-//! | `node` | a broker's place in the ring |
-//! | `host`, `admin` | the node inside the engine, and what an admin may ask of it |
 
 mod door;
 mod host;

@@ -1,16 +1,4 @@
 //! Topics: events for whoever listens, now. Nobody waits for anybody: who reads too slowly misses some, and is told.
-//!
-//! | room | what it decides |
-//! |---|---|
-//! | `filters`, `trie`, `nodes`, `ends` | whose filters match a topic |
-//! | `shapes` | how many filters may match one topic |
-//! | `words`, `seeded` | segments, which peers choose, as keys of tables |
-//! | `numbers` | small numbers for what comes and goes |
-//! | `fetch` | subscribers without a connection, who fetch what waits for them (document 003) |
-//! | `counted` | topics that were heard of lately: how often, and who listens to them |
-//! | `view` | telling what is going on |
-//!
-//! [`Topics`] knows this broker alone. Where else an event goes, round the ring and over links, is the engine's to say.
 
 mod counted;
 mod ends;

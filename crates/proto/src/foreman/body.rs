@@ -1,5 +1,5 @@
-//! What is inside the frames that have a body: MessagePack maps with the keys that old peers know, and a few more that
-//! they ignore.
+//! What is inside the frames that have a body. These are MessagePack maps with the keys that old peers know, and a few more
+//! that they ignore.
 
 use std::collections::BTreeMap;
 use std::fmt;

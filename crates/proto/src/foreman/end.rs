@@ -1,4 +1,4 @@
-//! What both ends of a connection do in the same way with what comes: they take it from their [`Line`], follow its
+//! What both ends of a connection do in the same way with what comes. They take it from their [`Line`], follow its
 //! verdict, and go on for as long as something can be done. What requests and answers mean is each end's own.
 
 use super::line::{Line, Verdict};

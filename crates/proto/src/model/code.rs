@@ -1,4 +1,4 @@
-//! Every outcome that can go wrong, as a closed table: number on the wire, word for people and programs, exit
+//! Every outcome that can go wrong, as a closed table. Each has a number on the wire, a word for people and programs, an exit
 //! status of the command line, and what `turno explain CODE` says.
 
 use std::fmt;

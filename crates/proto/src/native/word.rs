@@ -1,4 +1,4 @@
-//! The frames that may carry the token of an exclusive queue, as values of their own: nothing in them needs to be freed, so
+//! The frames that may carry the token of an exclusive queue, as values of their own. Nothing in them needs to be freed, so
 //! that frames without a token do not pay for those with one.
 
 use super::frame::Raw;

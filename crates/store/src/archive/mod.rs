@@ -1,16 +1,6 @@
 //! The archive: what tasks wrote, files they brought back, and files that were given to them. Not the log: nothing here is
 //! synced but uploads, so what was written last may be gone after a power cut, and nothing but room on the disk is asked
 //! of it.
-//!
-//! | room | holds |
-//! |---|---|
-//! | `record` | the bytes of records, entries, and of both ends of a segment |
-//! | `segment` | one file of records; sealed, it ends with an index in order |
-//! | `shelf` | a row of segments: adding, reading in order, letting old or unwanted ones go |
-//! | `output`, `files` | the two kinds of shelves |
-//! | `uploads` | one file each |
-//! | `trouble` | what is wrong with files, and how unreadable ones are set aside |
-//! | `inspect` | a look that changes nothing |
 
 mod files;
 mod inspect;

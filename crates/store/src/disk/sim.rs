@@ -1,5 +1,5 @@
-//! A disk in memory that forgets what was not synced when the power goes, tears writes at 512 bytes, and fails when it
-//! is told to. The same calls and the same seed always leave the same bytes.
+//! A disk in memory that can lose power and fail. It forgets what was not synced when the power goes, tears writes at 512
+//! bytes, and fails when it is told to. The same calls and the same seed always leave the same bytes.
 //!
 //! It remembers every change as it came, so that a test can look at the disk as a power cut after any of them would have
 //! left it: [`SimDisk::journal`], [`Journal::after_crash`].

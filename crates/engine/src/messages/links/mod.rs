@@ -2,18 +2,6 @@
 //!
 //! A message that crosses stays its owner's: here it is a delivery whose worker is the link. Nothing that came over a link
 //! waits here: it goes to a worker at once, further on, or back (ADR 16).
-//!
-//! | room | what it decides |
-//! |---|---|
-//! | `targets` | who is dialled, and when again |
-//! | `greet` | a link comes to be, or is one too many, or ends |
-//! | `offers` | what each neighbour is told of free slots |
-//! | `cross` | which message crosses which link, and what comes back of it |
-//! | `arrive` | what came over a link: to a worker, further on, or back |
-//! | `spread` | broadcasts and events for those behind links |
-//! | `claims` | queues that are one worker's alone, wherever it is |
-//! | `presence` | who can be reached, by which way |
-//! | `view`, `check` | telling what is going on; all of this agrees |
 
 mod arrive;
 pub(crate) mod check;

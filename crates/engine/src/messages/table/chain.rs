@@ -1,4 +1,4 @@
-//! Lists of messages threaded through the messages themselves: joining, leaving and moving cost one step, and
+//! Lists of messages threaded through the messages themselves. Joining, leaving and moving cost one step, and
 //! nothing dead stays behind.
 
 use crate::messages::table::message::MessageTable;

@@ -1,4 +1,4 @@
-//! The roll call: each member sends its own round, everyone it comes through adds itself, and once it is back its sender
+//! The roll call, by which each member knows who is there. Each member sends its own round, everyone it comes through adds itself, and once it is back its sender
 //! knows the circle. So a ring that is whole is known to be.
 
 use std::collections::{BTreeMap, VecDeque};

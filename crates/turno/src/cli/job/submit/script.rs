@@ -1,4 +1,4 @@
-//! A script that says itself how it wants to be run: `#TURNO` lines among the comments at its beginning hold flags of
+//! A script that says itself how it wants to be run. `#TURNO` lines among the comments at its beginning hold flags of
 //! `turno submit`.
 //!
 //! ```text
