@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn what_a_worker_wrote_stands_below_in_full() {
-        let detail = "exit status 1: one\ntwo\n".to_owned();
+        let detail = "exit 1: one\ntwo\n".to_owned();
         let failure = Failure::from(turno_client::Error::Refused { code: Code::Failed, detail });
         let text = failure.render(Paint::plain());
-        assert!(text.starts_with("error: the worker said that it failed: exit status 1: one\nwhy: "), "{text}");
-        assert!(text.ends_with("(turno explain failed)\n| exit status 1: one\n| two\n"), "{text}");
-        assert_eq!(failure.body().detail.as_deref(), Some("exit status 1: one\ntwo"));
+        assert!(text.starts_with("error: the worker said that it failed: exit 1: one\nwhy: "), "{text}");
+        assert!(text.ends_with("(turno explain failed)\n| exit 1: one\n| two\n"), "{text}");
+        assert_eq!(failure.body().detail.as_deref(), Some("exit 1: one\ntwo"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::files::{Files, Prepared};
 use super::guard::{Guard, Watched};
 use super::outbox::{Outbox, Recorder};
 use super::verdict::{LastLine, Verdict};
-use crate::process::{Ending, Group, at, without_secrets};
+use crate::process::{Ending, Exit, Group, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -211,10 +211,9 @@ async fn attend(
 }
 
 fn by_itself(status: Option<io::Result<ExitStatus>>, last_line: String) -> Verdict {
-    match status {
-        Some(Ok(status)) => Verdict::of(status, last_line),
-        Some(Err(error)) => Verdict::Failed(format!("the program cannot be waited for: {error}")),
-        None => Verdict::Failed("killed, and the system has not ended it yet".to_owned()),
+    match Exit::of(status) {
+        Ok(exit) => Verdict::Ended { exit, last_line },
+        Err(text) => Verdict::Failed(text),
     }
 }
 

@@ -1,15 +1,14 @@
 //! How an attempt ended, in the words that the foreman keeps: short, and alike for what went wrong in the same way.
 
-use std::fmt::Write as _;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use turno_proto::foreman::StatusUpdate;
 use turno_proto::model::limits::TASK_STATUS_BYTES_MAX;
 use turno_proto::model::units;
+
+use crate::process::Exit;
 
 /// What a shell says of a program that is not there.
 const NOT_FOUND: i32 = 127;
@@ -20,7 +19,7 @@ const CANNOT_RUN: i32 = 126;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Its program ended by itself, or by a signal of others.
-    Ended { code: Option<i32>, signal: Option<i32>, last_line: String },
+    Ended { exit: Exit, last_line: String },
     /// It was ended because it had its time.
     TimeLimit(Duration),
     /// It was ended because nobody wants it any more.
@@ -36,10 +35,6 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn of(status: ExitStatus, last_line: String) -> Self {
-        Self::Ended { code: status.code(), signal: status.signal(), last_line }
-    }
-
     /// Why a program did not start.
     pub(crate) fn not_started(error: &io::Error, program: &str, dir: &Path) -> Self {
         let cannot = |why: String| Self::CannotRun { program: program.to_owned(), why };
@@ -62,7 +57,7 @@ impl Verdict {
     }
 
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self, Self::Ended { code: Some(0), .. })
+        matches!(self, Self::Ended { exit, .. } if exit.is_success())
     }
 
     /// As the foreman is told.
@@ -70,18 +65,8 @@ impl Verdict {
         let success = self.is_success();
         let given_back = self == Self::GivenBack;
         let (exit_code, signal, status) = match self {
-            Self::Ended { code: Some(0), .. } => (Some(0), None, "done".to_owned()),
-            Self::Ended { code, signal, last_line } => {
-                let mut status = match (code, signal) {
-                    (Some(code), _) => format!("exit {code}"),
-                    (None, Some(signal)) => format!("killed by signal {signal}"),
-                    (None, None) => "ended in an unknown way".to_owned(),
-                };
-                if !last_line.is_empty() {
-                    let _ = write!(status, ": {last_line}");
-                }
-                (code, signal, status)
-            }
+            Self::Ended { exit, .. } if exit.is_success() => (exit.code, None, "done".to_owned()),
+            Self::Ended { exit, last_line } => (exit.code, exit.signal, exit.with(&last_line)),
             Self::TimeLimit(limit) => (None, None, format!("time limit of {}", units::format_duration(limit))),
             Self::Cancelled => (None, None, "cancelled".to_owned()),
             Self::GivenBack => (None, None, "given back".to_owned()),
@@ -150,7 +135,8 @@ mod tests {
 
     #[test]
     fn every_end_has_its_words() {
-        let ended = |code, signal, line: &str| Verdict::Ended { code, signal, last_line: line.to_owned() };
+        let ended =
+            |code, signal, line: &str| Verdict::Ended { exit: Exit { code, signal }, last_line: line.to_owned() };
         let table = [
             (ended(Some(0), None, "warning"), (Some(0), None, "done")),
             (ended(Some(3), None, "no such sample"), (Some(3), None, "exit 3: no such sample")),

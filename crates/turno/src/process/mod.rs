@@ -1,11 +1,13 @@
 //! Programs that others wrote: how they run beside us, and how they end.
 
 mod ending;
+mod exit_status;
 mod group;
 mod secrets;
 #[cfg(test)]
 pub(crate) mod wait;
 
 pub(crate) use ending::{Ending, GRACE, at};
+pub(crate) use exit_status::Exit;
 pub(crate) use group::{Group, group_of, is_alive, processes};
 pub(crate) use secrets::without_secrets;

@@ -15,6 +15,7 @@ use crate::cli::schema::failures::{FailureBody, FailuresBody};
 use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::words;
+use crate::process::Exit;
 
 /// Failed tasks that are read. Of more, only the number is told.
 const READ_MAX: u64 = 20_000;
@@ -103,9 +104,8 @@ impl Grouping {
 /// What its worker said, in one line, without the exit code in front of it.
 fn told_of(task: &TaskView) -> String {
     let line = words::one_line(task.status.as_deref().unwrap_or_default());
-    let code = task.exit_code.map(|code| format!("exit {code}"));
-    let rest = code.and_then(|code| {
-        let rest = line.strip_prefix(&code)?;
+    let rest = task.exit_code.and_then(|code| {
+        let rest = line.strip_prefix(&Exit { code: Some(code), signal: None }.to_string())?;
         if rest.is_empty() { Some("") } else { rest.strip_prefix(": ") }
     });
     rest.unwrap_or(&line).chars().take(TEXT_MAX).collect()
@@ -114,10 +114,8 @@ fn told_of(task: &TaskView) -> String {
 /// The words behind the exit code; without words, what is known.
 fn headed(exit_code: Option<i32>, signal: Option<i32>, text: &str) -> String {
     match (exit_code, signal, text) {
-        (Some(code), _, "") => format!("exit {code}"),
-        (Some(code), _, text) => format!("exit {code}: {text}"),
-        (None, Some(signal), "") => format!("killed by signal {signal}"),
         (None, None, "") => "failed, and nobody said why".to_owned(),
+        (Some(_), _, _) | (None, Some(_), "") => Exit { code: exit_code, signal }.with(text),
         (None, _, text) => text.to_owned(),
     }
 }

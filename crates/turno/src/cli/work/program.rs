@@ -2,14 +2,12 @@
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 
 use bytes::Bytes;
 use rustix::fs::{Access, access};
-use std::os::unix::process::ExitStatusExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
@@ -18,7 +16,7 @@ use turno_proto::model::{Code, limits};
 
 use super::stderr::Sender;
 use crate::cli::error::Failure;
-use crate::process::{Ending, Group, at, without_secrets};
+use crate::process::{Ending, Exit, Group, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -157,8 +155,7 @@ async fn attend(
         }
     }
     group.release();
-    let Some(status) = status else { return failed("killed, and the system has not ended it yet") };
-    verdict(status, reason, too_large.then_some(task.reply_bytes_max).flatten(), output, &tail)
+    verdict(Exit::of(status), reason, too_large.then_some(task.reply_bytes_max).flatten(), output, &tail)
 }
 
 fn failed(text: impl Into<String>) -> Run {
@@ -166,7 +163,7 @@ fn failed(text: impl Into<String>) -> Run {
 }
 
 fn verdict(
-    status: io::Result<ExitStatus>,
+    exit: Result<Exit, String>,
     reason: Option<&str>,
     exceeded: Option<usize>,
     output: Vec<u8>,
@@ -179,14 +176,10 @@ fn verdict(
     if let Some(reason) = reason {
         return failed(tail.below(&format!("stopped: {reason}")));
     }
-    match status {
-        Ok(status) if status.success() => Run::Done(output),
-        Ok(status) => failed(tail.below(&match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exit status {code}"),
-            (None, Some(signal)) => format!("ended by signal {signal}"),
-            (None, None) => status.to_string(),
-        })),
-        Err(error) => failed(format!("the program cannot be waited for: {error}")),
+    match exit {
+        Ok(exit) if exit.is_success() => Run::Done(output),
+        Ok(exit) => failed(tail.below(&exit.to_string())),
+        Err(text) => failed(text),
     }
 }
 

@@ -64,10 +64,10 @@ async fn a_program_need_not_read_its_body() {
 #[tokio::test]
 async fn a_failure_carries_the_exit_status_and_the_end_of_stderr() {
     let (end, stderr) = run("echo out; echo one >&2; echo two >&2; exit 3", task("")).await;
-    assert_eq!(end, failed("exit status 3: one\ntwo"));
+    assert_eq!(end, failed("exit 3: one\ntwo"));
     assert_eq!(stderr, "one\ntwo\n");
-    assert_eq!(run("exit 4", task("")).await.0, failed("exit status 4"));
-    assert_eq!(run("kill -9 $$", task("")).await.0, failed("ended by signal 9"));
+    assert_eq!(run("exit 4", task("")).await.0, failed("exit 4"));
+    assert_eq!(run("kill -9 $$", task("")).await.0, failed("killed by signal 9"));
 }
 
 #[tokio::test]
@@ -76,14 +76,14 @@ async fn the_end_of_stderr_is_bounded() {
     let (end, stderr) = run(script, task("")).await;
     let Run::Failed { text, permanent: false } = end else { panic!("{end:?}") };
     assert!(text.len() <= limits::FAILURE_BYTES_MAX && text.len() > limits::FAILURE_BYTES_MAX - 64);
-    assert!(text.starts_with("exit status 1: ") && text.ends_with("line-1999-ü"), "{text}");
+    assert!(text.starts_with("exit 1: ") && text.ends_with("line-1999-ü"), "{text}");
     assert_eq!(stderr.lines().count(), 2_000);
 }
 
 #[tokio::test]
 async fn a_program_that_closes_stdout_runs_on() {
     assert_eq!(run("echo ok; exec >&-; sleep 0.2; exit 0", task("")).await.0, done("ok\n"));
-    assert_eq!(run("exec >&-; sleep 0.2; exit 5", task("")).await.0, failed("exit status 5"));
+    assert_eq!(run("exec >&-; sleep 0.2; exit 5", task("")).await.0, failed("exit 5"));
 }
 
 #[tokio::test]
