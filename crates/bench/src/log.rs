@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use fastrand::Rng;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitNo, Committer, Done, Embedded, RecordNo, Settings, Space, Store as _, Ticket};
 
 use crate::options::count;
-use crate::spread::{Dice, Spread, clock_seed, median};
+use crate::spread::{Spread, clock_seed, median};
 
 const ROUNDS: usize = 7;
 /// How long the turns of a round take together, at least.
@@ -86,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = Folder::new(&options.folder)?;
     folder.age()?;
     println!("a message: put of {} bytes and a delete; order by seed {seed}", VALUE.len());
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::with_seed(seed);
     for size in SIZES {
         let mut ratios: BTreeMap<Way, Vec<f64>> = BTreeMap::new();
         let mut syncs = Vec::new();
@@ -149,7 +150,7 @@ impl Folder {
     }
 
     /// Seconds a sync, of each.
-    fn round(&self, size: u64, dice: &mut Dice) -> Result<BTreeMap<Way, f64>> {
+    fn round(&self, size: u64, dice: &mut Rng) -> Result<BTreeMap<Way, f64>> {
         let mut plain = Plain::new(&self.plain, size);
         let mut store = Load::open(&self.directory(Way::Store)?)?;
         let mut committer = Group::start(Load::open(&self.directory(Way::Committer)?)?)?;

@@ -37,13 +37,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser as _, ValueEnum as _};
+use fastrand::Rng;
 
 use crate::options::{Options, Other, Wanted};
 use crate::overload::hands;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
 use crate::rules::canceller::Way;
-use crate::spread::{Dice, clock_seed};
+use crate::spread::clock_seed;
 use crate::system::System;
 use crate::works::Work;
 
@@ -119,7 +120,7 @@ fn bench(options: &Options) -> Result<()> {
     let works = Vec::new();
     let mut report = Report { head, runs: options.runs, seed, works, left_out: Vec::new(), fairness: None };
     let systems = systems(options, &mut report.left_out);
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::with_seed(seed);
     for work in &options.works {
         let systems = systems_of(*work, &systems, &mut report.left_out);
         let result = rounds::run(*work, &systems, options, &mut dice);

@@ -1,5 +1,6 @@
 //! Rounds: every system once in each, in an order that changes, with the relay right beside each.
 
+use fastrand::Rng;
 use std::array;
 use std::io::IsTerminal as _;
 
@@ -7,7 +8,7 @@ use crate::budget;
 use crate::options::Options;
 use crate::peers::install;
 use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
-use crate::spread::{Dice, Spread};
+use crate::spread::Spread;
 use crate::system::System;
 use crate::works::{Work, measure};
 
@@ -22,7 +23,7 @@ struct Entry {
 }
 
 /// Runs all rounds of one work. Whoever fails once is left out from then on, and the reason kept.
-pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut Dice) -> WorkResult {
+pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut Rng) -> WorkResult {
     let runs = work.rounds(options.runs);
     let suited = systems.iter().filter(|system| work.suits(**system));
     let mut entries: Vec<Entry> =
@@ -69,14 +70,14 @@ fn measure_beside_relay(
     work: Work,
     system: System,
     options: &Options,
-    dice: &mut Dice,
+    dice: &mut Rng,
 ) -> anyhow::Result<(Figures, Option<Figures>)> {
     let measure = |system| measure(work, system, options);
     if !work.has_relay() {
         return Ok((measure(system)?, None));
     }
     // Either may be first, so that what the first one leaves behind hits both alike.
-    if dice.next() & 1 == 0 {
+    if dice.bool() {
         let relay = measure(System::Relay)?;
         Ok((measure(system)?, Some(relay)))
     } else {

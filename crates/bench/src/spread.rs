@@ -72,29 +72,6 @@ pub(crate) fn clock_seed() -> Result<u64> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs())
 }
 
-/// A small generator (SplitMix64): the same seed gives the same order.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other = self.next() % (last as u64 + 1);
-            items.swap(last, usize::try_from(other).unwrap_or(last));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,19 +101,5 @@ mod tests {
         assert_eq!([0.02, 0.38, 1.9, 15.5].map(digits), ["0.020", "0.38", "1.90", "16"]);
         assert_eq!(Spread::flat(2.0).to_string(), "2.00");
         assert_eq!(Spread { median: 2.0, min: 0.05, max: 12.0 }.to_string(), "2.00 (0.050 to 12)");
-    }
-
-    #[test]
-    fn a_shuffle_keeps_all_and_follows_its_seed() {
-        let shuffled = |seed| {
-            let mut items: Vec<u32> = (0..20).collect();
-            Dice::new(seed).shuffle(&mut items);
-            items
-        };
-        assert_eq!(shuffled(1), shuffled(1));
-        assert_ne!(shuffled(1), shuffled(2));
-        let mut sorted = shuffled(3);
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..20).collect::<Vec<u32>>());
     }
 }

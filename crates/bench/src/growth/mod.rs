@@ -9,6 +9,7 @@ mod load;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use fastrand::Rng;
 
 use self::curve::{Curve, Judged};
 use self::figures::{CurveResult, Growth, Pair, Point, Sample};
@@ -16,7 +17,7 @@ use self::load::measure;
 use crate::options::{Server, count};
 use crate::process;
 use crate::report::{self, Head};
-use crate::spread::{Dice, clock_seed};
+use crate::spread::clock_seed;
 use crate::system::System;
 
 const ROUNDS: usize = 5;
@@ -47,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     process::stay_on_first_core()?;
     process::raise_file_limit(most_workers(curves))?;
     println!("{head}; order of sizes by seed {seed}");
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::with_seed(seed);
     let mut growth = Growth { head, rounds: *rounds, seed, curves: Vec::new() };
     for curve in curves {
         let result = measure_curve(*curve, *rounds, *routers, &mut dice)?;
@@ -69,7 +70,7 @@ fn most_workers(curves: &[Curve]) -> u64 {
     sizes.max().unwrap_or(0) as u64
 }
 
-fn measure_curve(curve: Curve, rounds: usize, routers: usize, dice: &mut Dice) -> Result<CurveResult> {
+fn measure_curve(curve: Curve, rounds: usize, routers: usize, dice: &mut Rng) -> Result<CurveResult> {
     let (smallest, larger) = curve.sizes().split_first().context("a curve has sizes")?;
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); larger.len()];
     for round in 1..=rounds {
@@ -93,7 +94,7 @@ fn measure_beside(
     smallest: usize,
     size: usize,
     cost: impl Fn(System, usize) -> Result<f64>,
-    dice: &mut Dice,
+    dice: &mut Rng,
 ) -> Result<Sample> {
     let has_relay = curve.judged() == Judged::BesideRelay;
     let mut runs = vec![(System::Turno, smallest), (System::Turno, size)];
@@ -118,11 +119,11 @@ mod tests {
     fn every_figure_finds_its_place_whatever_the_order() {
         let cost = |system, size| Ok(if system == System::Turno { 100.0 } else { 0.0 } + size as f64);
         for seed in 0..8 {
-            let sample = measure_beside(Curve::Workers, 1, 10, cost, &mut Dice::new(seed)).unwrap();
+            let sample = measure_beside(Curve::Workers, 1, 10, cost, &mut Rng::with_seed(seed)).unwrap();
             assert_eq!(sample.turno, Pair { smallest: 101.0, here: 110.0 });
             assert_eq!(sample.relay, Some(Pair { smallest: 1.0, here: 10.0 }));
         }
-        let sample = measure_beside(Curve::Queues, 1, 10, cost, &mut Dice::new(1)).unwrap();
+        let sample = measure_beside(Curve::Queues, 1, 10, cost, &mut Rng::with_seed(1)).unwrap();
         assert_eq!(sample.relay, None);
     }
 

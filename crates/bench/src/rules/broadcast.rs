@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use tokio::sync::Notify;
 use turno_proto::native::{Broadcast, Frame, Kind, Raw, encode};
 
@@ -13,7 +14,6 @@ use super::figures::Sample;
 use crate::link::{Link, name_of, scratch};
 use crate::memory::BODY;
 use crate::server::{Keeps, Server, routers};
-use crate::spread::Dice;
 use crate::system::System;
 use crate::tasks::{Failure, block_on};
 use crate::works::relay_requests;
@@ -25,9 +25,9 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const COUNTED: Duration = Duration::from_millis(1_500);
 
 /// Deliveries beside the relay's requests, in any order.
-pub(super) fn measure(router_count: usize, dice: &mut Dice) -> Result<Sample> {
+pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
     let relay = || relay_requests()?.rate_per_s.context("a rate of the relay");
-    let (deliveries, requests) = if dice.next() & 1 == 0 {
+    let (deliveries, requests) = if dice.bool() {
         let requests = relay()?;
         (deliveries(router_count)?, requests)
     } else {

@@ -2,18 +2,18 @@
 //! one does that has all of them.
 
 use anyhow::{Context, Result};
+use fastrand::Rng;
 
 use super::figures::Sample;
 use crate::load;
 use crate::report::Figures;
 use crate::server::{Keeps, Server, routers};
-use crate::spread::Dice;
 use crate::system::System;
 use crate::works::Work;
 
 /// One after the other, in any order.
-pub(super) fn measure(router_count: usize, dice: &mut Dice) -> Result<Sample> {
-    let (local, crossing) = if dice.next() & 1 == 0 {
+pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
+    let (local, crossing) = if dice.bool() {
         let local = local(router_count)?;
         (local, crossing(router_count)?)
     } else {

@@ -1,17 +1,18 @@
 //! What an event costs the engine among 100,000 filters, beside what it costs among 100. Time of this thread, in which
 //! nothing but publications runs: instructions, which `turno-steps` counts, say nothing of waiting for memory.
 
+use fastrand::Rng;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use turno_bench::publications::{FEW, MANY, Stage, TOPICS};
 
 use super::figures::Sample;
-use crate::spread::{Dice, median};
+use crate::spread::median;
 
 /// Turns of each in a round. In one, every topic is published about once.
 const TURNS: usize = 20;
 
 /// Both are there at once and take turns in an order that changes, so that what else the machine does hits both alike.
-pub(super) fn measure(dice: &mut Dice) -> Sample {
+pub(super) fn measure(dice: &mut Rng) -> Sample {
     let mut stages = [FEW, MANY].map(Stage::among);
     for stage in &mut stages {
         stage.publish(TOPICS);

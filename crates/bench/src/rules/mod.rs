@@ -14,6 +14,7 @@ pub(crate) mod standby;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use fastrand::Rng;
 
 use self::canceller::Way;
 use self::figures::{PartResult, RuleResult, Sample};
@@ -21,7 +22,7 @@ use self::ring::Pace;
 use crate::options::{Server, count};
 use crate::process;
 use crate::report::{self, Bound, Head};
-use crate::spread::{Dice, clock_seed};
+use crate::spread::clock_seed;
 
 const ROUNDS: usize = 7;
 
@@ -132,7 +133,7 @@ impl Part {
         }
     }
 
-    fn measure(self, routers: usize, dice: &mut Dice) -> Result<Sample> {
+    fn measure(self, routers: usize, dice: &mut Rng) -> Result<Sample> {
         match self {
             Self::Broadcast => broadcast::measure(routers, dice),
             Self::Takeover => standby::measure(routers),
@@ -206,7 +207,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<()> {
     let seed = seed.map_or_else(clock_seed, Ok)?;
     process::raise_file_limit(broadcast::CONSUMERS)?;
     println!("{head}; order by seed {seed}");
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::with_seed(seed);
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); parts.len()];
     for round in 1..=*rounds {
         let mut order: Vec<usize> = (0..parts.len()).collect();

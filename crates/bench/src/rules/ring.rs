@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use turno_proto::model::ring::RingState;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -15,7 +16,6 @@ use crate::fanout;
 use crate::link::{Link, scratch};
 use crate::report::Figures;
 use crate::server::{Keeps, Server, free_ports, routers};
-use crate::spread::Dice;
 use crate::system::System;
 use crate::tasks::block_on;
 
@@ -97,7 +97,7 @@ fn view(address: SocketAddr) -> Result<RingView> {
 }
 
 /// CPU time of all members for a publication with a subscriber at each, beside that of one broker with as many subscribers.
-pub(super) fn cost(router_count: usize, dice: &mut Dice) -> Result<Sample> {
+pub(super) fn cost(router_count: usize, dice: &mut Rng) -> Result<Sample> {
     // What is counted is deliveries; each publication is three of them.
     let cpu = |figures: &Figures| anyhow::Ok(figures.cpu_us.context("CPU time")? * THREE as f64);
     let alone = || {
@@ -109,7 +109,7 @@ pub(super) fn cost(router_count: usize, dice: &mut Dice) -> Result<Sample> {
         let at = ring.addresses();
         fanout::run_apart(System::Turno, at[0], &at, &ring.pids())
     };
-    let (one, three) = if dice.next() & 1 == 0 {
+    let (one, three) = if dice.bool() {
         let one = alone()?;
         (one, together()?)
     } else {
