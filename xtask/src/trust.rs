@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::command::{TestOptions, Trial};
 use crate::machine::Machine;
 use crate::{fuzz, suite};
+use xtask::grouped;
 
 const FILE: &str = "docs/trust.md";
 /// Where the simulator writes how much it ran.
@@ -206,19 +207,6 @@ fn rows(text: &str) -> Result<Vec<Row>> {
         }
     }
     Ok(rows)
-}
-
-/// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

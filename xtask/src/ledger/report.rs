@@ -1,5 +1,7 @@
 //! The ledger in words and as JSON.
 
+use serde_json::{Value, json};
+
 use super::Ledger;
 use super::number::Group;
 use super::requirement::Requirement;
@@ -41,29 +43,23 @@ pub(crate) fn count(ledger: &Ledger, group: Option<Group>) -> String {
     format!("proven {proven} of {} ({} owe no test)", owed.len(), free.len())
 }
 
-pub(crate) fn json(ledger: &Ledger, group: Option<Group>) -> String {
+pub(crate) fn json(ledger: &Ledger, group: Option<Group>) -> Value {
     let items: Vec<&Requirement> = chosen(ledger, group).collect();
     let owed = items.iter().filter(|item| item.owes_test).count();
     let is_proven = |item: &&&Requirement| item.owes_test && ledger.is_proven(item.number);
     let proven = items.iter().filter(is_proven).count();
-    let rows: Vec<String> = items.iter().map(|item| json_item(ledger, item)).collect();
-    format!(
-        "{{\"proven\":{proven},\"owed\":{owed},\"no_test_owed\":{},\"faults\":{},\"items\":[\n{}\n]}}",
-        items.len() - owed,
-        json_list(&ledger.faults),
-        rows.join(",\n")
-    )
-}
-
-fn json_item(ledger: &Ledger, item: &Requirement) -> String {
-    format!(
-        "{{\"number\":{},\"group\":{},\"owes_test\":{},\"text\":{},\"proofs\":{}}}",
-        json_string(&item.number.to_string()),
-        json_string(&item.number.group.to_string()),
-        item.owes_test,
-        json_string(&item.text),
-        json_list(ledger.proofs_of(item.number))
-    )
+    let rows = items.iter().map(|item| {
+        json!({
+            "number": item.number.to_string(),
+            "group": item.number.group.to_string(),
+            "owes_test": item.owes_test,
+            "text": item.text,
+            "proofs": ledger.proofs_of(item.number),
+        })
+    });
+    let items = rows.collect::<Vec<Value>>();
+    let no_test_owed = items.len() - owed;
+    json!({ "proven": proven, "owed": owed, "no_test_owed": no_test_owed, "faults": ledger.faults, "items": items })
 }
 
 fn chosen(ledger: &Ledger, group: Option<Group>) -> impl Iterator<Item = &Requirement> {
@@ -79,24 +75,6 @@ fn first_words(text: &str) -> String {
     let cut: String = text.chars().take(TEXT_CHARS_MAX).collect();
     let whole = cut.rsplit_once(' ').map_or(cut.as_str(), |(whole, _)| whole);
     format!("{whole} …")
-}
-
-fn json_list(items: &[String]) -> String {
-    let strings: Vec<String> = items.iter().map(|item| json_string(item)).collect();
-    format!("[{}]", strings.join(","))
-}
-
-fn json_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]
@@ -125,11 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn json_is_escaped_and_counted() {
-        let wanted = "{\"proven\":0,\"owed\":1,\"no_test_owed\":0,\"faults\":[],\"items\":[\n\
-                      {\"number\":\"I9\",\"group\":\"I\",\"owes_test\":true,\"text\":\"\\\"Nine\\\".\",\"proofs\":[]}\n]}";
+    fn json_is_counted() {
+        let items = json!([{ "number": "I9", "group": "I", "owes_test": true, "text": "\"Nine\".", "proofs": [] }]);
+        let wanted = json!({ "proven": 0, "owed": 1, "no_test_owed": 0, "faults": [], "items": items });
         assert_eq!(json(&ledger(), Group::parse("I")), wanted);
-        assert_eq!(json_string("a\\\n"), "\"a\\\\\\u000a\"");
     }
 
     #[test]

@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn other_configurations_are_production() {
-        assert_eq!(test_lines("#[cfg(not(test))]\nfn a() {}\n"), []);
-        assert_eq!(test_lines("#[cfg(any(test, unix))]\nfn a() {}\n"), []);
-        assert_eq!(test_lines("#[cfg(unix)]\nfn test() {}\n"), []);
+        assert!(test_lines("#[cfg(not(test))]\nfn a() {}\n").is_empty());
+        assert!(test_lines("#[cfg(any(test, unix))]\nfn a() {}\n").is_empty());
+        assert!(test_lines("#[cfg(unix)]\nfn test() {}\n").is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What growth gave: samples in, medians and verdicts out.
 
 use serde::{Deserialize, Serialize};
+use xtask::grouped;
 
 use super::curve::{Curve, Judged};
 use crate::report::Head;
@@ -122,7 +123,7 @@ impl CurveResult {
         }
         text = format!("{text}\n{rule}\n");
         for point in &self.points {
-            text += &format!("| {} | {:.2} | {:.2} |", grouped(point.size), point.turno_us, point.ratio);
+            text += &format!("| {} | {:.2} | {:.2} |", grouped(point.size as u64), point.turno_us, point.ratio);
             if bodies {
                 text += &format!(" {:.2} |", point.turno_us * 1024.0 / point.size as f64);
             }
@@ -143,19 +144,6 @@ impl CurveResult {
         let word = if self.is_flat() { "flat" } else { "NOT flat" };
         format!("{}: {word}; {what} grows to {worst:.2} at most (bar {FLAT_WITHIN})", self.curve.name())
     }
-}
-
-/// A number with commas between its thousands.
-pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -200,10 +188,5 @@ mod tests {
             let cells: Vec<usize> = table.lines().map(|line| line.matches('|').count()).collect();
             assert!(cells.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
         }
-    }
-
-    #[test]
-    fn thousands_are_grouped() {
-        assert_eq!(["1", "999", "1,000", "65,536", "1,000,000"], [1, 999, 1_000, 65_536, 1_000_000].map(grouped));
     }
 }
