@@ -109,31 +109,41 @@ fn after_a_restart_it_is_the_same() {
     assert_eq!((view.state, view.reason), (JobState::Waiting, Some(JobReason::NoWorker)));
 }
 
-/// A job comes after two. One of them ends, the broker starts again, and only the other is waited for, whichever of them it is
-/// and whether the one that ended is still known.
+/// A job comes after two. One of them ends, the broker starts again, and only the other is waited for: whichever of them it is,
+/// whatever became of the one that ended, and whether the job was written down since.
 #[test]
 fn a_restart_remembers_which_of_two_has_ended() {
     for (ends, stays) in [(0, 1), (1, 0)] {
-        for is_removed in [false, true] {
-            let mut farm = Farm::on_disk();
-            let worker = farm.worker("a", 2);
-            let before = [(); 2].map(|()| {
-                let (id, _) = farm.submit(job(1));
-                farm.accept(worker);
-                id
-            });
-            let (ended, left) = (before[ends], before[stays]);
-            let (both, _) = farm.submit(after(&before.map(|id| (id, AfterWhen::Ok))));
-            assert_eq!(farm.finished(worker, ended, 1, 1), []);
-            if is_removed {
-                farm.told(AdminCall::JobRm { job: JobId(ended) });
+        for then in ["stays", "is removed", "is retried"] {
+            for is_written in [false, true] {
+                let mut farm = Farm::on_disk();
+                let worker = farm.worker("a", 2);
+                let before = [(); 2].map(|()| {
+                    let (id, _) = farm.submit(job(1));
+                    farm.accept(worker);
+                    id
+                });
+                let (ended, left) = (before[ends], before[stays]);
+                let (both, _) = farm.submit(after(&before.map(|id| (id, AfterWhen::Ok))));
+                assert_eq!(farm.finished(worker, ended, 1, 1), []);
+                if is_written {
+                    farm.told(AdminCall::JobHold { job: JobId(both) });
+                    farm.told(AdminCall::JobRelease { job: JobId(both) });
+                }
+                match then {
+                    "is removed" => drop(farm.told(AdminCall::JobRm { job: JobId(ended) })),
+                    "is retried" => drop(farm.retry(ended, Some(vec![(1, 1)]))),
+                    _ => {}
+                }
+                farm.restart(1);
+                let case = format!("{ends} {then} {is_written}");
+                assert_eq!(farm.show(both).reason, Some(JobReason::After { jobs: vec![JobId(left)] }), "{case}");
+                let worker = farm.connect();
+                farm.hello(worker, "a", 1, &[(left, 1, Some(1))]);
+                assert_eq!(farm.show(both).state, JobState::Waiting, "{case}");
+                farm.finished(worker, left, 1, 1);
+                assert!(!matches!(farm.show(both).reason, Some(JobReason::After { .. })), "{case}");
             }
-            farm.restart(1);
-            assert_eq!(farm.show(both).reason, Some(JobReason::After { jobs: vec![JobId(left)] }));
-            let worker = farm.connect();
-            farm.hello(worker, "a", 2, &[(left, 1, Some(1))]);
-            assert_eq!(farm.show(both).state, JobState::Waiting);
-            assert_eq!(farm.finished(worker, left, 1, 1), [Said::Offer(worker, vec![(both, 1, 1)])]);
         }
     }
 }

@@ -100,6 +100,32 @@ fn thrown_away_and_passed_on_again() {
     assert_eq!(net.view(1).not_round, 0);
 }
 
+/// What a member gave up counts as not had, and what had come round before stays had: whoever sends to it next hears that, and sends
+/// it what it gave up.
+#[test]
+fn given_up_is_not_had() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.publish(1, "come round");
+    net.run(2_000);
+    net.cut(2, 3);
+    net.publish(1, "given up");
+    net.publish(1, "given up, too");
+    net.run(50);
+    net.part(&[2], &[1, 3]);
+    net.run(20_000);
+    assert_eq!((net.state(2), net.view(2).buffered), (RingState::Alone, 0));
+    net.said.clear();
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+    let origin = net.member(1).origin;
+    let stated = net.said.iter().find_map(|(from, _, word)| match word {
+        RingWord::Have { had } if *from == 2 => had.iter().find(|had| had.origin == origin),
+        _ => None,
+    });
+    assert_eq!(stated.map(|had| had.seq), Some(1));
+    assert_eq!(net.got(2), ["come round", "given up", "given up, too"], "and delivered once");
+}
+
 /// What is sent again says how far all has come round, also by one that had nothing of that origin before: otherwise more than a
 /// window of it is kept behind it.
 #[test]
