@@ -35,6 +35,16 @@ fn a_waiting_request_is_taken_back() {
     assert_eq!(desk.counters().cancelled, 1);
 }
 
+/// Proves I11 and I12: what waited behind a request that is taken back goes out at once, if it fits where that did not.
+#[test]
+fn what_waited_behind_it_goes_on() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.request(client, ask(1, "q", "too large for all").cost(2)), []);
+    assert_eq!(desk.request(client, ask(2, "q", "b")), []);
+    assert_eq!(desk.cancel(client, 1), [undelivered(client, 1, Code::Cancelled), turn(worker, "b")]);
+}
+
 /// Proves I9 and I12: a running request is over for its caller at once; its worker is told and keeps the slots
 /// until it has stopped, or for 10 s.
 #[test]

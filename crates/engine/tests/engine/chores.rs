@@ -146,3 +146,19 @@ fn numbers_are_found_from_either_end() {
     assert_eq!(desk.status().in_flight, 1);
     assert_eq!(desk.cancel(client, 3), [cancelled(3)[0].clone(), desk.stopped(worker, "3 again", Code::Cancelled)]);
 }
+
+/// A message that takes the place of one that was to end is another, and stays.
+#[test]
+fn what_is_new_at_an_old_place_stays() {
+    let mut desk = desk();
+    let (client, other) = (desk.client(), desk.client());
+    waiting(&mut desk, client, 5);
+    assert_eq!(desk.leave(client), []);
+    desk.admin(AdminCall::QueuePurge { queue: "q".to_owned(), limit: 100 }).0.expect("it may be emptied");
+    assert_eq!(desk.status().ready, 0);
+    for seq in 1..=5 {
+        assert_eq!(desk.request(other, ask(seq, "q", "new").within(60_000)), []);
+    }
+    assert_eq!(desk.pass(10), []);
+    assert_eq!(desk.status().ready, 5);
+}

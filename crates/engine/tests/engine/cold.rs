@@ -402,3 +402,16 @@ fn survivors_stay_on_disk() {
     assert_eq!(loaded(&mut desk, 7, "f"), [sent(worker, "f")]);
     assert_eq!(loaded(&mut desk, 9, "g"), [sent(worker, "g"), sent(worker, "low")]);
 }
+
+/// Nothing is loaded during maintenance. What is short by then is loaded when it is over.
+#[test]
+fn what_is_short_is_loaded_after_maintenance() {
+    let (mut desk, _) = desk_with(&["a", "b", "c", "d", "e", "f"]);
+    desk.say(admin(AdminCall::Drain));
+    for serial in [1, 2] {
+        let seen = desk.say(cancel(serial));
+        assert!(!seen.contains(&load(4)), "{seen:?}");
+    }
+    let seen = desk.say(admin(AdminCall::Resume));
+    assert!(seen.contains(&load(4)), "{seen:?}");
+}

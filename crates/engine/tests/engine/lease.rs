@@ -106,3 +106,17 @@ fn a_lease_that_ends_after_the_timeout() {
     let view = desk.status();
     assert_eq!((view.ready, view.in_flight, view.dead, view.counters.expired), (0, 0, 0, 1));
 }
+
+/// Proves S2.38: what waits again after its lease ends at its own deadline, to the millisecond, and not when somebody looks.
+#[test]
+fn the_deadline_holds_after_the_lease() {
+    let mut desk = desk_with_lease(1_000);
+    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    assert_eq!(desk.send(client, ask(1, "q", "a").within(2_700)).1, [sent(worker, "a").left(Some(2_700))]);
+    assert_eq!(desk.resize(worker, 0), Ok(vec![]));
+    assert_eq!(desk.pass(1_000), [desk.stopped(worker, "a", Code::LeaseExpired)]);
+    assert_eq!(desk.pass(1_699), []);
+    assert_eq!((desk.status().ready, desk.counters().expired), (1, 0));
+    assert_eq!(desk.pass(1), []);
+    assert_eq!((desk.status().ready, desk.counters().expired), (0, 1));
+}

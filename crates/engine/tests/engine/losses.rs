@@ -219,3 +219,41 @@ fn unlimited_slots_have_a_window() {
     assert_eq!(given(&desk.ack(worker, "5")).len(), 1);
     assert_eq!(desk.queue("q").ready, 9);
 }
+
+/// A worker that settles something ends the row of losses before it: only losses after it put the next one on trial.
+#[test]
+fn losses_count_in_a_row_only() {
+    let (mut desk, _) = desk_with(9);
+    for _ in 0..3 {
+        let (lost, _) = joins(&mut desk, Slots::Limited(1));
+        desk.leave(lost);
+        let (worker, got) = desk.joining(Slots::Limited(3), &["q"]);
+        assert_eq!(got.len(), 3, "one loss puts nobody on trial");
+        let text = given(&got)[0].1.clone();
+        desk.ack(worker, &text);
+        assert_eq!(desk.deregister(worker), Ok(vec![]));
+        desk.leave(worker);
+    }
+}
+
+/// A send that goes out alone is kept for one worker. If that one does not consume the queue any more, another that holds nothing
+/// gets it at once.
+#[test]
+fn a_send_that_goes_alone_finds_another_worker() {
+    let mut desk = Desk::new();
+    let client = desk.client();
+    let [a, b] = [desk.worker(1, &["r", "q"]), desk.worker(1, &["r", "q"])];
+    for (seq, worker) in (1..).zip([a, b]) {
+        let text = format!("busy {seq}");
+        assert_eq!(desk.send(client, ask(seq, "r", &text)).1, [sent(worker, &text).of("r")]);
+    }
+    desk.send(client, ask(3, "q", "p"));
+    desk.send(client, ask(4, "q", "x"));
+    for _ in 0..2 {
+        let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+        assert_eq!(got.len(), 2);
+        assert_eq!(desk.leave(worker), []);
+    }
+    assert_eq!(desk.ack(b, "busy 2"), [], "it is kept for the other, whose turn it is");
+    assert_eq!(desk.cancel_queue(a, "q"), Ok(vec![sent(b, "p")]));
+}
