@@ -281,7 +281,6 @@ impl Messages {
 
     /// Somebody else has a queue to itself that a worker here has as well: they were apart. The higher token stays.
     pub(super) fn meet_holder(&mut self, queue: u32, token: u64, broker: BrokerId, out: &mut impl Sink) {
-        self.exclusives.heard_of(token);
         let Some(own) = self.queues.at(queue).exclusive else { return };
         if (token, std::cmp::Reverse(broker)) < (own.token, std::cmp::Reverse(self.links.me)) {
             return;

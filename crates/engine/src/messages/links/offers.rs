@@ -179,7 +179,11 @@ impl Messages {
             link.closing &= rooms.is_empty();
             let far = link.far.entry(name.clone()).or_default();
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
-            holders.iter().for_each(|(_, broker)| self.note_holder(&name, *broker));
+            for (token, broker) in &holders {
+                // Also of a queue that nobody here knows yet: whoever has it here some day has a higher one.
+                self.exclusives.heard_of(*token);
+                self.note_holder(&name, *broker);
+            }
             if let Some(number) = self.queues.number_of(&name) {
                 self.agenda.push_back(Item::Queue(number));
                 for (token, broker) in holders {

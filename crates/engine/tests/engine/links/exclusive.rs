@@ -218,3 +218,51 @@ fn a_token_from_home_is_higher_than_those_before_it_here() {
     let token = take(&mut net, next);
     assert!(token > last, "{token} after {last}");
 }
+
+/// I8: a token that was given out behind a cut is heard of when the sides meet again, also where nobody had the queue, and all that
+/// follow are higher; whether the queue was known there before or not.
+#[test]
+fn tokens_rise_where_one_was_only_heard_of() {
+    for is_known in [true, false] {
+        let mut net = chain(2);
+        net.unlink(0, 1);
+        let (mut last, mut holder) = (0, None);
+        for _ in 0..5 {
+            if let Some(Place { conn, .. }) = holder {
+                net.put(1, Input::Disconnected { conn });
+            }
+            let next = candidate(&mut net, 1);
+            last = take(&mut net, next);
+            holder = Some(next);
+        }
+        if is_known {
+            net.client(0, "q");
+        }
+        net.link(0, 1);
+        net.settle();
+        net.put(1, Input::Disconnected { conn: holder.expect("somebody has it").conn });
+        net.settle_for(2_000);
+        let next = candidate(&mut net, 0);
+        let token = take(&mut net, next);
+        assert!(token > last, "{token} after {last}, known: {is_known}");
+    }
+}
+
+/// A queue becomes one worker's alone between two offers: neighbours hear of it, though as many slots are free as before.
+#[test]
+fn neighbours_hear_of_a_token_alone() {
+    let mut net = chain(2);
+    let plain = net.worker(0, "q", 2);
+    net.settle();
+    // Offers were told a moment ago, so that the next ones wait.
+    net.worker(0, "other", 1);
+    let seq = net.seq();
+    net.put(0, Input::CancelQueue { conn: plain.conn, seq, handle: 0 });
+    let holder = candidate(&mut net, 0);
+    take(&mut net, holder);
+    net.settle();
+    let other = candidate(&mut net, 1);
+    consume(&mut net, other, false);
+    let heard = net.heard_by(other);
+    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+}
