@@ -11,44 +11,43 @@ use turno_proto::model::{Code, limits};
 
 use super::accept::Stream;
 use super::reader::read;
+use super::socket::{ReadEnd, WriteEnd};
 use super::{Router, Upstream};
 use crate::switchboard::{Dial, RingDial};
 
 /// Where a broker listens if nobody says otherwise.
 const PORT: u16 = 7460;
 
+/// A broker that the engine wants reached.
+enum Wanted {
+    Link(Dial),
+    Member(RingDial),
+}
+
 /// Dials whatever the engine wants dialled. Each on its own: one that takes long keeps no other waiting.
 pub(super) async fn dial_for_ever<U: Upstream>(router: Rc<Router<U>>) {
     loop {
         router.dials.notified().await;
-        let dials = router.state().switchboard.take_dials();
-        for dial in dials {
-            router.tasks.spawn(reach(Rc::clone(&router), dial));
-        }
-        let dials = router.state().switchboard.take_ring_dials();
-        for dial in dials {
-            router.tasks.spawn(reach_member(Rc::clone(&router), dial));
+        let links = router.state().switchboard.take_dials();
+        let members = router.state().switchboard.take_ring_dials();
+        for wanted in links.into_iter().map(Wanted::Link).chain(members.into_iter().map(Wanted::Member)) {
+            router.tasks.spawn(reach(Rc::clone(&router), wanted));
         }
     }
 }
 
-async fn reach<U: Upstream>(router: Rc<Router<U>>, Dial { target, address }: Dial) {
-    match connect_within(&address, limits::LINK_DIAL_MS).await {
-        Ok((stream, peer)) => router.dialled(target, stream, peer),
-        Err(error) => {
-            debug!(address, %error, "cannot reach a broker that a link is wanted to");
-            router.not_reached(target, Code::LinkDown);
-        }
-    }
-}
-
-async fn reach_member<U: Upstream>(router: Rc<Router<U>>, dial: RingDial) {
+async fn reach<U: Upstream>(router: Rc<Router<U>>, wanted: Wanted) {
     let now = router.state().clock.now();
-    match connect_within(&dial.address, dial.until.millis_left(now)).await {
-        Ok((stream, peer)) => router.member_dialled(&dial, stream, peer),
+    let (address, limit_ms) = match &wanted {
+        Wanted::Link(dial) => (&dial.address, limits::LINK_DIAL_MS),
+        Wanted::Member(dial) => (&dial.address, dial.until.millis_left(now)),
+    };
+    let reached = connect_within(address, limit_ms).await;
+    match reached.and_then(|(stream, peer)| Ok((stream.split()?, peer))) {
+        Ok((ends, peer)) => router.dialled(&wanted, ends, peer),
         Err(error) => {
-            debug!(address = dial.address, %error, "cannot reach a member of the ring");
-            router.member_not_reached(dial.target);
+            debug!(address, %error, "cannot reach another broker");
+            router.not_reached(&wanted);
         }
     }
 }
@@ -85,18 +84,15 @@ fn place_of(address: &str) -> String {
 }
 
 impl<U: Upstream> Router<U> {
-    /// The greeting of a link begins.
-    fn dialled(self: &Rc<Self>, target: u32, stream: Stream, address: String) {
-        let (read_end, write_end) = match stream.split() {
-            Ok(ends) => ends,
-            Err(error) => {
-                debug!(address, %error, "a connection was lost as soon as it was made");
-                return self.not_reached(target, Code::LinkDown);
-            }
-        };
+    /// The greeting begins.
+    fn dialled(self: &Rc<Self>, wanted: &Wanted, (read_end, write_end): (ReadEnd, WriteEnd), address: String) {
         let mut state = self.state();
         let now = state.clock.now();
-        if let Some(id) = state.switchboard.dial(now, target, address) {
+        let begun = match wanted {
+            Wanted::Link(dial) => state.switchboard.dial(now, dial.target, address),
+            Wanted::Member(dial) => state.switchboard.dial_ring(now, dial, address),
+        };
+        if let Some(id) = begun {
             self.open.fetch_add(1, Ordering::Relaxed);
             let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
             state.add_socket(id, write_end, reader);
@@ -104,36 +100,13 @@ impl<U: Upstream> Router<U> {
         self.settle(state);
     }
 
-    /// The greeting of a member begins.
-    fn member_dialled(self: &Rc<Self>, dial: &RingDial, stream: Stream, address: String) {
-        let (read_end, write_end) = match stream.split() {
-            Ok(ends) => ends,
-            Err(error) => {
-                debug!(address, %error, "a connection was lost as soon as it was made");
-                return self.member_not_reached(dial.target);
-            }
-        };
+    fn not_reached(&self, wanted: &Wanted) {
         let mut state = self.state();
         let now = state.clock.now();
-        if let Some(id) = state.switchboard.dial_ring(now, dial, address) {
-            self.open.fetch_add(1, Ordering::Relaxed);
-            let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
-            state.add_socket(id, write_end, reader);
+        match wanted {
+            Wanted::Link(dial) => state.switchboard.dial_failed(now, dial.target, Code::LinkDown),
+            Wanted::Member(dial) => state.switchboard.ring_dial_failed(now, dial.target, Code::RingDown),
         }
-        self.settle(state);
-    }
-
-    fn member_not_reached(&self, target: u32) {
-        let mut state = self.state();
-        let now = state.clock.now();
-        state.switchboard.ring_dial_failed(now, target, Code::RingDown);
-        self.settle(state);
-    }
-
-    fn not_reached(&self, target: u32, code: Code) {
-        let mut state = self.state();
-        let now = state.clock.now();
-        state.switchboard.dial_failed(now, target, code);
         self.settle(state);
     }
 }

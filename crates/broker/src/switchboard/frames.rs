@@ -7,9 +7,9 @@ use turno_proto::native::{Fault, Frame, Step, encode};
 
 use super::super::log_limit::{self, Kind};
 use super::super::turn::{Budget, Turn, work_of, work_of_events};
+use super::brokers::Heard;
 use super::inward::input_of;
 use super::lines::{Line, Phase, Talk};
-use super::links::Heard;
 use super::{Desk, Switchboard};
 
 impl<D: Desk> Switchboard<D> {

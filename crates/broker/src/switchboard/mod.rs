@@ -6,6 +6,7 @@
 //! reading from a peer and when to give one up; what a message means is the engine's business. The engine is right
 //! here (and effects become bytes while it speaks), or on another thread: the [`Desk`] knows.
 
+mod brokers;
 mod desk;
 mod events;
 mod foreman;
@@ -30,13 +31,13 @@ use super::archive::Archivist;
 use super::keeper::Keep;
 use super::turn::Leftover;
 
+pub(super) use self::brokers::is_local;
 pub use self::desk::{Desk, EngineDesk};
 pub use self::events::EventLimits;
 use self::last_topic::LastTopic;
 pub(super) use self::lines::Seat;
 pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
-pub(super) use self::links::is_local;
 pub use self::links::{Dial, LinkSettings, Nonces};
 pub use self::ring::{RingDial, RingReport, RingWireSettings};
 pub(super) use self::ring::{log_news, report_of};

@@ -7,19 +7,19 @@ mod inward;
 mod nonces;
 mod outward;
 
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 use turno_engine::{FarWord, Input};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
-use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep};
+use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep, Nonce};
 
 use self::inward::input_of;
 pub use self::nonces::Nonces;
 pub(super) use self::outward::{is_settling, write_over_link};
+use super::brokers::{Heard, fresh};
 use super::lines::{Line, Phase, Talk};
 use super::{Desk, Switchboard};
 use crate::log_limit::{self, Kind};
-use crate::turn::work_of;
 
 /// What a broker needs for links.
 #[derive(Clone, Debug)]
@@ -49,14 +49,6 @@ pub(super) struct LinkTalk {
     peer: Option<Box<Identity>>,
     /// What the broker at the other end is called, once the link is up.
     name: String,
-}
-
-/// How far a look at the bytes of a link came.
-pub(super) enum Heard {
-    NeedMore,
-    /// So many bytes, which weighed that much.
-    Took(usize, u32),
-    Over,
 }
 
 impl LinkTalk {
@@ -102,15 +94,12 @@ impl<D: Desk> Switchboard<D> {
     /// and the engine knows.
     pub fn dial(&mut self, now: Mono, target: u32, address: String) -> Option<ConnId> {
         self.lines.now = now;
-        let mut hello = Vec::new();
-        let begun = self
-            .begin(&address, |credentials, nonce, local| LinkSession::dial(now, credentials, nonce, local, &mut hello));
-        match begun {
-            Ok(session) => {
+        match self.room_for_broker().and_then(|()| self.credentials(&address)) {
+            Ok((credentials, nonce, local)) => {
+                let mut hello = Vec::new();
+                let session = LinkSession::dial(now, credentials, nonce, local, &mut hello);
                 let talk = LinkTalk { session, target: Some(target), peer: None, name: String::new() };
-                let id = self.lines.insert_talk(address, Talk::Link(Box::new(talk)));
-                self.lines.write(id, |out| out.extend_from_slice(&hello));
-                Some(id)
+                Some(self.greet(address, Talk::Link(Box::new(talk)), &hello))
             }
             Err(code) => {
                 self.dial_failed(now, target, code);
@@ -127,31 +116,24 @@ impl<D: Desk> Switchboard<D> {
         self.settle(now);
     }
 
-    fn begin(
-        &mut self,
-        address: &str,
-        session: impl FnOnce(Credentials, [u8; 32], bool) -> LinkSession,
-    ) -> Result<LinkSession, Code> {
-        if self.lines.len() >= self.limits.connections_max {
-            return Err(Code::TooManyConnections);
-        }
+    /// What a greeting needs.
+    fn credentials(&mut self, address: &str) -> Result<(Credentials, Nonce, bool), Code> {
         let LinkSettings { credentials, nonces } = self.links.as_deref_mut().ok_or(Code::LinkRefused)?;
-        let nonce = nonces.next().ok_or(Code::Io)?;
-        Ok(session(credentials.clone(), nonce, is_local(address)))
+        let (nonce, local) = fresh(nonces, address)?;
+        Ok((credentials.clone(), nonce, local))
     }
 
     /// The first frame of a connection was a broker's. False: it is over.
     pub(super) fn become_link(&mut self, now: Mono, id: ConnId) -> bool {
         let Some(address) = self.lines.get(id).map(|line| line.address.clone()) else { return false };
-        let Some(LinkSettings { credentials, nonces }) = self.links.as_deref_mut() else {
-            self.refuse(now, id, Fault::fatal(Code::ExpectedConnect, 0));
-            return false;
+        let session = match self.credentials(&address) {
+            Ok((credentials, nonce, local)) => LinkSession::accept(now, credentials, nonce, local),
+            Err(code) => {
+                let code = if self.links.is_none() { Code::ExpectedConnect } else { code };
+                self.refuse(now, id, Fault::fatal(code, 0));
+                return false;
+            }
         };
-        let Some(nonce) = nonces.next() else {
-            self.refuse(now, id, Fault::fatal(Code::Io, 0));
-            return false;
-        };
-        let session = LinkSession::accept(now, credentials.clone(), nonce, is_local(&address));
         let Some(line) = self.lines.get_mut(id) else { return false };
         line.talk = Talk::Link(Box::new(LinkTalk { session, target: None, peer: None, name: String::new() }));
         true
@@ -162,34 +144,15 @@ impl<D: Desk> Switchboard<D> {
         let Some(talk) = self.lines.link_mut(id) else { return Heard::Over };
         let mut said = Vec::new();
         let step = talk.session.step(now, buffer, &mut said);
-        if !said.is_empty() {
-            self.lines.write(id, |out| out.extend_from_slice(&said));
-        }
+        self.answer(id, &said);
         match step {
             Ok((LinkStep::NeedMore, _)) => Heard::NeedMore,
-            Ok((LinkStep::Ended(code), _)) => {
-                debug!(conn = id.index, %code, "the other end ends a link");
-                self.part(now, id, code);
-                Heard::Over
+            Ok((LinkStep::Ended(code), _)) => self.ended_there(now, id, code),
+            Ok((step, used)) => {
+                let meaning = self.meaning_of(id, step);
+                self.heed(now, id, used, meaning)
             }
-            Ok((step, used)) => match self.meaning_of(id, step) {
-                Ok(Some(input)) => {
-                    let work = work_of(&input);
-                    self.lines.copies = 0;
-                    self.desk.put(now, input, &mut self.lines);
-                    Heard::Took(used, work + self.work_of_events())
-                }
-                Ok(None) => Heard::Took(used, 1),
-                Err(fault) => {
-                    self.refuse(now, id, Fault { fatal: true, ..fault });
-                    Heard::Over
-                }
-            },
-            Err(fault) => {
-                self.lament(id, fault.code);
-                self.part(now, id, fault.code);
-                Heard::Over
-            }
+            Err(fault) => self.ended_here(now, id, fault.code),
         }
     }
 
@@ -211,8 +174,7 @@ impl<D: Desk> Switchboard<D> {
     /// Both ends know each other: from now on the engine hears of the connection's end.
     fn linked(&mut self, conn: ConnId, target: Option<u32>, peer: Identity) -> Option<Input> {
         let line = self.lines.get_mut(conn)?;
-        line.phase = Phase::Open;
-        let address = line.address.clone();
+        let address = line.is_up();
         let payload_max = peer.frame_bytes_max.saturating_sub(HEADER_LEN as u64);
         let Identity { broker, name, .. } = peer;
         if let Talk::Link(talk) = &mut line.talk {
@@ -222,19 +184,6 @@ impl<D: Desk> Switchboard<D> {
             info!(name, %broker, address, dialled = target.is_some(), "a link is up");
         }
         Some(Input::Linked { conn, target, broker, name, address, payload_max })
-    }
-
-    /// A link that was refused is for whoever runs the broker to know of.
-    fn lament(&self, id: ConnId, code: Code) {
-        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
-        if code == Code::LinkRefused {
-            if !log_limit::admits(Kind::LinkRefused) {
-                return;
-            }
-            warn!(address, "a link was refused: both brokers need the same link.secret");
-        } else {
-            debug!(conn = id.index, address, %code, "a link ends for what came over it");
-        }
     }
 
     /// Works off what the engine said about links. True if there was something.
@@ -267,30 +216,9 @@ impl<D: Desk> Switchboard<D> {
         some
     }
 
-    /// Sends the signs of life that are due, over links and in the ring.
-    pub(super) fn beat(&mut self, now: Mono, conns: &[ConnId]) {
-        for id in conns {
-            let mut said = Vec::new();
-            if let Some(line) = self.lines.get_mut(*id).filter(|line| !line.is_doomed()) {
-                line.beat(now, &mut said);
-            }
-            if !said.is_empty() {
-                self.lines.write(*id, |out| out.extend_from_slice(&said));
-            }
-        }
-    }
-
     /// Who the broker is to others.
     pub fn broker_id(&self) -> Option<BrokerId> {
         self.links.as_ref().map(|links| links.credentials.identity.broker)
-    }
-}
-
-/// Whether the other end is on this machine, by its address. Unix sockets have none.
-pub(crate) fn is_local(address: &str) -> bool {
-    match address.parse::<std::net::SocketAddr>() {
-        Ok(address) => address.ip().to_canonical().is_loopback(),
-        Err(_) => address == "unix" || address.starts_with("unix:"),
     }
 }
 

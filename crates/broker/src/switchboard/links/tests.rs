@@ -14,9 +14,10 @@ use turno_proto::native::{
     Config, Connect, Credentials, Frame, HEADER_LEN, Identity, LinkSession, Secret, VERSION, decode, encode, split,
 };
 
+use super::super::is_local;
 use super::super::lines::Seat;
 use super::super::{Desk, Door, Switchboard};
-use super::{Dial, LinkSettings, Nonces, is_local};
+use super::{Dial, LinkSettings, Nonces};
 
 const SECRET: &[u8] = b"correct horse battery staple";
 

@@ -10,7 +10,7 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use tracing::{debug, warn};
+use tracing::debug;
 use turno_engine::Input;
 use turno_engine::ring::RingInput;
 use turno_proto::model::ring::Member;
@@ -21,11 +21,10 @@ use self::inward::{publication, word_of};
 pub(super) use self::outward::write_publication;
 pub use self::report::RingReport;
 pub(crate) use self::report::{log_news, report_of};
+use super::brokers::{Heard, fresh};
 use super::lines::{Line, Lines, Phase, Talk};
-use super::links::{Heard, Nonces, is_local};
+use super::links::Nonces;
 use super::{Desk, Switchboard};
-use crate::log_limit::{self, Kind};
-use crate::turn::work_of;
 
 /// What a broker needs for the ring.
 #[derive(Clone, Debug)]
@@ -100,15 +99,6 @@ impl Line {
             _ => None,
         }
     }
-
-    /// Sends a sign of life, if this end of the connection has one to send.
-    pub(super) fn beat(&mut self, now: Mono, out: &mut Vec<u8>) {
-        match &mut self.talk {
-            Talk::Link(talk) => talk.session.beat(now, out),
-            Talk::Ring(talk) => talk.session.beat(now, out),
-            Talk::Native(_) | Talk::Foreman(_) => {}
-        }
-    }
 }
 
 impl Lines {
@@ -166,9 +156,8 @@ impl<D: Desk> Switchboard<D> {
                 let mut hello = Vec::new();
                 let session = RingSession::dial(now, until, credentials, nonce, local, beat_ms, &mut hello);
                 let talk = RingTalk { session, target: Some(target) };
-                let id = self.lines.insert_talk(address, Talk::Ring(Box::new(talk)));
+                let id = self.greet(address, Talk::Ring(Box::new(talk)), &hello);
                 self.lines.ring.wanted.insert(target, Some(id));
-                self.lines.write(id, |out| out.extend_from_slice(&hello));
                 Some(id)
             }
             Err(code) => {
@@ -193,12 +182,10 @@ impl<D: Desk> Switchboard<D> {
     }
 
     fn begin_ring(&mut self, address: &str) -> Result<(Credentials<RingIdentity>, Nonce, bool, u32), Code> {
-        if self.lines.len() >= self.limits.connections_max {
-            return Err(Code::TooManyConnections);
-        }
+        self.room_for_broker()?;
         let settings = self.ring.as_deref_mut().ok_or(Code::NotInRing)?;
-        let nonce = settings.nonces.next().ok_or(Code::Io)?;
-        Ok((settings.credentials(), nonce, is_local(address), settings.beat_ms))
+        let (nonce, local) = fresh(&mut settings.nonces, address)?;
+        Ok((settings.credentials(), nonce, local, settings.beat_ms))
     }
 
     /// Tells the engine of the end of a connection; not of one that the node has given up before.
@@ -219,16 +206,10 @@ impl<D: Desk> Switchboard<D> {
         let Some(talk) = self.lines.ring_mut(id) else { return Heard::Over };
         let mut said = Vec::new();
         let step = talk.session.step(now, buffer, &mut said);
-        if !said.is_empty() {
-            self.lines.write(id, |out| out.extend_from_slice(&said));
-        }
+        self.answer(id, &said);
         match step {
             Ok((RingStep::NeedMore, _)) => Heard::NeedMore,
-            Ok((RingStep::Ended(code), _)) => {
-                debug!(conn = id.index, %code, "the other end ends a connection of the ring");
-                self.part(now, id, code);
-                Heard::Over
-            }
+            Ok((RingStep::Ended(code), _)) => self.ended_there(now, id, code),
             Ok((RingStep::Frame(Frame::RingPublish(publish)), used)) => {
                 let Ok(topic) = self.last_topic.of(publish.event.topic) else {
                     self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
@@ -238,25 +219,12 @@ impl<D: Desk> Switchboard<D> {
                 self.desk.pass(now, id, publication(&publish, topic), &mut self.lines);
                 Heard::Took(used, 1 + self.work_of_events())
             }
-            Ok((step, used)) => match self.ring_meaning(id, step) {
-                Ok(Some(input)) => {
-                    let input = told(input);
-                    let work = work_of(&input);
-                    self.lines.copies = 0;
-                    self.desk.put(now, input, &mut self.lines);
-                    Heard::Took(used, work + self.work_of_events())
-                }
-                Ok(None) => Heard::Took(used, 1),
-                Err(code) => {
-                    self.refuse(now, id, Fault::fatal(code, 0));
-                    Heard::Over
-                }
-            },
-            Err(fault) => {
-                self.lament_ring(id, fault.code);
-                self.part(now, id, fault.code);
-                Heard::Over
+            Ok((step, used)) => {
+                let meaning = self.ring_meaning(id, step);
+                let meaning = meaning.map(|input| input.map(told)).map_err(|code| Fault::fatal(code, 0));
+                self.heed(now, id, used, meaning)
             }
+            Err(fault) => self.ended_here(now, id, fault.code),
         }
     }
 
@@ -279,22 +247,9 @@ impl<D: Desk> Switchboard<D> {
     /// From now on the node hears of the connection's end. Returns the target that it was dialled for.
     fn ring_is_up(&mut self, conn: ConnId) -> Option<u32> {
         let line = self.lines.get_mut(conn)?;
-        line.phase = Phase::Open;
+        line.is_up();
         let Talk::Ring(talk) = &mut line.talk else { return None };
         talk.target.take()
-    }
-
-    /// Whoever was refused is for whoever runs the broker to know of.
-    fn lament_ring(&self, id: ConnId, code: Code) {
-        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
-        if code == Code::RingRefused {
-            if !log_limit::admits(Kind::RingRefused) {
-                return;
-            }
-            warn!(address, "a member of the ring was refused: all of them need the same ring.secret");
-        } else {
-            debug!(conn = id.index, address, %code, "a connection of the ring ends for what came over it");
-        }
     }
 }
 
