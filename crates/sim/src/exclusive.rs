@@ -136,9 +136,7 @@ impl World {
         if let Actor::Worker(worker) = &mut peer.actor {
             worker.leaves(&mut self.oracle);
         }
-        if let Some(wire) = peer.wire {
-            self.oracle.said_goodbye(self.wires[wire].life);
-        }
+        self.says_goodbye(index);
         self.at(self.now, Happening::Leaves { peer: index, life: self.peers[index].life });
     }
 

@@ -24,9 +24,8 @@ impl World {
         let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
         // Odd brokers have crews from two queues on, even ones only beyond eight.
         let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
-        let ids = (index as u64) << 32 | run;
         let settings = EngineSettings {
-            run: ids,
+            run: run_of(index, run),
             limits: limits.clone(),
             own_rotas_max,
             drop_after: drop_after(index, run),
@@ -211,6 +210,16 @@ impl World {
         }
         self.restart_later(index);
     }
+}
+
+/// What the ids of messages of that life name.
+const fn run_of(broker: usize, life: u64) -> u64 {
+    (broker as u64) << 32 | life
+}
+
+/// The broker whose messages have ids with that run.
+pub(crate) fn broker_of_run(run: u64) -> usize {
+    usize::try_from(run >> 32).expect("few brokers")
 }
 
 fn write_the_rest(board: &mut Switchboard, shelf: &mut Shelf) {

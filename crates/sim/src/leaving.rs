@@ -1,7 +1,8 @@
 //! Workers that leave in order: they deregister, finish what they can, say CLOSING, and what is left goes to others as if
 //! they had never had it.
 
-use crate::net::Way;
+use crate::net::{Way, Wire};
+use crate::order::Place;
 use crate::world::{Actor, Happening, World};
 
 impl World {
@@ -14,12 +15,36 @@ impl World {
         self.trace.note(now, "deregisters", index as u64, after_ms);
         worker.leaves(&mut self.oracle);
         core.deregister();
-        if let Some(wire) = peer.wire {
-            self.oracle.said_goodbye(self.wires[wire].life);
-        }
         let life = peer.life;
+        self.says_goodbye(index);
         self.pump_peer(index);
         self.at(now.plus_millis(after_ms), Happening::Leaves { peer: index, life });
+    }
+
+    /// From now on what it had of its queues may come to others as if it had never had it.
+    pub(crate) fn says_goodbye(&mut self, index: usize) {
+        if let Some(wire) = self.peers[index].wire {
+            self.places_of(wire).for_each(|place| self.oracle.order.says_goodbye(place));
+        }
+    }
+
+    /// The broker has lost the connection of a worker, if it is one: sends that it had may come to others in the same way.
+    pub(crate) fn loses(&mut self, wire: usize) {
+        self.places_of(wire).for_each(|place| self.oracle.order.loses(place));
+    }
+
+    /// The queues that the peer at that wire takes work from.
+    fn places_of(&self, wire: usize) -> impl Iterator<Item = Place> + use<> {
+        let Wire { peer, broker, life, .. } = self.wires[wire];
+        let queues: Vec<usize> = match self.peers.get(peer).map(|peer| (&peer.actor, &peer.queues)) {
+            Some((Actor::Worker(_), names)) => (self.queues.iter().enumerate())
+                .filter(|(_, queue)| names.contains(queue))
+                .map(|(queue, _)| queue)
+                .collect(),
+            Some((Actor::Rogue(rogue), _)) => vec![rogue.queue()],
+            _ => Vec::new(),
+        };
+        queues.into_iter().map(move |queue| Place { broker, life, queue })
     }
 
     /// It goes; another process takes its place.

@@ -33,6 +33,7 @@ mod links;
 mod listener;
 mod net;
 mod oracle;
+mod order;
 mod output;
 mod pump;
 mod rear;

@@ -13,8 +13,9 @@ use crate::cancels::{Cancels, judge_stop};
 use crate::crossings::Crossings;
 use crate::drops::{Drops, Times};
 use crate::fences::Fences;
-use crate::letters::{Handing, Letters, Truth, is_durable};
+use crate::letters::{Handing, Letters, Truth};
 use crate::net::Way;
+use crate::order::{Delivered, Order};
 use crate::tasks::Tasks;
 use crate::topics::Topics;
 
@@ -66,20 +67,6 @@ impl Asked {
     }
 }
 
-/// A first delivery, as the worker saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct First {
-    run: u64,
-    life: u64,
-    /// What is stored first takes its place later than what is not.
-    durable: bool,
-    send: bool,
-    queue: usize,
-    priority: u8,
-    stamp: u32,
-    serial: u64,
-}
-
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Question {
@@ -118,17 +105,13 @@ pub(crate) struct Oracle {
     pub(crate) broadcasts: Broadcasts,
     pub(crate) drops: Drops,
     cancels: Cancels,
-    /// Lives of brokers in which workers gave back what others may have seen nothing of: first deliveries are made twice.
-    goodbyes: BTreeSet<u64>,
-    /// Lives in which a connection was lost: a send that nobody saw at its first worker comes again as the first attempt.
-    losses: BTreeSet<u64>,
+    pub(crate) order: Order,
     pub(crate) fences: Fences,
     pub(crate) crossings: Crossings,
     /// The store that has each send, by its number.
     owners: BTreeMap<u64, u64>,
     pub(crate) tasks: Tasks,
     pub(crate) topics: Topics,
-    firsts: Vec<First>,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
 }
@@ -181,17 +164,7 @@ impl Oracle {
         let once = !asked.may_come_again() && !asked.returnable;
         assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
         if attempt == 1 && once && !self.crossings.on {
-            let (run, serial, durable) = (id.run(), id.serial(), is_durable(id));
-            self.firsts.push(First {
-                run,
-                life,
-                durable,
-                send: asked.send,
-                queue,
-                priority,
-                stamp: delivery.stamp,
-                serial,
-            });
+            self.order.sees(Delivered { id, life, send: asked.send, queue, priority, stamp: delivery.stamp });
         }
     }
 
@@ -201,16 +174,6 @@ impl Oracle {
         if let Some(asked) = self.asked.get_mut(&number) {
             asked.returnable = true;
         }
-    }
-
-    /// A broker in that life lost a connection.
-    pub(crate) fn lost(&mut self, life: u64) {
-        self.losses.insert(life);
-    }
-
-    /// A worker of a broker in that life has deregistered.
-    pub(crate) fn said_goodbye(&mut self, life: u64) {
-        self.goodbyes.insert(life);
     }
 
     /// When it was asked for and when its caller's time is over, unless it is a send.
@@ -358,29 +321,7 @@ impl Oracle {
         }
         self.broadcasts.judge();
         self.cancels.judge();
-        self.firsts
-            .retain(|first| !(self.goodbyes.contains(&first.life) || first.send && self.losses.contains(&first.life)));
-        self.firsts.sort_unstable();
-        // Of a send that came twice as the first attempt, the earlier delivery counts.
-        let mut seen = BTreeSet::new();
-        self.firsts.retain(|first| seen.insert((first.run, first.life, first.serial)));
-        for pair in self.firsts.windows(2) {
-            let (a, b) = (pair[0], pair[1]);
-            let turn = |first: First| (first.run, first.life, first.durable, first.send, first.queue, first.priority);
-            if turn(a) == turn(b) {
-                assert!(a.serial < b.serial, "I5: {b:?} went out after {a:?} though it came before");
-            }
-        }
-    }
-
-    /// I21: what came after the one costly message, to another queue of its worker, was not handed out before it, apart from
-    /// what found a slot on its own way.
-    pub(crate) fn judge_crowd(&self, cheap: usize, costly: usize, most: usize) {
-        let first = self.firsts.iter().find(|first| first.queue == costly);
-        let first = first.expect("I21: a costly message is never handed out beside cheap ones");
-        let passes = |other: &&First| other.queue == cheap && other.serial > first.serial && other.stamp < first.stamp;
-        let passed = self.firsts.iter().filter(passes).count();
-        assert!(passed <= most, "I21: {passed} cheap messages that came later went out before a costly one");
+        self.order.judge();
     }
 
     /// A send that this run of a broker stored and still had time for was done, or is a dead letter (I3).

@@ -93,8 +93,8 @@ impl World {
                 {
                     self.oracle.fences.wire_gone(wire);
                     self.oracle.topics.wire_gone(wire);
-                    self.oracle.lost(self.wires[wire].life);
                     board.hang_up(now, conn);
+                    self.loses(wire);
                 }
                 self.pump_broker(broker);
             }
@@ -369,12 +369,16 @@ impl World {
         self.overhear(index, &dirty, &gone);
         self.tap(index, &dirty, &gone);
         for conn in dirty {
+            // One that was given up has a last word to read, but what it held is others' already.
+            if let Some(wire) = self.brokers[index].given_up(conn) {
+                self.loses(wire);
+            }
             unread.extend(self.write_to(index, conn));
         }
         for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
                 self.oracle.topics.wire_gone(wire);
-                self.oracle.lost(self.wires[wire].life);
+                self.loses(wire);
                 self.close(wire, self.way_out(index, conn, wire));
             }
         }

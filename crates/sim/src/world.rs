@@ -159,6 +159,14 @@ pub(crate) struct Broker {
     pub(crate) drains_until: Option<Mono>,
 }
 
+impl Broker {
+    /// The wire of a connection that it has given up and not closed yet.
+    pub(crate) fn given_up(&self, conn: ConnId) -> Option<usize> {
+        let doomed = self.board.as_ref().is_some_and(|board| !board.is_heard(conn));
+        self.wires.get(&conn).copied().filter(|_| doomed)
+    }
+}
+
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct World {
