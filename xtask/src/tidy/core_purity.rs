@@ -55,7 +55,7 @@ fn uses(source: &Source, path: &str) -> Vec<usize> {
 }
 
 /// Where tables have an order that is the same in each process: by a seed that is told from outside, or by none.
-const ORDERED: [&str; 2] = ["crates/engine/src/topics/seeded.rs", "crates/engine/src/numbered.rs"];
+const ORDERED: [&str; 2] = ["crates/engine/src/topics/seeded.rs", "crates/engine/src/messages/table/numbered.rs"];
 
 pub(super) fn hash_order(tree: &Tree) -> Vec<Breach> {
     let is_ordered = |path: &str| ORDERED.contains(&path);

@@ -7,10 +7,13 @@ use crate::tree::Tree;
 
 const ENGINE: &str = "crates/engine/src/";
 
-/// Each machine, and what it may name of the crate beside itself: other machines first, then rooms that are none yet.
-const MACHINES: [(&str, &[&str]); 2] = [
-    ("archive", &["jobs", "effect", "peer", "settings"]),
-    ("jobs", &["durable", "effect", "page", "peer", "persist", "settings"]),
+/// Each machine, and what it may name of the crate beside itself: other machines, and rooms that are none.
+const MACHINES: [(&str, &[&str]); 5] = [
+    ("archive", &["effect", "jobs", "messages", "settings"]),
+    ("jobs", &["effect", "messages", "page", "settings"]),
+    ("messages", &["effect", "input", "jobs", "page", "ring", "settings", "topics"]),
+    ("ring", &["settings"]),
+    ("topics", &["effect", "messages"]),
 ];
 
 pub(super) fn machine_walls(tree: &Tree) -> Vec<Breach> {

@@ -1,4 +1,4 @@
-//! A message on its way in, with its options: the same in a frame, which lends its bytes, and in the broker, which owns them.
+//! A message on its way in, with its options. A frame lends its bytes, the broker owns them; the type is the same.
 
 use super::{DedupId, Payload};
 

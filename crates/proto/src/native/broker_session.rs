@@ -1,5 +1,6 @@
-//! One end of a connection between two brokers without its socket, be it a link or the ring's: the greeting, the heartbeat,
-//! and the end for whatever is wrong. What may come once both know each other is the [`Protocol`]'s.
+//! One end of a connection between two brokers, without its socket: greeting, heartbeat, and the end by an error.
+//!
+//! It serves links and the ring. Which frames may come after the greeting is the [`Protocol`]'s to say.
 
 use super::decode::{Fault, Piece, decode, split};
 use super::encode::encode;

@@ -3,6 +3,7 @@
 mod archive;
 mod job;
 mod link;
+mod reason;
 mod ring;
 mod ring_admin;
 mod topic;
@@ -11,9 +12,9 @@ use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
-    MemoryView, MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState,
-    StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView,
+    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, HoldingView, JobsView, MemoryView,
+    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Standing, StandingState, StandingView,
+    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -465,41 +466,5 @@ impl Seed {
             worker: self.bits[5].then_some(self.long),
             came_by: vec![self.text(); usize::from(self.choice % 9)],
         }
-    }
-
-    fn explanation(&self) -> Explanation {
-        let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
-        let reason = match self.small % 22 {
-            0 => Reason::NoWorker,
-            1 => Reason::WorkersGreeting { workers },
-            2 => Reason::WorkersDraining { workers },
-            3 => Reason::AllBusy {
-                workers,
-                used: self.long,
-                ahead,
-                probing: self.small.into(),
-                dropped: self.choice.into(),
-                brokers: self.small.into(),
-            },
-            4 => Reason::Behind { ahead },
-            5 => Reason::TooCostly { cost: self.small, largest: self.number },
-            6 => Reason::Reserved { worker, cost: self.small, free: self.number },
-            7 => Reason::AtWorker { worker, name: self.text(), since_ms: self.long },
-            8 => Reason::Stopping { worker },
-            9 => Reason::Dead { failure: self.text() },
-            10 => Reason::WorkersDropped { workers },
-            11 => Reason::ExclusiveBusy { worker, name: self.text(), used: self.long, ahead },
-            12 => Reason::NotFree { in_flight: self.long, waiters: workers },
-            13 => Reason::KeptFor { worker, name: self.text(), left_ms: self.long },
-            14 => Reason::Maintenance,
-            15 => Reason::LinksDown { down: self.long, wanted: workers },
-            16 => Reason::FarBusy { brokers: workers, used: self.long, ahead },
-            17 => Reason::AtLink { broker: self.text(), name: self.text(), since_ms: self.long },
-            18 => Reason::StoppingAtLink { broker: self.text(), name: self.text() },
-            19 => Reason::AtConsumers { consumers: workers, open: ahead, brokers: self.small.into() },
-            20 => Reason::TooLong { bytes: self.long, largest: workers },
-            _ => Reason::Draining,
-        };
-        Explanation { message: self.message(), reason }
     }
 }

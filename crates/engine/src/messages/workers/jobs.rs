@@ -1,5 +1,7 @@
-//! Workers of jobs: their slots, and one account over two connections, a foreman's for tasks and a native one for deliveries.
-//! What one of them takes, the other has not.
+//! Workers of jobs: their slots, and one account over two connections.
+//!
+//! A job worker may have a native connection for deliveries beside the foreman's for tasks. What one of them takes, the other
+//! has not.
 
 use turno_proto::model::{ConnId, Mono, Slots};
 
