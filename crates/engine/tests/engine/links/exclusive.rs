@@ -266,3 +266,20 @@ fn neighbours_hear_of_a_token_alone() {
     let heard = net.heard_by(other);
     assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
 }
+
+/// A worker that deregisters does not want the queue any more that it asked home for, also if it registers again before home's word
+/// comes.
+#[test]
+fn who_registers_again_has_not_asked() {
+    let mut net = chain(2);
+    let place = candidate(&mut net, 1);
+    let (conn, seq) = (place.conn, net.seq());
+    net.put(1, Input::Consume { conn, seq, handle: 0, exclusive: true });
+    net.put(1, Input::Deregister { conn, seq });
+    net.put(1, Input::Register { conn, seq, slots: Slots::Limited(2), name: "w".into() });
+    net.settle();
+    assert_eq!(net.heard_by(place), []);
+    net.settle_for(3_000);
+    let other = candidate(&mut net, 0);
+    take(&mut net, other);
+}

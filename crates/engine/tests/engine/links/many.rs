@@ -221,3 +221,22 @@ fn a_liar_about_its_consumers_is_not_believed() {
     let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{heard:?}") };
     assert_eq!((end.consumers, end.left), (1, 1));
 }
+
+/// Of two ways to the same workers a neighbour is told the shorter one: whoever has another way as long as the longer one takes the
+/// shorter all the same.
+#[test]
+fn the_shorter_of_two_ways_is_told() {
+    let mut net = Net::new(6);
+    for (one, other) in [(1, 0), (3, 1), (3, 0), (5, 0), (2, 5), (4, 3), (4, 2)] {
+        net.link(one, other);
+    }
+    net.worker(0, "q", 10);
+    net.settle();
+    let caller = net.client(4, "q");
+    for text in ["a", "b", "c", "d"] {
+        net.request(caller, text);
+    }
+    net.settle();
+    let first: Vec<usize> = net.crossed.iter().filter(|(from, ..)| *from == 4).map(|(_, to, ..)| *to).collect();
+    assert_eq!(first, [3; 4]);
+}
