@@ -236,24 +236,30 @@ fn losses_count_in_a_row_only() {
     }
 }
 
-/// A send that goes out alone is kept for one worker. If that one does not consume the queue any more, another that holds nothing
-/// gets it at once.
+/// A send that goes out alone is kept for one worker. Once that one has it, or does not consume the queue any more, what waits goes
+/// to another at once that holds nothing.
 #[test]
-fn a_send_that_goes_alone_finds_another_worker() {
-    let mut desk = Desk::new();
-    let client = desk.client();
-    let [a, b] = [desk.worker(1, &["r", "q"]), desk.worker(1, &["r", "q"])];
-    for (seq, worker) in (1..).zip([a, b]) {
-        let text = format!("busy {seq}");
-        assert_eq!(desk.send(client, ask(seq, "r", &text)).1, [sent(worker, &text).of("r")]);
+fn a_send_that_goes_alone_holds_up_nobody_for_long() {
+    for leaves in [false, true] {
+        let mut desk = Desk::new();
+        let client = desk.client();
+        let [a, b] = [desk.worker(1, &["r", "q"]), desk.worker(1, &["r", "q"])];
+        for (seq, worker) in (1..).zip([a, b]) {
+            let text = format!("busy {seq}");
+            assert_eq!(desk.send(client, ask(seq, "r", &text)).1, [sent(worker, &text).of("r")]);
+        }
+        desk.send(client, ask(3, "q", "p"));
+        desk.send(client, ask(4, "q", "x"));
+        for _ in 0..2 {
+            let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+            assert_eq!(got.len(), 2);
+            assert_eq!(desk.leave(worker), []);
+        }
+        assert_eq!(desk.ack(b, "busy 2"), [], "it is kept for the other, whose turn it is");
+        if leaves {
+            assert_eq!(desk.cancel_queue(a, "q"), Ok(vec![sent(b, "p")]));
+        } else {
+            assert_eq!(desk.ack(a, "busy 1"), [sent(a, "p"), sent(b, "x")]);
+        }
     }
-    desk.send(client, ask(3, "q", "p"));
-    desk.send(client, ask(4, "q", "x"));
-    for _ in 0..2 {
-        let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
-        assert_eq!(got.len(), 2);
-        assert_eq!(desk.leave(worker), []);
-    }
-    assert_eq!(desk.ack(b, "busy 2"), [], "it is kept for the other, whose turn it is");
-    assert_eq!(desk.cancel_queue(a, "q"), Ok(vec![sent(b, "p")]));
 }
