@@ -336,14 +336,10 @@ mod tests {
 
     fn dispatcher(routers: usize) -> Rc<Dispatcher> {
         let config = Config {
-            version: VERSION,
             broker: "b".into(),
-            program: String::new(),
-            heartbeat_ms: limits::HEARTBEAT_MS,
-            liveness: limits::LIVENESS,
             frame_bytes_max: 1 << 20,
             request_deadline_ms: 1_000,
-            brokers: Vec::new(),
+            ..Config::of(&Limits::default())
         };
         let clock = Clock::start();
         let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));

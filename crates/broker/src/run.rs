@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::limits;
 use turno_proto::model::link::BrokerId;
-use turno_proto::native::{Config, Credentials, Identity, VERSION};
+use turno_proto::native::{Config, Credentials, Identity};
 
 use super::archive::Archivist;
 use super::clock::Clock;
@@ -286,14 +286,11 @@ fn shell_of(
         brokers => brokers.to_vec(),
     };
     let config = Config {
-        version: VERSION,
         broker: settings.name.clone(),
         program: concat!("turno ", env!("CARGO_PKG_VERSION")).to_owned(),
         heartbeat_ms: settings.heartbeat_ms.clamp(limits::HEARTBEAT_MS_MIN, limits::HEARTBEAT_MS_MAX),
-        liveness: limits::LIVENESS,
-        frame_bytes_max: settings.limits.frame_bytes_max as u64,
-        request_deadline_ms: settings.limits.request_deadline_ms,
         brokers,
+        ..Config::of(&settings.limits)
     };
     let routers = settings.routers.clamp(1, limits::ROUTERS_MAX);
     let limits = settings.limits.clone();

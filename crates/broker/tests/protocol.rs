@@ -4,7 +4,7 @@ use turno_broker::switchboard::{Door, Switchboard, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{Code, ConnId, Durability, Limits, Mono, Slots, limits};
+use turno_proto::model::{Code, ConnId, Durability, Limits, Mono, Slots};
 use turno_proto::native::{
     Config, Connect, Event, Frame, Kind, Outgoing, Raw, Register, VERSION, decode, encode, split,
 };
@@ -12,16 +12,7 @@ use turno_proto::native::{
 /// A broker in memory.
 fn board() -> Switchboard {
     let limits = Limits::default();
-    let config = Config {
-        version: VERSION,
-        broker: "b".into(),
-        program: String::new(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
-        frame_bytes_max: limits.frame_bytes_max as u64,
-        request_deadline_ms: limits.request_deadline_ms,
-        brokers: Vec::new(),
-    };
+    let config = Config { broker: "b".into(), ..Config::of(&limits) };
     Switchboard::new(Mono::ZERO, Settings { limits, ..Settings::default() }, config)
 }
 

@@ -15,16 +15,7 @@ struct Desk {
 
 impl Desk {
     fn new(limits: Limits) -> Self {
-        let config = Config {
-            version: VERSION,
-            broker: "b".into(),
-            program: String::new(),
-            heartbeat_ms: limits::HEARTBEAT_MS,
-            liveness: limits::LIVENESS,
-            frame_bytes_max: limits.frame_bytes_max as u64,
-            request_deadline_ms: limits.request_deadline_ms,
-            brokers: Vec::new(),
-        };
+        let config = Config { broker: "b".into(), ..Config::of(&limits) };
         let settings = Settings { limits, ..Settings::default() };
         Self { board: Switchboard::new(Mono::ZERO, settings, config), now: Mono::ZERO }
     }

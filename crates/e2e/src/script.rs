@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use turno_proto::model::{Code, limits};
+use turno_proto::model::{Code, Limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Config, Frame, VERSION, decode, encode, split};
+use turno_proto::native::{Config, Frame, decode, encode, split};
 
 /// What is done with a call.
 #[derive(Debug)]
@@ -92,14 +92,5 @@ fn serve(mut stream: TcpStream, acts: &Acts, log: &Mutex<Vec<AdminCall>>) {
 }
 
 fn config() -> Config {
-    Config {
-        version: VERSION,
-        broker: "script".to_owned(),
-        program: "e2e".to_owned(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
-        frame_bytes_max: 16 << 20,
-        request_deadline_ms: 30_000,
-        brokers: Vec::new(),
-    }
+    Config { broker: "script".to_owned(), program: "e2e".to_owned(), ..Config::of(&Limits::default()) }
 }

@@ -76,16 +76,7 @@ impl Line {
     fn new(manner: u8, turn_work: u32) -> Self {
         let ring = (manner & RINGED != 0).then(|| RingSettings::new(member(1), None));
         let settings = Settings { limits: tight(), lease_ms: Some(2_000), ring, ..Settings::default() };
-        let config = Config {
-            version: VERSION,
-            broker: "b1".to_owned(),
-            program: "turno".to_owned(),
-            heartbeat_ms: limits::HEARTBEAT_MS,
-            liveness: limits::LIVENESS,
-            frame_bytes_max: settings.limits.frame_bytes_max as u64,
-            request_deadline_ms: settings.limits.request_deadline_ms,
-            brokers: Vec::new(),
-        };
+        let config = Config { broker: "b1".to_owned(), program: "turno".to_owned(), ..Config::of(&settings.limits) };
         let mut board = Switchboard::new(Mono::ZERO, settings, config);
         board.set_turn_work(turn_work);
         board.set_links(LinkSettings { credentials: credentials(1), nonces: Nonces::Seeded(1) });

@@ -6,7 +6,7 @@ mod values;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turno_proto::model::{Code, Mono, Slots, limits};
+use turno_proto::model::{Code, Limits, Mono, Slots, limits};
 use turno_proto::native::{
     Config, Connect, Direction, Fault, Frame, HEADER_LEN, Header, Kind, Register, Session, Step, VERSION, decode,
     encode, split,
@@ -375,14 +375,10 @@ proptest! {
 
 fn config() -> Config {
     Config {
-        version: VERSION,
         broker: "b1".to_owned(),
         program: "turno 0.1.0".to_owned(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
-        frame_bytes_max: 16 * 1024 * 1024,
-        request_deadline_ms: 30_000,
         brokers: vec!["127.0.0.1:7460".to_owned()],
+        ..Config::of(&Limits::default())
     }
 }
 

@@ -5,8 +5,8 @@ use turno_broker::archive::Archivist;
 use turno_broker::keeper::{Keep as _, Keeper};
 use turno_broker::switchboard::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
-use turno_proto::model::{Limits, Mono, limits};
-use turno_proto::native::{Config, VERSION};
+use turno_proto::model::{Limits, Mono};
+use turno_proto::native::Config;
 use turno_store::Turn;
 
 use crate::disk::Shelf;
@@ -32,16 +32,7 @@ impl World {
             ..EngineSettings::default()
         };
         let settings = self.engine_settings(index, settings);
-        let config = Config {
-            version: VERSION,
-            broker: format!("broker-{index}"),
-            program: String::new(),
-            heartbeat_ms: 1_000,
-            liveness: limits::LIVENESS,
-            frame_bytes_max: limits.frame_bytes_max as u64,
-            request_deadline_ms: limits.request_deadline_ms,
-            brokers: Vec::new(),
-        };
+        let config = Config { broker: format!("broker-{index}"), heartbeat_ms: 1_000, ..Config::of(&limits) };
         let frame_bytes_max = config.frame_bytes_max;
         let Some(desk) = self.open_store(index, settings) else { return self.restart_later(index) };
         let broker = &mut self.brokers[index];

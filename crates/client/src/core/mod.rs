@@ -31,7 +31,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use turno_proto::model::{Code, Limits, Mono, Payload, limits};
+use turno_proto::model::{Code, Limits, Mono, Payload};
 use turno_proto::native::{Closing, ClosingReason, Config, Connect, Frame, HEADER_LEN, VERSION};
 
 use self::brokers::Brokers;
@@ -379,15 +379,5 @@ impl Core {
 }
 
 fn config_before_any() -> Config {
-    let defaults = Limits::default();
-    Config {
-        version: VERSION,
-        broker: String::new(),
-        program: String::new(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
-        frame_bytes_max: defaults.frame_bytes_max as u64,
-        request_deadline_ms: defaults.request_deadline_ms,
-        brokers: Vec::new(),
-    }
+    Config::of(&Limits::default())
 }

@@ -11,9 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use turno_client::Options;
 use turno_proto::model::{Code, Delivery, Durability, Limits, MessageId, Mono, Payload};
-use turno_proto::native::{
-    Closing, ClosingReason, Config, Deliver, Frame, Kind, Outgoing, Raw, Session, Step, VERSION, encode,
-};
+use turno_proto::native::{Closing, ClosingReason, Config, Deliver, Frame, Kind, Outgoing, Raw, Session, Step, encode};
 
 /// Longest wait for a condition: far beyond what a loaded machine needs, so that hitting it is a failure.
 pub const LONG: Duration = Duration::from_secs(120);
@@ -147,14 +145,12 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, brokers: Vec<Str
         me
     };
     let config = Config {
-        version: VERSION,
         broker: "double".to_owned(),
         program: "double".to_owned(),
         heartbeat_ms: 1_000,
         liveness: 100,
-        frame_bytes_max: Limits::default().frame_bytes_max as u64,
-        request_deadline_ms: 30_000,
         brokers,
+        ..Config::of(&Limits::default())
     };
     let mut session = Session::new(Mono::ZERO, Limits::default().frame_bytes_max);
     let mut inbox = Vec::new();

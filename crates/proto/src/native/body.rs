@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Code, Slots, limits};
+use crate::model::{Code, Limits, Slots, limits};
 
 /// The protocol version this crate speaks.
 pub const VERSION: u16 = 1;
@@ -43,6 +43,23 @@ pub struct Config {
     /// The brokers a client may turn to, in order, this one among them.
     #[serde(default)]
     pub brokers: Vec<String>,
+}
+
+impl Config {
+    /// What a broker with these limits says; it has no name, the usual heartbeat, and knows of no other broker.
+    #[must_use]
+    pub fn of(limits: &Limits) -> Self {
+        Self {
+            version: VERSION,
+            broker: String::new(),
+            program: String::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            liveness: limits::LIVENESS,
+            frame_bytes_max: limits.frame_bytes_max as u64,
+            request_deadline_ms: limits.request_deadline_ms,
+            brokers: Vec::new(),
+        }
+    }
 }
 
 /// REGISTER and RESIZE: how much the worker takes at a time.

@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use turno_client::Options;
-use turno_proto::model::{Code, limits};
+use turno_proto::model::{Code, Limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Config, Frame, VERSION, decode, encode, split};
+use turno_proto::native::{Config, Frame, decode, encode, split};
 
 /// Far beyond what a loaded machine needs, so that hitting it is a failure.
 const LONG: Duration = Duration::from_secs(120);
@@ -86,16 +86,7 @@ async fn serve(mut stream: TcpStream, script: Arc<Mutex<Script>>) {
 }
 
 fn config() -> Config {
-    Config {
-        version: VERSION,
-        broker: "double".to_owned(),
-        program: "double".to_owned(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
-        frame_bytes_max: 16 << 20,
-        request_deadline_ms: 30_000,
-        brokers: Vec::new(),
-    }
+    Config { broker: "double".to_owned(), program: "double".to_owned(), ..Config::of(&Limits::default()) }
 }
 
 /// Waits until a condition holds.

@@ -40,14 +40,10 @@ struct Broker {
 
 fn config() -> Config {
     Config {
-        version: VERSION,
         broker: "b".into(),
-        program: String::new(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
         frame_bytes_max: 1 << 20,
         request_deadline_ms: 1_000,
-        brokers: Vec::new(),
+        ..Config::of(&Limits::default())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use turno_engine::Settings;
 use turno_proto::foreman;
-use turno_proto::model::{Filter, Limits, Slots, limits};
+use turno_proto::model::{Filter, Limits, Slots};
 use turno_proto::native::{Config, Connect, Event, Outgoing, Register, VERSION, decode, split};
 
 use super::super::Door;
@@ -19,16 +19,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let limits = Limits { memory_bytes_max: LIMIT, ..Limits::default() };
-        let config = Config {
-            version: VERSION,
-            broker: "b".into(),
-            program: String::new(),
-            heartbeat_ms: limits::HEARTBEAT_MS,
-            liveness: limits::LIVENESS,
-            frame_bytes_max: limits.frame_bytes_max as u64,
-            request_deadline_ms: limits.request_deadline_ms,
-            brokers: Vec::new(),
-        };
+        let config = Config { broker: "b".into(), ..Config::of(&limits) };
         let settings = Settings { limits, ..Settings::default() };
         Self { board: Switchboard::new(Mono::ZERO, settings, config), now: Mono::ZERO }
     }

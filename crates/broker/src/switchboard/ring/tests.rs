@@ -46,14 +46,10 @@ fn member(sid: u16) -> Member {
 
 fn board(sid: u16, secret: Option<&[u8]>) -> Switchboard<Ear> {
     let config = Config {
-        version: VERSION,
         broker: "b".into(),
-        program: String::new(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
         frame_bytes_max: 1 << 20,
         request_deadline_ms: 1_000,
-        brokers: Vec::new(),
+        ..Config::of(&Limits::default())
     };
     let limits = Limits { out_bytes_max: 1_000, out_bytes_pause: 100, ..Limits::default() };
     let mut board = Switchboard::with_desk(Ear::default(), limits, config, Seat::default());

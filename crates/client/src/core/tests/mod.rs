@@ -12,7 +12,7 @@ mod listening;
 mod rear;
 mod worker;
 
-use turno_proto::model::{Code, Delivery, MessageId, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::model::{Code, Delivery, Limits, MessageId, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Config, Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
@@ -140,14 +140,10 @@ fn delivered(delivery: Delivery) -> Deliver<'static> {
 
 fn config() -> Config {
     Config {
-        version: VERSION,
         broker: "b".to_owned(),
         program: "turno 0".to_owned(),
-        heartbeat_ms: limits::HEARTBEAT_MS,
-        liveness: limits::LIVENESS,
         frame_bytes_max: 1_024,
-        request_deadline_ms: 30_000,
-        brokers: Vec::new(),
+        ..Config::of(&Limits::default())
     }
 }
 
