@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use turno_proto::model::ring::view::RingView;
 
 use crate::net::Host;
+use crate::peer::Peer;
 use crate::place::Place;
 use crate::run::{Background, Run};
 use crate::wait;
@@ -169,6 +171,20 @@ impl Broker {
 
     /// Its place, for the next broker. If it still runs, it is killed.
     pub fn into_place(self) -> Place {
+        self.place
+    }
+
+    /// The ring as it sees it.
+    #[track_caller]
+    pub fn ring(&self) -> RingView {
+        Peer::greeted(self.address(), 0).ring()
+    }
+
+    /// Ends it in order; its place, for the next broker.
+    #[track_caller]
+    pub fn end(mut self) -> Place {
+        let code = self.terminate(wait::PATIENCE);
+        assert_eq!(code, 0, "{:?}", self.process.stderr());
         self.place
     }
 

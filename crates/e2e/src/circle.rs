@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use turno_proto::model::ring::RingState;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::native::Frame;
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use crate::broker::Broker;
 use crate::net::Net;
@@ -103,28 +102,21 @@ impl Circle {
     /// Kills one without a word.
     #[track_caller]
     pub fn kill(&mut self, at: usize) {
-        let mut broker = self.brokers[at].take().expect("it runs");
-        broker.kill();
+        let broker = self.brokers[at].take().expect("it runs");
         self.places[at] = Some(broker.into_place());
     }
 
     /// Ends one in order.
     #[track_caller]
     pub fn end(&mut self, at: usize) {
-        let mut broker = self.brokers[at].take().expect("it runs");
-        let code = broker.terminate(wait::PATIENCE);
-        assert_eq!(code, 0, "{at}: {:?}", broker.process().stderr());
-        self.places[at] = Some(broker.into_place());
+        self.places[at] = Some(self.brokers[at].take().expect("it runs").end());
     }
 
     /// The ring as one sees it.
     #[track_caller]
     pub fn view(&self, at: usize) -> RingView {
         let address = self.broker(at).address();
-        match self.net.host(at).within(|| Peer::greeted(address, 0)).ask(AdminCall::Ring {}) {
-            AdminAnswer::Ring { ring } => *ring,
-            other => panic!("another answer: {other:?}"),
-        }
+        self.net.host(at).within(|| Peer::greeted(address, 0)).ring()
     }
 
     /// Waits until all that run are one circle, as each of them sees it; how long that took.

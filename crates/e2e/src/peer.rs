@@ -129,6 +129,20 @@ impl Peer {
         self.try_hear(look).expect("the broker says something before it closes")
     }
 
+    /// Waits for the next frame that is no sign of life.
+    #[track_caller]
+    pub fn next<T>(&mut self, look: impl Fn(Frame<'_>) -> T) -> T {
+        loop {
+            let heard = self.hear(|frame| match frame {
+                Frame::Ping { .. } | Frame::Pong { .. } => None,
+                other => Some(look(other)),
+            });
+            if let Some(heard) = heard {
+                return heard;
+            }
+        }
+    }
+
     /// Waits for the next frame; `None` if the broker closes instead.
     #[track_caller]
     pub fn try_hear<T>(&mut self, look: impl FnOnce(Frame<'_>) -> T) -> Option<T> {

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
+use turno_proto::model::ring::view::RingView;
 use turno_proto::model::view::{BrokerView, Explanation, QueueView, WorkerView};
 use turno_proto::model::{Code, Delivery, Durability, MessageId, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -162,6 +163,15 @@ impl Peer {
     pub fn status(&mut self) -> BrokerView {
         match self.ask(AdminCall::Status) {
             AdminAnswer::Status { broker } => *broker,
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// The ring as the broker sees it.
+    #[track_caller]
+    pub fn ring(&mut self) -> RingView {
+        match self.ask(AdminCall::Ring {}) {
+            AdminAnswer::Ring { ring } => *ring,
             other => panic!("another answer: {other:?}"),
         }
     }

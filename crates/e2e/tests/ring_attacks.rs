@@ -8,7 +8,6 @@ use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Errand, Member, Origin, Sid};
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
     Acceptor, Credentials, Dialler, Frame, Greeted, NewConn, RetConn, RingHave, RingIdentity, RingRefused, ShutDwn,
 };
@@ -17,23 +16,16 @@ use turno_proto::native::{
 fn two() -> [Broker; 2] {
     let flags = |sid| ["--sid", sid, "--ring-port", "0", "--foreman-listen", "127.0.0.1:0"];
     let one = Broker::start_with(&flags("1"));
-    let next = format!("1@{}", view(&one).address);
+    let next = format!("1@{}", one.ring().address);
     let two = Broker::start_with(&[&flags("2")[..], &["--ring-next", &next]].concat());
     wait_whole(&one, &two);
     [one, two]
 }
 
-fn view(broker: &Broker) -> RingView {
-    match Peer::greeted(broker.address(), 0).ask(AdminCall::Ring {}) {
-        AdminAnswer::Ring { ring } => *ring,
-        other => panic!("another answer: {other:?}"),
-    }
-}
-
 /// Both live, are one circle, and know each other in the lives that they have.
 fn wait_whole(one: &Broker, two: &Broker) {
     wait::until("both are one circle again", || {
-        let views = [view(one), view(two)];
+        let views = [one.ring(), two.ring()];
         let lives = [views[0].incarnation, views[1].incarnation];
         let known = views.iter().flat_map(|view| &view.members).all(|member| {
             let is = |at: usize| member.sid == views[at].sid && member.incarnation == lives[at];
@@ -49,13 +41,13 @@ fn identity(member: Member) -> Credentials<RingIdentity> {
 
 /// A member as it shows itself, in another life if one is named.
 fn posing(broker: &Broker, incarnation: Option<u64>) -> Member {
-    let RingView { sid, incarnation: own, address, .. } = view(broker);
+    let RingView { sid, incarnation: own, address, .. } = broker.ring();
     Member { origin: Origin { sid, incarnation: incarnation.unwrap_or(own) }, address, native: String::new() }
 }
 
 /// Somebody without a secret who says to be that member.
 fn greeted(broker: &Broker, who: Member) -> Peer {
-    let mut peer = Peer::silent(view(broker).address.parse().expect("an address"));
+    let mut peer = Peer::silent(broker.ring().address.parse().expect("an address"));
     let dialler = Dialler::new(identity(who), [7; 32], true);
     peer.say(&Frame::RingHello { hello: Box::new(dialler.hello()) });
     let challenge = peer.hear(|frame| match frame {
@@ -67,25 +59,11 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
     peer
 }
 
-/// The next frame that is no sign of life.
-#[track_caller]
-fn next<T>(peer: &mut Peer, look: impl Fn(Frame<'_>) -> T) -> T {
-    loop {
-        let heard = peer.hear(|frame| match frame {
-            Frame::Ping { .. } | Frame::Pong { .. } => None,
-            other => Some(look(other)),
-        });
-        if let Some(heard) = heard {
-            return heard;
-        }
-    }
-}
-
 /// Takes the place of the member that sends to `broker`; that member must connect anew.
 fn take_place(broker: &Broker, who: Member) -> Peer {
     let mut peer = greeted(broker, who);
     peer.say(&Frame::RetConn(Box::new(RetConn::Open { errand: Errand::Return })));
-    assert_eq!(next(&mut peer, |frame| frame.kind().name()), "RING_HAVE");
+    assert_eq!(peer.next(|frame| frame.kind().name()), "RING_HAVE");
     peer
 }
 
@@ -94,17 +72,17 @@ fn take_place(broker: &Broker, who: Member) -> Peer {
 fn an_incarnation_in_a_greeting_ends_nobody() {
     let [one, two] = two();
     let mut absurd = greeted(&one, posing(&two, Some(u64::MAX)));
-    let code = next(&mut absurd, |frame| match frame {
+    let code = absurd.next(|frame| match frame {
         Frame::RingRefused(refused) => refused.code,
         other => panic!("expected RING_REFUSED: {other:?}"),
     });
     assert_eq!(code, Code::BadBody);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
     let later = u64::try_from(now).expect("milliseconds fit") + 3_600_000;
-    let life = view(&two).incarnation;
+    let life = two.ring().incarnation;
     drop(take_place(&one, posing(&two, Some(later))));
     wait_whole(&one, &two);
-    assert_eq!(view(&two).incarnation, life, "it never ended");
+    assert_eq!(two.ring().incarnation, life, "it never ended");
 }
 
 /// SHUTDWN from one who poses as the predecessor ended the broker, and the next one.
@@ -116,7 +94,7 @@ fn a_posed_shutdown_ends_nobody() {
         let origin = who.origin;
         let mut peer = take_place(victim, who);
         peer.say(&Frame::ShutDwn(ShutDwn { origin, hops: 0 }));
-        wait::until("it has heard of it", || view(victim).counters.forged == 1);
+        wait::until("it has heard of it", || victim.ring().counters.forged == 1);
         drop(peer);
         wait_whole(&one, &two);
     }
@@ -140,11 +118,11 @@ fn fenced_from_a_stranger_ends_nobody() {
     });
     let (challenge, _) = Acceptor::new(identity(joiner), [8; 32], true).greeted(hello).expect("neither has a secret");
     victim.say(&Frame::RingChallenge { challenge: Box::new(challenge) });
-    assert_eq!(next(&mut victim, |frame| frame.kind().name()), "RING_PROOF");
-    assert_eq!(next(&mut victim, |frame| frame.kind().name()), "RETCONN");
+    assert_eq!(victim.next(|frame| frame.kind().name()), "RING_PROOF");
+    assert_eq!(victim.next(|frame| frame.kind().name()), "RETCONN");
     victim.say(&Frame::RingHave(RingHave { had: Vec::new() }));
     victim.say(&Frame::RingRefused(Box::new(RingRefused { code: Code::Fenced, instead: None })));
-    wait::until("it has heard of it", || view(&two).counters.forged == 1);
+    wait::until("it has heard of it", || two.ring().counters.forged == 1);
     drop((asking, victim, listener));
     wait_whole(&one, &two);
 }

@@ -7,7 +7,6 @@ use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
     Connect, Credentials, Dialler, Event, Frame, Greeted, NewConn, Proof, Raw, RetConn, RingChallenge, RingHello,
     RingIdentity, RingPublish, Secret, ShutDwn, VERSION,
@@ -63,27 +62,6 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
     peer
 }
 
-/// The next frame that is no sign of life.
-#[track_caller]
-fn next<T>(peer: &mut Peer, look: impl Fn(Frame<'_>) -> T) -> T {
-    loop {
-        let heard = peer.hear(|frame| match frame {
-            Frame::Ping { .. } | Frame::Pong { .. } => None,
-            other => Some(look(other)),
-        });
-        if let Some(heard) = heard {
-            return heard;
-        }
-    }
-}
-
-fn view(broker: &Broker) -> RingView {
-    match Peer::greeted(broker.address(), 0).ask(AdminCall::Ring {}) {
-        AdminAnswer::Ring { ring } => *ring,
-        other => panic!("another answer: {other:?}"),
-    }
-}
-
 /// Whoever is no broker, or a broker that wants a link, has no business at the ring's port, and a member of the ring none at
 /// the others.
 #[test]
@@ -102,7 +80,7 @@ fn strangers_are_refused() {
     let mut elsewhere = Peer::silent(broker.address());
     say_hello(&mut elsewhere, &dialler(member(2, 5), SECRET, 1).hello());
     assert_eq!(elsewhere.closed_with(), Code::ExpectedConnect);
-    assert_eq!(view(&broker).state, RingState::Alone);
+    assert_eq!(broker.ring().state, RingState::Alone);
 }
 
 /// Proves S3.51: whoever does not know the secret, replays what another said, or proves another number than it says, is
@@ -142,7 +120,7 @@ fn a_proof_is_worth_nothing_elsewhere() {
     let Greeted { proof, .. } = two.challenged(hear_challenge(&mut second)).expect("the broker knows the secret");
     forged.say(&Frame::RingProof { proof });
     assert_eq!(forged.closed_with(), Code::RingRefused);
-    wait::until("nobody has joined", || view(&broker).state == RingState::Alone);
+    wait::until("nobody has joined", || broker.ring().state == RingState::Alone);
 }
 
 /// Proves S3.7: somebody with the broker's own number is refused, whatever it knows.
@@ -150,12 +128,12 @@ fn a_proof_is_worth_nothing_elsewhere() {
 fn one_number_for_one_broker() {
     let broker = broker();
     let mut second = greeted(&broker, member(1, u64::MAX));
-    let code = next(&mut second, |frame| match frame {
+    let code = second.next(|frame| match frame {
         Frame::RingRefused(refused) => refused.code,
         other => panic!("expected RING_REFUSED: {other:?}"),
     });
     assert_eq!(code, Code::DuplicateSid);
-    assert_eq!(view(&broker).counters.refused, 1);
+    assert_eq!(broker.ring().counters.refused, 1);
 }
 
 /// Words of one who is not in the ring count for nothing: not a publication, not an end of all.
@@ -171,17 +149,17 @@ fn who_has_no_place_has_no_voice() {
     for word in words {
         let mut peer = greeted(&broker, member(2, 5));
         peer.say(&word);
-        assert!(next(&mut peer, |frame| matches!(frame, Frame::Error { code: Code::ExpectedConnect, .. })));
+        assert!(peer.next(|frame| matches!(frame, Frame::Error { code: Code::ExpectedConnect, .. })));
     }
     // A predecessor's word: broker 1 has not asked for one.
     let mut peer = greeted(&broker, member(2, 5));
     peer.say(&Frame::RetConn(Box::new(RetConn::Open { errand: Errand::Return })));
-    let code = next(&mut peer, |frame| match frame {
+    let code = peer.next(|frame| match frame {
         Frame::RingRefused(refused) => refused.code,
         other => panic!("expected RING_REFUSED: {other:?}"),
     });
     assert_eq!(code, Code::NotInRing);
-    let RingView { state, counters, .. } = view(&broker);
+    let RingView { state, counters, .. } = broker.ring();
     assert_eq!((state, counters.received), (RingState::Alone, 0));
 }
 
@@ -195,14 +173,14 @@ fn a_joiner_must_be_where_it_says() {
     let joiner = Member { address, ..member(2, 5) };
     let mut peer = greeted(&broker, joiner.clone());
     peer.say(&Frame::NewConn(Box::new(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 })));
-    let heard = next(&mut peer, |frame| frame.kind().name());
+    let heard = peer.next(|frame| frame.kind().name());
     assert_eq!(heard, "RING_HAVE");
     let mut dialled = Peer::dialled(&listener);
     assert_eq!(dialled.hear(|frame| frame.kind().name()), "RING_HELLO");
     drop((dialled, listener));
     wait::until("it is alone again", || {
         peer.say(&Frame::Ping { seq: 1 });
-        let RingView { state, previous, .. } = view(&broker);
+        let RingView { state, previous, .. } = broker.ring();
         state == RingState::Alone && previous.is_none()
     });
     while peer.try_hear(|_| ()).is_some() {}
