@@ -24,8 +24,8 @@ mod store;
 pub use batch::{Batch, Op, Ops};
 pub use committer::{Committer, Done, Hand, Loaded, Ticket, Turn};
 pub use embedded::{
-    Damage, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings, Spoilt, Wrong, check_record, inspect,
-    inspect_headers,
+    Contents, Damage, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings, Spoilt, Wrong, check_record,
+    inspect, inspect_headers, inspect_with,
 };
 pub use error::{CommitError, ReadError, Retry};
 pub use mem::{Mem, MemFault, MemMedium};

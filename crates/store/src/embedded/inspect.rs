@@ -6,11 +6,16 @@ use std::collections::BTreeMap;
 
 use super::error::OpenError;
 use super::format::First;
+use super::place::Place;
+use super::reading::Reader;
 use super::recovery::{SIGN, read_first, read_log};
 use super::segment::{Batches, Segment, slot_of};
+use super::tables::Tables;
 use super::window::Window;
-use crate::disk::Disk;
-use crate::store::{CommitNo, Epoch, Usage};
+use crate::batch::Op;
+use crate::disk::{Disk, DiskFile};
+use crate::error::ReadError;
+use crate::store::{CommitNo, Epoch, RecordNo, Space, Stored, Usage};
 
 /// What a look at a directory found.
 #[derive(Debug)]
@@ -71,9 +76,51 @@ pub struct Spoilt {
     pub until: u64,
 }
 
+/// What lives in a log that can be opened.
+#[derive(Debug)]
+pub struct Contents<'a, F> {
+    tables: &'a Tables,
+    log: &'a [Segment<F>],
+}
+
+impl<F: DiskFile> Contents<'_, F> {
+    /// The keyed records of one table, in the order of their keys.
+    pub fn keyed(&self, space: Space, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ReadError> {
+        let mut reader = Reader::default();
+        for (_, key, place) in self.tables.keyed().filter(|(of, ..)| *of == space) {
+            if let Op::Set { value, .. } = reader.read(self.segment(place), place)? {
+                visit(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbered records, those of them that live.
+    pub fn numbered(&self, records: &[RecordNo], visit: &mut dyn FnMut(RecordNo, Stored<'_>)) -> Result<(), ReadError> {
+        let mut reader = Reader::default();
+        for record in records {
+            let Some(place) = self.tables.find(*record) else { continue };
+            if let Op::Put { space, value, .. } = reader.read(self.segment(place), place)? {
+                visit(*record, (space, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(&self, place: Place) -> &Segment<F> {
+        let found = self.log.iter().find(|segment| segment.slot == place.slot());
+        found.expect("a live record is in a segment of the log")
+    }
+}
+
 /// Looks at the store in a directory.
 pub fn inspect<D: Disk>(disk: &mut D) -> Inspection {
-    let log = look(disk);
+    inspect_with(disk, |_| {})
+}
+
+/// The same, and what lives there can be read.
+pub fn inspect_with<D: Disk>(disk: &mut D, read: impl FnOnce(&Contents<'_, D::File>)) -> Inspection {
+    let log = look(disk, read);
     let damage = match &log {
         // A second failure tells no more than the first.
         Err(OpenError::Damaged { .. }) => survey(disk).ok(),
@@ -102,10 +149,11 @@ pub fn inspect_headers<D: Disk>(disk: &mut D) -> Result<(Vec<String>, u32), Open
     Ok((names, newest))
 }
 
-fn look<D: Disk>(disk: &mut D) -> Result<Log, OpenError> {
+fn look<D: Disk>(disk: &mut D, read: impl FnOnce(&Contents<'_, D::File>)) -> Result<Log, OpenError> {
     let mut window = Window::default();
     let replayed = read_log(disk, &mut window)?;
     let Some(head) = replayed.log.last() else { return Ok(Log::default()) };
+    read(&Contents { tables: &replayed.tables, log: &replayed.log });
     let torn = Batches::behind(head, &mut window, replayed.point.batch).is_torn();
     let is_torn = torn.map_err(OpenError::io("read", &head.name()))?;
     let free: u64 = replayed.free.iter().map(|spare| spare.len).sum();
@@ -177,7 +225,7 @@ fn survey<D: Disk>(disk: &mut D) -> Result<Damage, OpenError> {
     Ok(damage)
 }
 
-fn walk<F: crate::disk::DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<Walk, OpenError> {
+fn walk<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<Walk, OpenError> {
     let header = segment.header.point;
     let file = segment.name();
     let failed = |error| OpenError::io("read", &segment.name())(error);

@@ -39,7 +39,7 @@ use window::Window;
 
 pub use error::{OpenError, Wrong};
 pub use format::FORMAT;
-pub use inspect::{Damage, Inspection, Log, Spoilt, inspect, inspect_headers};
+pub use inspect::{Contents, Damage, Inspection, Log, Spoilt, inspect, inspect_headers, inspect_with};
 pub use recovery::Recovered;
 
 /// How a log is laid out.

@@ -2,10 +2,10 @@
 
 use super::Embedded;
 use super::place::Place;
-use super::segment::name;
+use super::segment::{Segment, name};
 use super::window::Window;
 use crate::batch::Op;
-use crate::disk::{Disk, read_up_to};
+use crate::disk::{Disk, DiskFile, read_up_to};
 use crate::error::{ReadError, Retry};
 use crate::record::Raw;
 use crate::store::{Item, RecordNo, Space, Stored};
@@ -17,12 +17,12 @@ impl<D: Disk> Embedded<D> {
     pub(super) fn visit_all(&mut self, visit: &mut dyn FnMut(Item<'_>)) -> Result<(), ReadError> {
         let mut reader = Reader::default();
         for (space, key, place) in self.tables.keyed() {
-            if let Op::Set { value, .. } = reader.read(self, place)? {
+            if let Op::Set { value, .. } = reader.read(self.readable(place)?, place)? {
                 visit(Item::Keyed { space, key, value });
             }
         }
         for (record, place) in self.tables.numbered() {
-            if let Op::Put { space, value, .. } = reader.read(self, place)? {
+            if let Op::Put { space, value, .. } = reader.read(self.readable(place)?, place)? {
                 visit(Item::Numbered { space, record, value });
             }
         }
@@ -41,7 +41,7 @@ impl<D: Disk> Embedded<D> {
                 visit(*record, None);
                 continue;
             };
-            match reader.read(self, place)? {
+            match reader.read(self.readable(place)?, place)? {
                 Op::Put { space, value, .. } => visit(*record, Some((space, value))),
                 _ => visit(*record, None),
             }
@@ -52,27 +52,31 @@ impl<D: Disk> Embedded<D> {
 
     pub(super) fn read_keyed(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(place) = self.tables.find_key(space, key) else { return Ok(None) };
-        match Reader::default().read(self, place)? {
+        match Reader::default().read(self.readable(place)?, place)? {
             Op::Set { value, .. } => Ok(Some(value.to_vec())),
             _ => Ok(None),
+        }
+    }
+
+    /// The segment that a record is in.
+    fn readable(&self, place: Place) -> Result<&Segment<D::File>, ReadError> {
+        match &self.broken {
+            Some(why) => Err(ReadError::Unavailable { retry: Retry::Never, why: why.clone() }),
+            None => Ok(self.segment(place.slot()).expect("a live record is in a segment of the log")),
         }
     }
 }
 
 /// Reads places in a row, through a window where they follow each other.
 #[derive(Default)]
-struct Reader {
+pub(super) struct Reader {
     window: Window,
     single: Vec<u8>,
     last: Option<Place>,
 }
 
 impl Reader {
-    fn read<D: Disk>(&mut self, store: &Embedded<D>, place: Place) -> Result<Op<'_>, ReadError> {
-        if let Some(why) = &store.broken {
-            return Err(ReadError::Unavailable { retry: Retry::Never, why: why.clone() });
-        }
-        let segment = store.segment(place.slot()).expect("a live record is in a segment of the log");
+    pub(super) fn read<F: DiskFile>(&mut self, segment: &Segment<F>, place: Place) -> Result<Op<'_>, ReadError> {
         let is_same_file = self.last.is_some_and(|last| last.slot() == place.slot());
         if !is_same_file {
             self.window.clear();

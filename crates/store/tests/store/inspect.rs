@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use turno_store::disk::{Disk, FsDisk, SimDisk};
-use turno_store::{Damage, Embedded, Inspection, Log, OpenError, RecordNo, Store, Wrong, inspect, inspect_headers};
+use turno_store::{
+    Damage, Embedded, Inspection, Log, OpenError, RecordNo, Space, Store, Wrong, inspect, inspect_headers, inspect_with,
+};
 
 use crate::backends::{Backend, SMALL, Simulated};
 use crate::damage::{Files, make_newer, newest, segment, several};
@@ -30,6 +32,38 @@ fn a_good_directory_is_counted() {
     // One for each record, one for the opening, a seal for each segment but the last, and some of the store's own.
     assert_eq!((log.batches > 200 + log.segments, log.last_commit.0, log.epoch.0), (true, 200, 1));
     assert!(!log.is_torn, "{log:?}");
+}
+
+/// What lives in a whole log can be read without opening it; what was deleted cannot.
+#[test]
+fn what_lives_can_be_read() {
+    let mut backend = Simulated::new();
+    let mut store = backend.open();
+    for number in 0..300 {
+        let mut batch = puts([number]);
+        batch.set(Space(7), &[1, number as u8], &number.to_le_bytes());
+        batch.set(Space(8), b"other", b"x");
+        batch.delete(RecordNo(number / 2));
+        commit(&mut store, &mut batch).unwrap();
+    }
+    let (mut keys, mut records) = (Vec::new(), Vec::new());
+    let mut disk = SimDisk::with_files(backend.0.files());
+    let (changes, calls) = (disk.changes(), disk.calls());
+    let seen = inspect_with(&mut disk, |contents| {
+        contents.keyed(Space(7), &mut |key, value| keys.push((key.to_vec(), value.to_vec()))).unwrap();
+        let wanted = [RecordNo(3), RecordNo(299), RecordNo(150), RecordNo(1_000)];
+        contents.numbered(&wanted, &mut |record, (_, value)| records.push((record.0, value.to_vec()))).unwrap();
+    });
+    assert_eq!((disk.changes(), disk.calls()), (changes, calls), "a look changes nothing");
+    assert_eq!((keys.len(), seen.log.unwrap().usage.numbered), (256, 150));
+    assert!(keys.contains(&(vec![1, 43], 299_u64.to_le_bytes().to_vec())), "the last value counts");
+    let mut expected = Vec::new();
+    store
+        .read(&[RecordNo(299), RecordNo(150)], &mut |record, stored| {
+            expected.push((record.0, stored.expect("it lives").1.to_vec()));
+        })
+        .unwrap();
+    assert_eq!(records, expected);
 }
 
 #[test]
