@@ -6,7 +6,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use turno_e2e::{Broker, Place, Run};
+use turno_e2e::{Broker, Peer, Place, Run, wait};
+use turno_proto::model::{Code, Slots};
+use turno_proto::native::{Frame, Outgoing, Raw};
 
 /// A data directory with the store that is kept as an example of its format.
 struct Patient {
@@ -193,4 +195,102 @@ fn a_file_in_place_of_the_directory_is_told() {
     place.file("d", "not a directory");
     let run = place.run(["doctor", "--data", "d"]).expect(1);
     assert!(run.text().contains("is not a directory"), "{}", run.text());
+}
+
+/// A broker with few dead letters allowed, and little memory.
+fn start(limits: &str) -> Broker {
+    let place = Place::new();
+    place.file("turno.toml", &format!("[limits]\n{limits}\n"));
+    let config = place.path().join("turno.toml").display().to_string();
+    Broker::start_in(place, &["--config", &config])
+}
+
+/// Sends bodies of that length until so many are dead letters, or one is refused: how many, and why.
+fn bury(broker: &Broker, queue: &str, bytes: usize, most: usize) -> (usize, Option<Code>) {
+    let mut client = Peer::client(broker.address(), queue);
+    let mut worker = Peer::worker(broker.address(), queue, Slots::Limited(1), "undertaker");
+    let body = vec![b'x'; bytes];
+    for count in 0..most {
+        client.say(&Frame::Send(Outgoing::new(9, 0, Raw { headers: false, bytes: &body })));
+        let refused = client.hear(|frame| match frame {
+            Frame::Stored { .. } => None,
+            Frame::Undelivered { code, .. } => Some(code),
+            other => panic!("{other:?}"),
+        });
+        if refused.is_some() {
+            return (count, refused);
+        }
+        let (delivery, ..) = worker.delivery();
+        worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
+        wait::until("it is dead", || broker.queue(queue)["dead"] == count + 1);
+    }
+    (most, None)
+}
+
+/// Queues with more dead letters than `limits.dead` are warned of, with their number, what they hold and what to do: by a
+/// broker that runs, and the same in the directory of one that does not.
+#[test]
+fn many_dead_letters_are_warned_of() {
+    let mut broker = start("dead = 2");
+    bury(&broker, "full", 1_000, 3);
+    bury(&broker, "fine", 1_000, 2);
+    let data = broker.data().display().to_string();
+    let config = broker.place.path().join("turno.toml").display().to_string();
+    let words = ["doctor", "--data", &data, "--config", &config];
+    let mut seen = Vec::new();
+    for running in [true, false] {
+        if !running {
+            broker.kill();
+        }
+        let run = |more: &[&str]| broker.place.run(words.iter().chain(more)).expect(0);
+        let document = run(&["--json"]).document("turno.doctor/1");
+        let dead = finding(&document, "dead");
+        assert_eq!((&dead["level"], &document["healthy"]), (&"warn".into(), &true.into()), "{document}");
+        let (what, advice) = (dead["what"].as_str().expect("text"), dead["advice"].as_str().expect("text"));
+        assert!(what.starts_with("queue full has 3 dead letters, more than 2 (limits.dead); they hold 3.3"), "{what}");
+        for command in ["turno queue dead ls full", "dead retry full --all", "dead purge full --all"] {
+            assert!(advice.contains(command), "{advice}");
+        }
+        let text = run(&[]).text();
+        assert!(text.contains(&format!("warn   dead       {what}\n                  {advice}\n")), "{text}");
+        assert!(!text.contains("queue fine"), "{text}");
+        seen.push(what.to_owned());
+    }
+    assert_eq!(seen[0], seen[1], "a stopped broker's directory tells the same");
+}
+
+/// Dead letters that fill the memory: sends are refused with a stated code, all that was stored is there, `status` and
+/// `doctor` name them as the cause, and what they advise helps.
+#[test]
+fn dead_letters_that_fill_the_memory_are_named() {
+    let broker = start("memory = \"64MiB\"");
+    let (dead, refused) = bury(&broker, "q", 4 << 20, 16);
+    assert_eq!(refused, Some(Code::OverMemory), "after {dead}");
+    assert!(dead > 8, "{dead}");
+    let status = broker.status();
+    let memory = &status["memory"];
+    assert_eq!(
+        (&status["dead"], memory["dead"].as_u64() > Some((dead << 22) as u64)),
+        (&dead.into(), true),
+        "{status}"
+    );
+    let run = broker.run(&["status"]).expect(0);
+    assert!(run.text().contains("dead letters 4"), "{}", run.text());
+    assert!(run.stderr.starts_with("hint: dead letters fill the memory"), "{}", run.stderr);
+    let data = broker.data().display().to_string();
+    let asked = || broker.run(&["doctor", "--data", &data, "--json"]).expect(0).document("turno.doctor/1");
+    let document = asked();
+    let found = finding(&document, "memory");
+    assert_eq!(found["level"], "warn", "{document}");
+    assert!(
+        found["what"].as_str().is_some_and(|what| what.contains("new messages are refused (over_memory)")),
+        "{found}"
+    );
+    assert!(found["advice"].as_str().is_some_and(|what| what.starts_with("dead letters are the cause")), "{found}");
+    assert_eq!(finding(&document, "dead")["level"], "ok", "there are few of them");
+    let listed = broker.run(&["queue", "dead", "ls", "q", "-o", "name"]).expect(0).text();
+    assert_eq!(listed.lines().count(), dead, "nothing is lost");
+    broker.run(&["queue", "dead", "purge", "q", "--all", "--yes"]).expect(0);
+    assert_eq!(finding(&asked(), "memory")["level"], "ok");
+    broker.run(&["send", "q", "fits"]).expect(0);
 }

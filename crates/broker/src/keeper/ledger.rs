@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use turno_engine::{Engine, Persist, Put, Record, Settings, StoreSettings, StoredJobs, Survivor};
-use turno_proto::model::QueueName;
-use turno_store::{Batch, CommitError, Item, OpenError, ReadError, RecordNo, Store};
+use turno_proto::model::{QueueName, limits};
+use turno_store::disk::DiskFile;
+use turno_store::{Batch, CommitError, Contents, Item, OpenError, ReadError, RecordNo, Store};
 
 use super::jobs::{self, CHUNKS, ITEMS, JOBS, TASKS};
 use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
@@ -132,6 +133,36 @@ fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, Mark>) -> Optio
 fn take_settings(key: &[u8], value: &[u8], engine: &mut Engine) -> Option<()> {
     engine.recover_queue(QueueName::from_bytes(key).ok()?, record::read_settings(value)?);
     Some(())
+}
+
+/// Dead letters of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dead {
+    /// How many.
+    pub count: u64,
+    /// What they take in memory, with overhead and what their last failures said.
+    pub bytes: u64,
+}
+
+/// The dead letters in a store that no broker has open, by queue.
+pub fn dead_letters<F: DiskFile>(contents: &Contents<'_, F>) -> Result<BTreeMap<QueueName, Dead>, ReadError> {
+    let mut failures = BTreeMap::new();
+    contents.keyed(MARKS, &mut |key, value| {
+        let mark = record::read_mark(value).and_then(|mark| Some((u64::from_be_bytes(key.try_into().ok()?), mark)));
+        if let Some((serial, Mark { failure: Some(failure), .. })) = mark {
+            failures.insert(RecordNo(serial), failure.len());
+        }
+    })?;
+    let mut dead: BTreeMap<QueueName, Dead> = BTreeMap::new();
+    let serials: Vec<RecordNo> = failures.keys().copied().collect();
+    contents.numbered(&serials, &mut |serial, (_, value)| {
+        if let Some(Record { queue, payload, .. }) = record::read(value) {
+            let Dead { count, bytes } = dead.entry(queue).or_default();
+            *count += 1;
+            *bytes += (payload.len() + failures[&serial] + limits::MESSAGE_OVERHEAD_BYTES) as u64;
+        }
+    })?;
+    Ok(dead)
 }
 
 /// A message that was read by its serial.

@@ -16,7 +16,7 @@ use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
 
-pub use self::ledger::{StoreError, begin, recover};
+pub use self::ledger::{Dead, StoreError, begin, dead_letters, recover};
 
 /// Takes what the engine wants stored.
 pub trait Keep {

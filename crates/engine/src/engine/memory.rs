@@ -45,9 +45,9 @@ impl Engine {
     }
 
     pub(super) fn memory_view(&self) -> MemoryView {
-        let Buffers { incoming, outgoing, waiting, refused, closed, .. } = self.buffers;
+        let Buffers { incoming, outgoing, kept_free, waiting, refused, closed } = self.buffers;
         let (messages, jobs, archive) = (self.messages.bytes(), self.jobs.bytes(), self.archive.bytes() as u64);
-        let events = self.memory() - messages - jobs - archive;
-        MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
+        let (events, dead) = (self.memory() - messages - jobs - archive, self.messages.dead_bytes());
+        MemoryView { messages, dead, jobs, events, archive, incoming, outgoing, kept_free, waiting, refused, closed }
     }
 }

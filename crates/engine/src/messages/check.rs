@@ -96,6 +96,8 @@ impl Messages {
         assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
+        let dead_bytes: u64 = self.queues.after(None).map(|(_, queue)| queue.dead_bytes).sum();
+        assert_eq!(dead_bytes, self.stats.dead_bytes, "the count of dead letters' bytes");
         assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
         assert_eq!(bytes + cold * COLD_BYTES + self.dedup.bytes(), self.stats.bytes, "the count of bytes in memory");
         assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
@@ -148,7 +150,7 @@ impl Messages {
         assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
         queue.backlog.check(&self.messages, self.drain.is_none().then_some(self.settings.hot_bytes));
         let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
-        let (mut waiting, mut held, mut bytes, mut storing) = (0, 0, 0, 0);
+        let (mut waiting, mut held, mut bytes, mut storing, mut dead_bytes) = (0, 0, 0, 0, 0);
         for priority in queue.backlog.priorities_with_cold() {
             let line = queue.backlog.line(priority);
             waiting += line.cold().count() as u32;
@@ -161,8 +163,11 @@ impl Messages {
             waiting += u32::from(message.state == State::Waiting);
             held += u32::from(message.holder().is_some());
             storing += u32::from(matches!(message.state, State::Storing { .. }));
-            bytes += bytes_of(message.bytes.len()) + self.failure_bytes(index);
+            let its_bytes = bytes_of(message.bytes.len()) + self.failure_bytes(index);
+            bytes += its_bytes;
+            dead_bytes += if message.state == State::Dead { its_bytes } else { 0 };
         }
+        assert_eq!(dead_bytes, queue.dead_bytes, "the bytes of a queue's dead letters are counted");
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
         assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");
         assert_eq!(storing, queue.storing, "a queue knows how many of its messages wait for the disk");

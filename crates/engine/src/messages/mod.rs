@@ -163,6 +163,11 @@ impl Messages {
         self.stats.bytes
     }
 
+    /// Bytes of dead letters in memory.
+    pub(crate) const fn dead_bytes(&self) -> u64 {
+        self.stats.dead_bytes
+    }
+
     pub(crate) const fn counters(&self) -> &Counters {
         &self.stats.counters
     }

@@ -12,6 +12,8 @@ pub(super) struct Stats {
     pub(crate) ready: u64,
     pub(super) in_flight: u64,
     pub(super) dead: u64,
+    /// Bytes of dead letters.
+    pub(super) dead_bytes: u64,
     /// Bytes in memory.
     pub(super) bytes: u64,
     pub(super) counters: Counters,

@@ -72,6 +72,7 @@ fn the_broker_as_it_is_shown() {
         ready: 1,
         in_flight: 1,
         dead: 0,
+        dead_bytes: 0,
         bytes: 261,
         oldest_ms: Some(1_234),
         consumers: 1,

@@ -7,13 +7,14 @@ use turno_proto::model::view::{MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Limits, MessageId, Payload, Slots, limits};
 
 use crate::desk::{Desk, ask};
-use crate::seen::{Seen, body, sent};
+use crate::seen::{Seen, body, sent, undelivered};
 
 /// A dead letter of "q" with that text.
 fn dies(desk: &mut Desk, worker: ConnId, client: ConnId, text: &str) -> MessageId {
     let (id, seen) = desk.send(client, ask(1, "q", text));
     assert_eq!(seen, [sent(worker, text)]);
-    assert_eq!(desk.fail_for_good(worker, text, &format!("no {text}")), []);
+    let reports = desk.fail_for_good(worker, text, &format!("no {text}"));
+    assert!(reports.iter().all(|seen| matches!(seen, Seen::Said(Effect::Report(_)))), "{reports:?}");
     id
 }
 
@@ -291,5 +292,40 @@ fn a_letter_can_be_cancelled_on_its_way_back() {
         let seen = desk.say(if refused { Input::Refused { group: 1, code } } else { Input::Persisted { group: 1 } });
         assert_eq!(seen.last(), Some(&persist(2, Persist::Remove { serial: 7, marked: refused })));
         assert_eq!((desk.status().dead, desk.status().ready), (0, 0));
+    }
+}
+
+/// Dead letters that fill the memory are not deleted for that: new messages are refused with a stated code, what was
+/// taken in is there, and status tells what fills it. Each way out makes room again.
+#[test]
+fn dead_letters_that_fill_the_memory_refuse_and_lose_nothing() {
+    let (letter, most) = (128 + 4 + 7, 10 * (128 + 4 + 7));
+    for (leave, left) in [(purge(&[], 2), 8), (retry(&[], 2), 8)] {
+        let limits = Limits { memory_bytes_max: most, dead_max: 3, ..Limits::default() };
+        let mut desk = Desk::with(Settings { limits, ..Settings::default() });
+        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+        let texts: Vec<String> = (0..10).map(|number| format!("t{number:03}")).collect();
+        for (number, text) in (1..).zip(&texts) {
+            assert_eq!(desk.queue("q").dead_bytes, (number - 1) * letter);
+            dies(&mut desk, worker, client, text);
+        }
+        let memory = desk.status().memory;
+        assert_eq!((memory.messages, memory.dead, memory.total()), (most, most, most));
+        assert!(memory.is_short(most) && memory.is_mostly_dead());
+        for seq in 2..5 {
+            assert_eq!(desk.try_send(client, ask(seq, "q", "")), [undelivered(client, seq, Code::OverMemory)]);
+            assert_eq!(desk.request(client, ask(seq, "p", "")), [undelivered(client, seq, Code::OverMemory)]);
+        }
+        let failures: Vec<String> = page(&mut desk, None, 100).0.into_iter().map(|(_, failure)| failure).collect();
+        assert_eq!(failures, texts.iter().map(|text| format!("no {text}")).collect::<Vec<_>>(), "all are there");
+        let (answer, seen) = desk.admin(leave);
+        assert_eq!(answer, portion(2, left));
+        if let [delivered] = &seen[..] {
+            assert_eq!(*delivered, sent(worker, &texts[0]));
+            assert_eq!(desk.ack(worker, &texts[0]), [sent(worker, &texts[1])]);
+            assert_eq!(desk.ack(worker, &texts[1]), []);
+        }
+        assert_eq!(desk.send(client, ask(9, "q", "more")).1, [sent(worker, "more")]);
+        assert_eq!((desk.queue("q").dead_bytes, desk.status().memory.dead), (8 * letter, 8 * letter));
     }
 }

@@ -106,6 +106,9 @@ pub struct DiskView {
 pub struct MemoryView {
     /// Messages, with overhead.
     pub messages: u64,
+    /// Dead letters among them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dead: u64,
     /// Jobs: what their tasks do, their items, and the records of how their tasks ended.
     pub jobs: u64,
     /// Events that wait to be fetched, and publications of the ring that have not come round.
@@ -116,6 +119,9 @@ pub struct MemoryView {
     pub incoming: u64,
     /// Out-buffers: what connections have not read yet.
     pub outgoing: u64,
+    /// What messages leave free for frames on their way in.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_free: u64,
     /// Connections that are not read from until there is memory for the frame they have begun.
     pub waiting: u64,
     /// Frames refused with `over_memory` before they were read.
@@ -133,6 +139,16 @@ impl MemoryView {
     pub const fn total(&self) -> u64 {
         let Self { messages, jobs, events, archive, incoming, outgoing, .. } = *self;
         messages + jobs + events + archive + incoming + outgoing
+    }
+
+    /// Whether dead letters take most of it.
+    pub const fn is_mostly_dead(&self) -> bool {
+        self.dead > self.total() / 2
+    }
+
+    /// Whether new messages are refused, or soon will be: of `max` bytes less than a sixteenth is left for them.
+    pub const fn is_short(&self, max: u64) -> bool {
+        self.total().saturating_add(self.kept_free) > max - max / 16
     }
 }
 
@@ -173,6 +189,9 @@ pub struct QueueView {
     pub in_flight: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Bytes of them, with overhead and what their last failures said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dead_bytes: u64,
     /// Bytes of its messages with overhead, in memory or on disk.
     pub bytes: u64,
     /// Age of the oldest waiting message.

@@ -367,6 +367,7 @@ impl Seed {
             ready: self.long,
             in_flight: self.number.into(),
             dead: self.word.into(),
+            dead_bytes: self.long,
             bytes: self.small.into(),
             oldest_ms: self.bits[1].then_some(self.long),
             consumers: 0,

@@ -75,6 +75,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
     let exclusive = Some(ExclusiveView { token: TOKEN, worker: Some(42) });
     let held_queue = QueueView { exclusive, waiters: 2, ..shown_queue.clone() };
+    let dead_queue = QueueView { dead: 3, dead_bytes: 400, ..held_queue.clone() };
     let dead = DeadView { message: dead(), failure: "disk full".to_owned() };
     let shown_dead = AdminAnswer::DeadLetter {
         dead: Box::new(dead.clone()),
@@ -106,6 +107,8 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_status_links", AdminAnswer::Status { broker: Box::new(linked_broker()) }),
         ("answer_status_ring", AdminAnswer::Status { broker: Box::new(broker_in_a_ring()) }),
         ("answer_status_memory", AdminAnswer::Status { broker: Box::new(broker_with_memory()) }),
+        ("answer_queue_dead", AdminAnswer::Queue { queue: Box::new(dead_queue) }),
+        ("answer_status_dead", AdminAnswer::Status { broker: Box::new(broker_with_dead_letters()) }),
         ("answer_queues", AdminAnswer::Queues { queues: vec![queue(), idle_queue()], next: Some("idle".to_owned()) }),
         ("answer_queues_none", AdminAnswer::Queues { queues: Vec::new(), next: None }),
         ("answer_queue", AdminAnswer::Queue { queue: Box::new(shown_queue) }),
@@ -271,8 +274,24 @@ fn linked_broker() -> BrokerView {
 fn broker_with_memory() -> BrokerView {
     let [jobs, events, archive, incoming, outgoing, waiting, refused, closed] = [1, 2, 3, 4, 5, 6, 7, 8];
     let messages = broker().bytes;
-    let memory = MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed };
+    let memory = MemoryView {
+        messages,
+        jobs,
+        events,
+        archive,
+        incoming,
+        outgoing,
+        waiting,
+        refused,
+        closed,
+        ..MemoryView::default()
+    };
     BrokerView { memory, ..broker() }
+}
+
+fn broker_with_dead_letters() -> BrokerView {
+    let view = broker_with_memory();
+    BrokerView { memory: MemoryView { dead: 400, kept_free: 9, ..view.memory }, ..view }
 }
 
 fn broker_in_a_ring() -> BrokerView {
@@ -285,6 +304,7 @@ fn queue() -> QueueView {
         ready: 2,
         in_flight: 1,
         dead: 0,
+        dead_bytes: 0,
         bytes: 70_261,
         oldest_ms: Some(1_200),
         consumers: 1,

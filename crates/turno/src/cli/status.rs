@@ -38,6 +38,11 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
         invocation.output.one(&document, &name, || text(&view, &document.broker, invocation))?;
         if view.maintenance {
             invocation.output.hint("it takes no work until `turno resume`");
+        } else if view.memory.is_short(view.bytes_max) && view.memory.is_mostly_dead() {
+            invocation.output.hint(
+                "dead letters fill the memory, and new messages are refused: turno queue ls, then \
+                 turno queue dead retry QUEUE --all or turno queue dead purge QUEUE --all",
+            );
         } else if view.workers == 0 && view.ready > 0 {
             invocation.output.hint("messages wait and no worker is there: turno queue ls");
         } else if view.ring.as_deref().is_some_and(told::is_broken) {
@@ -87,11 +92,13 @@ fn links(broker: &BrokerBody) -> String {
 
 /// How much is used, by which part, and what was refused for want of it.
 fn memory(broker: &BrokerBody) -> String {
-    let MemoryBody { used, messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed } =
-        broker.memory;
+    let MemoryBody {
+        used, messages, dead, jobs, events, archive, incoming, outgoing, waiting, refused, closed, ..
+    } = broker.memory;
     let share = used.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
     let parts = [
-        ("messages", messages),
+        ("messages", messages - dead),
+        ("dead letters", dead),
         ("jobs", jobs),
         ("events", events),
         ("archive", archive),

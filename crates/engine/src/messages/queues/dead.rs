@@ -9,6 +9,7 @@ use turno_proto::model::{Code, MessageId, Mono, Payload};
 
 use crate::effect::Sink;
 use crate::messages::Messages;
+use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{End, Flags, Message, State};
 
@@ -28,6 +29,9 @@ impl Messages {
         self.losses.forget(index);
         let queue = message.queue;
         self.queues.at_mut(queue).dead.push_back(&mut self.messages, Lane::Place, index);
+        let bytes = bytes_of(self.messages[index].bytes.len() + failure.len());
+        self.queues.at_mut(queue).dead_bytes += bytes;
+        self.stats.dead_bytes += bytes;
         self.add_bytes(queue, failure.len() as u64);
         self.failures.insert(index, failure);
         self.stats.dead += 1;
@@ -38,6 +42,9 @@ impl Messages {
         self.queues.at_mut(queue).dead.remove(&mut self.messages, Lane::Place, index);
         self.stats.dead -= 1;
         let failure = self.failures.remove(&index).expect("a dead letter says what its last failure was");
+        let bytes = bytes_of(self.messages[index].bytes.len() + failure.len());
+        self.queues.at_mut(queue).dead_bytes -= bytes;
+        self.stats.dead_bytes -= bytes;
         self.drop_bytes(queue, failure.len() as u64);
         failure
     }

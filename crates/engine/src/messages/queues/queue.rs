@@ -33,6 +33,8 @@ pub(in crate::messages) struct Queue {
     pub(in crate::messages) storing: u32,
     /// Bytes of its messages with overhead, in memory or on disk.
     pub(in crate::messages) bytes: u64,
+    /// Those of dead letters.
+    pub(in crate::messages) dead_bytes: u64,
     /// Those of them that come back from a worker once their attempt is written down.
     pub(in crate::messages) returning: u32,
     /// Whose it is, if it is one worker's alone.
@@ -67,6 +69,7 @@ impl Queue {
             returning: 0,
             exclusive: None,
             bytes: 0,
+            dead_bytes: 0,
             consumers: Vec::new(),
             consumers_len: 0,
             rota: Rota::default(),

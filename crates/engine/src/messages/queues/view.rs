@@ -90,6 +90,7 @@ impl Messages {
             in_flight: u64::from(queue.in_flight),
             dead: u64::from(queue.dead.len()),
             bytes: queue.bytes,
+            dead_bytes: queue.dead_bytes,
             oldest_ms: oldest.map(|born| self.now.millis_since(born)),
             consumers: queue.consumers_len() as u64,
             slots_free: free,

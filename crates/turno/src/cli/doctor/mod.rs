@@ -1,7 +1,9 @@
 //! `turno doctor`: a look at a broker's data directory. It needs no broker, and changes nothing.
 
 mod archive;
+mod dead;
 mod directory;
+mod live;
 mod ring;
 mod store;
 
@@ -9,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use turno_broker::config::{Config, Flag, Raw};
+use turno_broker::keeper::Dead;
 use turno_proto::model::Code;
-use turno_proto::model::ring::view::RingView;
 
+use self::live::Live;
 use super::Invocation;
 use super::error::Failure;
 use super::exposure::{self, Loose};
@@ -22,7 +25,7 @@ use super::shown::Page;
 /// Look at a data directory and say what is wrong with it
 ///
 /// Needs no broker and changes nothing. While a broker runs on the directory, only what can be read safely is looked
-/// at, and the broker is asked about its ring, if it is in one. Warnings are worth knowing but do not fail.
+/// at, and the broker is asked about its memory, its dead letters and its ring. Warnings are worth knowing but do not fail.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno doctor", "turno doctor --data /var/lib/turno", "turno doctor --json"],
@@ -39,21 +42,30 @@ pub(crate) fn run(args: &DoctorArgs, invocation: &Invocation) -> Result<u8, Fail
     let flag = args.data.as_ref().map(|path| Flag { flag: "--data", key: "data", raw: raw(path) });
     let config = invocation.config(flag.as_slice())?;
     let data = config.typed().data;
-    let document = examine(&data, ring::seen(&data, invocation), |report| exposure(&config, report));
+    let dead_max = config.typed().broker.limits.dead_max as u64;
+    let live = live::seen(&data, dead_max, invocation);
+    let document = examine(&data, live, dead_max, |report| exposure(&config, report));
     invocation.output.one(&document, &document.data, || text(&document.findings))?;
     Ok(u8::from(!document.healthy))
 }
 
-/// `ring`: what the broker that runs there tells of its ring. `exposure`: who else gets at it.
-fn examine(data: &Path, ring: Option<RingView>, exposure: impl FnOnce(&mut Report)) -> DoctorDocument {
+/// `live`: what the broker that runs there tells. `dead_max`: dead letters of a queue beyond which to warn. `exposure`: who
+/// else gets at it.
+fn examine(data: &Path, live: Option<Live>, dead_max: u64, exposure: impl FnOnce(&mut Report)) -> DoctorDocument {
     let mut report = Report::default();
     if directory::look(data, &mut report) {
         exposure(&mut report);
         archive::look(data, &mut report);
-        store::look(data, &mut report);
+        store::look(data, dead_max, &mut report);
     }
-    if let Some(ring) = ring {
-        ring::look(&ring, &mut report);
+    if let Some(Live { broker, with_many_dead, ring }) = live {
+        dead::look_at_memory(&broker, &mut report);
+        let many =
+            with_many_dead.iter().map(|queue| (&*queue.name, Dead { count: queue.dead, bytes: queue.dead_bytes }));
+        dead::look(broker.dead, many, dead_max, &mut report);
+        if let Some(ring) = ring {
+            ring::look(&ring, &mut report);
+        }
     }
     let Report { findings, store, damage } = report;
     let healthy = findings.iter().all(|finding| finding.level != Level::Error);
@@ -143,7 +155,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_not_there_is_an_error_and_nothing_else_is_looked_at() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(&place.path().join("missing"), None, |_| {});
+        let document = examine(&place.path().join("missing"), None, 10, |_| {});
         assert!(!document.healthy && document.findings.len() == 1, "{document:?}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
     }
@@ -151,7 +163,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_store_is_well() {
         let place = tempfile::TempDir::new().unwrap();
-        let document = examine(place.path(), None, |_| {});
+        let document = examine(place.path(), None, 10, |_| {});
         let checks: Vec<&str> = document.findings.iter().map(|finding| finding.check).collect();
         assert_eq!((document.healthy, checks), (true, vec!["directory", "lock", "disk", "store"]));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");

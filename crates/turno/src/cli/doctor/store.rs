@@ -1,21 +1,24 @@
 //! The store in the directory: its format, its segments read through, its end, and what is lost if it is damaged.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use turno_proto::model::Code;
+use turno_proto::model::{Code, QueueName};
 use turno_store::disk::FsDisk;
-use turno_store::{Damage, FORMAT, Inspection, Log, OpenError, Wrong, inspect, inspect_headers};
+use turno_store::{Damage, FORMAT, Inspection, Log, OpenError, ReadError, Wrong, inspect_headers, inspect_with};
 
-use super::Report;
 use super::directory::is_taken;
+use super::{Report, dead};
 use crate::cli::schema::doctor::{DamageBody, PlaceBody, StoreBody};
 use crate::cli::size;
+use turno_broker::keeper::{Dead, dead_letters};
 
 /// Damaged places that get a line each.
 const PLACES_MAX: usize = 10;
 
-pub(super) fn look(data: &Path, report: &mut Report) {
+/// `dead_max`: dead letters of a queue beyond which to warn.
+pub(super) fn look(data: &Path, dead_max: u64, report: &mut Report) {
     let directory = data.join("store");
     let mut disk = FsDisk::to_read(directory.clone());
     let is_running = || is_taken(data).unwrap_or(true);
@@ -29,7 +32,8 @@ pub(super) fn look(data: &Path, report: &mut Report) {
             Err(error) => unreadable(report, &error),
         };
     }
-    let Inspection { log, damage, .. } = inspect(&mut disk);
+    let mut dead = None;
+    let Inspection { log, damage, .. } = inspect_with(&mut disk, |contents| dead = Some(dead_letters(contents)));
     if is_running() {
         let advice = "ask again: what was read may be half of what it changed";
         report.warn("store", "a broker was started meanwhile".to_owned(), advice);
@@ -37,7 +41,10 @@ pub(super) fn look(data: &Path, report: &mut Report) {
     }
     match log {
         Ok(log) if log.segments == 0 => no_store(report),
-        Ok(log) => well(report, log),
+        Ok(log) => {
+            well(report, log);
+            dead.into_iter().for_each(|dead| tell_dead(report, dead, dead_max));
+        }
         Err(error) if is_missing(&error) => no_store(report),
         Err(OpenError::Newer { file, found, .. }) => newer(report, &file, found),
         Err(OpenError::Damaged { file, offset, what }) => {
@@ -100,6 +107,21 @@ fn well(report: &mut Report, log: Log) {
         epoch: log.epoch.0,
         torn: log.is_torn,
     });
+}
+
+fn tell_dead(report: &mut Report, dead: Result<BTreeMap<QueueName, Dead>, ReadError>, most: u64) {
+    let dead = match dead {
+        Ok(dead) => dead,
+        Err(error) => {
+            let advice = "look at the disk: what was whole a moment ago cannot be read";
+            report.warn("dead", format!("dead letters cannot be counted: {error}"), advice);
+            return;
+        }
+    };
+    let all = dead.values().map(|dead| dead.count).sum();
+    let many: Vec<(&str, Dead)> =
+        dead.iter().filter(|(_, dead)| dead.count > most).map(|(queue, dead)| (queue.as_str(), *dead)).collect();
+    dead::look(all, many.into_iter(), most, report);
 }
 
 fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, u64, Wrong), damage: Damage) {

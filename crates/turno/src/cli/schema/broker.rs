@@ -142,6 +142,8 @@ pub(crate) struct MemoryBody {
     pub(crate) used: u64,
     /// Messages, with overhead.
     pub(crate) messages: u64,
+    /// Dead letters among them.
+    pub(crate) dead: u64,
     /// Jobs: what their tasks do, their items, and the records of how their tasks ended.
     pub(crate) jobs: u64,
     /// Events that wait to be fetched, and publications of the ring that have not come round.
@@ -152,6 +154,8 @@ pub(crate) struct MemoryBody {
     pub(crate) incoming: u64,
     /// Out-buffers: what connections have not read yet.
     pub(crate) outgoing: u64,
+    /// What messages leave free for frames on their way in.
+    pub(crate) kept_free: u64,
     /// Connections that are not read from until there is memory for the frame they have begun.
     pub(crate) waiting: u64,
     /// Frames refused with `over_memory` before they were read.
@@ -162,9 +166,21 @@ pub(crate) struct MemoryBody {
 
 impl From<&MemoryView> for MemoryBody {
     fn from(view: &MemoryView) -> Self {
-        let MemoryView { messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed } = *view;
+        let MemoryView {
+            messages,
+            dead,
+            jobs,
+            events,
+            archive,
+            incoming,
+            outgoing,
+            kept_free,
+            waiting,
+            refused,
+            closed,
+        } = *view;
         let used = view.total();
-        Self { used, messages, jobs, events, archive, incoming, outgoing, waiting, refused, closed }
+        Self { used, messages, dead, jobs, events, archive, incoming, outgoing, kept_free, waiting, refused, closed }
     }
 }
 

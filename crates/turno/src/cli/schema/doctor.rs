@@ -49,7 +49,7 @@ impl Level {
 /// One thing that was looked at.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Finding {
-    /// What was looked at: `directory`, `lock`, `disk`, `archive`, `access`, `exposure`, `store`, `format`, `segments`, `messages`, `end` or `ring`.
+    /// What was looked at: `directory`, `lock`, `disk`, `archive`, `access`, `exposure`, `store`, `format`, `segments`, `messages`, `end`, `memory`, `dead` or `ring`.
     pub(crate) check: &'static str,
     /// How grave it is.
     pub(crate) level: Level,

@@ -60,6 +60,8 @@ pub(crate) struct QueueRow {
     pub(crate) delayed: u64,
     /// Dead letters.
     pub(crate) dead: u64,
+    /// Bytes of them, with overhead and what their last failures said.
+    pub(crate) dead_bytes: u64,
     /// Bytes of its messages in memory, with overhead.
     pub(crate) bytes: u64,
     /// Age of the oldest waiting message.
@@ -92,6 +94,7 @@ impl From<&QueueView> for QueueRow {
             in_flight: view.in_flight,
             delayed: 0,
             dead: view.dead,
+            dead_bytes: view.dead_bytes,
             bytes: view.bytes,
             oldest_seconds: view.oldest_ms.map(seconds),
             consumers: view.consumers,
