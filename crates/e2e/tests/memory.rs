@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, Place, process, wait};
+use turno_proto::model::Slots;
 use turno_proto::native::{Frame, HEADER_LEN, Header, MAGIC, Outgoing, Raw, encode};
 
 const MIB: usize = 1 << 20;
@@ -125,4 +126,72 @@ fn a_low_limit_of_open_files_is_named() {
     drop(crowd);
     let mut late = Peer::client(broker.address(), "q");
     late.sync();
+}
+
+/// A worker with 100,000 slots that does not read is handed a window of what waits, not all of it. Others go on, it is told
+/// who does not read, and when it reads everything arrives, once.
+#[test]
+fn unread_deliveries_are_part_of_the_limit() {
+    const COUNT: u32 = 30_000;
+    let place = Place::new();
+    place.file("turno.toml", "[limits]\nmemory = \"64MiB\"\n");
+    let config = place.path().join("turno.toml").display().to_string();
+    let mut broker = Broker::start_in(place, &["--memory", "--config", &config]);
+    let id = broker.process().id();
+    let mut client = Peer::client(broker.address(), "q");
+    let mut body = [7; 1_024];
+    for number in 0..COUNT {
+        body[..4].copy_from_slice(&number.to_le_bytes());
+        client.say(&Frame::Send(Outgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
+        client.hear(|frame| assert!(matches!(frame, Frame::Stored { .. }), "{frame:?}"));
+    }
+    let before = process::memory_now(id);
+    let mut slow = Peer::worker(broker.address(), "q", Slots::Limited(100_000), "slow");
+    let shown = || broker.run(&["worker", "show", "slow", "--json"]).expect(0).json()["worker"].take();
+    wait::until("it does not read", || shown()["unread_bytes"].as_u64() > Some(MIB as u64 / 2));
+    let memory = client.status().memory;
+    assert!(memory.outgoing < 4 * MIB as u64 && memory.total() <= 64 * MIB as u64, "{memory:?}");
+    let grown = process::memory_now(id).saturating_sub(before);
+    assert!(grown < 16 * MIB as u64, "{grown} bytes for a worker that does not read");
+    let told = broker.run(&["worker", "show", "slow"]).expect(0).text();
+    assert!(told.contains("does not read") && told.contains("gets nothing more before it reads"), "{told}");
+    assert!(shown()["used"].as_u64() < Some(u64::from(COUNT) / 2), "{told}");
+    // Nobody else notices.
+    let mut echo = Peer::worker(broker.address(), "echo", Slots::Limited(1), "echo");
+    let mut bystander = Peer::client(broker.address(), "echo");
+    let seq = bystander.request(b"quick");
+    let (delivery, asked, _) = echo.delivery();
+    echo.reply(delivery, &asked);
+    assert_eq!(bystander.answer(), (seq, b"quick".to_vec()));
+    // On a busy machine it may have been given up after 10 s: then another one gets what it has not settled.
+    let mut got = vec![0_u8; COUNT as usize];
+    let mut take = |worker: &mut Peer| {
+        let mut left = COUNT - u32::try_from(got.iter().filter(|count| **count > 0).count()).expect("few");
+        while left > 0 {
+            let heard = worker.try_hear(|frame| match frame {
+                Frame::Deliver(deliver) => {
+                    let number = u32::from_le_bytes(deliver.raw.bytes[..4].try_into().expect("four bytes"));
+                    Some((number, deliver.delivery, deliver.attempt))
+                }
+                _ => None,
+            });
+            match heard {
+                Some(Some((number, delivery, attempt))) => {
+                    assert_eq!(attempt, 1, "nothing counts as an attempt for that");
+                    got[number as usize] += 1;
+                    left -= 1;
+                    worker.say(&Frame::Ack { delivery });
+                }
+                Some(None) => {}
+                None => return false,
+            }
+        }
+        true
+    };
+    if !take(&mut slow) {
+        let mut other = Peer::worker(broker.address(), "q", Slots::Limited(100_000), "other");
+        assert!(take(&mut other));
+    }
+    assert!(got.iter().all(|count| *count >= 1));
+    wait::until("all is settled", || broker.queue("q")["in_flight"] == 0 && broker.queue("q")["ready"] == 0);
 }

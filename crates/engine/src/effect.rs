@@ -185,6 +185,10 @@ pub enum Effect {
     Prove {
         conn: ConnId,
     },
+    /// The worker has much to read: [`crate::Input::HasRead`] is wanted when little of it is left.
+    Pace {
+        conn: ConnId,
+    },
     /// The link ends, for that reason.
     Unlink {
         conn: ConnId,
@@ -275,6 +279,7 @@ impl Effect {
             | Self::Closing { conn, .. }
             | Self::Foreman { conn, .. }
             | Self::Prove { conn }
+            | Self::Pace { conn }
             | Self::Unlink { conn, .. }
             | Self::LinkOpen { conn, .. }
             | Self::Forward { conn, .. }

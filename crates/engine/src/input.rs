@@ -38,6 +38,10 @@ pub enum Input {
     Ready {
         conn: ConnId,
     },
+    /// The peer has read what waited for it, after [`crate::Effect::Pace`].
+    HasRead {
+        conn: ConnId,
+    },
     /// The peer closed its connection before it had read all bytes; [`Self::Disconnected`] follows.
     Unread {
         conn: ConnId,

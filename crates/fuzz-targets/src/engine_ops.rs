@@ -135,6 +135,7 @@ impl Play {
             | Effect::Error { conn, .. }
             | Effect::CancelDelivery { conn, .. }
             | Effect::CancelQueue { conn, .. }
+            | Effect::Pace { conn }
             | Effect::Closing { conn, .. } => (conn, None),
             Effect::Answer { conn, answer, .. } => {
                 self.listening.answered(&answer);

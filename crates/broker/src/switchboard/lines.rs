@@ -84,6 +84,8 @@ pub(super) struct Line {
     pub(super) events: Option<Box<Waiting>>,
     /// Nothing is read from the peer.
     paused: bool,
+    /// The engine wants to know when little is left of what waits.
+    paced: bool,
     /// Something was published on it, at a broker that is in a ring.
     pub(super) publishes: bool,
     /// Since when the peer has taken nothing while something waited.
@@ -130,7 +132,7 @@ impl Line {
         }
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) const fn waiting(&self) -> usize {
         self.out.len() - self.written
     }
 
@@ -169,6 +171,13 @@ impl Line {
             self.out.drain(..self.written);
             self.written = 0;
         }
+    }
+
+    /// Whether the engine is to be told now that the peer has read.
+    pub(super) const fn take_pace(&mut self) -> bool {
+        let has_read = self.paced && self.waiting() <= limits::OUT_TIGHT_BYTES / 2 && !self.is_doomed();
+        self.paced &= !has_read;
+        has_read
     }
 
     /// A frame was added behind so many bytes.
@@ -330,6 +339,7 @@ impl Lines {
             dirty: false,
             events: None,
             paused: false,
+            paced: false,
             publishes: false,
             stalled: None,
         });
@@ -432,6 +442,14 @@ impl Lines {
             self.dirty.push(id);
         }
         Some(line)
+    }
+
+    /// The engine hears when little is left of what waits for the peer.
+    pub(super) fn pace(&mut self, id: ConnId) {
+        if let Some(line) = self.get_mut(id) {
+            line.paced = true;
+            self.mark_dirty(id);
+        }
     }
 
     /// The connection is looked at in the next flush.

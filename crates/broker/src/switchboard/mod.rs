@@ -313,9 +313,16 @@ impl<D: Desk> Switchboard<D> {
         if line.waiting() > 0 {
             line.stalled.get_or_insert(now);
         }
+        let has_read = line.take_pace();
         self.lines.count_out(id);
         if more {
             self.lines.mark_dirty(id);
+        }
+        if has_read {
+            self.lines.now = now;
+            self.share_memory();
+            self.desk.put(now, Input::HasRead { conn: id }, &mut self.lines);
+            self.settle(now);
         }
     }
 

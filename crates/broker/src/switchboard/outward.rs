@@ -41,6 +41,7 @@ impl Sink for Lines {
             Effect::Forward { forward, .. } => self.forward(conn, &forward),
             Effect::Link { word, .. } => self.tell(conn, *word),
             Effect::Prove { .. } => self.prove(conn),
+            Effect::Pace { .. } => self.pace(conn),
             Effect::Unlink { code, .. } => self.unlinked.push((conn, code)),
             Effect::LinkOpen { handle, queue, .. } => self.open_over_link(conn, handle, &queue),
             _ => self.write_effect(conn, &effect),
@@ -146,6 +147,7 @@ fn write(effect: &Effect, out: &mut Vec<u8>) {
         }
         // For several, for a job worker, for a link, or for the broker itself.
         Effect::Dial { .. }
+        | Effect::Pace { .. }
         | Effect::Prove { .. }
         | Effect::Ring { .. }
         | Effect::Unlink { .. }

@@ -40,8 +40,10 @@ impl Engine {
     }
 
     /// How much connections hold now. Said before each input, or once in a while.
-    pub const fn set_buffers(&mut self, buffers: Buffers) {
+    pub fn set_buffers(&mut self, buffers: Buffers) {
         self.buffers = buffers;
+        let held = self.memory().saturating_add(buffers.incoming).saturating_add(buffers.outgoing);
+        self.messages.set_pace(held, buffers.kept_free);
     }
 
     pub(super) fn memory_view(&self) -> MemoryView {

@@ -96,6 +96,7 @@ impl Engine {
             Input::Connected { conn, name, address } => self.messages.connected(conn, name, address, out),
             Input::Ready { conn } => self.messages.ready(conn),
             Input::Unread { conn } => self.messages.left_unread(conn),
+            Input::HasRead { conn } => self.messages.has_read(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => {
                 let result = self.messages.open(conn, handle, queue);

@@ -235,13 +235,17 @@ impl Messages {
         self.give_to(index, worker);
         self.turn_taken(worker);
         let cost = self.messages[index].cost;
-        if let Some(twin) = self.peers.worker_mut(worker).twin {
+        let &mut Worker { twin, must_read, .. } = self.peers.worker_mut(worker);
+        if let Some(twin) = twin {
             self.twin_took(twin, cost);
         }
         if let Some(lease_ms) = self.settings.lease_ms {
             self.arm_lease(index, lease_ms);
         }
         self.announce(index, consumer.handle, worker, out);
+        if must_read {
+            out.effect(Effect::Pace { conn: worker });
+        }
     }
 
     /// The message is the worker's to settle: slots taken, attempt counted.
@@ -257,8 +261,12 @@ impl Messages {
         message.stamp = self.stamps;
         message.attempts += 1;
         queue.in_flight += 1;
+        let bytes = bytes_of(message.bytes.len());
+        let window = self.pace.spend(bytes);
         let record = self.peers.worker_mut(worker);
         record.take(cost);
+        record.unread_bytes += bytes;
+        record.must_read |= record.unread_bytes > window && !record.is_link;
         record.deliveries += 1;
         record.last_used = Some(self.now);
         record.round.take(queue_number, weight);
@@ -326,7 +334,7 @@ impl Messages {
                 let record = peer.worker.as_deref().expect("consumers are workers");
                 let able = peer.ready && record.takes_work();
                 let large = record.slots.as_count() >= cost && !record.standings.has_probe(number);
-                able && large && record.reserved_for.is_none()
+                able && large && record.reserved_for.is_none() && !record.must_read
             })
         });
         if let Some(worker) = candidate {

@@ -75,10 +75,11 @@ impl Messages {
             return self.why_not_elsewhere(message, reason, far, ahead);
         }
         let sizes = queue.consumers().filter_map(|consumer| self.peers.worker(consumer.worker));
-        let (mut workers, mut used, mut largest, mut probing) = (0, 0, 0, 0);
+        let (mut workers, mut used, mut largest, mut probing, mut not_reading) = (0, 0, 0, 0, 0);
         for worker in sizes {
             workers += 1;
             probing += u64::from(worker.standings.is_probing(message.queue) || worker.trust != Trust::Full);
+            not_reading += u64::from(worker.must_read);
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());
         }
@@ -96,14 +97,14 @@ impl Messages {
         if ahead > 0 && (far.free || self.pick(message.queue, 1).is_some()) {
             return Reason::Behind { ahead };
         }
-        // A holder on probation may have slots free: then the probe is the better reason.
-        if probing == 0
+        // A holder on probation, or that does not read, may have slots free: then that is the better reason.
+        if probing + not_reading == 0
             && let Some((worker, name)) = queue.exclusive.and_then(|exclusive| self.named(exclusive.holder))
         {
             return Reason::ExclusiveBusy { worker, name, used, ahead };
         }
         let dropped = self.dropped_from(message.queue);
-        Reason::AllBusy { workers, used, ahead, probing, dropped, brokers: far.brokers }
+        Reason::AllBusy { workers, used, ahead, probing, dropped, not_reading, brokers: far.brokers }
     }
 
     /// Nobody here takes it: perhaps somebody elsewhere would, if there were room or a link.

@@ -45,6 +45,7 @@ use self::stats::Stats;
 use self::table::message::{Flags, Message, MessageTable, State};
 use self::table::timers::Timers;
 use self::workers::crew::Crews;
+use self::workers::pace::Pace;
 use self::workers::peer::Peers;
 use crate::jobs::{self, Jobs};
 use crate::settings::Settings;
@@ -75,6 +76,7 @@ pub(crate) struct Messages {
     /// How far each broadcast is, by its message.
     broadcasts: BTreeMap<u32, Tally>,
     losses: Losses,
+    pace: Pace,
     drain: Option<Drain>,
     chores: Chores,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
@@ -89,6 +91,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Nothing yet.
     pub(crate) fn new(settings: Settings, now: Mono) -> Self {
+        let pace = Pace::new(settings.limits.out_bytes_pause as u64);
         let last_serial = settings.store.map_or(0, |store| store.last_serial);
         Self {
             links: Links::new(BrokerId::new(settings.run), &settings.links, now),
@@ -109,6 +112,7 @@ impl Messages {
             failures: BTreeMap::new(),
             broadcasts: BTreeMap::new(),
             losses: Losses::default(),
+            pace,
             drain: None,
             chores: Chores::default(),
             agenda: VecDeque::new(),

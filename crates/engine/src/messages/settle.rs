@@ -168,7 +168,8 @@ impl Messages {
 
     /// Slots back to the worker that holds the message, once.
     pub(super) fn release(&mut self, index: u32) {
-        let Message { queue, cost, .. } = self.messages[index];
+        let Message { queue, cost, stamp, ref bytes, .. } = self.messages[index];
+        let bytes = bytes_of(bytes.len());
         let worker = self.messages[index].holder().expect("only a held delivery is released");
         self.queues.at_mut(queue).in_flight -= 1;
         self.note_unused(queue);
@@ -176,6 +177,7 @@ impl Messages {
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);
         record.give_back(cost);
+        record.read_of(stamp, bytes);
         record.alone_with.take_if(|alone| *alone == index);
         if record.is_link {
             return self.crossed_back(worker, index);

@@ -117,6 +117,7 @@ fn a_worker_as_it_is_shown() {
         settled: 0,
         failed: 0,
         dropped: 0,
+        unread_bytes: 0,
         standings: Vec::new(),
         holds: vec![held],
         tasks_running: 0,

@@ -1,7 +1,7 @@
 //! What finds no free slot waits, in order.
 
-use turno_engine::Input;
-use turno_proto::model::{Mono, Slots};
+use turno_engine::{Input, Settings};
+use turno_proto::model::{Limits, Mono, Slots};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, reply, sent, turn};
@@ -23,7 +23,8 @@ fn what_finds_no_slot_waits() {
 /// Proves S0.26: the backlog has no limit of its own; 50,000 wait, none is lost, and they leave in order.
 #[test]
 fn the_backlog_has_no_limit() {
-    let mut desk = Desk::new();
+    let limits = Limits { out_bytes_pause: usize::MAX, ..Limits::default() };
+    let mut desk = Desk::with(Settings { limits, ..Settings::default() });
     let client = desk.client();
     let handle = desk.handle(client, "q");
     let count = 50_000;

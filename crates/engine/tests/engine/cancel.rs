@@ -125,7 +125,8 @@ fn of_what_goes_first_not_all_is_counted() {
     let mut desk = Desk::new();
     let (_, client) = (desk.worker(1, &["q"]), desk.client());
     let ids: Vec<MessageId> = (1..=200).map(|seq| desk.send(client, ask(seq, "q", &seq.to_string())).0).collect();
-    let busy = |ahead| Reason::AllBusy { workers: 1, used: 1, ahead, probing: 0, dropped: 0, brokers: 0 };
+    let busy =
+        |ahead| Reason::AllBusy { workers: 1, used: 1, ahead, probing: 0, dropped: 0, not_reading: 0, brokers: 0 };
     assert_eq!(desk.explain(ids[199]).reason, busy(198), "who only asks is told");
     assert_eq!(cancel(&mut desk, ids[199]).0, Ok(busy(limits::AHEAD_CANCELLED_MAX)));
     assert_eq!(cancel(&mut desk, ids[51]).0, Ok(busy(50)));

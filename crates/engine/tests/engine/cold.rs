@@ -201,7 +201,10 @@ fn a_cold_message_is_explained() {
     for (serial, text, ahead) in [(4, "d", 2), (5, "e", 3)] {
         assert_eq!(desk.say(explain(serial)), [load(serial)]);
         let reason = answer(&mut loaded(&mut desk, serial, text)).unwrap().reason;
-        assert_eq!(reason, Reason::AllBusy { workers: 2, used: 1, ahead, probing: 0, dropped: 0, brokers: 0 });
+        assert_eq!(
+            reason,
+            Reason::AllBusy { workers: 2, used: 1, ahead, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
+        );
     }
     let behind = desk.queue("q").ready;
     assert_eq!(behind, 5);
@@ -215,7 +218,7 @@ fn a_cold_message_may_move_before_it_is_explained() {
     assert_eq!(desk.say(explain(4)), [load(4)]);
     let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
     assert_eq!(got, [sent(worker, "a"), sent(worker, "b"), sent(worker, "c"), load(4)]);
-    let nobody = Reason::AllBusy { workers: 1, used: 3, ahead: 0, probing: 0, dropped: 0, brokers: 0 };
+    let nobody = Reason::AllBusy { workers: 1, used: 3, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 };
     assert_eq!(answer(&mut loaded(&mut desk, 4, "d")).unwrap().reason, nobody);
     assert_eq!(answer(&mut loaded(&mut desk, 4, "d")).unwrap().reason, nobody);
     assert_eq!(loaded(&mut desk, 4, "d"), [sent(worker, "d")]);

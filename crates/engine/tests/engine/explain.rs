@@ -41,7 +41,7 @@ fn why_a_message_waits() {
     for (id, ahead) in [(urgent, 0), (third, 1), (fourth, 2)] {
         assert_eq!(
             why(&mut desk, id),
-            Reason::AllBusy { workers: 2, used: 2, ahead, probing: 0, dropped: 0, brokers: 0 }
+            Reason::AllBusy { workers: 2, used: 2, ahead, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
         );
     }
 }
@@ -62,7 +62,7 @@ fn why_a_costly_message_waits() {
     assert_eq!(why(&mut desk, dear), Reason::Reserved { worker: 1, cost: 2, free: 0 });
     assert_eq!(
         why(&mut desk, behind),
-        Reason::AllBusy { workers: 1, used: 4, ahead: 1, probing: 0, dropped: 0, brokers: 0 }
+        Reason::AllBusy { workers: 1, used: 4, ahead: 1, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
     );
 }
 
@@ -80,7 +80,7 @@ fn why_the_second_costly_head_waits() {
     assert_eq!(why(&mut desk, first), Reason::Reserved { worker: 1, cost: 2, free: 1 });
     assert_eq!(
         why(&mut desk, second),
-        Reason::AllBusy { workers: 2, used: 1, ahead: 0, probing: 0, dropped: 0, brokers: 0 }
+        Reason::AllBusy { workers: 2, used: 1, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
     );
 }
 

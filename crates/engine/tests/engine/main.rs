@@ -28,6 +28,7 @@ mod limits;
 mod links;
 mod losses;
 mod overload;
+mod pace;
 mod property;
 mod queues;
 mod reasons;

@@ -60,13 +60,13 @@ fn why_a_message_waits_for_dropped_workers() {
     let (id, _) = desk.send(client, ask(4, "q", "d"));
     assert_eq!(
         why(&mut desk, id),
-        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 1, brokers: 0 }
+        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 1, not_reading: 0, brokers: 0 }
     );
     assert_eq!(desk.consume(slow, "q"), Ok(vec![sent(slow, "d")]));
     let (id, _) = desk.send(client, ask(5, "q", "e"));
     assert_eq!(
         why(&mut desk, id),
-        Reason::AllBusy { workers: 2, used: 2, ahead: 0, probing: 1, dropped: 0, brokers: 0 }
+        Reason::AllBusy { workers: 2, used: 2, ahead: 0, probing: 1, dropped: 0, not_reading: 0, brokers: 0 }
     );
     let standings: Vec<_> = desk.consumers("q").into_iter().map(|row| row.standing.map(|it| it.state)).collect();
     assert_eq!(standings.iter().flatten().collect::<Vec<_>>(), [&StandingState::Probing]);
@@ -89,7 +89,7 @@ fn why_a_message_waits_for_a_holder_on_probation() {
     let (id, _) = desk.send(client, ask(4, "q", "waits"));
     assert_eq!(
         why(&mut desk, id),
-        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 1, dropped: 0, brokers: 0 }
+        Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 1, dropped: 0, not_reading: 0, brokers: 0 }
     );
 }
 

@@ -1,8 +1,8 @@
 //! Client, broker, worker: who says what to whom, and what the broker leaves alone.
 
 use bytes::Bytes;
-use turno_engine::{Effect, Input};
-use turno_proto::model::{Code, Payload, Slots};
+use turno_engine::{Effect, Input, Settings};
+use turno_proto::model::{Code, Limits, Payload, Slots};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, progress, reply, sent, turn, undelivered};
@@ -47,7 +47,8 @@ fn payloads_are_never_looked_into() {
         Payload::body(large),
     ];
     for (seq, payload) in (1..).zip(table) {
-        let mut desk = Desk::new();
+        let limits = Limits { out_bytes_pause: usize::MAX, ..Limits::default() };
+        let mut desk = Desk::with(Settings { limits, ..Settings::default() });
         let worker = desk.worker(2, &["q"]);
         let client = desk.client();
         let out = desk.request(client, ask(seq, "q", "").carrying(payload.clone()));

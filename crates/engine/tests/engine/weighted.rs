@@ -163,7 +163,10 @@ fn a_new_head_changes_the_reservation() {
     assert_eq!(desk.request(client, ask(1, "other", "busy").cost(2)), [turn(worker, "busy").of("other").cost(2)]);
     assert_eq!(desk.request(client, ask(2, "q", "dear").cost(2)), []);
     assert_eq!(desk.request(client, ask(3, "q", "cheap").priority(9)), []);
-    assert_eq!(why(&mut desk), Reason::AllBusy { workers: 1, used: 2, ahead: 0, probing: 0, dropped: 0, brokers: 0 });
+    assert_eq!(
+        why(&mut desk),
+        Reason::AllBusy { workers: 1, used: 2, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
+    );
     assert_eq!(desk.reply(worker, "busy", "r"), [reply(client, 1, "r"), turn(worker, "cheap")]);
     assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 2, free: 1 });
 
@@ -193,7 +196,10 @@ fn a_returned_message_is_the_head() {
     }
     assert_eq!(desk.send(client, ask(2, "q", "dear").cost(2)).1, []);
     assert_eq!(desk.leave(lost), []);
-    assert_eq!(why(&mut desk), Reason::AllBusy { workers: 1, used: 2, ahead: 0, probing: 0, dropped: 0, brokers: 0 });
+    assert_eq!(
+        why(&mut desk),
+        Reason::AllBusy { workers: 1, used: 2, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
+    );
     assert_eq!(desk.ack(kept, "b"), [sent(kept, "a")]);
     assert_eq!(desk.ack(kept, "a"), []);
     assert_eq!(desk.ack(kept, "c"), [sent(kept, "dear").cost(2)]);

@@ -463,7 +463,8 @@ pub struct Limits {
     /// Bytes waiting for one peer that reads none of them, beside deliveries and the longest frame among them. More:
     /// closed, `slow_reader`; its deliveries move on. One that does read may have [`OUT_PATIENCE`] times as many.
     pub out_bytes_max: usize,
-    /// Bytes waiting for one peer beyond which the broker stops reading from it, until half of them are taken.
+    /// Bytes waiting for one peer beyond which the broker stops reading from it, until half of them are taken. A worker with
+    /// as many bytes of deliveries unread gets no more of them until it has read.
     pub out_bytes_pause: usize,
     /// How long a peer may take nothing while bytes wait for it. Longer: closed, `slow_reader`.
     pub write_stall_ms_max: u64,

@@ -90,6 +90,9 @@ pub enum Reason {
         /// Workers that were dropped from the queue and have not asked for it again.
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped: u64,
+        /// Those of the consumers that get nothing, because they do not read what waits for them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        not_reading: u64,
         /// Other brokers that have workers of the queue, and no room for it either.
         #[serde(default, skip_serializing_if = "is_zero")]
         brokers: u64,

@@ -400,6 +400,9 @@ pub struct WorkerView {
     /// How often it was dropped from a queue.
     #[serde(default)]
     pub dropped: u64,
+    /// Bytes of deliveries that it has not read: it gets nothing more before it has. 0 while it reads.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread_bytes: u64,
     /// The queues in which something counts against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standings: Vec<StandingView>,

@@ -429,6 +429,7 @@ impl Seed {
             settled: 2,
             failed: 3,
             dropped: self.long,
+            unread_bytes: self.long,
             standings: vec![
                 StandingView { queue: self.text(), standing: self.standing() };
                 usize::from(self.choice % 2)

@@ -7,18 +7,12 @@ use super::Seed;
 impl Seed {
     pub(super) fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (self.long, self.number.into(), self.word.into());
+        let (probing, dropped) = (self.small.into(), self.choice.into());
         let reason = match self.small % 22 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
-            3 => Reason::AllBusy {
-                workers,
-                used: self.long,
-                ahead,
-                probing: self.small.into(),
-                dropped: self.choice.into(),
-                brokers: self.small.into(),
-            },
+            3 => Reason::AllBusy { workers, used: worker, ahead, probing, dropped, not_reading: ahead, brokers: ahead },
             4 => Reason::Behind { ahead },
             5 => Reason::TooCostly { cost: self.small, largest: self.number },
             6 => Reason::Reserved { worker, cost: self.small, free: self.number },

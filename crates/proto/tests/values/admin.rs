@@ -97,6 +97,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         standings: Vec::new(),
         ..shown_worker.clone()
     };
+    let unread_worker = WorkerView { unread_bytes: 70_000, ..lone_worker.clone() };
     let job_worker = WorkerView { kind: WorkerKind::Job, queues: Vec::new(), slots_max: Some(10), ..worker() };
     let labelled_worker = WorkerView {
         labels: [("g".to_owned(), "yes".to_owned()), ("p".to_owned(), "night".to_owned())].into(),
@@ -124,6 +125,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_consumers_exclusive", AdminAnswer::Consumers { consumers: vec![holder, standby], more: 0 }),
         ("answer_consumers_more", AdminAnswer::Consumers { consumers: Vec::new(), more: 9_000 }),
         ("answer_worker_exclusive", AdminAnswer::Worker { worker: Box::new(lone_worker) }),
+        ("answer_worker_unread", AdminAnswer::Worker { worker: Box::new(unread_worker) }),
         ("answer_worker_tasks", AdminAnswer::Worker { worker: Box::new(worker_with_tasks()) }),
         ("answer_worker_jobs", AdminAnswer::Worker { worker: Box::new(job_worker) }),
         ("answer_status_jobs", AdminAnswer::Status { broker: Box::new(broker_with_jobs()) }),
@@ -134,7 +136,8 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
     let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
     let name = || "w1".to_owned();
-    let dropped = Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4, brokers: 0 };
+    let dropped =
+        Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4, not_reading: 0, brokers: 0 };
     let crossed = MessageView { worker: None, ..running() };
     let stopping_far = MessageView { worker: None, ..stopping.clone() };
     let came = MessageView { came_by: vec!["rb-1".to_owned(), "00000000002a".to_owned()], ..running() };
@@ -156,13 +159,18 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         (
             "answer_message_all_busy",
             waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, brokers: 0 },
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 0 },
         ),
         ("answer_message_all_busy_dropped", waiting(), dropped),
         (
             "answer_message_all_busy_far",
             waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, brokers: 2 },
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 2 },
+        ),
+        (
+            "answer_message_all_busy_unread",
+            waiting(),
+            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 1, brokers: 0 },
         ),
         ("answer_message_links_down", waiting(), Reason::LinksDown { down: 1, wanted: 2 }),
         ("answer_message_far_busy", waiting(), Reason::FarBusy { brokers: 2, used: 20, ahead: 3 }),
@@ -353,6 +361,7 @@ fn worker() -> WorkerView {
         settled: 5,
         failed: 1,
         dropped: 0,
+        unread_bytes: 0,
         standings: Vec::new(),
         holds: Vec::new(),
         tasks_running: 0,

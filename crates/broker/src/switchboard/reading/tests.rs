@@ -306,3 +306,44 @@ fn unfinished_greetings_hold_little() {
     desk.feed(claims, &send(1, 8 * 1024));
     assert!(!desk.board.is_heard(claims), "no frame is that long before the greeting");
 }
+
+/// Workers with very many slots that do not read, and messages that fill the memory: what is counted stays within the limit,
+/// one that reads gets everything, and so do the others once they read.
+#[test]
+fn unread_deliveries_stay_within_the_limit() {
+    let mut desk = Desk::new();
+    let client = desk.peer();
+    let mut stored = 0;
+    loop {
+        desk.feed(client, &send(stored + 1, 32 * 1024));
+        match desk.read(client)[..] {
+            [(Kind::Stored, ..)] => stored += 1,
+            [(Kind::Undelivered, _, OVER)] => break,
+            ref other => panic!("{other:?}"),
+        }
+    }
+    let in_memory = desk.board.meter().total();
+    assert!(stored > 1_000 && in_memory > LIMIT / 2, "{stored} messages, {in_memory} bytes");
+    let mut workers: Vec<ConnId> = (0..51)
+        .map(|_| {
+            let conn = desk.peer();
+            let register = Register::new(Slots::Limited(100_000), "w");
+            let consume = Frame::Consume { seq: 5, handle: 0, exclusive: false };
+            desk.say(conn, &[Frame::Register { seq: 4, register }, consume]);
+            assert!(desk.board.meter().outgoing() < 16 * MIB as u64, "{}", desk.board.meter().outgoing());
+            conn
+        })
+        .collect();
+    let quick = workers.swap_remove(20);
+    let is_delivery = |frame: &&(Kind, u32, u32)| frame.0 == Kind::Deliver;
+    let mut deliveries = desk.read(quick).iter().filter(is_delivery).count();
+    assert!(deliveries > 100, "{deliveries} for one that reads, beside 50 that do not");
+    for conn in &workers {
+        let count = desk.read(*conn).iter().filter(is_delivery).count();
+        assert!((1..=40).contains(&count), "{count} deliveries for one that does not read");
+        deliveries += count;
+        desk.check();
+    }
+    assert_eq!(deliveries, stored as usize, "each is somewhere");
+    assert_eq!(desk.board.engine().status().in_flight, u64::from(stored));
+}

@@ -3,6 +3,7 @@
 pub(in crate::messages) mod crew;
 pub(in crate::messages) mod dropping;
 mod jobs;
+pub(in crate::messages) mod pace;
 pub(crate) mod peer;
 pub(crate) mod policy;
 pub(in crate::messages) mod rota;

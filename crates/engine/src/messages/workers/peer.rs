@@ -104,6 +104,12 @@ pub(crate) struct Worker {
     pub(in crate::messages) alone_with: Option<u32>,
     /// It closed its connection with bytes unread.
     pub(in crate::messages) unread: bool,
+    /// Bytes of deliveries since it was last known to have read all, without those it settled (see `pace`).
+    pub(in crate::messages) unread_bytes: u64,
+    /// The last stamp of those that it had read then.
+    pub(in crate::messages) read_stamp: u32,
+    /// They are too many: it gets nothing before it has read.
+    pub(in crate::messages) must_read: bool,
     /// When it was used last, as a rising number.
     pub(in crate::messages) turn: u64,
     pub(in crate::messages) held: Chain,
@@ -138,6 +144,9 @@ impl Worker {
             trust: Trust::default(),
             alone_with: None,
             unread: false,
+            unread_bytes: 0,
+            read_stamp: 0,
+            must_read: false,
             turn: 0,
             held: Chain::default(),
             reserved_for: None,
@@ -197,7 +206,8 @@ impl Worker {
 
     /// Gets nothing for now, from none of its queues.
     pub(in crate::messages) const fn is_closed(&self) -> bool {
-        self.alone_with.is_some()
+        self.must_read
+            || self.alone_with.is_some()
             || match self.trust {
                 Trust::Full => false,
                 Trust::OneAtATime => !self.held.is_empty(),
@@ -265,6 +275,13 @@ impl Worker {
     pub(in crate::messages) fn take_over(&mut self, cost: u16) {
         self.used += u32::from(cost);
         self.limit = self.slots.as_count().max(self.used);
+    }
+
+    /// A delivery of so many bytes is over, so it is not unread.
+    pub(in crate::messages) const fn read_of(&mut self, stamp: u32, bytes: u64) {
+        if stamp.wrapping_sub(self.read_stamp).cast_signed() > 0 {
+            self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
+        }
     }
 
     pub(in crate::messages) fn give_back(&mut self, cost: u16) {

@@ -93,6 +93,7 @@ impl Messages {
             labels: BTreeMap::new(),
             registered_ms: self.now.millis_since(worker.registered),
             idle_ms: both.iter().filter_map(|worker| worker.last_used).max().map(|used| self.now.millis_since(used)),
+            unread_bytes: sum(|worker| if worker.must_read { worker.unread_bytes } else { 0 }),
             deliveries: sum(|worker| worker.deliveries),
             settled: sum(|worker| worker.settled),
             failed: sum(|worker| worker.failed),

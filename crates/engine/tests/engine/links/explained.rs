@@ -120,11 +120,11 @@ fn what_waits_knows_of_workers_elsewhere() {
     let near = net.worker(0, "q", 1);
     net.settle();
     assert_eq!(net.take("second").worker, near);
-    let busy = Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 0, brokers: 1 };
+    let busy = Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 1 };
     assert_eq!(why(&mut net, 0, third), busy);
     net.put(1, Input::Disconnected { conn: far.conn });
     net.settle();
-    let busy = Reason::AllBusy { workers: 1, used: 1, ahead: 1, probing: 0, dropped: 0, brokers: 0 };
+    let busy = Reason::AllBusy { workers: 1, used: 1, ahead: 1, probing: 0, dropped: 0, not_reading: 0, brokers: 0 };
     assert_eq!(why(&mut net, 0, third), busy, "what the lost worker had goes first again");
 }
 

@@ -41,7 +41,7 @@ fn word_and_details(reason: &Reason) -> (String, Map<String, Value>) {
         .collect();
     // Left out on the wire when they are 0.
     let zeros: &[&str] = match reason {
-        Reason::AllBusy { .. } => &["probing", "dropped", "brokers"],
+        Reason::AllBusy { .. } => &["probing", "dropped", "not_reading", "brokers"],
         Reason::AtConsumers { .. } => &["brokers"],
         _ => &[],
     };
@@ -66,8 +66,8 @@ fn told(reason: &Reason) -> String {
             format!("no worker here takes it; brokers that have some take {largest} bytes at most, and it has {bytes}")
         }
         Reason::FarBusy { brokers, used, ahead } => far_busy(*brokers, *used, *ahead),
-        Reason::AllBusy { workers, used, ahead, probing, dropped, brokers } => {
-            let text = all_busy(*workers, *used, *probing, *dropped, *brokers);
+        Reason::AllBusy { workers, used, ahead, probing, dropped, not_reading, brokers } => {
+            let text = all_busy(*workers, *used, *probing, *dropped, *not_reading, *brokers);
             format!("{text}, {}", go_first(*ahead))
         }
         Reason::ExclusiveBusy { worker, name, used, ahead } => {
@@ -106,8 +106,13 @@ fn told(reason: &Reason) -> String {
 }
 
 /// All that could take it have no room.
-fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, brokers: u64) -> String {
-    let mut text = format!("all slots are busy ({used} in use at {})", count(workers, "consumer", "consumers"));
+fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, not_reading: u64, brokers: u64) -> String {
+    let nobody = if not_reading > 0 { "no consumer takes it now" } else { "all slots are busy" };
+    let mut text = format!("{nobody} ({used} in use at {})", count(workers, "consumer", "consumers"));
+    if not_reading > 0 {
+        let do_not = count(not_reading, "of them does not", "of them do not");
+        text += &format!(", {do_not} read what waits there and gets no more meanwhile");
+    }
     if probing > 0 {
         text += &format!(", {probing} of them on probation with one delivery at a time");
     }
@@ -168,15 +173,21 @@ mod tests {
         let name = || "w".to_owned();
         let table = [
             (
-                Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0, brokers: 0 },
+                Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 0 },
                 "all slots are busy (2 in use at 1 consumer), 3 messages go first",
-                json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0, "brokers": 0 }),
+                json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0, "not_reading": 0, "brokers": 0 }),
             ),
             (
-                Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4, brokers: 2 },
+                Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4, not_reading: 0, brokers: 2 },
                 "all slots are busy (2 in use at 2 consumers), 1 of them on probation with one delivery at a time, \
                  4 workers were dropped from the queue, those at 2 other brokers too, 1 message goes first",
-                json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4, "brokers": 2 }),
+                json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4, "not_reading": 0, "brokers": 2 }),
+            ),
+            (
+                Reason::AllBusy { workers: 3, used: 9, ahead: 0, probing: 0, dropped: 0, not_reading: 1, brokers: 0 },
+                "no consumer takes it now (9 in use at 3 consumers), 1 of them does not read what waits there and gets no \
+                 more meanwhile, 0 messages go first",
+                json!({ "reason": "all_busy", "workers": 3, "used": 9, "ahead": 0, "probing": 0, "dropped": 0, "not_reading": 1, "brokers": 0 }),
             ),
             (
                 Reason::Behind { ahead: AHEAD_MAX },

@@ -72,6 +72,8 @@ pub(crate) struct WorkerRow {
     pub(crate) failed: u64,
     /// How often it was dropped from a queue.
     pub(crate) dropped: u64,
+    /// Bytes of deliveries that it has not read: it gets nothing more before it has. 0 while it reads.
+    pub(crate) unread_bytes: u64,
 }
 
 impl WorkerRow {
@@ -97,6 +99,7 @@ impl WorkerRow {
             settled: view.settled,
             failed: view.failed,
             dropped: view.dropped,
+            unread_bytes: view.unread_bytes,
         }
     }
 }
@@ -324,6 +327,7 @@ mod tests {
             settled: 0,
             failed: 0,
             dropped: 0,
+            unread_bytes: 0,
             standings: Vec::new(),
             holds: Vec::new(),
             tasks_running: 0,

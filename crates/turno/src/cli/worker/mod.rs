@@ -23,6 +23,7 @@ use super::schema::worker::{
     QueueStandingBody, WorkerBody, WorkerDocument, WorkerListDocument, WorkerRow, WorkerTaskBody, label_words,
 };
 use super::shown::Page;
+use super::size;
 use super::table;
 use super::words::{count, one_line};
 
@@ -386,6 +387,10 @@ impl Asked<'_> {
         }
         if !row.waits_for.is_empty() {
             facts.push(("standing by", row.waits_for.join(", ")));
+        }
+        if row.unread_bytes > 0 {
+            let unread = size::short(row.unread_bytes);
+            facts.push(("does not read", format!("{unread} of deliveries wait; it gets nothing more before it reads")));
         }
         let mut page = table::facts(&facts);
         for QueueStandingBody { queue, standing } in &document.worker.standings {
