@@ -18,8 +18,6 @@ use crate::tree;
 /// Seeds within which a bug must show.
 pub(super) const SEEDS: &str = "2000";
 
-/// `turno` is large, and every bug has it built again: that costs more than the seeds until a bug shows.
-const QUICKER: &[&str] = &["--config", "profile.release.package.turno.opt-level=1"];
 const BUILD: &[&str] = &["cargo", "build", "--release", "--package", "turno-sim", "--locked", "--quiet"];
 
 /// How nextest ends when tests ran and some failed.
@@ -45,7 +43,7 @@ impl Copy {
 
     /// Builds the simulator, or says why it cannot be.
     pub(super) fn build(&self) -> Result<Result<(), String>> {
-        let (status, report) = self.cargo(&[BUILD, QUICKER].concat())?;
+        let (status, report) = self.cargo(BUILD)?;
         Ok(if status.success() { Ok(()) } else { Err(first_line_with("error", &report)) })
     }
 
