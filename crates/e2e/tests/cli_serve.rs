@@ -82,14 +82,12 @@ fn the_ready_line_names_what_was_really_bound() {
     let broker = Broker::start_with(&["--listen", "127.0.0.1:0", "--data", &dir]);
     let ready = broker.ready();
     schema::check(ready);
-    for key in ["native", "unix", "http", "zmq", "foreman", "ring"] {
+    for key in ["native", "unix", "foreman", "ring"] {
         assert!(ready.get(key).is_some(), "{key}: {ready}");
     }
     let foreman: SocketAddr = ready["foreman"].as_str().and_then(|text| text.parse().ok()).expect("an address");
     assert!(foreman.ip().is_loopback() && foreman.port() > 0, "{ready}");
-    for key in ["http", "zmq", "ring"] {
-        assert_eq!(ready[key], Value::Null, "{key} is not there yet");
-    }
+    assert_eq!(ready["ring"], Value::Null, "it is in no ring");
     assert_eq!(ready["unix"], format!("{dir}/turno.sock"));
     let listen = ready["listen"].as_array().expect("a list");
     assert_eq!(listen.len(), 2, "{ready}");

@@ -171,7 +171,6 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> Page {
         ("queue", row.name.clone()),
         ("ready", row.ready.to_string()),
         ("in flight", row.in_flight.to_string()),
-        ("delayed", row.delayed.to_string()),
         ("dead", row.dead.to_string()),
         ("oldest", oldest),
         ("consumers", format!("{}, {} slots free", row.consumers, row.slots_free)),

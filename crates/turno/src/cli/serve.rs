@@ -130,8 +130,6 @@ fn ready(bound: &Bound) -> Ready {
         native: listen.first().cloned(),
         listen,
         unix: bound.unix.as_ref().map(|path| path.display().to_string()),
-        http: None,
-        zmq: None,
         foreman: bound.foreman.first().map(ToString::to_string),
         ring: bound.ring.as_ref().map(ToString::to_string),
     }
@@ -286,7 +284,7 @@ mod tests {
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","http":null,"zmq":null,"foreman":"127.0.0.1:5429","ring":"127.0.0.1:8003"}"#,
+                r#""unix":"/d/turno.sock","foreman":"127.0.0.1:5429","ring":"127.0.0.1:8003"}"#,
                 "\n"
             )
         );

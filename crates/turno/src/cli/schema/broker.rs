@@ -17,10 +17,6 @@ pub(crate) struct Ready {
     pub(crate) listen: Vec<String>,
     /// The path of the Unix socket.
     pub(crate) unix: Option<String>,
-    /// The HTTP address.
-    pub(crate) http: Option<String>,
-    /// The ZeroMQ address.
-    pub(crate) zmq: Option<String>,
     /// The foreman's address.
     pub(crate) foreman: Option<String>,
     /// The ring's address.

@@ -56,8 +56,6 @@ pub(crate) struct QueueRow {
     pub(crate) ready: u64,
     /// Messages at a worker.
     pub(crate) in_flight: u64,
-    /// Messages that wait for their time.
-    pub(crate) delayed: u64,
     /// Dead letters.
     pub(crate) dead: u64,
     /// Bytes of them, with overhead and what their last failures said.
@@ -92,7 +90,6 @@ impl From<&QueueView> for QueueRow {
             name: view.name.clone(),
             ready: view.ready,
             in_flight: view.in_flight,
-            delayed: 0,
             dead: view.dead,
             dead_bytes: view.dead_bytes,
             bytes: view.bytes,
@@ -119,7 +116,6 @@ impl Row for QueueRow {
         Column::new("name", |row, _| row.name.clone()),
         Column::new("ready", |row, _| row.ready.to_string()),
         Column::new("in_flight", |row, _| row.in_flight.to_string()),
-        Column::wide("delayed", |row, _| row.delayed.to_string()),
         Column::new("dead", |row, _| row.dead.to_string()),
         Column::new("bytes", |row, _| row.bytes.to_string()),
         Column::new("oldest_seconds", |row, _| {
