@@ -98,22 +98,13 @@ impl Engine {
             Input::Unread { conn } => self.messages.left_unread(conn),
             Input::HasRead { conn } => self.messages.has_read(conn),
             Input::Disconnected { conn } => self.disconnected(conn, out),
-            Input::Open { conn, seq, handle, queue } => {
-                let result = self.messages.open(conn, handle, queue);
-                answer(conn, seq, result, out);
-            }
+            Input::Open { conn, seq, handle, queue } => answer(conn, seq, self.messages.open(conn, handle, queue), out),
             Input::Register { conn, seq, slots, name } => self.messages.register(conn, seq, slots, name, out),
             Input::RegisterAs { conn, seq, slots, name, key } => {
                 self.register_as(conn, seq, slots, (name, &key), out);
             }
-            Input::Resize { conn, seq, slots } => {
-                let result = self.messages.resize(conn, slots);
-                answer(conn, seq, result, out);
-            }
-            Input::Deregister { conn, seq } => {
-                let result = self.deregister(conn);
-                answer(conn, seq, result, out);
-            }
+            Input::Resize { conn, seq, slots } => answer(conn, seq, self.messages.resize(conn, slots), out),
+            Input::Deregister { conn, seq } => answer(conn, seq, self.deregister(conn), out),
             Input::Consume { conn, seq, handle, exclusive } => self.messages.consume(conn, seq, handle, exclusive, out),
             Input::QueueAvailableNotify { conn, seq, handle } => {
                 if let Err(code) = self.messages.notify(conn, seq, handle) {
@@ -127,8 +118,7 @@ impl Engine {
                 }
             }
             Input::CancelQueue { conn, seq, handle } => {
-                let result = self.messages.cancel_queue(conn, handle);
-                answer(conn, seq, result, out);
+                answer(conn, seq, self.messages.cancel_queue(conn, handle), out)
             }
             Input::Request { conn, message } => self.messages.request(conn, message, out),
             Input::Broadcast { conn, broadcast } => self.messages.broadcast(conn, broadcast, out),
