@@ -139,15 +139,18 @@ impl Diary {
 
     fn look_at_drain(&mut self, engine: &Engine) {
         let (was, is) = (std::mem::replace(&mut self.is_drained, engine.is_drained()), engine.is_drained());
-        let in_flight = engine.in_flight();
+        if !was && !is {
+            return;
+        }
+        let (in_flight, tasks) = (engine.in_flight(), engine.tasks_running());
         match (was, is) {
-            (false, true) => info!(in_flight, "drained for maintenance: no new work"),
+            (false, true) => info!(in_flight, tasks, "drained for maintenance: no new work"),
             (true, false) => info!("the maintenance is over: work goes on"),
             _ => {}
         }
-        let is_idle = is && in_flight == 0;
-        if is_idle && !std::mem::replace(&mut self.is_idle, is_idle) {
-            info!("drained: no delivery is at a worker");
+        let is_idle = is && in_flight + tasks == 0;
+        if is_idle && !self.is_idle {
+            info!("drained: nothing runs");
         }
         self.is_idle = is_idle;
     }

@@ -179,7 +179,7 @@ fn workers_are_resized() {
 /// `turno drain` waits for tasks of jobs as it does for messages, and says what still runs.
 #[test]
 fn a_drain_waits_for_tasks() {
-    let broker = Broker::start();
+    let mut broker = Broker::start();
     let _hand = broker.hand(&["--slots", "2"]);
     let job = broker.submit(&["--array", "1-4"], &["sh", "-c", PATIENT]);
     [1, 2].iter().for_each(|task| drop(broker.written(&format!("pid.{task}.1"))));
@@ -191,8 +191,12 @@ fn a_drain_waits_for_tasks() {
     }
     let data = broker.unix().parent().expect("a directory").display().to_string();
     assert_eq!(broker.status()["data"], data.as_str());
+    let begun = broker.process().expect_line("drained for maintenance");
+    assert!(begun.contains("in_flight=0 tasks=2"), "{begun}");
+    assert!(!broker.process().stderr().iter().any(|line| line.contains("nothing runs")), "two tasks run");
     broker.place.file("go", "");
     assert!(broker.run(&["drain"]).expect(0).text().contains("nothing runs"));
+    broker.process().expect_line("drained: nothing runs");
     assert_eq!(broker.task_counts(job), [2, 0, 2, 0, 0]);
     broker.run(&["resume"]).expect(0);
     assert_eq!(broker.wait_for_job(job), 0);

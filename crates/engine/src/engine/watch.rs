@@ -26,6 +26,11 @@ impl Engine {
         self.messages.is_job_worker(conn)
     }
 
+    /// Tasks of jobs that workers have, or had when they were lost.
+    pub fn tasks_running(&self) -> u64 {
+        self.jobs_view().tasks_running
+    }
+
     /// Whether the broker is drained for maintenance.
     pub fn is_drained(&self) -> bool {
         self.messages.is_in_maintenance()
