@@ -21,12 +21,12 @@ use turno_proto::model::{Mono, Payload, limits};
 use turno_proto::native::Config;
 
 use crate::command::{Cancels, Command, Sink};
-use crate::core::{Core, Registration, Returned, Ticket};
+use crate::core::{Core, Registration, Ticket};
 use crate::crew::{Control, Crew, Wish};
 use crate::stream::Stream;
 use crate::{Address, Error, Options};
 
-use self::rear::Rears;
+use self::rear::{Back, Rears};
 
 /// Commands taken before the socket gets its turn again.
 const COMMANDS_PER_TURN: usize = 256;
@@ -57,7 +57,7 @@ enum Wake {
     Dialled(io::Result<Stream>),
     Ready(io::Result<Ready>),
     Timer,
-    Returned(Returned, Sink),
+    Back(Back),
 }
 
 pub(crate) struct Driver {
@@ -143,7 +143,7 @@ impl Driver {
                 () = self.cancels.some.notified() => Wake::Cancels,
                 control = await_control(self.crew.as_mut()) => Wake::Control(control),
                 () = timer.as_mut() => Wake::Timer,
-                (returned, sink) = self.rears.returned() => Wake::Returned(returned, sink),
+                back = self.rears.returned() => Wake::Back(back),
             };
             self.handle(wake, &mut inbox);
         }
@@ -178,9 +178,14 @@ impl Driver {
                 self.core.handle_disconnected(now, error.to_string());
             }
             Wake::Ready(Ok(ready)) => self.read(now, ready, inbox),
-            Wake::Returned(returned, sink) => {
+            Wake::Back(Back::Call(returned, sink)) => {
                 if self.accept(returned.ticket, sink) {
-                    self.core.adopt(returned);
+                    self.core.adopt(*returned);
+                }
+            }
+            Wake::Back(Back::Cancel(held, reason)) => {
+                if let Some(crew) = &self.crew {
+                    crew.cancel(held, reason);
                 }
             }
             Wake::Timer => {
@@ -237,14 +242,27 @@ impl Driver {
                 }
             }
             Command::Settle { held, wants_reply, outcome } => {
-                if !self.crew.as_ref().is_some_and(|crew| crew.gives_back(&outcome)) {
+                let gives_back = self.crew.as_ref().is_some_and(|crew| crew.gives_back(&outcome));
+                if !gives_back && self.core.is_here(held) {
                     self.core.settle(held, outcome.into_settlement(wants_reply));
+                } else if !gives_back {
+                    self.rears.pass_on(|| Command::Settle { held, wants_reply, outcome: outcome.clone() });
                 }
+                self.core.ended_elsewhere(held);
                 let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| {
                     crew.finished(held);
                     crew.check()
                 });
                 self.grant(wish);
+            }
+            Command::Piece { held, body } if !self.core.is_here(held) => {
+                self.rears.pass_on(|| Command::Piece { held, body: body.clone() });
+            }
+            Command::Progress { held, body } if !self.core.is_here(held) => {
+                self.rears.pass_on(|| Command::Progress { held, body: body.clone() });
+            }
+            Command::Extend { held, lease_ms } if !self.core.is_here(held) => {
+                self.rears.pass_on(|| Command::Extend { held, lease_ms });
             }
             // Whether the delivery is still wanted its handler learns from its cancellation.
             Command::Piece { held, body } => drop(self.core.piece(held, &Payload::body(body))),

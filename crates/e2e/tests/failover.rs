@@ -144,16 +144,24 @@ fn closing_moves_a_worker_and_loses_nothing() {
     let runs = place.path().join("runs");
     let program =
         format!("echo run >> {}; while [ -d \"$PWD\" ] && [ ! -e go ]; do sleep 0.02; done; echo done", runs.display());
-    let _worker = worker(&place, &urls, &["q", "--", "sh", "-c", &program]);
+    let _worker = worker(&place, &urls, &["q", "--slots", "2", "--", "sh", "-c", &program]);
     let mut request = first.start_turno(&["request", "q", "x", "--timeout", "1m"]);
     wait::until("the program runs", || runs.exists());
     first.process().signal(Signal::TERM);
-    wait::until("everyone is told", || first.status()["draining"] == true);
-    place.file("go", "");
+    // The program goes on until the file is there: it is at the next broker while it still works for the first.
     wait::until("the worker is at the next broker", || second.workers() == 1);
+    let free = || second.run(&["worker", "ls", "--json"]).expect(0).json()["workers"][0]["slots"].take();
+    assert_eq!(free(), 1, "of its two slots one is taken at the first");
+    assert_eq!(first.status()["in_flight"], 1, "which waits for it");
+    let mut other = second.start_turno(&["request", "q", "y", "--timeout", "1m"]);
+    let ran = || std::fs::read_to_string(&runs).expect("it ran").lines().count();
+    wait::until("it works for both", || ran() == 2);
+    place.file("go", "");
+    assert_eq!((other.end(SOON), other.stdout()), (0, vec!["done".to_owned()]), "{:?}", other.stderr());
     assert_eq!(request.end(SOON), 0, "{:?}", request.stderr());
     assert_eq!(request.stdout(), ["done"]);
     assert_eq!(first.process().end(SOON), 0);
+    wait::until("all its slots are the next broker's", || free() == 2);
     assert_eq!(second.run(&["request", "q", "x"]).expect(0).text(), "done\n");
-    assert_eq!(std::fs::read_to_string(runs).expect("it ran").lines().count(), 2);
+    assert_eq!(ran(), 3);
 }

@@ -1,12 +1,14 @@
 //! The worker's side: registering, and settling what was handed out.
 
+use std::collections::BTreeMap;
+
 use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
 use super::absence::Absences;
 use super::calls::What;
 use super::event::{Claim, Event, Handed, Held, Registration, Settlement, Ticket};
-use super::link::Pending;
+use super::link::{Holding, Pending};
 use super::{Core, State};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(super) struct Duty {
     phase: Phase,
     /// Until then the last broker may take a connection that is gone for one that is only quiet.
     ghost_until: Mono,
+    /// What it still has from brokers that close, and the slots that takes: the next broker has the others to fill.
+    elsewhere: BTreeMap<Held, u16>,
 }
 
 impl Duty {
@@ -42,6 +46,26 @@ impl Duty {
 
     pub(super) const fn is_wanted(&self) -> bool {
         self.wanted.is_some()
+    }
+
+    /// Whether it may work for another broker while it ends what it has of this one: not with queues to itself.
+    pub(super) fn is_shared(&self) -> bool {
+        self.wanted.as_ref().is_some_and(|wanted| wanted.claim == Claim::Shared)
+    }
+
+    /// What it still has from a broker that closes.
+    pub(super) fn leave_behind(&mut self, held: impl Iterator<Item = (Held, u16)>) {
+        self.elsewhere.extend(held);
+        self.phase = Phase::Idle;
+    }
+
+    /// The slots that the broker may fill.
+    fn slots(&self, wanted: Slots) -> Slots {
+        let taken = self.elsewhere.values().map(|cost| u32::from(*cost)).fold(0, u32::saturating_add);
+        match wanted {
+            Slots::Limited(count) => Slots::Limited(count.saturating_sub(taken)),
+            Slots::Unlimited => Slots::Unlimited,
+        }
     }
 
     pub(super) const fn connection_gone(&mut self) {
@@ -83,7 +107,7 @@ impl Core {
         }
         if self.state == State::Open && self.duty.phase != Phase::Idle {
             let deadline = now.plus_millis(self.settings.connect_timeout_ms);
-            self.add(ticket, What::Resize(slots), None, deadline);
+            self.add(ticket, What::Resize(self.duty.slots(slots)), None, deadline);
         } else {
             self.events.push_back(Event::Resized { ticket });
         }
@@ -100,12 +124,31 @@ impl Core {
         self.duty.phase = Phase::Idle;
     }
 
+    /// Whether a delivery came over the connection that this core has now.
+    pub const fn is_here(&self, held: Held) -> bool {
+        held.epoch == self.link.epoch
+    }
+
+    /// A delivery of a broker that was left behind is over for this worker: the next broker may fill its slots.
+    pub fn ended_elsewhere(&mut self, held: Held) {
+        let Some(cost) = self.duty.elsewhere.remove(&held) else { return };
+        if self.state == State::Open
+            && self.duty.phase != Phase::Idle
+            && cost > 0
+            && let Some(Slots::Limited(count)) = self.duty.wanted.as_ref().map(|wanted| wanted.slots)
+        {
+            let seq = self.link.expect(Pending::Nobody);
+            let slots = self.duty.slots(Slots::Limited(count));
+            self.link.write(&Frame::Resize { seq, register: resize_map(slots) });
+        }
+    }
+
     /// Ends a delivery. False if its connection is gone or it was settled before: then nothing is written.
     pub fn settle(&mut self, held: Held, settlement: Settlement) -> bool {
         if held.epoch != self.link.epoch {
             return false;
         }
-        let Some(token) = self.link.held.remove(&held.delivery) else { return false };
+        let Some(Holding { token, .. }) = self.link.held.remove(&held.delivery) else { return false };
         let delivery = held.delivery;
         self.link.absences.settled(delivery);
         let too_large = |payload: &Payload| payload.len() + HEADER_LEN > self.message_bytes_max();
@@ -158,8 +201,8 @@ impl Core {
     pub(super) fn write_register(&mut self, now: Mono) {
         let Some(wanted) = self.duty.wanted.clone() else { return };
         let seq = self.link.expect(Pending::Register);
-        self.link
-            .write(&Frame::Register { seq, register: Register::new(wanted.slots, wanted.name).known_as(wanted.key) });
+        let slots = self.duty.slots(wanted.slots);
+        self.link.write(&Frame::Register { seq, register: Register::new(slots, wanted.name).known_as(wanted.key) });
         let handles: Vec<u32> = wanted.queues.iter().map(|queue| self.link.open(queue)).collect();
         self.link.handles.keep();
         self.link.absences = Absences::default();
@@ -213,7 +256,8 @@ impl Core {
         };
         // Of a broadcast that wants no reply the broker keeps nothing: there is nothing to settle.
         let over = deliver.cost == 0 && !deliver.wants_reply;
-        if !over && self.link.held.insert(deliver.delivery, deliver.token).is_some() {
+        let holding = Holding { token: deliver.token, cost: deliver.cost };
+        if !over && self.link.held.insert(deliver.delivery, holding).is_some() {
             return self.lose(now, "it made one delivery twice".to_owned());
         }
         self.link.absences.handed(deliver.handle, deliver.delivery);
@@ -239,7 +283,7 @@ impl Core {
     }
 
     fn write_held(&mut self, held: Held, bytes: usize, frame: Frame<'_>) -> bool {
-        let token = self.link.held.get(&held.delivery).filter(|_| held.epoch == self.link.epoch).copied();
+        let token = self.link.held.get(&held.delivery).filter(|_| held.epoch == self.link.epoch).map(|held| held.token);
         let fits = bytes + HEADER_LEN <= self.message_bytes_max();
         match token {
             Some(token) if fits => self.write_word(token, bytes, frame),

@@ -29,6 +29,15 @@ pub(super) enum Pending {
     Nobody,
 }
 
+/// A delivery that is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// The token of its queue, if that is this worker's alone.
+    pub(super) token: Option<u64>,
+    /// Slots that it takes.
+    pub(super) cost: u16,
+}
+
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) epoch: u64,
@@ -38,8 +47,8 @@ pub(super) struct Link {
     pub(super) out: Vec<u8>,
     pub(super) pending: HashMap<u32, Pending>,
     pub(super) handles: Handles,
-    /// What is held, each with the token of its queue, if that is this worker's alone.
-    pub(super) held: BTreeMap<Delivery, Option<u64>>,
+    /// What is held.
+    pub(super) held: BTreeMap<Delivery, Holding>,
     pub(super) absences: Absences,
     seq: u32,
     /// Something was written.

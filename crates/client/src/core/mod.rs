@@ -8,10 +8,10 @@
 //!   connection goes, unless its caller said that doing it twice does no harm, or it is a send with a dedup id, which
 //!   the broker stores once; what the broker gave back with
 //!   `closing` was never worked on and goes to the next broker.
-//! - A broker that closes is left at once: the calls it has stay with a second core ([`Core::leave_behind`]) until they
-//!   end, everything else goes to the next broker.
-//! - A worker is registered again on every new connection. What settles a delivery of an old connection is
-//!   dropped. One that must have a queue to itself, does not stand by, and finds the queue another's ends.
+//! - A broker that closes is left at once: the calls it has, and the deliveries that came from it, stay with a second core
+//!   ([`Core::leave_behind`]) until they end, everything else goes to the next broker.
+//! - A worker is registered again on every new connection, with the slots that nothing of a closing broker takes. What settles
+//!   a delivery of a connection that is gone is dropped. One that must have a queue to itself, does not stand by, and finds the queue another's ends.
 //! - No byte from a broker makes it panic or keep more than has really arrived.
 
 mod absence;

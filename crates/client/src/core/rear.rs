@@ -6,6 +6,7 @@ use turno_proto::model::{Code, Mono, Payload};
 
 use super::calls::{Call, Calls};
 use super::duty::Duty;
+use super::event::Held;
 use super::link::Link;
 use super::listening::Listening;
 use super::{Core, REST_MS, State, Ticket};
@@ -19,18 +20,24 @@ pub struct Returned {
 }
 
 impl Core {
-    /// A broker that closes has calls of ours, and there is another broker: returns a core for the connection as it is,
-    /// which ends with the last of them; this one dials the next broker at once and has everything else. Whoever drives
-    /// the core calls this after the events. `None`: there is no need.
+    /// A broker that closes has calls or deliveries of ours, and there is another broker: returns a core for the connection
+    /// as it is, which ends with the last of them; this one dials the next broker at once and has everything else. Whoever
+    /// drives the core calls this after the events; one that is not told stays with the broker until all has ended. `None`:
+    /// there is no need.
     ///
-    /// A worker stays until its hands are empty: with two brokers it would have twice its slots to fill.
+    /// A worker registers at the next broker with the slots that are free, and has more to fill there with each delivery that
+    /// ends ([`Core::ended_elsewhere`]); with a queue that it has to itself it stays, because nobody else may have it meanwhile.
     pub fn leave_behind(&mut self, now: Mono) -> Option<Self> {
         let leaving = matches!(self.state, State::Leave { .. }) && self.may_leave();
-        let worker = self.duty.is_wanted() || !self.link.held.is_empty();
-        if !leaving || worker || self.left_behind || self.calls.written() == 0 {
+        let holds = !self.link.held.is_empty();
+        let stays = (holds || self.duty.is_wanted()) && !self.duty.is_shared();
+        if !leaving || stays || self.left_behind || (self.calls.written() == 0 && !holds) {
             return None;
         }
         self.stop_strict_listening(Code::ConnectionLost);
+        let epoch = self.link.epoch;
+        let held = self.link.held.iter();
+        self.duty.leave_behind(held.map(|(delivery, holding)| (Held { epoch, delivery: *delivery }, holding.cost)));
         let next = Link::new(self.link.epoch + 1, now);
         let old = Self {
             settings: self.settings.clone(),

@@ -74,7 +74,7 @@ impl Driver {
     }
 
     fn handle_worker_event(&mut self, event: Event) {
-        let Some(crew) = &mut self.crew else { return };
+        let Some(crew) = &mut self.crew else { return self.tell_front(&event) };
         match event {
             Event::Deliver(handed) => {
                 let (held, wants_reply) = (handed.held, handed.wants_reply);

@@ -1,22 +1,36 @@
-//! A broker that closes is left at once: a driver of its own waits for the calls it has, this one goes on (S2.18).
+//! A broker that closes is left at once: a driver of its own waits for the calls it has and settles what was delivered there,
+//! this one goes on (S2.18).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use turno_proto::model::Code;
 
 use super::{Connection, Driver};
 use crate::command::{Cancels, Command, Sink};
-use crate::core::{CALLS_MAX, Returned, Ticket};
+use crate::core::{CALLS_MAX, Event, Held, Returned, Ticket};
+
+/// Words of handlers that a driver left behind has not dealt with. More: it is ended, and what it has goes to other workers.
+const WORDS_MAX: usize = 65_536;
+
+/// What a driver left behind has for the one that went on.
+pub(super) enum Back {
+    /// A call that the broker gave back.
+    Call(Box<Returned>, Sink),
+    /// The broker wants no more of a delivery, or the connection is gone.
+    Cancel(Held, Code),
+}
 
 /// The drivers that wait for brokers that close, as the one that went on sees them.
 pub(super) struct Rears {
     drivers: Vec<Rear>,
-    back: mpsc::Sender<(Returned, Sink)>,
-    returned: mpsc::Receiver<(Returned, Sink)>,
+    back: mpsc::Sender<Back>,
+    returned: mpsc::Receiver<Back>,
     /// Of a driver left behind: the way to the one that went on.
-    front: Option<mpsc::Sender<(Returned, Sink)>>,
+    front: Option<mpsc::Sender<Back>>,
 }
 
 struct Rear {
@@ -34,8 +48,8 @@ impl Default for Rears {
 }
 
 impl Rears {
-    /// A call that a closing broker gave back.
-    pub(super) async fn returned(&mut self) -> (Returned, Sink) {
+    /// What comes back from them.
+    pub(super) async fn returned(&mut self) -> Back {
         match self.returned.recv().await {
             Some(returned) => returned,
             None => std::future::pending().await,
@@ -47,6 +61,11 @@ impl Rears {
         for rear in &self.drivers {
             rear.cancels.push(ticket);
         }
+    }
+
+    /// Word about a delivery of one of them: the others know nothing of it.
+    pub(super) fn pass_on(&mut self, word: impl Fn() -> Command) {
+        self.drivers.retain(|rear| !matches!(rear.commands.try_send(word()), Err(TrySendError::Full(_))));
     }
 
     /// Ends them and waits until they have said so.
@@ -66,13 +85,13 @@ impl Driver {
             for returned in self.core.take_returned() {
                 if let Some(sink) = self.sinks.remove(&returned.ticket) {
                     // There is room for all calls; nobody takes them only when all is closed, and the caller learns that.
-                    let _ = front.try_send((returned, sink));
+                    let _ = front.try_send(Back::Call(Box::new(returned), sink));
                 }
             }
         }
         let now = self.now();
         let Some(core) = self.core.leave_behind(now) else { return };
-        let (commands, receiver) = mpsc::channel(1);
+        let (commands, receiver) = mpsc::channel(WORDS_MAX);
         let cancels = Arc::new(Cancels::default());
         let sinks: HashMap<Ticket, Sink> =
             core.tickets().into_iter().filter_map(|ticket| self.sinks.remove_entry(&ticket)).collect();
@@ -101,5 +120,13 @@ impl Driver {
         // Boxed: a driver's future would contain itself.
         let run: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(old.run());
         self.rears.drivers.push(Rear { cancels, commands, task: tokio::spawn(run) });
+    }
+
+    /// A driver left behind has no handlers: the one that went on does.
+    pub(super) fn tell_front(&self, event: &Event) {
+        if let (Some(front), Event::CancelDelivery { held, reason }) = (&self.rears.front, event) {
+            // Without room the handler is not told, and what it says of the delivery is dropped.
+            let _ = front.try_send(Back::Cancel(*held, *reason));
+        }
     }
 }

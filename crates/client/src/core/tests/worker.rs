@@ -223,7 +223,7 @@ fn a_stale_settle_never_reaches_the_new_connection() {
     assert_eq!(frames(&rig.sent()), [Frame::Ack { delivery: FIRST }]);
 }
 
-/// A broker that shuts down: the worker finishes what it has, then registers with the next.
+/// A broker that shuts down: a worker whose driver leaves nothing behind finishes what it has, then registers with the next.
 #[test]
 fn a_worker_finishes_before_it_leaves_a_closing_broker() {
     let mut rig = Rig::worker(&["a", "b"], &["q"]);
@@ -297,4 +297,55 @@ fn a_worker_of_the_foreman_names_its_key() {
     rig.pass_ms(1_000);
     rig.greet();
     assert!(named(&frames(&rig.sent())));
+}
+
+fn shutdown() -> Frame<'static> {
+    Frame::Closing { closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } }
+}
+
+/// Proves S2.18: a worker that gets CLOSING is at the next broker at once, with the slots that are free, ends what it has at the
+/// old one, and has its slots to fill at the next as they become free.
+#[test]
+fn a_worker_is_at_the_next_broker_while_it_finishes() {
+    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    rig.pass_ms(1_000);
+    rig.say(&[deliver(FIRST), deliver(SECOND), shutdown()]);
+    let (first, second) = (held(&rig, FIRST), held(&rig, SECOND));
+    let core = rig.core.leave_behind(rig.now).expect("the broker has deliveries of ours");
+    let mut old = Rig { core, now: rig.now };
+    assert_eq!(rig.events().last(), Some(&Event::Connect { address: tcp("b") }));
+    rig.greet();
+    let sent = rig.sent();
+    let slots = |frame: &Frame<'_>| match frame {
+        Frame::Register { register, .. } | Frame::Resize { register, .. } => register.slots().ok(),
+        _ => None,
+    };
+    assert_eq!(frames(&sent).iter().find_map(slots), Some(Slots::Limited(2)), "two are taken at the old one");
+    rig.answer_register(1);
+
+    assert!(!rig.core.is_here(first) && !rig.core.settle(first, Settlement::Ack), "it came over the other connection");
+    assert!(old.core.settle(first, Settlement::Ack));
+    assert_eq!(frames(&old.sent()), [Frame::Ack { delivery: FIRST }]);
+    assert_eq!(old.events().last(), None, "it has another");
+    rig.core.ended_elsewhere(first);
+    rig.core.ended_elsewhere(first);
+    assert_eq!(frames(&rig.sent()).iter().filter_map(slots).collect::<Vec<_>>(), [Slots::Limited(3)]);
+
+    assert!(old.core.settle(second, Settlement::Ack));
+    assert_eq!(frames(&old.sent()), [Frame::Ack { delivery: SECOND }]);
+    assert!(matches!(&old.events()[..], [Event::Lost { .. }, Event::Disconnect { flush: true }]));
+    assert!(old.core.closed());
+    rig.core.ended_elsewhere(second);
+    assert_eq!(frames(&rig.sent()).iter().filter_map(slots).collect::<Vec<_>>(), [Slots::Limited(4)]);
+}
+
+/// One that is stopping, or has a queue to itself, stays until its hands are empty.
+#[test]
+fn some_workers_stay_with_a_closing_broker() {
+    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    rig.pass_ms(1_000);
+    rig.say(&[deliver(FIRST)]);
+    rig.core.deregister();
+    rig.say(&[shutdown()]);
+    assert!(rig.core.leave_behind(rig.now).is_none());
 }
