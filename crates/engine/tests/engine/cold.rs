@@ -76,6 +76,34 @@ fn answer(seen: &mut Vec<Seen>) -> Result<Explanation, Code> {
     }
 }
 
+/// Proves S2.38: a clock that was set back while the broker was away prolongs no deadline of what waits on disk, however late
+/// that is loaded; what came since has all of its time.
+#[test]
+fn a_clock_set_back_prolongs_no_deadline_on_disk() {
+    let started_unix_ms = ZERO_UNIX_MS + 5_000;
+    let store = Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 5 });
+    let mut desk = Desk::with(Settings { store, ..settings() });
+    let within_20_s =
+        |born_unix_ms, text| Record { born_unix_ms, deadline_unix_ms: Some(born_unix_ms + 20_000), ..record(text) };
+    // As the clock is now, they come in two hours and in 25 s.
+    let d = within_20_s(started_unix_ms + 7_200_000, "d");
+    let e = within_20_s(started_unix_ms + 25_000, "e");
+    let hot = [(1, "a"), (2, "b"), (3, "c")].map(|(serial, text)| survivor(serial, text));
+    let cold = [(4, &d), (5, &e)].map(|(serial, record)| Survivor { record: record.clone(), ..survivor(serial, "") });
+    hot.into_iter().chain(cold).for_each(|survivor| desk.engine.recover(survivor));
+    let client = desk.client();
+    assert_eq!(desk.pass(30_000), []);
+    assert_eq!(desk.try_send(client, ask(1, "q", "f").within(20_000)).len(), 1);
+    assert_eq!(desk.say(Input::Persisted { group: 1 }), [stored(client, 1, 6)]);
+    assert_eq!(desk.pass(15_000), []);
+    let (worker, got) = desk.joining(Slots::Limited(6), &["q"]);
+    assert_eq!(got, [sent(worker, "a"), sent(worker, "b"), sent(worker, "c"), load(4), load(5), load(6)]);
+    assert_eq!(desk.say(Input::Loaded { serial: 4, record: Some(d) }), [remove(2, 4, false)]);
+    assert_eq!(desk.say(Input::Loaded { serial: 5, record: Some(e) }), [remove(3, 5, false)]);
+    let f = within_20_s(started_unix_ms + 30_000, "f");
+    assert_eq!(desk.say(Input::Loaded { serial: 6, record: Some(f) }), [sent(worker, "f").left(Some(5_000))]);
+}
+
 /// Proves S0.28 and I5: what waits beyond the window waits on disk, is loaded before its turn and in its order, and no
 /// turn has to wait for it.
 #[test]

@@ -381,8 +381,11 @@ impl Messages {
     /// The message that a record was made of, as one that waits.
     pub(in crate::messages) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
         let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
-        // Both may be in the future by a clock that was set back since.
-        let born = self.settings.mono_within(born_unix_ms, self.now, 0);
+        // By a clock that was set back since, what came before the start may be in the future, and so may its deadline. It may
+        // also be read from the disk long after the start.
+        let came_before = self.settings.store.is_some_and(|store| serial <= store.last_serial);
+        let latest = if came_before { self.started } else { self.now };
+        let born = self.settings.mono_within(born_unix_ms, latest, 0);
         let deadline = deadline_unix_ms.map(|deadline_unix_ms| {
             let all_ms = deadline_unix_ms.saturating_sub(born_unix_ms);
             self.settings.mono_within(deadline_unix_ms, born, all_ms)
