@@ -7,7 +7,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Broker, Place, Port, Run, wait};
-use turno_proto::model::ring::{Member, Origin, Sid};
+use turno_proto::model::ring::{Member, Origin, RingWord, Sid};
 use turno_proto::model::{Mono, limits};
 use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, encode};
 
@@ -70,8 +70,8 @@ fn tell(mut stream: TcpStream, sid: u16, told: u16) {
                 }
                 0
             }
-            (RingStep::Frame(Frame::RingSid { free: None }), used) => {
-                encode(&Frame::RingSid { free: Some(Sid::new(told)) }, &mut said);
+            (RingStep::Frame(Frame::Ring(word)), used) if *word == RingWord::AskSid => {
+                encode(&RingWord::FreeSid { sid: Sid::new(told) }.into(), &mut said);
                 used
             }
             (_, used) => used,

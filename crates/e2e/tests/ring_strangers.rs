@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use bytes::Bytes;
 use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
+use turno_proto::model::ring::{Errand, Member, NewConn, Origin, Publication, RetConn, RingState, RingWord, Sid};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Connect, Credentials, Dialler, Event, Frame, Greeted, NewConn, Proof, Raw, RetConn, RingChallenge, RingHello,
-    RingIdentity, RingPublish, Secret, ShutDwn, VERSION,
+    Connect, Credentials, Dialler, Event, Frame, Greeted, Proof, Raw, RingChallenge, RingHello, RingIdentity, Secret,
+    VERSION,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -129,7 +129,10 @@ fn one_number_for_one_broker() {
     let broker = broker();
     let mut second = greeted(&broker, member(1, u64::MAX));
     let code = second.next(|frame| match frame {
-        Frame::RingRefused(refused) => refused.code,
+        Frame::Ring(word) => match *word {
+            RingWord::Refused { code, .. } => code,
+            other => panic!("expected RING_REFUSED: {other:?}"),
+        },
         other => panic!("expected RING_REFUSED: {other:?}"),
     });
     assert_eq!(code, Code::DuplicateSid);
@@ -143,8 +146,8 @@ fn who_has_no_place_has_no_voice() {
     let origin = Origin { sid: Sid::new(2), incarnation: 5 };
     let event = Event { topic: b"news", raw: Raw { headers: false, bytes: b"forged" } };
     let words = [
-        Frame::ShutDwn(ShutDwn { origin, hops: 0 }),
-        Frame::RingPublish(RingPublish { origin, seq: 1, after: 0, round: 0, hops: 0, event }),
+        RingWord::Shutdown { origin, hops: 0 }.into(),
+        Frame::RingPublish(Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event }),
     ];
     for word in words {
         let mut peer = greeted(&broker, member(2, 5));
@@ -153,9 +156,12 @@ fn who_has_no_place_has_no_voice() {
     }
     // A predecessor's word: broker 1 has not asked for one.
     let mut peer = greeted(&broker, member(2, 5));
-    peer.say(&Frame::RetConn(Box::new(RetConn::Open { errand: Errand::Return })));
+    peer.say(&RingWord::RetConn(RetConn::Open { errand: Errand::Return }).into());
     let code = peer.next(|frame| match frame {
-        Frame::RingRefused(refused) => refused.code,
+        Frame::Ring(word) => match *word {
+            RingWord::Refused { code, .. } => code,
+            other => panic!("expected RING_REFUSED: {other:?}"),
+        },
         other => panic!("expected RING_REFUSED: {other:?}"),
     });
     assert_eq!(code, Code::NotInRing);
@@ -172,7 +178,8 @@ fn a_joiner_must_be_where_it_says() {
     let address = listener.local_addr().expect("bound").to_string();
     let joiner = Member { address, ..member(2, 5) };
     let mut peer = greeted(&broker, joiner.clone());
-    peer.say(&Frame::NewConn(Box::new(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 })));
+    let newconn = NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 };
+    peer.say(&RingWord::NewConn(newconn).into());
     let heard = peer.next(|frame| frame.kind().name());
     assert_eq!(heard, "RING_HAVE");
     let mut dialled = Peer::dialled(&listener);

@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use tracing::debug;
-use turno_proto::model::ring::Sid;
+use turno_proto::model::ring::{RingWord, Sid};
 use turno_proto::model::{Code, Mono, limits};
-use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, Secret, encode};
+use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, Secret, encode_ring_word};
 
 use crate::router::{Stream, connect_within};
 use crate::switchboard::{Nonces, is_local};
@@ -52,9 +52,12 @@ async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Resul
                     RingStep::Reached(peer) if named.is_some_and(|named| named != peer.origin.sid) => {
                         return Err(Code::WrongSid);
                     }
-                    RingStep::Reached(_) => encode(&Frame::RingSid { free: None }, &mut said),
-                    RingStep::Frame(Frame::RingSid { free: Some(sid) }) => return Ok(sid),
-                    RingStep::Frame(Frame::RingRefused(refused)) => return Err(refused.code),
+                    RingStep::Reached(_) => encode_ring_word(&RingWord::AskSid, &mut said),
+                    RingStep::Frame(Frame::Ring(word)) => match *word {
+                        RingWord::FreeSid { sid } => return Ok(sid),
+                        RingWord::Refused { code, .. } => return Err(code),
+                        _ => return Err(Code::WrongDirection),
+                    },
                     RingStep::Frame(_) => return Err(Code::WrongDirection),
                     RingStep::Ended(code) => return Err(code),
                     RingStep::NeedMore | RingStep::Done | RingStep::Accepted(_) => {}

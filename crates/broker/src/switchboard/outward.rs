@@ -5,11 +5,11 @@ use turno_engine::{Deliver, Effect, EventRef, ForemanOrder, Listener, Sink};
 use turno_proto::model::ConnId;
 use turno_proto::native::{
     Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_admin_answer, encode_broadcast_end, encode_deliver,
+    encode_publication,
 };
 
 use super::lines::{Drained, Lines, Talk};
 use super::links::{Dial, is_settling, write_over_link};
-use super::ring::write_publication;
 
 impl Sink for Lines {
     fn deliver(&mut self, deliver: Deliver<'_>) {
@@ -29,7 +29,7 @@ impl Sink for Lines {
     }
 
     fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
-        self.write(conn, |out| write_publication(publication, out));
+        self.write(conn, |out| encode_publication(publication, out));
     }
 
     fn effect(&mut self, effect: Effect) {

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use turno_proto::model::ring::{Member, RingState, Sid};
+use turno_proto::model::ring::{Member, RingState, RingWord, Sid};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, limits};
-
-use super::word::RingWord;
 
 /// How a node is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]

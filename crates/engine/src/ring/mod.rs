@@ -3,10 +3,9 @@
 mod door;
 mod host;
 mod node;
-mod word;
 
 pub use self::door::{RingEffect, RingInput, RingNews, RingSettings, RingTimers};
 pub(crate) use self::host::Host;
 pub(crate) use self::node::Passed;
 pub use self::node::{Node, TRANSITIONS, Why};
-pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
+pub use turno_proto::model::ring::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};

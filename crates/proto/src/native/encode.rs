@@ -75,21 +75,10 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Event(event) => encode_event(out, Kind::Event, 0, 0, event),
         Frame::EventsDropped { count } => plain(out, kind(), 0, 0, *count, &[]),
         Frame::RingPublish(publish) => ring::encode_ring_publish(publish, out),
-        Frame::RingHello { .. }
-        | Frame::RingChallenge { .. }
-        | Frame::RingProof { .. }
-        | Frame::NewConn(_)
-        | Frame::RetConn(_)
-        | Frame::ServOff(_)
-        | Frame::ShutDwn(_)
-        | Frame::RollCall(_)
-        | Frame::RingHave(_)
-        | Frame::CaughtUp(_)
-        | Frame::RingRefused(_)
-        | Frame::RingProbe(_)
-        | Frame::RingCircle(_)
-        | Frame::RingMerge(_)
-        | Frame::RingSid { .. } => ring::encode(frame, out),
+        Frame::RingHello { hello } => map(out, kind(), 0, hello),
+        Frame::RingChallenge { challenge } => map(out, kind(), 0, challenge),
+        Frame::RingProof { proof } => map(out, kind(), 0, proof),
+        Frame::Ring(word) => ring::encode_ring_word(word, out),
         Frame::LinkHello { hello } => map(out, kind(), 0, hello),
         Frame::LinkChallenge { challenge } => map(out, kind(), 0, challenge),
         Frame::LinkProof { proof } => map(out, kind(), 0, proof),
@@ -251,14 +240,9 @@ fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Even
 
 /// A frame around a control map.
 pub(super) fn map(out: &mut Vec<u8>, kind: Kind, seq: u32, body: &impl Serialize) {
-    flagged_map(out, kind, 0, seq, body);
-}
-
-/// The same with flags.
-pub(super) fn flagged_map(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, body: &impl Serialize) {
     let start = begin(out);
     rmp_serde::encode::write_named(out, body).expect("plain maps always encode, and a Vec takes every byte");
-    finish(out, start, kind, flags, seq, 0);
+    finish(out, start, kind, 0, seq, 0);
 }
 
 #[inline]

@@ -5,14 +5,11 @@ use bytes::Bytes;
 use super::admin::{AdminAnswer, AdminCall};
 use super::greeting::Proof;
 use super::link::{LinkChallenge, LinkHello};
-use super::ring::{
-    CaughtUp, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingMerge, RingPublish, RingRefused,
-    RollCall, ServOff, ShutDwn,
-};
+use super::ring::{RingChallenge, RingHello};
 use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model;
 use crate::model::link::{Forward, LinkWord};
-use crate::model::ring::Sid;
+use crate::model::ring::{Publication, RingWord};
 use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -260,22 +257,9 @@ pub enum Frame<'a> {
     RingProof {
         proof: Proof,
     },
-    NewConn(Box<NewConn>),
-    RetConn(Box<RetConn>),
-    RingPublish(RingPublish<'a>),
-    ServOff(Box<ServOff>),
-    ShutDwn(ShutDwn),
-    RollCall(Box<RollCall>),
-    RingHave(RingHave),
-    CaughtUp(CaughtUp),
-    RingRefused(Box<RingRefused>),
-    RingProbe(RingCircle),
-    RingCircle(RingCircle),
-    RingMerge(Box<RingMerge>),
-    /// `free`: the number that it tells; `None`: it asks for one.
-    RingSid {
-        free: Option<Sid>,
-    },
+    RingPublish(Publication<Event<'a>>),
+    /// Any other word of the ring.
+    Ring(Box<RingWord>),
 
     LinkHello {
         hello: Box<LinkHello>,
@@ -298,6 +282,18 @@ pub enum Frame<'a> {
         seq: u32,
         answer: AdminAnswer,
     },
+}
+
+impl From<LinkWord> for Frame<'_> {
+    fn from(word: LinkWord) -> Self {
+        Self::Link(Box::new(word))
+    }
+}
+
+impl From<RingWord> for Frame<'_> {
+    fn from(word: RingWord) -> Self {
+        Self::Ring(Box::new(word))
+    }
 }
 
 impl Frame<'_> {
@@ -344,19 +340,8 @@ impl Frame<'_> {
             Self::RingHello { .. } => Kind::RingHello,
             Self::RingChallenge { .. } => Kind::RingChallenge,
             Self::RingProof { .. } => Kind::RingProof,
-            Self::NewConn(_) => Kind::NewConn,
-            Self::RetConn(_) => Kind::RetConn,
             Self::RingPublish(_) => Kind::RingPublish,
-            Self::ServOff(_) => Kind::ServOff,
-            Self::ShutDwn(_) => Kind::ShutDwn,
-            Self::RollCall(_) => Kind::RollCall,
-            Self::RingHave(_) => Kind::RingHave,
-            Self::CaughtUp(_) => Kind::CaughtUp,
-            Self::RingRefused(_) => Kind::RingRefused,
-            Self::RingProbe(_) => Kind::RingProbe,
-            Self::RingCircle(_) => Kind::RingCircle,
-            Self::RingMerge(_) => Kind::RingMerge,
-            Self::RingSid { .. } => Kind::RingSid,
+            Self::Ring(word) => word.kind(),
             Self::LinkHello { .. } => Kind::LinkHello,
             Self::LinkChallenge { .. } => Kind::LinkChallenge,
             Self::LinkProof { .. } => Kind::LinkProof,

@@ -32,10 +32,7 @@ pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
 pub use link::{LinkChallenge, LinkHello, encode_forward, encode_link_word};
 pub use link_session::{LinkProtocol, LinkSession, LinkStep};
-pub use ring::{
-    CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingIdentity, RingMerge,
-    RingPublish, RingRefused, RollCall, ServOff, ShutDwn, encode_ring_publish,
-};
+pub use ring::{RingChallenge, RingHello, RingIdentity, encode_publication, encode_ring_word};
 pub use ring_session::{RingProtocol, RingSession, RingStep};
 pub(crate) use session::cut;
 pub use session::{Session, Step};

@@ -6,12 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::decode::raw;
-use super::encode::{begin, finish, flagged_map, map as write_map, plain};
-use super::frame::{Event, Frame};
+use super::encode::{begin, finish, plain};
+use super::frame::{Event, Frame, Raw};
 use super::greeting::{Greets, Said};
 use super::reader::Reader;
 use super::{Header, Kind, Proof, VERSION, cut, flags};
-use crate::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
+use crate::model::ring::{Circle, Member, NewConn, Origin, Publication, PublicationRef, RetConn, RingWord, Sid};
+use crate::model::topic::EventRef;
 use crate::model::{Code, limits};
 use crate::shape::check_map;
 
@@ -43,156 +44,6 @@ pub struct RingChallenge {
     pub nonce: Bytes,
     /// 32 bytes that only who knows the secret can make; none if it has no secret.
     pub proof: Bytes,
-}
-
-/// NEWCONN.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewConn {
-    /// Who wants to join.
-    pub joiner: Member,
-    /// The member that it asked; `None`: it says so itself.
-    pub content: Option<Sid>,
-    /// That member has no predecessor.
-    pub gap: bool,
-    /// How it ended.
-    #[serde(with = "verdict")]
-    pub verdict: Option<JoinVerdict>,
-    /// Members that it came through.
-    pub hops: u8,
-}
-
-/// How an attempt to join ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JoinVerdict {
-    /// The predecessor has connected to the joiner.
-    Claimed,
-    /// It must not join, or not now.
-    Refused(Code),
-}
-
-/// RETCONN.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RetConn {
-    /// The first word of a member that sends from now on.
-    Open {
-        /// Why.
-        errand: Errand,
-    },
-    /// On its way round.
-    Call {
-        /// Who has no predecessor.
-        caller: Member,
-        /// Who was that.
-        content: Fallen,
-        /// Members that it came through.
-        hops: u8,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-struct RetConnOpen {
-    errand: Errand,
-}
-
-#[derive(Serialize, Deserialize)]
-struct RetConnCall {
-    caller: Member,
-    content: Fallen,
-    hops: u8,
-}
-
-/// RING_PUBLISH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingPublish<'a> {
-    /// Where it was published.
-    pub origin: Origin,
-    /// Its number there, from 1.
-    pub seq: u64,
-    /// The number before it on this way.
-    pub after: u64,
-    /// Of the same origin's all up to this one have come round.
-    pub round: u64,
-    /// Members that it came through.
-    pub hops: u8,
-    /// What was published.
-    pub event: Event<'a>,
-}
-
-/// SERVOFF.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServOff {
-    /// Who leaves.
-    pub leaver: Member,
-    /// Its successor, once that has heard of it.
-    pub content: Option<Member>,
-    /// Members that it came through.
-    pub hops: u8,
-}
-
-/// SHUTDWN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShutDwn {
-    /// Where somebody asked for it.
-    pub origin: Origin,
-    /// Members that it came through.
-    pub hops: u8,
-}
-
-/// ROLL_CALL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RollCall {
-    /// Whose.
-    pub origin: Origin,
-    /// Its number there.
-    pub number: u64,
-    /// Of the same origin's publications all up to this one have come round.
-    pub round: u64,
-    /// Members that it came through, the origin first.
-    pub members: Vec<Member>,
-}
-
-/// RING_HAVE.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RingHave {
-    /// By origin; at most [`limits::RING_ORIGINS_MAX`].
-    pub had: Vec<Had>,
-}
-
-/// CAUGHT_UP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CaughtUp {
-    /// In the order of the circle as the sender knows it.
-    pub members: Vec<Member>,
-}
-
-/// RING_REFUSED.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RingRefused {
-    /// Why.
-    #[serde(with = "code")]
-    pub code: Code,
-    /// Who is to be asked instead.
-    pub instead: Option<Member>,
-}
-
-/// RING_PROBE and RING_CIRCLE.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RingCircle {
-    /// Its last roll call came round, and nothing has changed since.
-    pub whole: bool,
-    /// Who was there.
-    pub members: Vec<Member>,
-}
-
-/// RING_MERGE.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RingMerge {
-    /// Who found the other ring.
-    pub origin: Origin,
-    /// A member of it.
-    pub contact: Member,
-    /// Members that it came through.
-    pub hops: u8,
 }
 
 /// What a broker says of itself in the ring.
@@ -279,39 +130,75 @@ impl Greets for RingIdentity {
     }
 }
 
-/// Appends a frame of this family but RING_PUBLISH; nothing of any other.
-#[inline(never)]
-pub(super) fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let kind = frame.kind();
-    match frame {
-        Frame::RingHello { hello } => write_map(out, kind, 0, hello),
-        Frame::RingChallenge { challenge } => write_map(out, kind, 0, challenge),
-        Frame::RingProof { proof } => write_map(out, kind, 0, proof),
-        Frame::NewConn(newconn) => write_map(out, kind, 0, newconn),
-        Frame::RetConn(retconn) => match &**retconn {
-            RetConn::Open { errand } => write_map(out, kind, 0, &RetConnOpen { errand: *errand }),
-            RetConn::Call { caller, content, hops } => {
-                let call = RetConnCall { caller: caller.clone(), content: *content, hops: *hops };
-                flagged_map(out, kind, flags::CALL, 0, &call);
-            }
-        },
-        Frame::ServOff(servoff) => write_map(out, kind, 0, servoff),
-        Frame::ShutDwn(shutdwn) => write_map(out, kind, 0, shutdwn),
-        Frame::RollCall(roll_call) => write_map(out, kind, 0, roll_call),
-        Frame::RingHave(have) => write_map(out, kind, 0, have),
-        Frame::CaughtUp(caught_up) => write_map(out, kind, 0, caught_up),
-        Frame::RingRefused(refused) => write_map(out, kind, 0, refused),
-        Frame::RingProbe(circle) | Frame::RingCircle(circle) => write_map(out, kind, 0, circle),
-        Frame::RingMerge(merge) => write_map(out, kind, 0, merge),
-        Frame::RingSid { free: None } => plain(out, kind, 0, 0, 0, &[]),
-        Frame::RingSid { free: Some(sid) } => plain(out, kind, flags::FREE, 0, u32::from(sid.get()), &[]),
-        _ => {}
+impl RingWord {
+    /// The type of its frame.
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::NewConn(_) => Kind::NewConn,
+            Self::RetConn(_) => Kind::RetConn,
+            Self::Publish(_) => Kind::RingPublish,
+            Self::ServOff { .. } => Kind::ServOff,
+            Self::Shutdown { .. } => Kind::ShutDwn,
+            Self::RollCall { .. } => Kind::RollCall,
+            Self::Have { .. } => Kind::RingHave,
+            Self::CaughtUp { .. } => Kind::CaughtUp,
+            Self::Refused { .. } => Kind::RingRefused,
+            Self::Probe(_) => Kind::RingProbe,
+            Self::Circle(_) => Kind::RingCircle,
+            Self::Merge { .. } => Kind::RingMerge,
+            Self::AskSid | Self::FreeSid { .. } => Kind::RingSid,
+        }
     }
 }
 
+/// Appends the frame of a word.
+#[inline(never)]
+pub fn encode_ring_word(word: &RingWord, out: &mut Vec<u8>) {
+    let kind = word.kind();
+    match word {
+        RingWord::Publish(publication) => encode_publication(publication.into(), out),
+        RingWord::AskSid => plain(out, kind, 0, 0, 0, &[]),
+        RingWord::FreeSid { sid } => plain(out, kind, flags::FREE, 0, u32::from(sid.get()), &[]),
+        RingWord::RetConn(retconn) => {
+            let flags = if matches!(retconn, RetConn::Call { .. }) { flags::CALL } else { 0 };
+            write_fields(out, kind, flags, retconn);
+        }
+        word => write_fields(out, kind, 0, word),
+    }
+}
+
+/// Appends the frame of one variant: the map of its fields. Which one it is the frame's type says; serde says it too, by a
+/// map of one whose key is the variant's name, and that is taken out again.
+fn write_fields(out: &mut Vec<u8>, kind: Kind, flags: u8, variant: &impl Serialize) {
+    let start = begin(out);
+    let inside = out.len();
+    rmp_serde::encode::write_named(out, variant).expect("plain maps always encode, and a Vec takes every byte");
+    let name = out.get(inside + 1).map_or(0, |marker| usize::from(marker & 0x1f));
+    out.drain(inside..inside + 2 + name);
+    finish(out, start, kind, flags, 0, 0);
+}
+
+/// Reads the fields of the variant with that name, as [`write_fields`] writes them.
+fn read_fields<T: DeserializeOwned>(name: &str, rest: &[u8], count_max: usize) -> Result<T, Code> {
+    check_list(rest, count_max)?;
+    let marker = u8::try_from(name.len()).map_or(0, |len| 0xa0 | len);
+    let named = [&[0x81, marker], name.as_bytes(), rest].concat();
+    rmp_serde::from_slice(&named).map_err(|_| Code::BadBody)
+}
+
 /// Appends RING_PUBLISH.
-pub fn encode_ring_publish(publish: &RingPublish<'_>, out: &mut Vec<u8>) {
-    let RingPublish { origin, seq, after, round, hops, event: Event { topic, raw } } = *publish;
+pub fn encode_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
+    let EventRef { topic, headers, bytes, .. } = publication.event;
+    encode_ring_publish(
+        &publication.with(Event { topic: topic.as_str().as_bytes(), raw: Raw { headers, bytes } }),
+        out,
+    );
+}
+
+/// Appends RING_PUBLISH.
+#[inline]
+pub(super) fn encode_ring_publish(publish: &Publication<Event<'_>>, out: &mut Vec<u8>) {
+    let Publication { origin, seq, after, round, hops, event: Event { topic, raw } } = *publish;
     let start = begin(out);
     out.extend_from_slice(&origin.sid.get().to_le_bytes());
     out.extend_from_slice(&origin.incarnation.to_le_bytes());
@@ -328,67 +215,72 @@ pub fn encode_ring_publish(publish: &RingPublish<'_>, out: &mut Vec<u8>) {
 
 /// Reads the inside of a frame of this family.
 pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
-    Ok(match kind {
-        Kind::RingPublish => Frame::RingPublish(publish(header, rest)?),
+    let many = limits::RING_MEMBERS_MAX;
+    let word = match kind {
+        Kind::RingPublish => return Ok(Frame::RingPublish(publish(header, rest)?)),
         Kind::RingHello => {
             let hello: RingHello = few(rest)?;
             hello.member.as_ref().map_or(Ok(()), sound)?;
-            Frame::RingHello { hello: Box::new(hello) }
+            return Ok(Frame::RingHello { hello: Box::new(hello) });
         }
         Kind::RingChallenge => {
             let challenge: RingChallenge = few(rest)?;
             sound(&challenge.member)?;
-            Frame::RingChallenge { challenge: Box::new(challenge) }
+            return Ok(Frame::RingChallenge { challenge: Box::new(challenge) });
         }
-        Kind::RingProof => Frame::RingProof { proof: few::<Proof>(rest)? },
-        Kind::NewConn => {
-            let newconn: NewConn = few(rest)?;
-            sound(&newconn.joiner)?;
-            Frame::NewConn(Box::new(newconn))
+        Kind::RingProof => return Ok(Frame::RingProof { proof: few::<Proof>(rest)? }),
+        Kind::RingSid => free_sid(header, rest)?,
+        Kind::RetConn => {
+            let name = if header.flags & flags::CALL == 0 { "Open" } else { "Call" };
+            RingWord::RetConn(read_fields(name, rest, 0)?)
         }
-        Kind::RetConn => Frame::RetConn(Box::new(retconn(header.flags, rest)?)),
-        Kind::ServOff => {
-            let servoff: ServOff = few(rest)?;
-            sound(&servoff.leaver)?;
-            servoff.content.as_ref().map_or(Ok(()), sound)?;
-            Frame::ServOff(Box::new(servoff))
-        }
-        Kind::ShutDwn => Frame::ShutDwn(few(rest)?),
-        Kind::RollCall => {
-            let roll_call: RollCall = many(rest, limits::RING_MEMBERS_MAX)?;
-            all_sound(&roll_call.members)?;
-            Frame::RollCall(Box::new(roll_call))
-        }
-        Kind::RingHave => {
-            let have: RingHave = many(rest, limits::RING_ORIGINS_MAX)?;
-            if have.had.len() > limits::RING_ORIGINS_MAX {
-                return Err(Code::BadBody);
-            }
-            Frame::RingHave(have)
-        }
-        Kind::CaughtUp => {
-            let caught_up: CaughtUp = many(rest, limits::RING_MEMBERS_MAX)?;
-            all_sound(&caught_up.members)?;
-            Frame::CaughtUp(caught_up)
-        }
-        Kind::RingRefused => {
-            let refused: RingRefused = few(rest)?;
-            refused.instead.as_ref().map_or(Ok(()), sound)?;
-            Frame::RingRefused(Box::new(refused))
-        }
-        Kind::RingProbe => Frame::RingProbe(circle(rest)?),
-        Kind::RingCircle => Frame::RingCircle(circle(rest)?),
-        Kind::RingMerge => {
-            let merge: RingMerge = few(rest)?;
-            sound(&merge.contact)?;
-            Frame::RingMerge(Box::new(merge))
-        }
-        Kind::RingSid => Frame::RingSid { free: free_sid(header, rest)? },
+        Kind::NewConn => read_fields("NewConn", rest, 0)?,
+        Kind::ServOff => read_fields("ServOff", rest, 0)?,
+        Kind::ShutDwn => read_fields("Shutdown", rest, 0)?,
+        Kind::RingRefused => read_fields("Refused", rest, 0)?,
+        Kind::RingMerge => read_fields("Merge", rest, 0)?,
+        Kind::RollCall => read_fields("RollCall", rest, many)?,
+        Kind::CaughtUp => read_fields("CaughtUp", rest, many)?,
+        Kind::RingProbe => read_fields("Probe", rest, many)?,
+        Kind::RingCircle => read_fields("Circle", rest, many)?,
+        Kind::RingHave => read_fields("Have", rest, limits::RING_ORIGINS_MAX)?,
         _ => return Err(Code::UnknownType),
-    })
+    };
+    is_sound(&word)?;
+    Ok(Frame::Ring(Box::new(word)))
 }
 
-fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<RingPublish<'a>, Code> {
+/// Lists have a limit, and so have addresses.
+fn is_sound(word: &RingWord) -> Result<(), Code> {
+    match word {
+        RingWord::NewConn(NewConn { joiner: member, .. })
+        | RingWord::RetConn(RetConn::Call { caller: member, .. })
+        | RingWord::Merge { contact: member, .. } => sound(member),
+        RingWord::ServOff { leaver, content, .. } => {
+            sound(leaver)?;
+            content.as_deref().map_or(Ok(()), sound)
+        }
+        RingWord::Refused { instead, .. } => instead.as_ref().map_or(Ok(()), sound),
+        RingWord::RollCall { members, .. }
+        | RingWord::CaughtUp { members }
+        | RingWord::Probe(Circle { members, .. })
+        | RingWord::Circle(Circle { members, .. }) => all_sound(members),
+        RingWord::Have { had } => {
+            if had.len() > limits::RING_ORIGINS_MAX {
+                Err(Code::BadBody)
+            } else {
+                Ok(())
+            }
+        }
+        RingWord::RetConn(RetConn::Open { .. })
+        | RingWord::Publish(_)
+        | RingWord::Shutdown { .. }
+        | RingWord::AskSid
+        | RingWord::FreeSid { .. } => Ok(()),
+    }
+}
+
+fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<Event<'a>>, Code> {
     let mut reader = Reader::new(rest);
     let origin = Origin { sid: Sid::new(reader.u16()?), incarnation: reader.u64()? };
     let (seq, after, round) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -400,45 +292,29 @@ fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<RingPublish<'a>, Code>
     if after >= seq {
         return Err(Code::BadBody);
     }
-    Ok(RingPublish { origin, seq, after, round, hops, event: Event { topic, raw } })
+    Ok(Publication { origin, seq, after, round, hops, event: Event { topic, raw } })
 }
 
-fn retconn(flags: u8, rest: &[u8]) -> Result<RetConn, Code> {
-    if flags & flags::CALL == 0 {
-        let RetConnOpen { errand } = few(rest)?;
-        return Ok(RetConn::Open { errand });
-    }
-    let RetConnCall { caller, content, hops } = few(rest)?;
-    sound(&caller)?;
-    Ok(RetConn::Call { caller, content, hops })
-}
-
-fn circle(rest: &[u8]) -> Result<RingCircle, Code> {
-    let circle: RingCircle = many(rest, limits::RING_MEMBERS_MAX)?;
-    all_sound(&circle.members)?;
-    Ok(circle)
-}
-
-fn free_sid(header: &Header, rest: &[u8]) -> Result<Option<Sid>, Code> {
+fn free_sid(header: &Header, rest: &[u8]) -> Result<RingWord, Code> {
     Reader::new(rest).end()?;
     if header.flags & flags::FREE == 0 {
-        return Ok(None);
+        return Ok(RingWord::AskSid);
     }
-    u16::try_from(header.word).map(|sid| Some(Sid::new(sid))).map_err(|_| Code::BadBody)
+    u16::try_from(header.word).map(|sid| RingWord::FreeSid { sid: Sid::new(sid) }).map_err(|_| Code::BadBody)
 }
 
 /// A map without a long list.
 fn few<T: DeserializeOwned>(rest: &[u8]) -> Result<T, Code> {
-    many(rest, 0)
+    check_list(rest, 0)?;
+    rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
 }
 
 /// Values of one element of a list, with some room for keys that this version does not know.
 const ELEMENT_VALUES: usize = 16;
 
 /// A map with a list of so many members, or of what they have.
-fn many<T: DeserializeOwned>(rest: &[u8], count_max: usize) -> Result<T, Code> {
-    check_map(rest, limits::MAP_VALUES_MAX + count_max * ELEMENT_VALUES)?;
-    rmp_serde::from_slice(rest).map_err(|_| Code::BadBody)
+fn check_list(rest: &[u8], count_max: usize) -> Result<(), Code> {
+    check_map(rest, limits::MAP_VALUES_MAX + count_max * ELEMENT_VALUES)
 }
 
 const fn sound(member: &Member) -> Result<(), Code> {
@@ -452,44 +328,4 @@ fn all_sound(members: &[Member]) -> Result<(), Code> {
         return Err(Code::BadBody);
     }
     members.iter().try_for_each(sound)
-}
-
-/// A code as its number; one that this version does not know is `other`.
-mod code {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::model::Code;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(code: &Code, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u32(code.number())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Code, D::Error> {
-        u32::deserialize(from).map(|number| Code::from_number(number).unwrap_or(Code::Other))
-    }
-}
-
-/// How an attempt to join ended: nil, 0 if the place was claimed, or the number of a code.
-mod verdict {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::JoinVerdict;
-    use crate::model::Code;
-
-    pub(super) fn serialize<S: Serializer>(verdict: &Option<JoinVerdict>, to: S) -> Result<S::Ok, S::Error> {
-        let number = |verdict: &JoinVerdict| match verdict {
-            JoinVerdict::Claimed => 0,
-            JoinVerdict::Refused(code) => code.number(),
-        };
-        verdict.as_ref().map(number).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<JoinVerdict>, D::Error> {
-        let verdict = |number| match number {
-            0 => JoinVerdict::Claimed,
-            number => JoinVerdict::Refused(Code::from_number(number).unwrap_or(Code::Other)),
-        };
-        Ok(Option::<u32>::deserialize(from)?.map(verdict))
-    }
 }

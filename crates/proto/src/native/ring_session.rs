@@ -6,9 +6,9 @@
 use super::broker_session::{BrokerSession, Heard, Protocol};
 use super::decode::Fault;
 use super::greeting::{Credentials, Nonce};
-use super::ring::{NewConn, RetConn, RingIdentity};
+use super::ring::RingIdentity;
 use super::{Frame, Kind};
-use crate::model::ring::Member;
+use crate::model::ring::{Member, NewConn, RetConn, RingWord};
 use crate::model::{Code, Mono, limits};
 
 /// What one look at the buffer gave.
@@ -73,12 +73,20 @@ impl Protocol for RingProtocol {
 }
 
 impl RingProtocol {
+    const fn asks_wrong_way(self, word: &RingWord) -> bool {
+        match word {
+            RingWord::AskSid => matches!(self, Self::Sends),
+            RingWord::FreeSid { .. } => !matches!(self, Self::Sends),
+            _ => false,
+        }
+    }
+
     /// A frame that may come.
     fn take<'a>(&mut self, frame: Frame<'a>) -> Result<RingStep<'a>, Code> {
         match (frame, *self) {
             (Frame::Error { code, .. }, _) => Ok(RingStep::Ended(code)),
             // One question, one answer, each in its own direction.
-            (Frame::RingSid { free }, way) if free.is_some() != matches!(way, Self::Sends) => Err(Code::WrongDirection),
+            (Frame::Ring(word), way) if way.asks_wrong_way(&word) => Err(Code::WrongDirection),
             (frame, Self::ExpectOpening { numbered }) => {
                 if !opens(&frame) {
                     return Err(Code::ExpectedConnect);
@@ -139,12 +147,14 @@ impl RingSession {
 
 /// What a sender may say first.
 fn opens(frame: &Frame<'_>) -> bool {
-    match frame {
-        Frame::NewConn(newconn) => matches!(**newconn, NewConn { content: None, verdict: None, .. }),
-        Frame::RetConn(retconn) => matches!(**retconn, RetConn::Open { .. }),
-        Frame::RingProbe(_) | Frame::RingSid { .. } => true,
-        _ => false,
-    }
+    let Frame::Ring(word) = frame else { return false };
+    matches!(
+        **word,
+        RingWord::NewConn(NewConn { content: None, verdict: None, .. })
+            | RingWord::RetConn(RetConn::Open { .. })
+            | RingWord::Probe(_)
+            | RingWord::AskSid
+    )
 }
 
 /// Either end may say it.

@@ -1,11 +1,8 @@
 //! Frames of the ring whose inside is wrong. (Truncated ones of every kind are in `tests/frames.rs`.)
 
-use turno_proto::model::ring::{Had, Member, Origin, Sid};
+use turno_proto::model::ring::{Circle, Had, Member, NewConn, Origin, Publication, RingWord, Sid};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::{
-    CaughtUp, Event, Frame, HEADER_LEN, Header, Kind, NewConn, Raw, RingCircle, RingHave, RingMerge, RingPublish,
-    RingRefused, RollCall, ServOff, decode, flags,
-};
+use turno_proto::native::{Event, Frame, HEADER_LEN, Header, Kind, Raw, decode, flags};
 
 use crate::{member, written};
 
@@ -28,17 +25,17 @@ fn lists_have_a_limit() {
     let members = |count| vec![member(1, 7); count];
     let table = [(limits::RING_MEMBERS_MAX, None), (limits::RING_MEMBERS_MAX + 1, Some(Code::BadBody))];
     for (count, code) in table {
-        let circle = RingCircle { whole: true, members: members(count) };
-        let roll_call = RollCall { origin: ORIGIN, number: 1, round: 0, members: members(count) };
-        assert_eq!(code_of(&Frame::RollCall(Box::new(roll_call))), code);
-        assert_eq!(code_of(&Frame::CaughtUp(CaughtUp { members: members(count) })), code);
-        assert_eq!(code_of(&Frame::RingProbe(circle.clone())), code);
-        assert_eq!(code_of(&Frame::RingCircle(circle)), code);
+        let circle = Circle { whole: true, members: members(count) };
+        let roll_call = RingWord::RollCall { origin: ORIGIN, number: 1, round: 0, members: members(count) };
+        assert_eq!(code_of(&Frame::from(roll_call)), code);
+        assert_eq!(code_of(&Frame::from(RingWord::CaughtUp { members: members(count) })), code);
+        assert_eq!(code_of(&Frame::from(RingWord::Probe(circle.clone()))), code);
+        assert_eq!(code_of(&Frame::from(RingWord::Circle(circle))), code);
     }
     let table = [(limits::RING_ORIGINS_MAX, None), (limits::RING_ORIGINS_MAX + 1, Some(Code::BadBody))];
     for (count, code) in table {
         let had = vec![Had { origin: ORIGIN, seq: u64::MAX }; count];
-        assert_eq!(code_of(&Frame::RingHave(RingHave { had })), code);
+        assert_eq!(code_of(&Frame::from(RingWord::Have { had })), code);
     }
 }
 
@@ -67,18 +64,18 @@ fn addresses_have_a_limit() {
     for (member, code) in table {
         let sound = || crate::member(2, 7);
         let newconn = NewConn { joiner: member.clone(), content: None, gap: false, verdict: None, hops: 0 };
-        let refused = RingRefused { code: Code::RingBusy, instead: Some(member.clone()) };
-        let content = ServOff { leaver: sound(), content: Some(member.clone()), hops: 0 };
-        let frames = [
-            Frame::NewConn(Box::new(newconn)),
-            Frame::RingRefused(Box::new(refused)),
-            Frame::ServOff(Box::new(content)),
-            Frame::ServOff(Box::new(ServOff { leaver: member.clone(), content: None, hops: 0 })),
-            Frame::RingMerge(Box::new(RingMerge { origin: ORIGIN, contact: member.clone(), hops: 0 })),
-            Frame::CaughtUp(CaughtUp { members: vec![sound(), member] }),
+        let refused = RingWord::Refused { code: Code::RingBusy, instead: Some(member.clone()) };
+        let content = RingWord::ServOff { leaver: sound(), content: Some(Box::new(member.clone())), hops: 0 };
+        let words = [
+            RingWord::NewConn(newconn),
+            refused,
+            content,
+            RingWord::ServOff { leaver: member.clone(), content: None, hops: 0 },
+            RingWord::Merge { origin: ORIGIN, contact: member.clone(), hops: 0 },
+            RingWord::CaughtUp { members: vec![sound(), member] },
         ];
-        for frame in frames {
-            assert_eq!(code_of(&frame), code, "{frame:?}");
+        for word in words {
+            assert_eq!(code_of(&Frame::from(word.clone())), code, "{word:?}");
         }
     }
 }
@@ -88,7 +85,7 @@ fn addresses_have_a_limit() {
 fn a_publication_is_read_only_if_it_makes_sense() {
     let publish = |seq, after| {
         let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"" } };
-        Frame::RingPublish(RingPublish { origin: ORIGIN, seq, after, round: 0, hops: 0, event })
+        Frame::RingPublish(Publication { origin: ORIGIN, seq, after, round: 0, hops: 0, event })
     };
     let table = [
         ((1, 0), None),

@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use turno_proto::model::Code;
-use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
-use turno_proto::native::{
-    CaughtUp, JoinVerdict, NewConn, RetConn, RingChallenge, RingCircle, RingHave, RingHello, RingMerge, RingPublish,
-    RingRefused, RollCall, ServOff, ShutDwn,
+use turno_proto::model::ring::{
+    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingWord, Sid,
 };
+use turno_proto::native::{Event, RingChallenge, RingHello};
 
 use super::Seed;
 
@@ -42,62 +41,63 @@ impl Seed {
         RingChallenge { version, member: self.member(), program, nonce, proof: self.link_proof().proof }
     }
 
-    pub(super) fn newconn(&self, code: Code) -> NewConn {
+    pub(super) fn newconn(&self, code: Code) -> RingWord {
         let verdict = [None, Some(JoinVerdict::Claimed), Some(JoinVerdict::Refused(code))];
-        NewConn {
+        RingWord::NewConn(NewConn {
             joiner: self.member(),
             content: self.bits[1].then(|| self.sid()),
             gap: self.bits[0],
             verdict: verdict[usize::from(self.choice) % verdict.len()],
             hops: self.choice,
-        }
+        })
     }
 
-    pub(super) fn retconn(&self) -> RetConn {
+    pub(super) fn retconn(&self) -> RingWord {
         let errands = [Errand::Return, Errand::Join, Errand::Heal, Errand::Left];
         if self.bits[0] {
-            return RetConn::Open { errand: errands[usize::from(self.choice) % errands.len()] };
+            let errand = errands[usize::from(self.choice) % errands.len()];
+            return RingWord::RetConn(RetConn::Open { errand });
         }
         let content = if self.bits[1] { Fallen::Gap } else { Fallen::Sid(self.sid()) };
-        RetConn::Call { caller: self.member(), content, hops: self.choice }
+        RingWord::RetConn(RetConn::Call { caller: self.member(), content, hops: self.choice })
     }
 
-    pub(super) fn ring_publish(&self) -> RingPublish<'_> {
+    pub(super) fn ring_publish(&self) -> Publication<Event<'_>> {
         let (seq, after) = (self.long.max(1), self.long.max(1) - 1);
         let round = u64::from(self.number);
-        RingPublish { origin: self.origin(), seq, after, round, hops: self.choice, event: self.event() }
+        Publication { origin: self.origin(), seq, after, round, hops: self.choice, event: self.event() }
     }
 
-    pub(super) fn servoff(&self) -> ServOff {
-        ServOff { leaver: self.member(), content: self.maybe_member(), hops: self.choice }
+    pub(super) fn servoff(&self) -> RingWord {
+        RingWord::ServOff { leaver: self.member(), content: self.maybe_member().map(Box::new), hops: self.choice }
     }
 
-    pub(super) fn shutdwn(&self) -> ShutDwn {
-        ShutDwn { origin: self.origin(), hops: self.choice }
+    pub(super) fn shutdwn(&self) -> RingWord {
+        RingWord::Shutdown { origin: self.origin(), hops: self.choice }
     }
 
-    pub(super) fn roll_call(&self) -> RollCall {
+    pub(super) fn roll_call(&self) -> RingWord {
         let (number, round) = (u64::from(self.number), u64::from(self.word));
-        RollCall { origin: self.origin(), number, round, members: self.members() }
+        RingWord::RollCall { origin: self.origin(), number, round, members: self.members() }
     }
 
-    pub(super) fn ring_have(&self) -> RingHave {
-        RingHave { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
+    pub(super) fn ring_have(&self) -> RingWord {
+        RingWord::Have { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
     }
 
-    pub(super) fn caught_up(&self) -> CaughtUp {
-        CaughtUp { members: self.members() }
+    pub(super) fn caught_up(&self) -> RingWord {
+        RingWord::CaughtUp { members: self.members() }
     }
 
-    pub(super) fn ring_refused(&self, code: Code) -> RingRefused {
-        RingRefused { code, instead: self.maybe_member() }
+    pub(super) fn ring_refused(&self, code: Code) -> RingWord {
+        RingWord::Refused { code, instead: self.maybe_member() }
     }
 
-    pub(super) fn circle(&self) -> RingCircle {
-        RingCircle { whole: self.bits[0], members: self.members() }
+    pub(super) fn circle(&self) -> Circle {
+        Circle { whole: self.bits[0], members: self.members() }
     }
 
-    pub(super) fn merge(&self) -> RingMerge {
-        RingMerge { origin: self.origin(), contact: self.member(), hops: self.choice }
+    pub(super) fn merge(&self) -> RingWord {
+        RingWord::Merge { origin: self.origin(), contact: self.member(), hops: self.choice }
     }
 }

@@ -67,10 +67,6 @@ fn greeting() -> Vec<(&'static str, Frame<'static>)> {
 const PROOF_OF_B: &str = "ffa90641705269b6f07cc54b55d063e34f6c38b9365d098e1975c82b2d3681bc";
 const PROOF_OF_A: &str = "8b1d43ae580ce0b0501fb17bed81cf4b806e8a746a153d5adbd611965a168c81";
 
-fn said(word: LinkWord) -> Frame<'static> {
-    Frame::Link(Box::new(word))
-}
-
 fn told() -> Vec<(&'static str, Frame<'static>)> {
     let offers = vec![
         Offer {
@@ -92,15 +88,15 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         held: 0,
         rooms: vec![Room { path: path(ONE), free: 1, token: Some(0x0123_4567_89ab_cd00) }],
     };
-    let relay = |claim| said(LinkWord::Relay(Relay { to: C, path: path(TWO), claim }));
+    let relay = |claim| Frame::from(LinkWord::Relay(Relay { to: C, path: path(TWO), claim }));
     vec![
-        ("offer", said(LinkWord::Offers(offers))),
-        ("offer_exclusive", said(LinkWord::Offers(vec![alone]))),
+        ("offer", Frame::from(LinkWord::Offers(offers))),
+        ("offer_exclusive", Frame::from(LinkWord::Offers(vec![alone]))),
         ("relay_ask", relay(Claim::Ask { queue: "q".to_owned(), number: 7 })),
         ("relay_granted", relay(Claim::Granted { number: 7, token: 0x0123_4567_89ab_cd00 })),
         ("relay_refused", relay(Claim::Refused { number: 7 })),
-        ("presence", said(LinkWord::Presence(brokers))),
-        ("presence_of_nobody", said(LinkWord::Presence(Vec::new()))),
+        ("presence", Frame::from(LinkWord::Presence(brokers))),
+        ("presence_of_nobody", Frame::from(LinkWord::Presence(Vec::new()))),
     ]
 }
 
@@ -152,10 +148,10 @@ fn crossings() -> Vec<(&'static str, Frame<'static>)> {
         ("forward", Frame::Forward(Box::new(forward))),
         ("forward_no_reply", Frame::Forward(Box::new(no_reply))),
         ("forward_send", Frame::Forward(Box::new(send))),
-        ("forward_broadcast", said(LinkWord::Broadcast(broadcast))),
-        ("forward_broadcast_no_reply", said(LinkWord::Broadcast(to_all))),
-        ("forward_event", said(LinkWord::Event(crossing))),
-        ("forward_event_headers", said(LinkWord::Event(with_headers))),
+        ("forward_broadcast", Frame::from(LinkWord::Broadcast(broadcast))),
+        ("forward_broadcast_no_reply", Frame::from(LinkWord::Broadcast(to_all))),
+        ("forward_event", Frame::from(LinkWord::Event(crossing))),
+        ("forward_event_headers", Frame::from(LinkWord::Event(with_headers))),
     ]
 }
 

@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use turno_proto::model::Code;
-use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
-use turno_proto::native::{
-    CaughtUp, Event, Frame, JoinVerdict, NewConn, Proof, Raw, RetConn, RingChallenge, RingCircle, RingHave, RingHello,
-    RingMerge, RingPublish, RingRefused, RollCall, ServOff, ShutDwn,
+use turno_proto::model::ring::{
+    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingWord, Sid,
 };
+use turno_proto::native::{Event, Frame, Proof, Raw, RingChallenge, RingHello};
 
 use crate::golden::hex;
 
@@ -60,12 +59,11 @@ const PROOF_OF_1: &str = "b5e62f75570c89ecb35b554eb8ea567de9204dbf88fbc136003061
 fn places() -> Vec<(&'static str, Frame<'static>)> {
     let joins = NewConn { joiner: member(3, 9), content: None, gap: false, verdict: None, hops: 0 };
     let round = NewConn { content: Some(Sid::new(1)), hops: 2, ..joins.clone() };
-    let newconn = |newconn| Frame::NewConn(Box::new(newconn));
-    let retconn = |retconn| Frame::RetConn(Box::new(retconn));
+    let newconn = |newconn| Frame::from(RingWord::NewConn(newconn));
+    let retconn = |retconn| Frame::from(RingWord::RetConn(retconn));
     let open = |errand| retconn(RetConn::Open { errand });
     let call = |content| retconn(RetConn::Call { caller: member(1, 7), content, hops: 3 });
-    let leaves = ServOff { leaver: member(2, 5), content: None, hops: 0 };
-    let left = ServOff { content: Some(member(3, 9)), hops: 1, ..leaves.clone() };
+    let servoff = |content, hops| Frame::from(RingWord::ServOff { leaver: member(2, 5), content, hops });
     vec![
         ("newconn", newconn(joins)),
         ("newconn_round", newconn(round.clone())),
@@ -78,14 +76,14 @@ fn places() -> Vec<(&'static str, Frame<'static>)> {
         ("retconn_left", open(Errand::Left)),
         ("retconn_call", call(Fallen::Sid(Sid::new(4)))),
         ("retconn_call_gap", call(Fallen::Gap)),
-        ("servoff", Frame::ServOff(Box::new(leaves))),
-        ("servoff_content", Frame::ServOff(Box::new(left))),
-        ("shutdwn", Frame::ShutDwn(ShutDwn { origin: origin(1, 7), hops: 1 })),
+        ("servoff", servoff(None, 0)),
+        ("servoff_content", servoff(Some(Box::new(member(3, 9))), 1)),
+        ("shutdwn", Frame::from(RingWord::Shutdown { origin: origin(1, 7), hops: 1 })),
     ]
 }
 
 fn publications() -> Vec<(&'static str, Frame<'static>)> {
-    let publish = RingPublish {
+    let publish = Publication {
         origin: origin(7, 1_700_000_000_000),
         seq: 42,
         after: 41,
@@ -98,7 +96,7 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
         ("ring_publish", Frame::RingPublish(publish)),
         (
             "ring_publish_headers",
-            Frame::RingPublish(RingPublish {
+            Frame::RingPublish(Publication {
                 seq: u64::MAX,
                 after: 0,
                 event: Event { topic: b"t", raw: headed },
@@ -110,21 +108,21 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
 
 fn told() -> Vec<(&'static str, Frame<'static>)> {
     let members = vec![member(1, 7), member(2, 5)];
-    let circle = RingCircle { whole: true, members: members.clone() };
-    let roll_call = RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
+    let circle = Circle { whole: true, members: members.clone() };
+    let roll_call = RingWord::RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
     let had = vec![Had { origin: origin(1, 7), seq: 30 }, Had { origin: origin(500, 1_700_000_000_000), seq: 70_000 }];
-    let refused = RingRefused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
+    let refused = RingWord::Refused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
     vec![
-        ("roll_call", Frame::RollCall(Box::new(roll_call))),
-        ("ring_have", Frame::RingHave(RingHave { had })),
-        ("ring_have_nothing", Frame::RingHave(RingHave { had: Vec::new() })),
-        ("caught_up", Frame::CaughtUp(CaughtUp { members })),
-        ("ring_refused", Frame::RingRefused(Box::new(RingRefused { code: Code::RingWhole, instead: None }))),
-        ("ring_refused_elsewhere", Frame::RingRefused(Box::new(refused))),
-        ("ring_probe", Frame::RingProbe(RingCircle { whole: false, ..circle.clone() })),
-        ("ring_circle", Frame::RingCircle(circle)),
-        ("ring_merge", Frame::RingMerge(Box::new(RingMerge { origin: origin(3, 9), contact: member(1, 7), hops: 1 }))),
-        ("ring_sid", Frame::RingSid { free: None }),
-        ("ring_sid_free", Frame::RingSid { free: Some(Sid::new(4)) }),
+        ("roll_call", Frame::from(roll_call)),
+        ("ring_have", Frame::from(RingWord::Have { had })),
+        ("ring_have_nothing", Frame::from(RingWord::Have { had: Vec::new() })),
+        ("caught_up", Frame::from(RingWord::CaughtUp { members })),
+        ("ring_refused", Frame::from(RingWord::Refused { code: Code::RingWhole, instead: None })),
+        ("ring_refused_elsewhere", Frame::from(refused)),
+        ("ring_probe", Frame::from(RingWord::Probe(Circle { whole: false, ..circle.clone() }))),
+        ("ring_circle", Frame::from(RingWord::Circle(circle))),
+        ("ring_merge", Frame::from(RingWord::Merge { origin: origin(3, 9), contact: member(1, 7), hops: 1 })),
+        ("ring_sid", Frame::from(RingWord::AskSid)),
+        ("ring_sid_free", Frame::from(RingWord::FreeSid { sid: Sid::new(4) })),
     ]
 }

@@ -4,21 +4,18 @@
 //! that what waits to be written to one is not limited (the windows of all origins bound it), and that one which takes nothing
 //! for as long as it may be silent is given up.
 
-mod inward;
 mod outward;
 mod report;
 
 use std::collections::BTreeMap;
 
 use tracing::debug;
-use turno_engine::Input;
 use turno_engine::ring::RingInput;
+use turno_engine::{EventRef, Input};
 use turno_proto::model::ring::Member;
 use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::native::{Credentials, Fault, Frame, Nonce, RingIdentity, RingSession, RingStep, Secret};
 
-use self::inward::{publication, word_of};
-pub(super) use self::outward::write_publication;
 pub use self::report::RingReport;
 pub(crate) use self::report::{log_news, report_of};
 use super::brokers::{Heard, fresh};
@@ -215,8 +212,10 @@ impl<D: Desk> Switchboard<D> {
                     self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
                     return Heard::Over;
                 };
+                let raw = publish.event.raw;
+                let publication = publish.with(EventRef::passing(topic, raw.headers, raw.bytes));
                 self.lines.copies = 0;
-                self.desk.pass(now, id, publication(&publish, topic), &mut self.lines);
+                self.desk.pass(now, id, publication, &mut self.lines);
                 Heard::Took(used, 1 + self.work_of_events())
             }
             Ok((step, used)) => {
@@ -240,7 +239,11 @@ impl<D: Desk> Switchboard<D> {
                 self.ring_is_up(conn);
                 Ok(Some(RingInput::Accepted { conn, peer: peer.map(|peer| *peer) }))
             }
-            RingStep::Frame(frame) => Ok(Some(RingInput::Word { conn, word: word_of(frame)? })),
+            RingStep::Frame(Frame::Ring(word)) => Ok(Some(RingInput::Word { conn, word: *word })),
+            RingStep::Frame(other) => {
+                debug_assert!(false, "{:?} is no word of the ring", other.kind());
+                Err(Code::WrongDirection)
+            }
         }
     }
 

@@ -1,12 +1,9 @@
 //! What the node wants done: words to frames, connections to make and to end.
 
-use turno_engine::EventRef;
-use turno_engine::ring::{Circle, JoinVerdict, NewConn, PublicationRef, RetConn, RingEffect, RingWord};
+use turno_engine::ring::RingEffect;
+use turno_proto::model::ring::{Circle, RingWord};
 use turno_proto::model::{Code, ConnId, limits};
-use turno_proto::native::{
-    CaughtUp, Event, Frame, JoinVerdict as WireVerdict, NewConn as NewConnFrame, Raw, RetConn as RetConnFrame,
-    RingCircle, RingHave, RingMerge, RingPublish, RingRefused, RollCall, ServOff, ShutDwn, encode, encode_ring_publish,
-};
+use turno_proto::native::encode_ring_word;
 
 use super::super::FAREWELL_MS;
 use super::super::lines::{Lines, Phase, Talk};
@@ -63,58 +60,23 @@ impl Lines {
     }
 }
 
-pub(in super::super) fn write_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
-    let PublicationRef { origin, seq, after, round, hops, event } = publication;
-    let EventRef { topic, headers, bytes, .. } = event;
-    let event = Event { topic: topic.as_str().as_bytes(), raw: Raw { headers, bytes } };
-    encode_ring_publish(&RingPublish { origin, seq, after, round, hops, event }, out);
-}
-
-fn write_word(word: RingWord, out: &mut Vec<u8>) {
-    let frame = match word {
-        RingWord::Publish(publication) => return write_publication(PublicationRef::from(&publication), out),
-        RingWord::NewConn(newconn) => Frame::NewConn(Box::new(new_conn(newconn))),
-        RingWord::RetConn(retconn) => Frame::RetConn(Box::new(match retconn {
-            RetConn::Open { errand } => RetConnFrame::Open { errand },
-            RetConn::Call { caller, content, hops } => RetConnFrame::Call { caller, content, hops },
-        })),
-        RingWord::ServOff { leaver, content, hops } => {
-            Frame::ServOff(Box::new(ServOff { leaver, content: content.map(|content| *content), hops }))
-        }
-        RingWord::Shutdown { origin, hops } => Frame::ShutDwn(ShutDwn { origin, hops }),
-        RingWord::RollCall { origin, number, round, mut members } => {
-            members.truncate(limits::RING_MEMBERS_MAX);
-            Frame::RollCall(Box::new(RollCall { origin, number, round, members }))
-        }
-        RingWord::Have { mut had } => {
-            had.truncate(limits::RING_ORIGINS_MAX);
-            Frame::RingHave(RingHave { had })
-        }
-        RingWord::CaughtUp { mut members } => {
-            members.truncate(limits::RING_MEMBERS_MAX);
-            Frame::CaughtUp(CaughtUp { members })
-        }
-        RingWord::Refused { code, instead } => Frame::RingRefused(Box::new(RingRefused { code, instead })),
-        RingWord::Probe(circle) => Frame::RingProbe(circle_of(circle)),
-        RingWord::Circle(circle) => Frame::RingCircle(circle_of(circle)),
-        RingWord::Merge { origin, contact, hops } => Frame::RingMerge(Box::new(RingMerge { origin, contact, hops })),
-        RingWord::AskSid => Frame::RingSid { free: None },
-        RingWord::FreeSid { sid } => Frame::RingSid { free: Some(sid) },
-    };
-    encode(&frame, out);
-}
-
-fn new_conn(newconn: NewConn) -> NewConnFrame {
-    let NewConn { joiner, content, gap, verdict, hops } = newconn;
-    let verdict = verdict.map(|verdict| match verdict {
-        JoinVerdict::Claimed => WireVerdict::Claimed,
-        JoinVerdict::Refused(code) => WireVerdict::Refused(code),
-    });
-    NewConnFrame { joiner, content, gap, verdict, hops }
-}
-
-fn circle_of(circle: Circle) -> RingCircle {
-    let Circle { whole, mut members } = circle;
-    members.truncate(limits::RING_MEMBERS_MAX);
-    RingCircle { whole, members }
+/// Lists are cut to what the other end reads.
+fn write_word(mut word: RingWord, out: &mut Vec<u8>) {
+    match &mut word {
+        RingWord::RollCall { members, .. }
+        | RingWord::CaughtUp { members }
+        | RingWord::Probe(Circle { members, .. })
+        | RingWord::Circle(Circle { members, .. }) => members.truncate(limits::RING_MEMBERS_MAX),
+        RingWord::Have { had } => had.truncate(limits::RING_ORIGINS_MAX),
+        RingWord::NewConn(_)
+        | RingWord::RetConn(_)
+        | RingWord::Publish(_)
+        | RingWord::ServOff { .. }
+        | RingWord::Shutdown { .. }
+        | RingWord::Refused { .. }
+        | RingWord::Merge { .. }
+        | RingWord::AskSid
+        | RingWord::FreeSid { .. } => {}
+    }
+    encode_ring_word(&word, out);
 }

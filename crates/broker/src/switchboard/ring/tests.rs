@@ -245,19 +245,15 @@ fn the_end_is_told_once() {
     // It says something that makes no sense.
     let (mut a, _) = up();
     let mut bytes = Vec::new();
-    encode(&Frame::ShutDwn(turno_proto::native::ShutDwn { origin: member(1).origin, hops: 0 }), &mut bytes);
+    encode(&RingWord::Shutdown { origin: member(1).origin, hops: 0 }.into(), &mut bytes);
     a.take(&bytes);
     a.board.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // A topic that is none.
     let (mut a, mut b) = open();
-    let Publication { origin, seq, after, round, hops, .. } = publication(1, 0);
     let event = EventFrame { topic: b"..", raw: Raw { headers: false, bytes: b"" } };
     let mut bytes = Vec::new();
-    encode(
-        &Frame::RingPublish(turno_proto::native::RingPublish { origin, seq, after, round, hops, event }),
-        &mut bytes,
-    );
+    encode(&Frame::RingPublish(publication(1, 0).with(event)), &mut bytes);
     b.take(&bytes);
     assert_eq!(b.heard(), [RingInput::Closed { conn: b.conn }]);
     talk(&mut a, &mut b);

@@ -3,12 +3,11 @@
 //! Whoever lost its next one dials it again each second. Whoever lost its predecessor waits for it, then calls for whoever
 //! sent to it, then for anyone that has nobody to send to, and in the end joins again.
 
-use turno_proto::model::ring::{Fallen, Member, Sid};
+use turno_proto::model::ring::{Fallen, Member, RetConn, RingWord, Sid};
 use turno_proto::model::{Code, Mono};
 
 use super::sending::{Membership, Next, Purpose};
 use super::states::State;
-use super::word::{RetConn, RingWord};
 use super::{Conn, Node, RingEffect};
 
 /// The next one is lost.

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{Member, Origin, Sid};
+use turno_proto::model::ring::{JoinVerdict, Member, NewConn, Origin, RingWord, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::{Attempt, Membership};
 use super::states::State;
-use super::word::{JoinVerdict, NewConn, RingWord};
 use super::{Node, RingEffect, RingNews};
 
 /// How often one is asked that has no time for it.

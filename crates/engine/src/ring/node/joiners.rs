@@ -3,12 +3,11 @@
 //! The joiner asks the member that it wants to send to; word of it goes round; whoever sends to that member sends to the
 //! joiner from then on, and says so as its last word on the old path (S3.9 to S3.17).
 
-use turno_proto::model::ring::{Member, Sid};
+use turno_proto::model::ring::{JoinVerdict, Member, NewConn, RingWord, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::{Membership, Next, Purpose};
 use super::states::State;
-use super::word::{JoinVerdict, NewConn, RingWord};
 use super::{Node, RingEffect, Role};
 
 /// Somebody who wants to join here.

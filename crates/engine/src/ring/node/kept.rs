@@ -8,11 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turno_proto::model::ring::Origin;
+use turno_proto::model::ring::{Origin, Publication, PublicationRef};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Payload, Topic};
-
-use super::word::{Publication, PublicationRef};
 
 /// What a publication takes beside its topic and its payload.
 const OVERHEAD_BYTES: usize = 64;

@@ -1,11 +1,10 @@
 //! Leaving (S3.26 to S3.30), and the end of all (S3.42).
 
-use turno_proto::model::ring::{Member, Origin, Sid};
+use turno_proto::model::ring::{Member, Origin, RingWord, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
 use super::states::State;
-use super::word::RingWord;
 use super::{Node, RingEffect, RingNews, Role};
 
 /// This node is on its way out.

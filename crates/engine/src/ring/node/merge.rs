@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Member, Origin};
+use turno_proto::model::ring::{Circle, Member, Origin, RingWord};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
-use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews};
 
 /// Those that are not the lowest of their circle look so many times less often.

@@ -33,7 +33,7 @@ mod view;
 use std::collections::BTreeMap;
 
 use turno_proto::model::ring::view::RingCounters;
-use turno_proto::model::ring::{Member, Origin, RingState, Sid};
+use turno_proto::model::ring::{Member, Origin, RetConn, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use self::join::Joining;
@@ -44,8 +44,7 @@ use self::receiving::Previous;
 use self::roll::Roll;
 use self::states::State;
 pub use self::states::{TRANSITIONS, Why};
-use super::word::RetConn;
-use super::{RingEffect, RingInput, RingNews, RingSettings, RingWord, word};
+use super::{RingEffect, RingInput, RingNews, RingSettings, RingWord};
 
 /// How long a connection may be there without a word, in attempts to dial.
 const FRESH_DIALS: u64 = 3;

@@ -7,13 +7,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use turno_proto::model::ring::{Had, Origin};
+use turno_proto::model::ring::{Had, Origin, Publication, PublicationRef, RingWord};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::kept::{Kept, Spare, bytes_of};
 use super::states::State;
-use super::word::{Publication, PublicationRef, RingWord};
 use super::{Node, RingEffect, RingNews};
 
 /// What a node knows of publications.

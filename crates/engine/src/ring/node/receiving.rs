@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Errand, Member, Sid};
+use turno_proto::model::ring::{Errand, Member, RingWord, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::heal::LostPrevious;
 use super::states::State;
-use super::word::RingWord;
 use super::{Conn, FRESH_MAX, Node, RingEffect, Role};
 
 impl Conn {

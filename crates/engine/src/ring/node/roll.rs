@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_proto::model::ring::{Member, Origin, Sid};
+use turno_proto::model::ring::{Circle, Member, Origin, RingWord, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
-use super::word::{Circle, RingWord};
 use super::{Node, RingEffect, RingNews, RingSettings};
 
 /// Roll calls that are under way at a time; of more than that only the last ones tell how long they took.

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{Errand, Had, Member, Sid};
+use turno_proto::model::ring::{Errand, Had, JoinVerdict, Member, NewConn, RetConn, RingWord, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::heal::LostNext;
 use super::joiners::Joiner;
 use super::states::State;
-use super::word::{JoinVerdict, NewConn, RetConn, RingWord};
 use super::{Conn, Node, RingEffect, RingNews, Role};
 
 /// A connection that is being made to have a next one, or another.

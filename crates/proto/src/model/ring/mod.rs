@@ -1,11 +1,14 @@
-//! The ring: who its members are. See docs/ring.md.
+//! The ring: who its members are, and what they say to each other. See docs/ring.md.
 
 pub mod view;
+mod word;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
 
 /// A broker's number in the ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,14 +1,16 @@
-//! What brokers say to each other round the ring, as values.
+//! What brokers say to each other round the ring, as values. `native` has their bytes.
 
 use std::sync::Arc;
 
-use turno_proto::model::Code;
-use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
-use turno_proto::model::topic::{Event, EventRef};
+use serde::{Deserialize, Serialize};
+
+use super::{Errand, Fallen, Had, Member, Origin, Sid};
+use crate::model::Code;
+use crate::model::topic::{Event, EventRef};
 
 /// Somebody wants to be a member. Without content: it says so itself, to the member it wants to send to. With content:
 /// word of it on its way round the ring.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewConn {
     /// Who wants to join.
     pub joiner: Member,
@@ -17,6 +19,7 @@ pub struct NewConn {
     /// That member has no predecessor: whoever has nobody to send to may claim.
     pub gap: bool,
     /// How it ended.
+    #[serde(with = "verdict")]
     pub verdict: Option<JoinVerdict>,
     /// Members that it came through.
     pub hops: u8,
@@ -32,7 +35,7 @@ pub enum JoinVerdict {
 }
 
 /// With content: whoever sent to the fallen shall send to me. Without: I send to you from now on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetConn {
     /// The first word on a new connection of a member.
     Open {
@@ -51,8 +54,8 @@ pub enum RetConn {
 }
 
 /// A publication on its way round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publication {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publication<E = Arc<Event>> {
     /// Where it was published.
     pub origin: Origin,
     /// Its number there, from 1.
@@ -64,30 +67,30 @@ pub struct Publication {
     /// Members that it came through.
     pub hops: u8,
     /// What was published.
-    pub event: Arc<Event>,
+    pub event: E,
 }
 
 /// The same where it lies: most only pass, and are never owned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of a publication")]
-pub struct PublicationRef<'a> {
-    pub origin: Origin,
-    pub seq: u64,
-    pub after: u64,
-    pub round: u64,
-    pub hops: u8,
-    pub event: EventRef<'a>,
+pub type PublicationRef<'a> = Publication<EventRef<'a>>;
+
+impl<E> Publication<E> {
+    /// The same with its event in another form.
+    #[inline]
+    pub fn with<F>(self, event: F) -> Publication<F> {
+        let Self { origin, seq, after, round, hops, event: _ } = self;
+        Publication { origin, seq, after, round, hops, event }
+    }
 }
 
 impl PublicationRef<'_> {
     /// One of its own.
     pub fn to_publication(&self) -> Publication {
-        let Self { origin, seq, after, round, hops, event } = *self;
-        Publication { origin, seq, after, round, hops, event: Arc::new(event.to_event()) }
+        self.with(Arc::new(self.event.to_event()))
     }
 }
 
 impl<'a> From<&'a Publication> for PublicationRef<'a> {
+    #[inline]
     fn from(publication: &'a Publication) -> Self {
         let Publication { origin, seq, after, round, hops, ref event } = *publication;
         Self { origin, seq, after, round, hops, event: EventRef::from(&**event) }
@@ -95,13 +98,14 @@ impl<'a> From<&'a Publication> for PublicationRef<'a> {
 }
 
 /// A word on a connection of the ring.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RingWord {
     /// NEWCONN.
     NewConn(NewConn),
     /// RETCONN.
     RetConn(RetConn),
     /// PUBLISH.
+    #[serde(skip)]
     Publish(Publication),
     /// SERVOFF: a member leaves. Content: its successor, to which its predecessor shall send.
     ServOff {
@@ -143,6 +147,7 @@ pub enum RingWord {
     /// Back to the sender: no, or not any more. The connection ends.
     Refused {
         /// Why.
+        #[serde(with = "code")]
         code: Code,
         /// Who is to be asked instead.
         instead: Option<Member>,
@@ -170,10 +175,50 @@ pub enum RingWord {
 }
 
 /// The ring as a member knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circle {
     /// Its last roll call came round, and nothing has changed since.
     pub whole: bool,
     /// Who was there.
     pub members: Vec<Member>,
+}
+
+/// A code as its number; one that this version does not know is `other`.
+mod code {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::model::Code;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(code: &Code, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(code.number())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Code, D::Error> {
+        u32::deserialize(from).map(|number| Code::from_number(number).unwrap_or(Code::Other))
+    }
+}
+
+/// How an attempt to join ended: nil, 0 if the place was claimed, or the number of a code.
+mod verdict {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::JoinVerdict;
+    use crate::model::Code;
+
+    pub(super) fn serialize<S: Serializer>(verdict: &Option<JoinVerdict>, to: S) -> Result<S::Ok, S::Error> {
+        let number = |verdict: &JoinVerdict| match verdict {
+            JoinVerdict::Claimed => 0,
+            JoinVerdict::Refused(code) => code.number(),
+        };
+        verdict.as_ref().map(number).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<JoinVerdict>, D::Error> {
+        let verdict = |number| match number {
+            0 => JoinVerdict::Claimed,
+            number => JoinVerdict::Refused(Code::from_number(number).unwrap_or(Code::Other)),
+        };
+        Ok(Option::<u32>::deserialize(from)?.map(verdict))
+    }
 }
