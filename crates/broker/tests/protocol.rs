@@ -60,7 +60,7 @@ fn body(bytes: &[u8]) -> Raw<'_> {
 }
 
 fn publish(seq: u32, confirm: bool, topic: &'static [u8]) -> Frame<'static> {
-    Frame::Publish { seq, confirm, event: Event { topic, raw: body(b"x") } }
+    Frame::Publish { seq, confirm, event: Event { topic, payload: body(b"x") } }
 }
 
 /// REGISTER, OPEN `q` as handle 0, CONSUME, with numbers 3, 4 and 5.

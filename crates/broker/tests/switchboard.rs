@@ -183,7 +183,7 @@ fn events_for_many_make_a_turn_shorter() {
     desk.board.set_turn_work(8);
     let mut bytes = Vec::new();
     for seq in 1..=6 {
-        let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"x" } };
+        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
         encode(&Frame::Publish { seq, confirm: false, event }, &mut bytes);
     }
     let mut turn = desk.board.take(desk.now, publisher, &bytes);

@@ -50,7 +50,7 @@ impl Peer {
     /// Publishes an event; the number of the frame.
     pub fn publish(&mut self, topic: &str, body: &[u8], confirm: bool) -> u32 {
         let seq = self.next_seq();
-        let event = Event { topic: topic.as_bytes(), raw: Raw { headers: false, bytes: body } };
+        let event = Event { topic: topic.as_bytes(), payload: Raw { headers: false, bytes: body } };
         self.say(&Frame::Publish { seq, confirm, event });
         seq
     }
@@ -61,7 +61,7 @@ impl Peer {
         self.hear(|frame| match frame {
             Frame::Event(event) => {
                 let topic = String::from_utf8(event.topic.to_vec()).expect("topics are text");
-                Ok((topic, event.raw.bytes.to_vec()))
+                Ok((topic, event.payload.bytes.to_vec()))
             }
             Frame::EventsDropped { count } => Err(count),
             other => panic!("expected EVENT: {other:?}"),

@@ -144,7 +144,7 @@ fn one_number_for_one_broker() {
 fn who_has_no_place_has_no_voice() {
     let broker = broker();
     let origin = Origin { sid: Sid::new(2), incarnation: 5 };
-    let event = Event { topic: b"news", raw: Raw { headers: false, bytes: b"forged" } };
+    let event = Event { topic: b"news", payload: Raw { headers: false, bytes: b"forged" } };
     let words = [
         RingWord::Shutdown { origin, hops: 0 }.into(),
         Frame::RingPublish(Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event }),

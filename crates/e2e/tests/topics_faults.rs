@@ -97,7 +97,7 @@ fn a_peer_that_makes_no_sense_is_closed() {
         assert_eq!(peer.closed_with(), Code::BadFrame);
     }
     for frame in [
-        Frame::Event(Event { topic: b"t", raw: Raw { headers: false, bytes: b"x" } }),
+        Frame::Event(Event { topic: b"t", payload: Raw { headers: false, bytes: b"x" } }),
         Frame::EventsDropped { count: u32::MAX },
     ] {
         let mut peer = Peer::greeted(broker.address(), 0);
@@ -114,7 +114,7 @@ fn headers_that_cannot_be_read_hold_nobody_up() {
     let listener = broker.listen(&["t"]);
     let mut peer = Peer::greeted(broker.address(), 0);
     // A block of four bytes that is no map.
-    let event = Event { topic: b"t", raw: Raw { headers: true, bytes: b"\x04\x00junk body" } };
+    let event = Event { topic: b"t", payload: Raw { headers: true, bytes: b"\x04\x00junk body" } };
     peer.say(&Frame::Publish { seq: 5, confirm: true, event });
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
     peer.publish("t", b"good", false);
@@ -207,7 +207,7 @@ fn who_reads_nothing_may_rather_be_closed() {
     let code = loop {
         let last = slow.hear(|frame| match frame {
             Frame::Event(event) => {
-                assert_eq!(event.raw.bytes[0], next, "without a gap");
+                assert_eq!(event.payload.bytes[0], next, "without a gap");
                 None
             }
             Frame::Error { code, fatal: true, .. } => Some(code),

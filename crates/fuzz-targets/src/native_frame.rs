@@ -42,8 +42,8 @@ const fn raw_of<'a>(frame: &Frame<'a>) -> Option<Raw<'a>> {
         Frame::Request(Outgoing { payload: raw, .. })
         | Frame::Send(Outgoing { payload: raw, .. })
         | Frame::Deliver(Deliver { raw, .. })
-        | Frame::Publish { event: Event { raw, .. }, .. }
-        | Frame::Event(Event { raw, .. })
+        | Frame::Publish { event: Event { payload: raw, .. }, .. }
+        | Frame::Event(Event { payload: raw, .. })
         | Frame::Reply { raw, .. }
         | Frame::Fail { raw, .. }
         | Frame::Progress { raw, .. }

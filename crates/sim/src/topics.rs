@@ -131,7 +131,7 @@ impl Topics {
             Frame::Subscribe { filter, .. } => drop(ear.filters.insert(filter)),
             Frame::Unsubscribe { filter, .. } => drop(ear.filters.remove(&filter)),
             Frame::Publish { event, .. } => {
-                let number = body::number(event.raw.bytes).expect("S3.33: a client published what it was given");
+                let number = body::number(event.payload.bytes).expect("S3.33: a client published what it was given");
                 self.spread(broker, number, event.topic);
             }
             Frame::AdminCall { seq, call } => {
@@ -191,7 +191,7 @@ impl Topics {
         let mut partial = std::mem::take(&mut ear.written);
         frames(&mut partial, |frame| match frame {
             Frame::Event(event) => {
-                let number = body::number(event.raw.bytes).expect("S3.33: an event was changed on its way");
+                let number = body::number(event.payload.bytes).expect("S3.33: an event was changed on its way");
                 let topic = published.get(&number).map(|topic| topic.as_str().as_bytes());
                 assert_eq!(topic, Some(event.topic), "S3.33: {number} is about another topic than was published");
                 ear.gets(wire, number);

@@ -55,7 +55,7 @@ impl Wire {
             }
             Opening { said, answer: Answer::Frames(answers) }
         };
-        let event = Event { topic: TOPIC.as_bytes(), raw: Raw { headers: false, bytes: &[7; BODY] } };
+        let event = Event { topic: TOPIC.as_bytes(), payload: Raw { headers: false, bytes: &[7; BODY] } };
         let encoded = |frame: Frame<'_>| {
             let mut bytes = Vec::new();
             encode(&frame, &mut bytes);

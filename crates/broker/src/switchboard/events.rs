@@ -151,7 +151,7 @@ impl Lines {
         let mut bytes = std::mem::take(&mut self.event);
         let EventRef { topic, headers, bytes: payload, .. } = event;
         let raw = Raw { headers, bytes: payload };
-        encode(&Frame::Event(EventFrame { topic: topic.as_str().as_bytes(), raw }), &mut bytes);
+        encode(&Frame::Event(EventFrame { topic: topic.as_str().as_bytes(), payload: raw }), &mut bytes);
         let mut frame = EventBytes::new(&bytes);
         self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
@@ -244,7 +244,7 @@ mod tests {
             line.refill(EventLimits::default());
             while let Some(piece) = split(&bytes, usize::MAX).unwrap() {
                 told.push(match decode(&piece.header, piece.rest).unwrap() {
-                    Frame::Event(event) => Ok(u32::from_le_bytes(event.raw.bytes[..4].try_into().unwrap())),
+                    Frame::Event(event) => Ok(u32::from_le_bytes(event.payload.bytes[..4].try_into().unwrap())),
                     Frame::EventsDropped { count } => Err(count),
                     other => panic!("{other:?}"),
                 });

@@ -114,7 +114,7 @@ impl<D: Desk> Switchboard<D> {
                 {
                     line.publishes = true;
                 }
-                let event = Event { topic: topic.clone(), payload: event.raw.to_payload() };
+                let event = Event { topic: topic.clone(), payload: event.payload.to_payload() };
                 Ok(Input::Publish { conn: id, seq, confirm, event })
             }
             other => input_of(id, other),

@@ -142,7 +142,7 @@ impl Core {
         let tickets: BTreeSet<Ticket> = matching.flat_map(|(_, users)| users.iter().copied()).collect();
         if !tickets.is_empty() {
             let tickets = tickets.into_iter().collect();
-            self.events.push_back(Event::Published { tickets, topic, payload: event.raw.to_payload() });
+            self.events.push_back(Event::Published { tickets, topic, payload: event.payload.to_payload() });
         }
     }
 

@@ -156,7 +156,7 @@ impl Core {
             return self.fail(ticket, Code::FrameTooLarge, Payload::default());
         }
         let seq = self.link.expect(if confirm { Pending::Call(ticket) } else { Pending::Nobody });
-        self.link.write(&Frame::Publish { seq, confirm, event: EventFrame { topic, raw: payload.into() } });
+        self.link.write(&Frame::Publish { seq, confirm, event: EventFrame { topic, payload: payload.into() } });
         if confirm {
             return self.calls.wrote(ticket, seq, alarm);
         }

@@ -250,7 +250,7 @@ fn event(flags: u8, rest: &[u8]) -> Result<Event<'_>, Code> {
     let mut reader = Reader::new(rest);
     let length = reader.u8()?;
     let topic = reader.bytes(usize::from(length))?;
-    Ok(Event { topic, raw: raw(flags, reader)? })
+    Ok(Event { topic, payload: raw(flags, reader)? })
 }
 
 fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {

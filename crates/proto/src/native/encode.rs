@@ -230,7 +230,7 @@ const fn filter_flag(filter: &Filter) -> u8 {
 }
 
 fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Event<'_>) {
-    let Event { topic, raw } = event;
+    let Event { topic, payload: raw } = event;
     let start = begin(out);
     out.push(u8::try_from(topic.len()).expect("a topic has at most 255 bytes"));
     out.extend_from_slice(topic);

@@ -80,14 +80,8 @@ pub struct Deliver<'a> {
     pub raw: Raw<'a>,
 }
 
-/// PUBLISH and EVENT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event<'a> {
-    /// What it is about, as it stands in the frame.
-    pub topic: &'a [u8],
-    /// What it carries.
-    pub raw: Raw<'a>,
-}
+/// PUBLISH and EVENT, which lend the bytes they came in; the topic may be none.
+pub type Event<'a> = model::topic::Event<&'a [u8], Raw<'a>>;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -190,7 +190,7 @@ fn read_fields<T: DeserializeOwned>(name: &str, rest: &[u8], count_max: usize) -
 pub fn encode_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
     let EventRef { topic, headers, bytes, .. } = publication.event;
     encode_ring_publish(
-        &publication.with(Event { topic: topic.as_str().as_bytes(), raw: Raw { headers, bytes } }),
+        &publication.with(Event { topic: topic.as_str().as_bytes(), payload: Raw { headers, bytes } }),
         out,
     );
 }
@@ -198,7 +198,7 @@ pub fn encode_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
 /// Appends RING_PUBLISH.
 #[inline]
 pub(super) fn encode_ring_publish(publish: &Publication<Event<'_>>, out: &mut Vec<u8>) {
-    let Publication { origin, seq, after, round, hops, event: Event { topic, raw } } = *publish;
+    let Publication { origin, seq, after, round, hops, event: Event { topic, payload: raw } } = *publish;
     let start = begin(out);
     out.extend_from_slice(&origin.sid.get().to_le_bytes());
     out.extend_from_slice(&origin.incarnation.to_le_bytes());
@@ -292,7 +292,7 @@ fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<Event<'a>>
     if after >= seq {
         return Err(Code::BadBody);
     }
-    Ok(Publication { origin, seq, after, round, hops, event: Event { topic, raw } })
+    Ok(Publication { origin, seq, after, round, hops, event: Event { topic, payload: raw } })
 }
 
 fn free_sid(header: &Header, rest: &[u8]) -> Result<RingWord, Code> {

@@ -84,7 +84,7 @@ fn addresses_have_a_limit() {
 #[test]
 fn a_publication_is_read_only_if_it_makes_sense() {
     let publish = |seq, after| {
-        let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"" } };
+        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
         Frame::RingPublish(Publication { origin: ORIGIN, seq, after, round: 0, hops: 0, event })
     };
     let table = [

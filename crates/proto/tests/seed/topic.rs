@@ -17,6 +17,6 @@ impl Seed {
     }
 
     pub(super) fn event(&self) -> Event<'_> {
-        Event { topic: &self.bytes, raw: Raw::from(&self.payload) }
+        Event { topic: &self.bytes, payload: Raw::from(&self.payload) }
     }
 }

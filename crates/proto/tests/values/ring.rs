@@ -89,7 +89,7 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
         after: 41,
         round: 30,
         hops: 2,
-        event: Event { topic: b"news.art", raw: Raw { headers: false, bytes: b"hi" } },
+        event: Event { topic: b"news.art", payload: Raw { headers: false, bytes: b"hi" } },
     };
     let headed = Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" };
     vec![
@@ -99,7 +99,7 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
             Frame::RingPublish(Publication {
                 seq: u64::MAX,
                 after: 0,
-                event: Event { topic: b"t", raw: headed },
+                event: Event { topic: b"t", payload: headed },
                 ..publish
             }),
         ),

@@ -9,9 +9,9 @@ use turno_proto::native::{Event, Frame, Raw};
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let pattern = || Filter::pattern(b"news.*.>").expect("a filter");
     let prefix = || Filter::prefix(b"ne\xff").expect("a filter");
-    let event = Event { topic: b"news.eu.art", raw: Raw { headers: false, bytes: b"hi" } };
-    let headed = Event { topic: b"t", raw: Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" } };
-    let bare = Event { topic: b"t", raw: Raw { headers: false, bytes: b"" } };
+    let event = Event { topic: b"news.eu.art", payload: Raw { headers: false, bytes: b"hi" } };
+    let headed = Event { topic: b"t", payload: Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" } };
+    let bare = Event { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
     vec![
         ("subscribe", Frame::Subscribe { seq: 3, filter: pattern(), or_close: false }),
         ("subscribe_prefix_or_close", Frame::Subscribe { seq: 4, filter: prefix(), or_close: true }),

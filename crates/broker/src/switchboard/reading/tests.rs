@@ -264,7 +264,7 @@ fn unread_events_stay_within_the_limit() {
     }
     let body = vec![1; 4 * MIB];
     for seq in 0..30 {
-        let event = Event { topic: b"t", raw: Raw { headers: false, bytes: &body } };
+        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: &body } };
         desk.say(publisher, &[Frame::Publish { seq, confirm: true, event }]);
         assert_eq!(desk.read(publisher), [(Kind::Ok, seq, 0)]);
         desk.check();
@@ -272,7 +272,7 @@ fn unread_events_stay_within_the_limit() {
     for conn in &listeners {
         desk.read(*conn);
     }
-    let event = Event { topic: b"t", raw: Raw { headers: false, bytes: b"last" } };
+    let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"last" } };
     desk.say(publisher, &[Frame::Publish { seq: 99, confirm: false, event }]);
     let last = desk.read(listeners[39]);
     assert_eq!(last.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>(), [Kind::EventsDropped, Kind::Event]);

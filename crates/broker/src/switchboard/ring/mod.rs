@@ -212,7 +212,7 @@ impl<D: Desk> Switchboard<D> {
                     self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
                     return Heard::Over;
                 };
-                let raw = publish.event.raw;
+                let raw = publish.event.payload;
                 let publication = publish.with(EventRef::passing(topic, raw.headers, raw.bytes));
                 self.lines.copies = 0;
                 self.desk.pass(now, id, publication, &mut self.lines);

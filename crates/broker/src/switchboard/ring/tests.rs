@@ -251,7 +251,7 @@ fn the_end_is_told_once() {
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // A topic that is none.
     let (mut a, mut b) = open();
-    let event = EventFrame { topic: b"..", raw: Raw { headers: false, bytes: b"" } };
+    let event = EventFrame { topic: b"..", payload: Raw { headers: false, bytes: b"" } };
     let mut bytes = Vec::new();
     encode(&Frame::RingPublish(publication(1, 0).with(event)), &mut bytes);
     b.take(&bytes);
@@ -447,7 +447,7 @@ fn publishers_are_slowed_down() {
     let client = |b: &mut Broker, publishes: bool| {
         b.conn = b.board.accept(b.now, NEAR.to_owned(), Door::Native).unwrap();
         let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
-        let event = EventFrame { topic: b"t", raw: Raw { headers: false, bytes: b"x" } };
+        let event = EventFrame { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
         let mut bytes = Vec::new();
         encode(&Frame::Connect { seq: 1, connect }, &mut bytes);
         encode(&Frame::Ping { seq: 2 }, &mut bytes);

@@ -14,7 +14,7 @@ fn subscribe(seq: u32, text: &str) -> Frame<'static> {
 }
 
 fn event<'a>(topic: &'a str, body: &'a str) -> Frame<'a> {
-    Frame::Event(EventFrame { topic: topic.as_bytes(), raw: raw(body) })
+    Frame::Event(EventFrame { topic: topic.as_bytes(), payload: raw(body) })
 }
 
 fn published(tickets: &[u64], topic: &str, body: &'static str) -> Event {
@@ -155,7 +155,8 @@ fn events_are_published_in_order() {
     let mut rig = Rig::open(&["a"]);
     rig.publish(1, "t", "x", false);
     rig.publish(2, "t", "y", true);
-    let frame = |seq, confirm, body| Frame::Publish { seq, confirm, event: EventFrame { topic: b"t", raw: raw(body) } };
+    let frame =
+        |seq, confirm, body| Frame::Publish { seq, confirm, event: EventFrame { topic: b"t", payload: raw(body) } };
     assert_eq!(frames(&rig.sent()), [frame(3, false, "x"), frame(4, true, "y")]);
     let done = |ticket| Event::PublishDone { ticket: Ticket(ticket) };
     assert_eq!(rig.events(), [done(1)]);

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use super::Topic;
 use crate::model::Payload;
 
-/// Something that was published.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+/// Something that was published. A frame lends topic and payload as they stand in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<T = Topic, P = Payload> {
     /// What it is about.
-    pub topic: Topic,
+    pub topic: T,
     /// What it carries.
-    pub payload: Payload,
+    pub payload: P,
 }
 
 /// An event where it lies, in a read buffer or in an [`Event`]. Most go on at once and are never owned; what keeps one
