@@ -152,7 +152,6 @@ impl Engine {
     /// The broker as a whole.
     pub(super) fn broker_view(&self) -> BrokerView {
         BrokerView {
-            up_ms: self.messages.now().millis_since(self.started),
             jobs: self.jobs.view(),
             memory: self.memory_view(),
             ring: self.ring_view().map(Box::new),

@@ -37,7 +37,6 @@ pub struct Engine {
     ring: Option<Box<Host>>,
     /// What connections hold, as far as the engine was told.
     buffers: Buffers,
-    started: Mono,
 }
 
 impl Engine {
@@ -47,15 +46,7 @@ impl Engine {
         let topics = Topics::new(settings.seed);
         let mut messages = Messages::new(settings, now);
         messages.set_ring(ring.as_ref().and_then(|host| host.origin()));
-        Self {
-            ring,
-            topics,
-            messages,
-            jobs: Jobs::default(),
-            archive: Archive::default(),
-            buffers: Buffers::default(),
-            started: now,
-        }
+        Self { ring, topics, messages, jobs: Jobs::default(), archive: Archive::default(), buffers: Buffers::default() }
     }
 
     /// Takes one input and says what follows from it. A `now` before the last one counts as the last one.

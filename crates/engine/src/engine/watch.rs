@@ -28,7 +28,7 @@ impl Engine {
 
     /// Tasks of jobs that workers have, or had when they were lost.
     pub fn tasks_running(&self) -> u64 {
-        self.jobs_view().tasks_running
+        self.jobs.view().tasks_running
     }
 
     /// Whether the broker is drained for maintenance.

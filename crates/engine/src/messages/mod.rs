@@ -56,6 +56,8 @@ pub(crate) struct Messages {
     settings: Settings,
     /// The latest time it was told.
     now: Mono,
+    /// When the broker started.
+    started: Mono,
     peers: Peers,
     queues: QueueTable,
     messages: MessageTable,
@@ -98,6 +100,7 @@ impl Messages {
             exclusives: Exclusives::new(settings.term),
             settings,
             now,
+            started: now,
             peers: Peers::default(),
             queues: QueueTable::default(),
             messages: MessageTable::after(last_serial),

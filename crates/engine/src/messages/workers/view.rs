@@ -124,7 +124,7 @@ impl Messages {
         BrokerView {
             name: self.settings.name.clone(),
             version: self.settings.version.clone(),
-            up_ms: 0,
+            up_ms: self.now.millis_since(self.started),
             draining: self.drain.is_some(),
             maintenance: self.is_in_maintenance(),
             foreman: self.settings.foreman.clone(),
