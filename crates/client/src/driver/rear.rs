@@ -1,5 +1,6 @@
-//! A broker that closes is left at once: a driver of its own waits for the calls it has and settles what was delivered there,
-//! this one goes on (S2.18).
+//! A broker that closes is left at once, while a second driver finishes there (S2.18).
+//!
+//! That driver waits for the calls that the broker has and settles what it delivered; this one goes on at the next broker.
 
 use std::collections::HashMap;
 use std::sync::Arc;
