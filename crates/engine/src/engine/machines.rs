@@ -14,6 +14,8 @@ use crate::jobs::{self, Consequence, Jobs, JobsInput};
 impl Engine {
     /// Lets jobs do something.
     pub(super) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
+        let elsewhere = self.bytes_elsewhere();
+        self.messages.share_memory(elsewhere);
         let mut cx = self.messages.lend_to_jobs();
         let result = work(&mut self.jobs, &mut cx);
         for consequence in cx.into_consequences() {

@@ -51,15 +51,17 @@ impl Engine {
 
     /// Takes one input and says what follows from it. A `now` before the last one counts as the last one.
     pub fn handle(&mut self, now: Mono, input: Input, out: &mut impl Sink) {
-        self.begin(now);
+        self.messages.begin(now);
         self.take(input, out);
         self.follow_up(out);
     }
 
-    /// Before each input: what time it is, and how much memory is left for messages.
-    fn begin(&mut self, now: Mono) {
+    /// Messages, which have just heard how much memory all else holds.
+    #[inline]
+    fn with_memory(&mut self) -> &mut Messages {
         let elsewhere = self.bytes_elsewhere();
-        self.messages.begin(now, elsewhere);
+        self.messages.share_memory(elsewhere);
+        &mut self.messages
     }
 
     /// What follows from an input: for queues, then for the machines that depend on them, then for the disk.
@@ -111,9 +113,9 @@ impl Engine {
             Input::CancelQueue { conn, seq, handle } => {
                 answer(conn, seq, self.messages.cancel_queue(conn, handle), out)
             }
-            Input::Request { conn, message } => self.messages.request(conn, message, out),
-            Input::Broadcast { conn, broadcast } => self.messages.broadcast(conn, broadcast, out),
-            Input::Send { conn, message } => self.messages.send(conn, message, out),
+            Input::Request { conn, message } => self.with_memory().request(conn, message, out),
+            Input::Broadcast { conn, broadcast } => self.with_memory().broadcast(conn, broadcast, out),
+            Input::Send { conn, message } => self.with_memory().send(conn, message, out),
             Input::Reply { conn, delivery, more, payload } => self.messages.reply(conn, delivery, more, payload, out),
             Input::Ack { conn, delivery } => self.messages.ack(conn, delivery, out),
             Input::Fail { conn, delivery, permanent, payload } => {
@@ -134,7 +136,7 @@ impl Engine {
             }
             Input::DialFailed { target, code } => self.messages.dial_failed(target, code),
             Input::RoundTrip { conn, micros } => self.messages.round_trip(conn, micros),
-            Input::Forwarded { conn, forward } => self.messages.forwarded(conn, *forward, out),
+            Input::Forwarded { conn, forward } => self.with_memory().forwarded(conn, *forward, out),
             Input::Far { conn, seq, word } => self.messages.far_says(conn, seq, word, out),
             Input::FarCancel { conn, seq, reason } => self.messages.far_cancelled(conn, seq, reason, out),
             Input::Link { conn, word } => self.link_says(conn, *word, out),
@@ -173,9 +175,18 @@ impl Engine {
 
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let owes = self.jobs.owes().then(|| self.messages.next_check());
-        let ring = self.ring.as_ref().and_then(|host| host.next_deadline());
-        [self.messages.next_deadline(), owes, self.jobs.next_deadline(), ring].into_iter().flatten().min()
+        let mut next = self.messages.next_deadline();
+        let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
+        if self.jobs.owes() {
+            or_at(self.messages.next_check());
+        }
+        if let Some(at) = self.jobs.next_deadline() {
+            or_at(at);
+        }
+        if let Some(at) = self.ring.as_ref().and_then(|host| host.next_deadline()) {
+            or_at(at);
+        }
+        next
     }
 
     /// A neighbour says something over a link.
@@ -186,7 +197,7 @@ impl Engine {
                     self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
                 }
             }
-            word => self.messages.link_says(conn, word, out),
+            word => self.with_memory().link_says(conn, word, out),
         }
     }
 

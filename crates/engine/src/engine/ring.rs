@@ -16,7 +16,7 @@ impl Engine {
     ///
     /// [`Input::Ring`]: crate::Input::Ring
     pub fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, out: &mut impl Sink) {
-        self.begin(now);
+        self.messages.begin(now);
         let now = self.messages.now();
         let Some(host) = &mut self.ring else { return };
         let Passed { is_new, on } = host.pass(now, conn, publication);

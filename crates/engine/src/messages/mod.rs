@@ -124,26 +124,44 @@ impl Messages {
         }
     }
 
-    /// When time alone changes something.
+    /// When time alone changes something. Asked after every input, so it is spelled out.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
-        let checks = self.stats.ready > 0 || !self.durable.owed.is_empty();
-        let all = [
-            self.timers.next_deadline(),
-            checks.then_some(self.check_at),
-            self.drain.as_ref().and_then(Drain::until),
-            self.losses.next_deadline(),
-            self.dedup.next_sweep(),
-            self.chores.next_deadline(),
-            self.exclusives.next_deadline(),
-            self.links.next_deadline(),
-        ];
-        all.into_iter().flatten().min()
+        let mut next = self.timers.next_deadline();
+        let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
+        if self.stats.ready > 0 || !self.durable.owed.is_empty() {
+            or_at(self.check_at);
+        }
+        if let Some(until) = self.drain.as_ref().and_then(Drain::until) {
+            or_at(until);
+        }
+        if let Some(at) = self.losses.next_deadline() {
+            or_at(at);
+        }
+        if let Some(sweep) = self.dedup.next_sweep() {
+            or_at(sweep);
+        }
+        if let Some(at) = self.chores.next_deadline() {
+            or_at(at);
+        }
+        if let Some(until) = self.exclusives.next_deadline() {
+            or_at(until);
+        }
+        if let Some(at) = self.links.next_deadline() {
+            or_at(at);
+        }
+        next
     }
 
-    /// Before each input: what time it is, and how many bytes all else holds. A time before the last one counts as that.
+    /// Before each input: what time it is. A time before the last one counts as that.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Mono, bytes_elsewhere: u64) {
+    pub(crate) fn begin(&mut self, now: Mono) {
         self.now = self.now.max(now);
+    }
+
+    /// Before whatever takes memory: how many bytes all else holds.
+    #[inline]
+    pub(crate) const fn share_memory(&mut self, bytes_elsewhere: u64) {
         self.bytes_elsewhere = bytes_elsewhere;
     }
 
