@@ -1,7 +1,7 @@
-//! What a backend promises. Nothing above this trait may know which one runs.
+//! What every kind of store promises. Nothing above this trait may know which one runs.
 //!
 //! It is synchronous: the one caller is the committer, an OS thread of its own, because a commit on a busy runtime took
-//! twenty times as long. A backend that speaks to a server blocks on its socket there.
+//! twenty times as long. One that speaks to a server blocks on its socket there.
 //!
 //! **Numbered records, not places.** The caller numbers its records (a message's serial will do) and deletes and reads
 //! by that number. A place in a file would change whenever compaction moves a record, and the caller would have to be
