@@ -39,7 +39,7 @@ fn workers_on_three_hosts_take_tasks_and_end_in_order() {
         "one slots=1 turno={turno}\ntwo slots=2 turno={turno} # larger\ntaken name=three slots=3 turno={turno}\n";
     let mut deployed = deploy(&broker, hosts, &["--json"]);
     deployed.expect_line("3 of 3 workers are ready");
-    let document: serde_json::Value = serde_json::from_str(&deployed.stdout()[0]).expect("one document");
+    let document: serde_json::Value = serde_json::from_str(&deployed.expect_line("\"hosts\"")).expect("one document");
     assert_eq!(document["hosts"][1]["slots"], 2, "{document}");
     let named = [("one", 1), ("three", 3), ("two", 2)].map(|(name, slots)| (name.to_owned(), slots));
     assert_eq!(workers(&broker), named);
