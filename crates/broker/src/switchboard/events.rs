@@ -291,6 +291,23 @@ mod tests {
         assert_eq!(lines.take_dropped(), []);
     }
 
+    /// Events that wait come among what is to be written only as far as there is room: an answer does not wait behind all of them.
+    #[test]
+    fn what_waits_is_poured_as_far_as_there_is_room() {
+        let (mut lines, conn) = lines();
+        for number in 0..60 {
+            publish(&mut lines, conn, false, number, 100_000);
+        }
+        let line = lines.get_mut(conn).unwrap();
+        let mut poured = 0;
+        while line.waiting() > 0 {
+            line.wrote(line.waiting());
+            poured += usize::from(line.refill(EventLimits::default()));
+            assert!(line.waiting() <= EVENT_ROOM_BYTES, "{}", line.waiting());
+        }
+        assert!(poured > 1, "there was more than fits at once");
+    }
+
     /// However long an event is, answers may wait beside it: a reader that is slow with it is not given up for them.
     #[test]
     fn a_long_event_takes_no_room_from_others() {

@@ -79,3 +79,13 @@ fn each_task_has_its_own_item() {
     let shell = |line: &str| words(&["/bin/sh", "-c", line]);
     assert_eq!(argvs, [shell("run 'a b' > '1'.log"), words(&["find", "{}"]), shell("run 'it'\\''s' > '2'.log")]);
 }
+
+/// The engine hears of an order that was never sent as of one that was refused: it would wait for the answer for ever.
+#[test]
+fn an_order_that_was_not_sent_has_an_answer() {
+    let told = |kind| answered(7, kind, Outcome::NotSent);
+    assert!(matches!(told(Kind::Job), Means::Input(Event::Refused { offer: 7, slots_free: 0 })));
+    assert!(matches!(told(Kind::Cancel), Means::Input(Event::NoSuchJob { cancel: 7 })));
+    assert!(matches!(told(Kind::Stop), Means::Input(Event::Stopped)));
+    assert!(matches!(answered(7, Kind::Job, Outcome::Unknown), Means::Nothing), "the connection is over");
+}

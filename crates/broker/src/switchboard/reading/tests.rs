@@ -1,5 +1,7 @@
 //! However much peers send, claim and leave unread, what is counted stays within the limit, and whoever is honest goes on.
 
+use std::collections::BTreeSet;
+
 use turno_engine::Settings;
 use turno_proto::foreman;
 use turno_proto::model::{Filter, Limits, Slots};
@@ -14,6 +16,9 @@ const LIMIT: u64 = 64 * MIB as u64;
 struct Desk {
     board: Switchboard,
     now: Mono,
+    /// Connections that wait for memory, as readers know it, and those of them that may be read from again.
+    waits: BTreeSet<ConnId>,
+    granted: BTreeSet<ConnId>,
 }
 
 impl Desk {
@@ -21,12 +26,19 @@ impl Desk {
         let limits = Limits { memory_bytes_max: LIMIT, ..Limits::default() };
         let config = Config { broker: "b".into(), ..Config::of(&limits) };
         let settings = Settings { limits, ..Settings::default() };
-        Self { board: Switchboard::new(Mono::ZERO, settings, config), now: Mono::ZERO }
+        let board = Switchboard::new(Mono::ZERO, settings, config);
+        Self { board, now: Mono::ZERO, waits: BTreeSet::new(), granted: BTreeSet::new() }
     }
 
-    /// Gives bytes as a reader does: pieces, for as long as they are wanted. How many were taken.
+    /// Gives bytes as a reader does: pieces, for as long as they are wanted. One that had to wait for memory is not looked at
+    /// again before it is granted. How many were taken.
     fn feed(&mut self, conn: ConnId, bytes: &[u8]) -> usize {
         let mut taken = 0;
+        self.granted.extend(self.board.take_granted());
+        if self.waits.contains(&conn) && !self.granted.remove(&conn) {
+            return taken;
+        }
+        self.waits.remove(&conn);
         while taken < bytes.len() && self.board.wants_reading(conn) && self.board.is_heard(conn) {
             let piece = &bytes[taken..bytes.len().min(taken + self.board.read_bytes())];
             let mut turn = self.board.take(self.now, conn, piece);
@@ -35,6 +47,10 @@ impl Desk {
             }
             taken += piece.len();
             self.check();
+        }
+        let reading = self.board.lines.get(conn).and_then(|line| line.reading.as_deref());
+        if matches!(reading, Some(Reading::Waits { .. })) {
+            self.waits.insert(conn);
         }
         taken
     }
