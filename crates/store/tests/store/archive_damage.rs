@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use turno_store::OpenError;
-use turno_store::archive::{Archive, FilePiece, Flaw, Place, Refusal, Trouble, UploadId, inspect, inspect_names};
+use turno_store::archive::{Archive, FilePiece, Flaw, Place, Refusal, Room, Trouble, UploadId, inspect, inspect_names};
 use turno_store::disk::{Disk as _, DiskFile as _, SimDisk};
 
 use crate::archive::{ROOM, all_of, open, piece};
 
-/// Bytes of a segment's header, and of a record's head.
+/// Bytes of a segment's header, of a record's head, of a record in an index, and of what is behind that.
 const HEADER: usize = 32;
 const HEAD: usize = 56;
+const ENTRY: usize = 56;
+const FOOTER: usize = 48;
 /// The SHA-256 of `hello`.
 const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -275,4 +277,33 @@ fn a_look_names_everything_that_is_wrong() {
     assert!(flaws.contains(&("output-000002", &Flaw::SetAside("output-000002.damaged-5".to_owned()))), "{flaws:?}");
     assert!(flaws.iter().any(|(file, flaw)| *file == "output-000003" && flaw.loses()), "{flaws:?}");
     assert_eq!(found.files, 3);
+}
+
+/// The end of a file is another file's, index and all, as after a write that went to the wrong place. What it says is not believed:
+/// the records are read instead.
+#[test]
+fn an_index_of_another_file_is_not_believed() {
+    let sealed = |job: u64, salt: u64| {
+        let disk = SimDisk::new();
+        let room = Room { salt, ..ROOM };
+        let mut archive = Archive::open(disk.clone(), &room, 0, &BTreeSet::from([7, 9]), BTreeSet::new()).unwrap();
+        for number in 0.. {
+            archive.put_output(vec![piece(job, 1, 1, number * 50, &[b'x'; 50])]).unwrap();
+            if disk.files().contains_key("output-000002") {
+                break;
+            }
+        }
+        disk
+    };
+    let (disk, other) = (sealed(7, 42), sealed(9, 43).files()["output-000001"].clone());
+    let before = told(&open(&disk, [7, 9]), 7);
+    let disk = changed(&disk, "output-000001", |bytes| {
+        assert_eq!(bytes.len(), other.len());
+        let records = (bytes.len() - HEADER - FOOTER) / (HEAD + 50 + ENTRY);
+        let end = HEADER + records * (HEAD + 50);
+        bytes[end..].copy_from_slice(&other[end..]);
+    });
+    let mut archive = open(&disk, [7, 9]);
+    assert_eq!((told(&archive, 7).0, told(&archive, 9).0), (before.0, vec![]));
+    assert_ne!(flaws(&mut archive), [], "and it is told");
 }
