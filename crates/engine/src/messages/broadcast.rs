@@ -14,6 +14,7 @@ use turno_proto::model::{
 use crate::effect::{Deliver, Effect, Sink};
 use crate::messages::Messages;
 use crate::messages::links::Shares;
+use crate::messages::losses::Trust;
 use crate::messages::queues::queue::Consumer;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::{Chain, Lane, Links, NIL};
@@ -191,7 +192,12 @@ impl Messages {
         self.messages[index].attempts = 1;
         self.add_bytes(queue, bytes_of(0));
         tally.parts.push_back(&mut self.messages, Lane::Owned, index);
-        self.peers.worker_mut(worker).held.push_back(&mut self.messages, Lane::Place, index);
+        let record = self.peers.worker_mut(worker);
+        record.held.push_back(&mut self.messages, Lane::Place, index);
+        if record.trust != Trust::Full {
+            // On trial it gets one thing at a time, and this is one.
+            self.show_room(worker);
+        }
         self.queues.at_mut(queue).in_flight += 1;
         self.stats.in_flight += 1;
         index

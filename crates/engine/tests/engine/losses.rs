@@ -1,11 +1,12 @@
 //! Workers that are lost: which losses cost a send an attempt, and how it is tried again.
 
-use turno_engine::{Effect, Input, Report};
+use turno_engine::{Broadcast, Effect, Input, Report};
+use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{Reason, StandingState};
 use turno_proto::model::{ConnId, Slots, limits};
 
 use crate::desk::{Desk, ask};
-use crate::seen::{Seen, Turn, sent};
+use crate::seen::{Seen, Turn, body, sent};
 
 /// What a worker was given, as worker, text and attempt.
 fn given(seen: &[Seen]) -> Vec<(ConnId, String, u16)> {
@@ -262,4 +263,24 @@ fn a_send_that_goes_alone_holds_up_nobody_for_long() {
             assert_eq!(desk.ack(a, "busy 1"), [sent(a, "p"), sent(b, "x")]);
         }
     }
+}
+
+/// A worker on trial that has a broadcast gets nothing beside it, and every rota knows.
+#[test]
+fn a_broadcast_is_what_a_worker_on_trial_has() {
+    let (mut desk, client) = desk_with(1);
+    for _ in 0..2 {
+        let (worker, _) = joins(&mut desk, Slots::Limited(3));
+        desk.leave(worker);
+    }
+    let call = AdminCall::QueuePurge { queue: "q".to_owned(), limit: 10 };
+    desk.say(Input::Admin { conn: client, seq: 50, call });
+    let (worker, got) = desk.joining(Slots::Limited(3), &["q"]);
+    assert_eq!(given(&got), []);
+    let handle = desk.handle(client, "q");
+    let payload = body("all");
+    let broadcast = Broadcast { seq: 60, handle, deadline_ms: None, no_reply: false, skip_self: false, payload };
+    assert_eq!(given(&desk.say(Input::Broadcast { conn: client, broadcast })).len(), 1);
+    assert_eq!(given(&desk.send(client, ask(61, "q", "later")).1), [], "one at a time");
+    assert_eq!(given(&desk.ack(worker, "all")), [(worker, "later".to_owned(), 1)]);
 }
