@@ -31,7 +31,7 @@ pub(crate) enum Command {
     },
     /// Which requirements have a test that proves them
     ///
-    /// Compares docs/requirements.md with the numbers named in the doc comments of tests. Fails when a test names a number
+    /// Compares docs/reference/requirements.md with the numbers named in the doc comments of tests. Fails when a test names a number
     /// that does not exist, or a range.
     Ledger(LedgerOptions),
     /// Many brokers, clients and workers in bad weather
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     /// what they reached that was new. Fails at a crash and says how to see it again. `cargo xtask test` needs none of this:
     /// it replays the committed corpora in fuzz/corpus.
     Fuzz(FuzzOptions),
-    /// Runs more of these on fresh input and adds them up in docs/trust.md
+    /// Runs more of these on fresh input and adds them up in docs/reference/trust.md
     ///
     /// What passes is added to the row of this version and commit. Without an argument it shows the file.
     Trust {

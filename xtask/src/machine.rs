@@ -56,6 +56,14 @@ impl Machine {
         output.status.success().then_some(text)
     }
 
+    fn run(&self, words: &[&str]) -> Outcome {
+        match self.command(words).status() {
+            Ok(status) if status.success() => Outcome::Passed,
+            Ok(status) => Outcome::Failed(status.to_string()),
+            Err(error) => Outcome::NotRun(format!("{} does not start: {error}", words.join(" "))),
+        }
+    }
+
     fn with_tree(&self, work: impl FnOnce(&Tree) -> Outcome) -> Outcome {
         match Tree::load(&self.root) {
             Ok(tree) => work(&tree),
@@ -78,13 +86,7 @@ impl World for Machine {
     }
 
     fn cargo(&mut self, args: &[&str]) -> Outcome {
-        let mut words = vec!["cargo"];
-        words.extend(args);
-        match self.command(&words).status() {
-            Ok(status) if status.success() => Outcome::Passed,
-            Ok(status) => Outcome::Failed(status.to_string()),
-            Err(error) => Outcome::NotRun(format!("cargo does not start: {error}")),
-        }
+        self.run(&[&["cargo"], args].concat())
     }
 
     fn tidy(&mut self) -> Outcome {
@@ -96,6 +98,10 @@ impl World for Machine {
 
     fn steps(&mut self) -> Outcome {
         steps::step(&self.root)
+    }
+
+    fn book(&mut self) -> Outcome {
+        self.run(&["mdbook", "build"])
     }
 
     fn ledger(&mut self) -> Outcome {

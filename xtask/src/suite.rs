@@ -17,6 +17,7 @@ pub(crate) trait World {
     fn tidy(&mut self) -> Outcome;
     fn ledger(&mut self) -> Outcome;
     fn steps(&mut self) -> Outcome;
+    fn book(&mut self) -> Outcome;
 }
 
 const FMT: &[&str] = &["fmt", "--all", "--check"];
@@ -85,7 +86,7 @@ fn run_check(world: &mut dyn World) -> Steps {
 fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
     let mut steps = Steps::default();
     let mut toolchain = Toolchain::default();
-    steps.run("toolchain", "compiler, components, nextest, bash, fiu-run, ip, valgrind", || {
+    steps.run("toolchain", "compiler, components, nextest, mdbook, bash, fiu-run, python3, ip, valgrind", || {
         toolchain = world.survey();
         match toolchain.problems.as_slice() {
             [] => Outcome::Passed,
@@ -105,6 +106,11 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         steps.leave_out("clippy", Outcome::NotRun("clippy is missing".to_owned()));
     }
     text_steps(&mut steps, world);
+    if toolchain.has_mdbook {
+        steps.run("book", "mdbook build", || world.book());
+    } else {
+        steps.leave_out("book", Outcome::NotRun("MDBOOK IS MISSING and could not be installed".to_owned()));
+    }
     if cargo_step(&mut steps, world, "build", BUILD) {
         test_steps(&mut steps, world, options, &toolchain);
     } else {
@@ -169,6 +175,7 @@ mod tests {
         lacks_nextest: bool,
         lacks_clippy: bool,
         lacks_valgrind: bool,
+        lacks_mdbook: bool,
         ran: Vec<String>,
     }
 
@@ -180,6 +187,7 @@ mod tests {
                 has_clippy: !self.lacks_clippy,
                 has_nextest: !self.lacks_nextest,
                 has_valgrind: !self.lacks_valgrind,
+                has_mdbook: !self.lacks_mdbook,
                 problems: problem.into_iter().collect(),
             }
         }
@@ -206,6 +214,11 @@ mod tests {
             self.ran.push("steps".to_owned());
             Outcome::Passed
         }
+
+        fn book(&mut self) -> Outcome {
+            self.ran.push("book".to_owned());
+            Outcome::Passed
+        }
     }
 
     /// The first words of what ran, whether the run passed, and the summary.
@@ -219,15 +232,15 @@ mod tests {
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
         let tests = ["nextest", "nextest", "nextest", "run", "steps", "test"];
-        assert_eq!(ran, [&["fmt", "clippy", "tidy", "ledger", "build"], &tests[..]].concat());
-        assert!(passed && summary.contains("12 of 12 steps passed"), "{summary}");
+        assert_eq!(ran, [&["fmt", "clippy", "tidy", "ledger", "book", "build"], &tests[..]].concat());
+        assert!(passed && summary.contains("13 of 13 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 11);
+        assert_eq!(ran.len(), 12);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -246,7 +259,7 @@ mod tests {
     fn without_nextest_cargo_test_stands_in_and_the_end_says_so() {
         let fake = Fake { lacks_nextest: true, ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran[4..], ["build", "test", "run", "steps", "test"]);
+        assert_eq!(ran[5..], ["build", "test", "run", "steps", "test"]);
         assert!(passed);
         let last = summary.lines().rev().nth(1).unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");
@@ -258,6 +271,13 @@ mod tests {
         let (ran, passed, summary) = run(Fake { lacks_valgrind: true, ..Fake::default() }, &TestOptions::default());
         assert!(passed && !ran.contains(&"steps".to_owned()));
         assert!(summary.ends_with("NOT RUN: steps: VALGRIND IS MISSING and could not be installed"), "{summary}");
+    }
+
+    #[test]
+    fn without_mdbook_no_book_is_built_and_the_end_says_so() {
+        let (ran, passed, summary) = run(Fake { lacks_mdbook: true, ..Fake::default() }, &TestOptions::default());
+        assert!(passed && !ran.contains(&"book".to_owned()));
+        assert!(summary.ends_with("NOT RUN: book: MDBOOK IS MISSING and could not be installed"), "{summary}");
     }
 
     #[test]

@@ -9,10 +9,16 @@ pub(crate) struct Toolchain {
     pub(crate) has_clippy: bool,
     pub(crate) has_nextest: bool,
     pub(crate) has_valgrind: bool,
+    pub(crate) has_mdbook: bool,
     /// What is wrong, one sentence each. A missing nextest is not, since `cargo test` can stand in; a missing valgrind is
-    /// not, since some systems have none; a missing `ip` is not, since tests can do without network namespaces.
+    /// not, since some systems have none; a missing `ip` is not, since tests can do without network namespaces; a missing
+    /// mdbook is not, since tests check the pages and links of the book without it.
     pub(crate) problems: Vec<String>,
 }
+
+const NEXTEST: &[&str] = &["cargo", "install", "cargo-nextest", "--locked"];
+/// Without search and server, which the book does not need: two and a half minutes of CPU time.
+const MDBOOK: &[&str] = &["cargo", "install", "mdbook", "--version", "0.5.4", "--no-default-features", "--locked"];
 
 /// Runs a program and gives back what it printed, or nothing if it failed or is not there.
 type Ask<'a> = dyn FnMut(&[&str]) -> Option<String> + 'a;
@@ -41,11 +47,16 @@ impl Toolchain {
         if !has_package("fiu-utils", &["fiu-run", "-x", "true"], ask, install) {
             problems.push("fiu-run is missing: install fiu-utils with the system's packages".to_owned());
         }
+        if !has_package("python3", &["python3", "--version"], ask, install) {
+            problems.push("python3 is missing: install it with the system's packages".to_owned());
+        }
         if !has_package("iproute2", &["ip", "-V"], ask, install) {
             println!("ip is missing: tests of several brokers use loopback addresses in place of network namespaces");
         }
         let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask, install);
-        Self { has_rustfmt, has_clippy, has_nextest: has_nextest(ask), has_valgrind, problems }
+        let has_nextest = has_crate("cargo-nextest", &["cargo", "nextest", "--version"], NEXTEST, ask);
+        let has_mdbook = has_crate("mdbook", &["mdbook", "--version"], MDBOOK, ask);
+        Self { has_rustfmt, has_clippy, has_nextest, has_valgrind, has_mdbook, problems }
     }
 }
 
@@ -70,13 +81,13 @@ fn has_component(name: &str, subcommand: &str, ask: &mut Ask<'_>) -> bool {
     ask(&["rustup", "component", "add", name]).is_some() && ask(&question).is_some()
 }
 
-fn has_nextest(ask: &mut Ask<'_>) -> bool {
-    let question = ["cargo", "nextest", "--version"];
-    if ask(&question).is_some() {
+/// Whether a program of crates.io is there, or can be installed.
+fn has_crate(name: &str, question: &[&str], install: &[&str], ask: &mut Ask<'_>) -> bool {
+    if ask(question).is_some() {
         return true;
     }
-    println!("cargo-nextest is missing, installing it (once; takes some minutes)");
-    ask(&["cargo", "install", "cargo-nextest", "--locked"]).is_some() && ask(&question).is_some()
+    println!("{name} is missing, installing it (once; takes some minutes)");
+    ask(install).is_some() && ask(question).is_some()
 }
 
 /// Whether a package of the system is there, or can be installed.
@@ -125,6 +136,7 @@ mod tests {
         let (toolchain, asked) = survey(&[], false, "1.95.0");
         assert!(toolchain.problems.is_empty(), "{:?}", toolchain.problems);
         assert!(toolchain.has_rustfmt && toolchain.has_clippy && toolchain.has_nextest && toolchain.has_valgrind);
+        assert!(toolchain.has_mdbook);
         assert!(!asked.iter().any(|line| ["install", "add", "package"].iter().any(|word| line.contains(word))));
     }
 
@@ -140,10 +152,17 @@ mod tests {
         let (toolchain, asked) = survey(&["cargo nextest"], true, "1.95.0");
         assert!(toolchain.has_nextest && toolchain.problems.is_empty());
         assert!(asked.contains(&"cargo install cargo-nextest --locked".to_owned()));
+        let (toolchain, asked) = survey(&["mdbook"], true, "1.95.0");
+        assert!(
+            toolchain.has_mdbook && asked.iter().any(|line| line.starts_with("cargo install mdbook ")),
+            "{asked:?}"
+        );
         let (toolchain, asked) = survey(&["valgrind"], true, "1.95.0");
         assert!(toolchain.has_valgrind && asked.contains(&"package valgrind".to_owned()));
         let (toolchain, asked) = survey(&["fiu-run"], true, "1.95.0");
         assert!(toolchain.problems.is_empty() && asked.contains(&"package fiu-utils".to_owned()));
+        let (toolchain, asked) = survey(&["python3"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package python3".to_owned()));
         let (toolchain, asked) = survey(&["ip -V"], true, "1.95.0");
         assert!(toolchain.problems.is_empty() && asked.contains(&"package iproute2".to_owned()));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
@@ -153,11 +172,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_installed_is_told() {
-        let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run"], false, "1.95.0");
+        let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run", "python3"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
-        assert_eq!(toolchain.problems.len(), 4);
-        let (toolchain, _) = survey(&["cargo nextest", "valgrind", "ip -V"], false, "1.95.0");
-        assert!(!toolchain.has_nextest && !toolchain.has_valgrind && toolchain.problems.is_empty());
+        assert_eq!(toolchain.problems.len(), 5);
+        let (toolchain, _) = survey(&["cargo nextest", "mdbook", "valgrind", "ip -V"], false, "1.95.0");
+        assert!(!toolchain.has_nextest && !toolchain.has_valgrind && !toolchain.has_mdbook);
+        assert!(toolchain.problems.is_empty());
     }
 
     #[test]

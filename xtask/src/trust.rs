@@ -1,6 +1,6 @@
 //! `trust`: runs fresh seeds, kills, fuzzing or the whole test command, and adds up what passed, per version and commit.
 //!
-//! `docs/trust.md` is both the report and the store: its table is read, changed and written back.
+//! `docs/reference/trust.md` is both the report and the store: its table is read, changed and written back.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::{fuzz, suite};
 use xtask::grouped;
 
-const FILE: &str = "docs/trust.md";
+const FILE: &str = "docs/reference/trust.md";
 /// Where the simulator writes how much it ran.
 const TALLY: &str = "target/sim-tally.txt";
 /// Of that many rounds of the crash loop the last one asks the broker to end; all others kill it.
@@ -157,7 +157,8 @@ fn commit(machine: &Machine) -> Result<String> {
     let Some(commit) = machine.ask(&["git", "rev-parse", "--short=9", "HEAD"]) else {
         bail!("what is recorded belongs to a commit, and git knows none here");
     };
-    let changes = machine.ask(&["git", "status", "--porcelain", "--", ".", ":!docs/trust.md"]).unwrap_or_default();
+    let changes =
+        machine.ask(&["git", "status", "--porcelain", "--", ".", ":!docs/reference/trust.md"]).unwrap_or_default();
     let mark = if changes.trim().is_empty() { "" } else { "+" };
     Ok(format!("{}{mark}", commit.trim()))
 }

@@ -8,7 +8,7 @@ use crate::{chart, farm, growth, log, overload, rules};
 
 /// Turno beside the limit, as ratios in one run
 ///
-/// Measures works of docs/requirements.md: Turno beside a raw two-hop relay of our own, each in its own process, and prints
+/// Measures works of docs/reference/requirements.md: Turno beside a raw two-hop relay of our own, each in its own process, and prints
 /// the ratios with their spread and what the budget says. Each round takes the systems in another order, each with the relay
 /// right beside it. Timings belong here and never into tests.
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ pub(crate) enum Other {
     Rule(rules::Wanted),
     /// The store and its group committer beside a plain loop of write and fdatasync with the same bytes
     Log(log::Options),
-    /// Writes drawings and tables of docs/performance.md from reports
+    /// Writes drawings and tables of docs/explanation/performance.md from reports
     Chart(chart::Options),
 }
 

@@ -1,4 +1,4 @@
-//! `docs/protocol.md`, claim by claim where a stranger would otherwise have to guess: bytes in, bytes out.
+//! `docs/reference/protocol`, claim by claim where a stranger would otherwise have to guess: bytes in, bytes out.
 
 use turno_broker::switchboard::{Door, Switchboard, Turn};
 use turno_engine::Settings;

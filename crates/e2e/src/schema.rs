@@ -1,4 +1,4 @@
-//! Holds what commands print to the published schemas in `docs/schemas`.
+//! Holds what commands print to the published schemas in `docs/reference/schemas`.
 //!
 //! A small reader of JSON Schema: only the words that those files use. One that it does not know fails the test,
 //! so that no check is skipped in silence.
@@ -68,7 +68,7 @@ pub fn published() -> Vec<String> {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas")
 }
 
 /// What is wrong with a value, by the root of a schema.

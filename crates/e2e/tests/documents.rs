@@ -1,5 +1,6 @@
 //! Everything in the documents that looks like a terminal is typed into one, and prints what they say.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -256,7 +257,7 @@ fn one_word_for_one_thing() {
         .map(|leaf| place.run(leaf.into_iter().chain(["--help".to_owned()])).expect(0).text())
         .collect();
     // The ledger speaks of the five documents, and so of their words.
-    let ours = documents().into_iter().filter(|path| !path.ends_with("docs/requirements.md"));
+    let ours = documents().into_iter().filter(|path| !path.ends_with("docs/reference/requirements.md"));
     let texts = ours.map(|path| std::fs::read_to_string(path).expect("a document can be read")).chain([help]);
     for text in texts {
         let text = text.to_lowercase();
@@ -266,19 +267,73 @@ fn one_word_for_one_thing() {
     }
 }
 
-/// A link to another file of the project leads to one.
+/// The lines of a page that are not in a block of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_block = false;
+    text.lines().filter(move |line| {
+        in_block ^= line.trim_start().starts_with("```");
+        !in_block
+    })
+}
+
+/// Anchors of a page, as code hosts and mdBook derive them from headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let anchor = |heading: &str| {
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+}
+
+/// Targets of the links on a page, those of reference definitions (`[name]: target`) too.
+fn link_targets(text: &str) -> Vec<&str> {
+    let targets = prose(text).flat_map(|line| {
+        let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+        inline.chain(definition.map(|(_, target)| target))
+    });
+    targets.collect()
+}
+
+/// A link inside the project leads to a file and, if it names one, to a heading of that file.
 #[test]
 fn links_lead_somewhere() {
     let mut dead = Vec::new();
     for path in documents() {
         let text = std::fs::read_to_string(&path).expect("a document can be read");
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = target.split('#').next().unwrap_or_default();
-            let here = path.parent().expect("a document is in a folder");
-            if !file.is_empty() && !file.contains("://") && !here.join(file).exists() {
+        let here = path.parent().expect("a document is in a folder");
+        for target in link_targets(&text).into_iter().filter(|target| !target.contains("://")) {
+            let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
+            let file = if file.is_empty() { path.clone() } else { here.join(file) };
+            let has_anchor = |anchor: &str| {
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                anchors(&text).contains(anchor)
+            };
+            if !file.exists() || anchor.is_some_and(|anchor| !has_anchor(anchor)) {
                 dead.push(format!("{}: {target}", path.display()));
             }
         }
     }
     assert!(dead.is_empty(), "dead links: {dead:#?}");
+}
+
+/// The table of contents of the book lists every page below docs/ once, and its links lead inside the book.
+#[test]
+fn the_book_lists_every_page_once() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("docs/SUMMARY.md can be read");
+    let mut listed: Vec<PathBuf> = link_targets(&summary).into_iter().map(|target| docs.join(target)).collect();
+    listed.sort();
+    let is_page = |path: &PathBuf| path.starts_with(&docs) && !path.ends_with("SUMMARY.md");
+    assert_eq!(listed, documents().into_iter().filter(is_page).collect::<Vec<_>>(), "docs/SUMMARY.md, left, and docs/");
+    for page in &listed {
+        let text = std::fs::read_to_string(page).expect("a page can be read");
+        let here = page.parent().expect("a page is in a folder");
+        for target in link_targets(&text).into_iter().filter(|target| !target.contains("://")) {
+            let file = here.join(target.split('#').next().unwrap_or_default());
+            let inside = file.canonicalize().is_ok_and(|file| file.starts_with(&docs));
+            assert!(inside, "{}: {target} leads out of the book, where no reader of it can follow", page.display());
+        }
+    }
 }

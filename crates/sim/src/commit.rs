@@ -21,7 +21,7 @@ fn find() -> String {
     let place = if built.is_dir() { built } else { here };
     match git(&place, &["rev-parse", "HEAD"]) {
         Some(commit) => {
-            let changes = git(&place, &["status", "--porcelain", "--", ":/", ":(top,exclude)docs/trust.md"]);
+            let changes = git(&place, &["status", "--porcelain", "--", ":/", ":(top,exclude)docs/reference/trust.md"]);
             let mark = if changes.is_none() { "" } else { "+" };
             format!("{}{mark}", short(&commit))
         }

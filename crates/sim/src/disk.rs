@@ -14,7 +14,7 @@ use crate::body;
 use crate::letters::Truth;
 use crate::rng::Rng;
 
-/// Where the store's own notes, marks and messages are, as `docs/storage.md` says. Read here without the broker's help.
+/// Where the store's own notes, marks and messages are, as `docs/reference/storage.md` says. Read here without the broker's help.
 const NOTES: Space = Space(1);
 const MARKS: Space = Space(2);
 const MESSAGES: Space = Space(3);

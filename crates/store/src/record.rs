@@ -1,7 +1,7 @@
 //! One record of the log: its bytes, and how to read any bytes as one.
 //!
 //! A batch in memory is a row of these already, without checksums; so a batch goes to the disk from where it was
-//! encoded. `docs/storage.md` has the layout.
+//! encoded. `docs/reference/storage.md` has the layout.
 
 use crate::batch::Op;
 use crate::store::{RecordNo, Space};

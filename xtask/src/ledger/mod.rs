@@ -15,7 +15,7 @@ use mention::Mention;
 use number::{Group, Number};
 use requirement::Requirement;
 
-const REQUIREMENTS: &str = "docs/requirements.md";
+const REQUIREMENTS: &str = "docs/reference/requirements.md";
 
 /// All requirements with their proofs.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_number_listed_twice_is_a_fault() {
         let ledger = ledger("- **S0.1** One.\n- **S0.1** Again.\n", "");
-        assert_eq!(ledger.faults, ["docs/requirements.md:2: S0.1 is listed twice"]);
+        assert_eq!(ledger.faults, ["docs/reference/requirements.md:2: S0.1 is listed twice"]);
         assert_eq!(ledger.requirements.len(), 1);
     }
 

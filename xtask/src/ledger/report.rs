@@ -85,7 +85,7 @@ mod tests {
     fn ledger() -> Ledger {
         let document = "- **S0.1** One.\n- **S0.2** (no test owed) Two.\n- **S0.10** Ten.\n- **I9** \"Nine\".\n";
         let tests = "/// S0.1\n#[test]\nfn a() {}\n";
-        let files = [("docs/requirements.md", document), ("crates/engine/src/a.rs", tests)];
+        let files = [("docs/reference/requirements.md", document), ("crates/engine/src/a.rs", tests)];
         Ledger::read(&Tree::of(&files)).unwrap()
     }
 

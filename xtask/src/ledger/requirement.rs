@@ -1,4 +1,4 @@
-//! The list of requirements, as docs/requirements.md has it.
+//! The list of requirements, as docs/reference/requirements.md has it.
 
 use super::number::Number;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench chart`: figures in files become drawings and tables in docs/performance.md, so that nobody types
+//! `cargo xtask bench chart`: figures in files become drawings and tables in docs/explanation/performance.md, so that nobody types
 //! one.
 
 mod bars;
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long = "from", value_name = "FILE", required = true)]
     files: Vec<String>,
     /// Where performance.md is
-    #[arg(long, default_value = "docs")]
+    #[arg(long, default_value = "docs/explanation")]
     docs: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the store holds of jobs, byte by byte. `docs/storage.md` has the same.
+//! What the store holds of jobs, byte by byte. `docs/reference/storage.md` has the same.
 //!
 //! Numbers are little-endian, but for those in keys: rising numbers are rising keys there.
 

@@ -1,4 +1,4 @@
-//! What the store holds of a message, byte by byte. `docs/storage.md` has the same.
+//! What the store holds of a message, byte by byte. `docs/reference/storage.md` has the same.
 //!
 //! Numbers are little-endian. A message is a numbered record in [`MESSAGES`]; what became of its attempts is a keyed
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.

@@ -1,4 +1,4 @@
-//! The ring: brokers in a circle that carries topics and heals (document 003). See docs/ring.md.
+//! The ring: brokers in a circle that carries topics and heals (document 003). See docs/how-to/ring.md.
 
 mod door;
 mod host;

@@ -4,7 +4,7 @@ use super::{Counts, ErrorCode, Hello, Kind, StatusUpdate, Stop, Task, TaskPair};
 
 /// A frame of either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the table in docs/foreman.md")]
+#[expect(missing_docs, reason = "the fields are those of the table in docs/reference/protocol/job-worker.md")]
 pub enum Frame {
     Ok {
         seq: u32,

@@ -1,4 +1,4 @@
-//! The protocol between foreman and job workers. `docs/foreman.md` is its page for strangers; `vectors/foreman.txt`
+//! The protocol between foreman and job workers. `docs/reference/protocol/job-worker.md` is its page for strangers; `vectors/foreman.txt`
 //! holds golden bytes of every frame.
 //!
 //! [`Foreman`] and [`Worker`] are the two ends of a connection without its socket: bytes and commands of the owner go

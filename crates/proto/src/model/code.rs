@@ -64,7 +64,7 @@ codes! {
     BadFrame = 3, "bad_frame", exit 1,
         "a frame is too short for what its flags announce",
         "a fixed field or the header block runs past the end of the frame",
-        "mend the program that wrote the frame; docs/protocol.md has every layout";
+        "mend the program that wrote the frame; docs/reference/protocol has every layout";
     FrameTooLarge = 4, "frame_too_large", exit 1,
         "a frame is longer than this broker accepts",
         "CONFIG names the limit (16 MiB by default); nothing was read or stored",
@@ -72,7 +72,7 @@ codes! {
     ExpectedConnect = 5, "expected_connect", exit 1,
         "the first frame was not CONNECT",
         "a connection begins with CONNECT; nothing else is answered before it",
-        "begin with CONNECT; docs/protocol.md shows the greeting";
+        "begin with CONNECT; docs/reference/protocol shows the greeting";
     VersionMismatch = 6, "version_mismatch", exit 1,
         "the peer asks for a protocol version this broker does not speak",
         "CONNECT names the version; this broker speaks version 1",
@@ -96,11 +96,11 @@ codes! {
     WrongDirection = 11, "wrong_direction", exit 1,
         "a frame that only a broker sends came from a peer",
         "DELIVER, CONFIG, STORED and their kin go from the broker to its peers",
-        "mend the program that wrote the frame; docs/protocol.md names the direction of each";
+        "mend the program that wrote the frame; docs/reference/protocol names the direction of each";
     BadBody = 12, "bad_body", exit 1,
         "the map inside a control frame cannot be read",
         "it is no MessagePack map, a key is missing, or a value has the wrong type",
-        "mend the program that wrote the frame; docs/protocol.md lists the keys";
+        "mend the program that wrote the frame; docs/reference/protocol lists the keys";
 
     // Asking for what cannot be.
     BadName = 20, "bad_name", exit 2,
@@ -216,7 +216,7 @@ codes! {
     BadCall = 62, "bad_call", exit 2,
         "the broker does not accept that admin call",
         "this version of it does not know the call, or an argument is out of range",
-        "use the same version on both sides (`turno version`); docs/protocol.md has every call and its limits";
+        "use the same version on both sides (`turno version`); docs/reference/protocol has every call and its limits";
 
     Other = 63, "other", exit 1,
         "the broker named a code that this version does not know",

@@ -85,7 +85,7 @@ pub type Event<'a> = model::topic::Event<&'a [u8], Raw<'a>>;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the table in docs/protocol.md")]
+#[expect(missing_docs, reason = "the fields are those of the table in docs/reference/protocol/frames.md")]
 pub enum Frame<'a> {
     Connect {
         seq: u32,

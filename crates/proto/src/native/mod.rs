@@ -1,4 +1,4 @@
-//! The native wire. `docs/protocol.md` is its page for strangers; `vectors/` holds golden bytes of every frame.
+//! The native wire. `docs/reference/protocol` is its page for strangers; `vectors/` holds golden bytes of every frame.
 
 mod body;
 mod broker_session;

@@ -1,4 +1,4 @@
-//! One record of a segment, an entry of its index, and the two fixed ends of its file. `docs/storage.md` has every byte.
+//! One record of a segment, an entry of its index, and the two fixed ends of its file. `docs/reference/storage.md` has every byte.
 
 use crate::record::{u32_at, u64_at};
 

@@ -21,7 +21,7 @@ use crate::store::Epoch;
 
 /// This file says that there was a store here: without it an empty directory would pass for a new one.
 pub(super) const SIGN: &str = "turno-store";
-const SIGN_TEXT: &[u8] = b"A store of Turno; docs/storage.md says how to read it.\n";
+const SIGN_TEXT: &[u8] = b"A store of Turno; docs/reference/storage.md says how to read it.\n";
 
 /// What was found at the opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

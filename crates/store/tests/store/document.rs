@@ -1,4 +1,4 @@
-//! `docs/storage.md` says what the code writes.
+//! `docs/reference/storage.md` says what the code writes.
 
 use turno_store::disk::SimDisk;
 use turno_store::limits::{KEY_BYTES_MAX, PREWRITE_BYTES, SEGMENT_BYTES};
@@ -6,7 +6,7 @@ use turno_store::{Batch, CommitNo, FORMAT, RecordNo, Space, Store};
 
 use crate::backends::{Backend, SMALL, Simulated};
 
-const DOCUMENT: &str = include_str!("../../../../docs/storage.md");
+const DOCUMENT: &str = include_str!("../../../../docs/reference/storage.md");
 
 /// 67108864 as 67,108,864.
 fn grouped(number: u64) -> String {
@@ -25,7 +25,7 @@ fn the_numbers_are_those_of_the_code() {
         format!("({} bytes at a time)", grouped(PREWRITE_BYTES.into())),
         format!("four segments ({} bytes)", grouped(4 * u64::from(SEGMENT_BYTES))),
     ] {
-        assert!(DOCUMENT.contains(&text), "docs/storage.md does not say: {text}");
+        assert!(DOCUMENT.contains(&text), "docs/reference/storage.md does not say: {text}");
     }
 }
 

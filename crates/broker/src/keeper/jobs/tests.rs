@@ -119,7 +119,7 @@ fn chunk() -> ChunkRecord {
     }
 }
 
-/// Proves that what outlives the broker is written in the bytes of docs/storage.md, and read back as it was (I20).
+/// Proves that what outlives the broker is written in the bytes of docs/reference/storage.md, and read back as it was (I20).
 #[test]
 fn records_have_these_bytes() {
     let mut bytes = vec![0x3f, 9, 2, 1, 3, 0, 5, 1];

@@ -1,4 +1,4 @@
-//! Links: what brokers tell each other. See docs/protocol.md, "Links".
+//! Links: what brokers tell each other. See docs/reference/protocol/links.md.
 
 pub mod view;
 mod word;

@@ -1,4 +1,4 @@
-//! The ring: who its members are, and what they say to each other. See docs/ring.md.
+//! The ring: who its members are, and what they say to each other. See docs/how-to/ring.md.
 
 pub mod view;
 mod word;

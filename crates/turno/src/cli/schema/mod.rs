@@ -184,7 +184,7 @@ mod tests {
     /// The published files are those of this build; `TURNO_BLESS=1` writes them anew.
     #[test]
     fn the_published_schemas_are_current() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
         let mut expected = BTreeSet::new();
         let bless = std::env::var_os("TURNO_BLESS").is_some();
         for (name, schema) in all() {

@@ -1,5 +1,7 @@
 //! The references in docs/ that are written from the program's own tables. `TURNO_BLESS=1` writes them anew.
 
+mod limits;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -7,12 +9,12 @@ use turno_broker::config::{KEYS, Preset};
 use turno_proto::model::{Code, CodeText};
 
 fn same_as_published(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var_os("TURNO_BLESS").is_some() {
         std::fs::write(&path, text).expect("docs/ can be written");
     }
     let published = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(published, text, "docs/{name} is out of date: run the tests with TURNO_BLESS=1");
+    assert_eq!(published, text, "docs/reference/{name} is out of date: run the tests with TURNO_BLESS=1");
 }
 
 /// Every key with its variable, default and meaning.

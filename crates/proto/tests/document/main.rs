@@ -1,0 +1,138 @@
+//! `docs/reference/protocol` says what the code does: numbers, names, limits and bytes.
+
+#[path = "../golden/mod.rs"]
+mod golden;
+#[path = "../page/mod.rs"]
+mod page;
+
+use turno_proto::model::{Limits, limits};
+use turno_proto::native::{Direction, Kind, VERSION, flags};
+
+use crate::page::{assert_dumps, assert_rows_begin, number};
+
+const OVERVIEW: &str = include_str!("../../../../docs/reference/protocol/README.md");
+const FRAMES: &str = include_str!("../../../../docs/reference/protocol/frames.md");
+const CLIENT: &str = include_str!("../../../../docs/reference/protocol/client.md");
+const ADMIN: &str = include_str!("../../../../docs/reference/protocol/admin.md");
+const LINKS: &str = include_str!("../../../../docs/reference/protocol/links.md");
+const RING: &str = include_str!("../../../../docs/reference/protocol/ring.md");
+
+fn all_pages() -> String {
+    [OVERVIEW, FRAMES, CLIENT, ADMIN, LINKS, RING].join("\n")
+}
+
+/// The page whose table has the frames of this direction.
+fn page_of(direction: Direction) -> &'static str {
+    match direction {
+        Direction::ToBroker | Direction::ToPeer | Direction::Both => FRAMES,
+        Direction::Link => LINKS,
+        Direction::Ring => RING,
+    }
+}
+
+#[test]
+fn every_frame_type_is_in_its_table() {
+    for page in [FRAMES, LINKS, RING] {
+        let rows: Vec<String> = Kind::ALL
+            .iter()
+            .filter(|kind| page_of(kind.direction()) == page)
+            .map(|kind| {
+                let direction = match kind.direction() {
+                    Direction::ToBroker => "peer → broker",
+                    Direction::ToPeer => "broker → peer",
+                    Direction::Both => "both",
+                    Direction::Link => "broker ↔ broker",
+                    Direction::Ring => "member ↔ member",
+                };
+                format!("| {} | {} | {direction} |", kind.number(), kind.name())
+            })
+            .collect();
+        assert_rows_begin(page, "| number | name |", &rows);
+    }
+}
+
+#[test]
+fn every_flag_is_in_its_table() {
+    let client = [
+        (flags::DEADLINE, "DEADLINE | REQUEST, SEND, BROADCAST, DELIVER"),
+        (flags::RETRIES, "RETRIES | REQUEST, SEND"),
+        (flags::PRIORITY, "PRIORITY | REQUEST, SEND"),
+        (flags::COST, "COST | REQUEST, SEND"),
+        (flags::HEADERS, "HEADERS | every frame with a payload"),
+        (flags::NO_REPLY, "NO_REPLY | REQUEST, BROADCAST"),
+        (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
+        (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
+        (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
+        (flags::DEDUP, "DEDUP | SEND"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
+        (flags::MORE, "MORE | REPLY, ANSWER"),
+        (flags::FAILED, "FAILED | ANSWER"),
+        (flags::PREFIX, "PREFIX | SUBSCRIBE, UNSUBSCRIBE"),
+        (flags::OR_CLOSE, "OR_CLOSE | SUBSCRIBE"),
+        (flags::CONFIRM, "CONFIRM | PUBLISH"),
+        (flags::EXCLUSIVE, "EXCLUSIVE | CONSUME"),
+        (flags::TOKEN, "TOKEN | OK, DELIVER, REPLY, ACK, FAIL, PROGRESS, EXTEND"),
+        (flags::DUPLICATE, "DUPLICATE | STORED"),
+        (flags::PERMANENT, "PERMANENT | FAIL"),
+        (flags::FATAL, "FATAL | ERROR"),
+    ];
+    let links = [
+        (flags::DEADLINE, "DEADLINE | FORWARD"),
+        (flags::NO_REPLY, "NO_REPLY | FORWARD, FORWARD_BROADCAST"),
+        (flags::ALONE, "ALONE | FORWARD"),
+        (flags::WANTS_REPLY, "WANTS_REPLY | FORWARD"),
+    ];
+    let ring = [(flags::CALL, "CALL | RETCONN"), (flags::FREE, "FREE | RING_SID")];
+    for (page, bits) in [(FRAMES, &client[..]), (LINKS, &links), (RING, &ring)] {
+        let rows: Vec<String> = bits.iter().map(|(bit, name)| format!("| 0x{bit:02x} | {name} |")).collect();
+        assert_rows_begin(page, "| bit | name |", &rows);
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_the_code() {
+    let priority = format!(
+        "| 0 to {}, 9 first; equal priorities in order of arrival | {} |",
+        limits::PRIORITY_MAX,
+        limits::PRIORITY
+    );
+    let sentences = [
+        (OVERVIEW, format!("Version {VERSION}.")),
+        (CLIENT, format!("`request_deadline_ms` ({})", number(Limits::default().request_deadline_ms))),
+        (CLIENT, priority),
+        (CLIENT, format!("retries default to {}", limits::SEND_RETRIES)),
+        (CLIENT, format!("the broker's own setting,\n{} by default", number(limits::HEARTBEAT_MS))),
+        (ADMIN, format!("list of messages, at most {}", limits::VIEW_MESSAGES_MAX)),
+    ];
+    for (page, sentence) in sentences {
+        assert!(page.contains(&sentence), "{sentence}");
+    }
+}
+
+/// Every admin call of the vectors, and every key of every map in them.
+#[test]
+fn every_key_of_a_map_is_named() {
+    let pages = all_pages();
+    let mut named = 0;
+    for vector in golden::all() {
+        let Some((_, map)) = vector.frame.split_once(" map=") else { continue };
+        for piece in map.split('"').collect::<Vec<_>>().windows(2) {
+            let [word, after] = piece else { continue };
+            // The names of labels are the user's own, and one letter long.
+            let is_key = after.starts_with(": ") && word.len() > 1;
+            if is_key {
+                assert!(pages.contains(&format!("`{word}`")), "{}: the key {word}", vector.name);
+                named += 1;
+            }
+        }
+        if let Some(op) = map.strip_prefix("{\"op\": \"").and_then(|rest| rest.split('"').next()) {
+            assert!(pages.contains(&format!("`{op}`")), "{}: the call {op}", vector.name);
+        }
+    }
+    assert!(named > 100, "the vectors hold maps: {named}");
+}
+
+#[test]
+fn every_dump_is_a_golden_vector() {
+    assert_dumps(&all_pages(), &golden::all());
+}
