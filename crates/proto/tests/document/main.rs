@@ -16,6 +16,9 @@ const CLIENT: &str = include_str!("../../../../docs/reference/protocol/client.md
 const ADMIN: &str = include_str!("../../../../docs/reference/protocol/admin.md");
 const LINKS: &str = include_str!("../../../../docs/reference/protocol/links.md");
 const RING: &str = include_str!("../../../../docs/reference/protocol/ring.md");
+const HOW_TO: &str = include_str!("../../../../docs/how-to/write-a-client.md");
+/// Four screens.
+const HOW_TO_LINES_MAX: usize = 200;
 
 fn all_pages() -> String {
     [OVERVIEW, FRAMES, CLIENT, ADMIN, LINKS, RING].join("\n")
@@ -49,6 +52,31 @@ fn every_frame_type_is_in_its_table() {
             .collect();
         assert_rows_begin(page, "| number | name |", &rows);
     }
+}
+
+/// The short page has a part of the same table, and stays short.
+#[test]
+fn the_page_about_writing_a_client_is_short_and_right() {
+    assert!(HOW_TO.lines().count() <= HOW_TO_LINES_MAX, "{} lines", HOW_TO.lines().count());
+    let table = HOW_TO.lines().skip_while(|line| !line.starts_with("| type | name |")).skip(2);
+    let rows: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
+    let of_clients = Kind::ALL.iter().filter(|kind| page_of(kind.direction()) == FRAMES);
+    let known: Vec<String> = of_clients
+        .map(|kind| {
+            let sender = match kind.direction() {
+                Direction::ToBroker => "you",
+                Direction::ToPeer => "broker",
+                _ => "both",
+            };
+            format!("| {} | {} | {sender} |", kind.number(), kind.name())
+        })
+        .collect();
+    for row in &rows {
+        // CANCEL from a client is left to the reference.
+        let is_known = known.iter().any(|start| row.starts_with(start)) || row.starts_with("| 49 | CANCEL | broker |");
+        assert!(is_known, "{row}");
+    }
+    assert!(rows.len() > 20, "{rows:?}");
 }
 
 #[test]
