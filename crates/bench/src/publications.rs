@@ -4,7 +4,10 @@
 use std::hint::black_box;
 
 use bytes::Bytes;
-use turno_engine::{Deliver, Effect, Engine, Event, EventRef, Input, Listener, Settings, Sink};
+use turno_engine::{
+    ArchiveEffect, Deliver, DiskEffect, Engine, Event, EventRef, HostEffect, Input, Lent, Listener, PeerEffect, Peers,
+    Put, Settings, Sink,
+};
 use turno_proto::model::{ConnId, Filter, Mono, Payload, Topic};
 
 /// Few filters: four for each area.
@@ -23,15 +26,25 @@ const EACH: u32 = 1_000;
 #[derive(Debug, Default)]
 struct Found(u64);
 
-impl Sink for Found {
-    fn deliver(&mut self, _: Deliver<'_>) {}
+impl Peers for Found {
+    fn deliver(&mut self, _: Deliver<Lent<'_>>) {}
 
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         black_box(event);
         self.0 += black_box(listeners).len() as u64;
     }
 
-    fn effect(&mut self, _: Effect) {}
+    fn peer(&mut self, _: PeerEffect) {}
+}
+
+impl Sink for Found {
+    fn put(&mut self, _: Put<'_>) {}
+
+    fn disk(&mut self, _: DiskEffect) {}
+
+    fn archive(&mut self, _: ArchiveEffect) {}
+
+    fn host(&mut self, _: HostEffect) {}
 }
 
 /// An engine with listeners, and what is published to it.

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, warn};
-use turno_engine::{Deliver, Effect, Engine, Event, Input, Listener, Sink};
+use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, Peers};
 use turno_proto::model::{Code, ConnId, limits};
 
 use super::keeper::Keep as _;
 use super::log_limit;
 use super::ringways::{RingWays, dials_for};
 use super::router::{Letter, RouterThread, Stream, Workplace};
-use super::switchboard::{Desk as _, Door, Drained, EngineDesk, RingReport};
+use super::switchboard::{Desk as _, Door, EngineDesk, RingReport};
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::{Budget, Turn, work_of, work_of_copies, work_of_events};
@@ -58,7 +58,6 @@ struct Outward {
     mask: u32,
     /// Copies of events since the last look.
     copies: u32,
-    drained: Option<Drained>,
     /// Targets of links that a router was told to dial, and nobody has heard of what came of it.
     dialling: BTreeSet<u32>,
     ring: RingWays,
@@ -77,7 +76,7 @@ impl Dispatcher {
         let mask = (1 << workplace.bits) - 1;
         let by_router = (0..routers).map(|_| Bag::default()).collect();
         let (dialling, ring) = (BTreeSet::new(), RingWays::default());
-        let out = Outward { by_router, mask, copies: 0, drained: None, dialling, ring };
+        let out = Outward { by_router, mask, copies: 0, dialling, ring };
         let state = State { desk, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
@@ -214,17 +213,17 @@ impl Dispatcher {
             router.letters.post(letters, std::mem::take(bytes));
         }
         self.timer.look(desk.engine.next_deadline());
-        if out.drained.is_some() {
+        if desk.drained().is_some() {
             self.drained.notify_one();
         }
-        if out.ring.has_reports() {
+        if desk.has_ring_reports() {
             self.ring.notify_one();
         }
     }
 
     /// What the node of the ring said to whoever runs the broker, since the last call.
     pub(super) fn take_ring_reports(&self) -> Vec<RingReport> {
-        self.state.borrow_mut().out.ring.take_reports()
+        self.state.borrow_mut().desk.take_ring_reports()
     }
 
     /// Gives a new connection to the router that has the fewest.
@@ -245,7 +244,7 @@ impl Dispatcher {
     }
 
     pub(super) fn drained(&self) -> Option<Drained> {
-        self.state.borrow().out.drained
+        self.state.borrow().desk.drained()
     }
 
     /// Looks at the engine.
@@ -275,6 +274,14 @@ impl Dispatcher {
 }
 
 impl Outward {
+    /// To the router that has the connection.
+    fn post(&mut self, conn: ConnId, effect: PeerEffect) {
+        if let Some(bag) = self.by_router.get_mut((conn.index & self.mask) as usize) {
+            bag.bytes += effect.payload_bytes();
+            bag.letters.push(Letter::Effect(effect));
+        }
+    }
+
     /// An event goes to each router once, with those of its connections that it is for.
     fn spread(&mut self, event: &Arc<Event>, listeners: &[Listener]) {
         for (router, bag) in (0..).zip(&mut self.by_router) {
@@ -284,34 +291,34 @@ impl Outward {
                 let copies = u32::try_from(listeners.len()).unwrap_or(u32::MAX);
                 self.copies = self.copies.saturating_add(copies);
                 bag.bytes += event.payload.len() + work_of_copies(copies) as usize * limits::MAIL_WORK_BYTES;
-                bag.letters.push(Letter::Effect(Effect::Event { event: Arc::clone(event), listeners }));
+                bag.letters.push(Letter::Effect(PeerEffect::Event { event: Arc::clone(event), listeners }));
             }
         }
     }
 }
 
-impl Sink for Outward {
-    fn deliver(&mut self, deliver: Deliver<'_>) {
-        self.effect(Effect::from(deliver));
+impl Peers for Outward {
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+        self.post(deliver.conn, PeerEffect::Deliver(deliver.into_owned()));
     }
 
-    fn effect(&mut self, effect: Effect) {
+    fn peer(&mut self, effect: PeerEffect) {
         match effect {
-            Effect::Drained { returned, cut, lost } => self.drained = Some(Drained { returned, cut, lost }),
-            Effect::Event { event, listeners } => self.spread(&event, &listeners),
-            Effect::Ring { effect } => self.ring.send(effect, self.mask, &mut self.by_router),
-            Effect::Dial { target, .. } => {
+            PeerEffect::Event { event, listeners } => self.spread(&event, &listeners),
+            PeerEffect::Ring(effect) => self.ring.send(effect, self.mask, &mut self.by_router),
+            PeerEffect::Dial { target, .. } => {
                 self.dialling.insert(target);
                 let router = dials_for(target, self.by_router.len());
                 self.by_router[router].letters.push(Letter::Effect(effect));
             }
-            effect => {
-                let router = effect.conn().map(|conn| conn.index & self.mask);
-                if let Some(bag) = router.and_then(|router| self.by_router.get_mut(router as usize)) {
-                    bag.bytes += effect.payload_bytes();
-                    bag.letters.push(Letter::Effect(effect));
-                }
-            }
+            PeerEffect::Deliver(Deliver { conn, .. })
+            | PeerEffect::Caller { conn, .. }
+            | PeerEffect::Answer { conn, .. }
+            | PeerEffect::Stop { conn, .. }
+            | PeerEffect::Closing { conn, .. }
+            | PeerEffect::Native { conn, .. }
+            | PeerEffect::Link { conn, .. }
+            | PeerEffect::Foreman { conn, .. } => self.post(conn, effect),
         }
     }
 }
@@ -438,12 +445,12 @@ mod tests {
     fn a_router_that_fails_gives_its_dials_back() {
         runtime().block_on(async {
             let dispatcher = dispatcher(2);
-            let put = |effect| dispatcher.state.borrow_mut().out.effect(effect);
+            let put = |effect| dispatcher.state.borrow_mut().out.peer(effect);
             // Nobody greets there: the dials last until the test is over.
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap().to_string();
             for target in 0..4 {
-                put(Effect::Dial { target, address: address.clone() });
+                put(PeerEffect::Dial { target, address: address.clone() });
             }
             let dialling = || dispatcher.state.borrow().out.dialling.iter().copied().collect::<Vec<u32>>();
             assert_eq!(dialling(), [0, 1, 2, 3]);

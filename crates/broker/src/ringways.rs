@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use turno_engine::ring::{RingEffect, RingInput, RingWord};
-use turno_engine::{Effect, Input};
+use turno_engine::ring::{RingInput, RingPeerEffect};
+use turno_engine::{Input, PeerEffect};
 use turno_proto::model::{Code, ConnId};
 
 use super::dispatcher::Bag;
 use super::router::Letter;
-use super::switchboard::{RingReport, log_news, report_of};
 
 /// Connections of the ring, wherever they are.
 #[derive(Debug, Default)]
@@ -18,7 +17,6 @@ pub(super) struct RingWays {
     dialling: BTreeSet<u32>,
     /// Connections that the node knows.
     conns: BTreeSet<ConnId>,
-    reports: Vec<RingReport>,
     slowed: bool,
 }
 
@@ -27,43 +25,36 @@ pub(super) const fn dials_for(target: u32, routers: usize) -> usize {
     target as usize % routers
 }
 
-fn letter(effect: RingEffect) -> Letter {
-    Letter::Effect(Effect::Ring { effect })
+fn letter(effect: RingPeerEffect) -> Letter {
+    Letter::Effect(PeerEffect::Ring(effect))
 }
 
 impl RingWays {
     /// What the node wants done goes to the router that has to do with it; what is for all goes to all.
-    pub(super) fn send(&mut self, effect: RingEffect, mask: u32, bags: &mut [Bag]) {
+    pub(super) fn send(&mut self, effect: RingPeerEffect, mask: u32, bags: &mut [Bag]) {
         let router = match &effect {
-            RingEffect::Dial { target, .. } => {
+            RingPeerEffect::Dial { target, .. } => {
                 self.dialling.insert(*target);
                 dials_for(*target, bags.len())
             }
-            RingEffect::Forget { target } => {
+            RingPeerEffect::Forget { target } => {
                 self.dialling.remove(target);
                 dials_for(*target, bags.len())
             }
-            RingEffect::Say { conn, .. } => (conn.index & mask) as usize,
-            RingEffect::Close { conn, .. } => {
+            RingPeerEffect::Say { conn, .. } => (conn.index & mask) as usize,
+            RingPeerEffect::Close { conn, .. } => {
                 self.conns.remove(conn);
                 (conn.index & mask) as usize
             }
-            RingEffect::Slow(slow) => {
+            RingPeerEffect::Slow(slow) => {
                 self.slowed = *slow;
                 return bags.iter_mut().for_each(|bag| bag.letters.push(letter(effect.clone())));
             }
-            other => {
-                if let RingEffect::Tell(news) = other {
-                    log_news(news);
-                }
-                return self.reports.extend(report_of(other));
-            }
         };
         if let Some(bag) = bags.get_mut(router) {
-            if let RingEffect::Say { word: RingWord::Publish(publication), .. } = &effect {
-                bag.bytes += publication.event.payload.len();
-            }
-            bag.letters.push(letter(effect));
+            let effect = PeerEffect::Ring(effect);
+            bag.bytes += effect.payload_bytes();
+            bag.letters.push(Letter::Effect(effect));
         }
     }
 
@@ -77,7 +68,7 @@ impl RingWays {
                 if wanted {
                     self.conns.insert(conn);
                 } else {
-                    self.send(RingEffect::Close { conn, code: None }, mask, bags);
+                    self.send(RingPeerEffect::Close { conn, code: None }, mask, bags);
                 }
                 wanted
             }
@@ -85,7 +76,11 @@ impl RingWays {
             RingInput::Accepted { conn, .. } => self.conns.insert(conn),
             RingInput::Word { conn, .. } => self.conns.contains(&conn),
             RingInput::Closed { conn } => self.conns.remove(&conn),
-            _ => true,
+            RingInput::Publish { .. }
+            | RingInput::Join { .. }
+            | RingInput::Leave
+            | RingInput::Shutdown
+            | RingInput::Tick => true,
         }
     }
 
@@ -100,14 +95,6 @@ impl RingWays {
 
     /// What a router must know that takes the place of another.
     pub(super) fn first_letters(&self) -> Vec<Letter> {
-        if self.slowed { vec![letter(RingEffect::Slow(true))] } else { Vec::new() }
-    }
-
-    pub(super) const fn has_reports(&self) -> bool {
-        !self.reports.is_empty()
-    }
-
-    pub(super) fn take_reports(&mut self) -> Vec<RingReport> {
-        std::mem::take(&mut self.reports)
+        if self.slowed { vec![letter(RingPeerEffect::Slow(true))] } else { Vec::new() }
     }
 }

@@ -1,20 +1,26 @@
-//! What the engine wants done. Plain values, so that a test can compare the exact list.
+//! What the engine wants done, by addressee. Plain values, so that a test can compare the exact list.
+//!
+//! Each addressee has an enum of its own and a method of [`Sink`] that takes nothing else: an effect that goes to the wrong
+//! one does not compile.
 
-use crate::archive::ArchiveCall;
-use crate::jobs::ForemanOrder;
-use crate::messages::disk::persist::{Persist, Put};
-use crate::ring::{PublicationRef, RingEffect, RingWord};
-use crate::topics::Listener;
-use bytes::Bytes;
 use std::sync::Arc;
+
+use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::link::{Forward, LinkWord};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload, QueueName};
 
-/// A delivery, borrowed from the engine: the body is not copied until it reaches the out-buffer.
+use crate::archive::ArchiveCall;
+use crate::jobs::ForemanOrder;
+use crate::messages::disk::persist::{Persist, Put};
+use crate::ring::{PublicationRef, RingHostEffect, RingPeerEffect, RingWord};
+use crate::topics::Listener;
+
+/// A delivery. Lent by the engine, so that the body is not copied until it reaches the out-buffer; or with a payload of its
+/// own, on its way to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deliver<'a> {
+pub struct Deliver<P = Payload> {
     /// The worker.
     pub conn: ConnId,
     /// What settles it.
@@ -33,10 +39,198 @@ pub struct Deliver<'a> {
     pub wants_reply: bool,
     /// The token with which the worker has the queue to itself.
     pub token: Option<u64>,
+    /// What it carries.
+    pub payload: P,
+}
+
+/// A payload that stays the engine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent<'a> {
     /// Whether the bytes begin with a header block.
     pub headers: bool,
-    /// What it carries.
+    /// Header block, if any, and body.
     pub bytes: &'a Bytes,
+}
+
+impl Deliver {
+    /// The same delivery, lent.
+    pub fn lend(&self) -> Deliver<Lent<'_>> {
+        let Self { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, ref payload } = *self;
+        let payload = Lent { headers: payload.headers, bytes: &payload.bytes };
+        Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload }
+    }
+}
+
+impl Deliver<Lent<'_>> {
+    /// The same delivery with a payload of its own.
+    pub fn into_owned(self) -> Deliver {
+        let Self { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload } = self;
+        let payload = Payload { headers: payload.headers, bytes: payload.bytes.clone() };
+        Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload }
+    }
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At connections.
+    Peer(PeerEffect),
+    /// On disk.
+    Disk(DiskEffect),
+    /// In the archive.
+    Archive(ArchiveEffect),
+    /// By the host of the engine, the process that runs it.
+    Host(HostEffect),
+}
+
+/// Something to be done at connections, by the kind of peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum PeerEffect {
+    /// To a worker.
+    Deliver(Deliver),
+    /// To the caller of a message, a client or a neighbour: its outcome, or a step towards it.
+    Caller { conn: ConnId, seq: u32, word: CallerWord },
+    /// To a client, a worker or a neighbour: OK or ERROR.
+    Answer { conn: ConnId, seq: u32, result: Result<(), Code> },
+    /// To the holder of a delivery, a worker or a neighbour: it shall stop.
+    Stop { conn: ConnId, delivery: Delivery, reason: Code },
+    /// To a client, a worker or a neighbour.
+    Closing { conn: ConnId, closing: Closing },
+    /// For a client or a worker.
+    Native { conn: ConnId, effect: NativeEffect },
+    /// For a neighbour.
+    Link { conn: ConnId, effect: LinkEffect },
+    /// To a foreman's worker.
+    Foreman { conn: ConnId, order: Box<ForemanOrder> },
+    /// An event for everyone named, the same bytes for each.
+    Event { event: Arc<Event>, listeners: Vec<Listener> },
+    /// A link is wanted to that address; [`crate::Input::Greeted`] or [`crate::Input::DialFailed`] says what came of it.
+    Dial { target: u32, address: String },
+    /// For members of the ring.
+    Ring(RingPeerEffect),
+}
+
+/// The outcome of a message, or a step towards it, for its caller: a client here, or a neighbour that it crossed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum CallerWord {
+    Reply { more: bool, payload: Payload },
+    Progress { payload: Payload },
+    Delivered,
+    Undelivered { code: Code, payload: Payload },
+    BroadcastAnswer(BroadcastAnswer),
+    BroadcastEnd(Box<BroadcastEnd>),
+}
+
+/// One consumer's word about a broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BroadcastAnswer {
+    /// The consumer's number.
+    pub worker: u64,
+    /// Its name.
+    pub name: Box<str>,
+    /// Another piece follows.
+    pub more: bool,
+    /// It could not do it.
+    pub failed: bool,
+    /// What it says.
+    pub payload: Payload,
+}
+
+/// Words for clients and workers alone, and work at their connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum NativeEffect {
+    Stored {
+        seq: u32,
+        id: MessageId,
+        durability: Durability,
+        duplicate: bool,
+    },
+    /// CONSUME was accepted, and nobody else may: OK with a token.
+    Consuming {
+        seq: u32,
+        token: u64,
+    },
+    QueueFull {
+        seq: u32,
+        handle: u32,
+    },
+    QueueAvailable {
+        seq: u32,
+        handle: u32,
+    },
+    /// The worker was dropped from that queue.
+    CancelQueue {
+        handle: u32,
+        reason: Code,
+    },
+    Admin {
+        seq: u32,
+        answer: Box<AdminAnswer>,
+    },
+    /// The worker has much to read: [`crate::Input::HasRead`] is wanted when little of it is left.
+    Pace,
+}
+
+/// Words for neighbours alone, and work at links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum LinkEffect {
+    /// The broker that was dialled may be told who this one is: LINK_PROOF.
+    Prove,
+    /// The link ends, for that reason.
+    Unlink { code: Code },
+    /// OPEN.
+    Open { handle: u32, queue: QueueName },
+    /// A message crosses: FORWARD.
+    Forward(Box<Forward>),
+    /// A word that is not about one crossing.
+    Word(Box<LinkWord>),
+    /// A message that crossed from there is settled.
+    Ack { seq: u32 },
+    /// A message that crossed from there failed.
+    Fail { seq: u32, permanent: bool, payload: Payload },
+}
+
+/// Something for the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskEffect {
+    /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
+    /// have the numbers 1, 2, 3 …
+    Persist {
+        /// The group.
+        group: u64,
+        /// What.
+        op: Persist,
+    },
+    /// To be read; [`crate::Input::Loaded`] brings it.
+    Load {
+        /// Which message.
+        serial: u64,
+    },
+}
+
+/// Something for the archive; [`crate::Input::Archived`] brings its answer, if it is to give one. Calls have the numbers 1, 2,
+/// 3 … and are worked off in that order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveEffect {
+    /// The number.
+    pub ticket: u64,
+    /// What.
+    pub call: Box<ArchiveCall>,
+}
+
+/// Something for the host of the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostEffect {
+    /// To be told to the operator; it changes nothing.
+    Report(Report),
+    /// The drain is over.
+    Drained(Drained),
+    /// News of the broker's place in the ring.
+    Ring(RingHostEffect),
 }
 
 /// An event that an operator should know of.
@@ -59,327 +253,160 @@ pub enum Report {
         /// How many.
         dead: u64,
     },
-}
-
-/// Something to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
-pub enum Effect {
-    Deliver {
-        conn: ConnId,
-        delivery: Delivery,
-        handle: u32,
-        id: MessageId,
-        attempt: u16,
-        cost: u16,
-        deadline_ms: Option<u32>,
-        wants_reply: bool,
-        token: Option<u64>,
-        payload: Payload,
-    },
-    Reply {
-        conn: ConnId,
-        seq: u32,
-        more: bool,
-        payload: Payload,
-    },
-    Progress {
-        conn: ConnId,
-        seq: u32,
-        payload: Payload,
-    },
-    Delivered {
-        conn: ConnId,
-        seq: u32,
-    },
-    Undelivered {
-        conn: ConnId,
-        seq: u32,
-        code: Code,
-        payload: Payload,
-    },
-    /// What one consumer says to a broadcast.
-    BroadcastAnswer {
-        conn: ConnId,
-        seq: u32,
-        worker: u64,
-        name: Box<str>,
-        more: bool,
-        failed: bool,
-        payload: Payload,
-    },
-    BroadcastEnd {
-        conn: ConnId,
-        seq: u32,
-        end: Box<BroadcastEnd>,
-    },
-    Stored {
-        conn: ConnId,
-        seq: u32,
-        id: MessageId,
-        durability: Durability,
-        duplicate: bool,
-    },
-    Ok {
-        conn: ConnId,
-        seq: u32,
-    },
-    /// CONSUME was accepted, and nobody else may: OK with a token.
-    Consuming {
-        conn: ConnId,
-        seq: u32,
-        token: u64,
-    },
-    QueueFull {
-        conn: ConnId,
-        seq: u32,
-        handle: u32,
-    },
-    QueueAvailable {
-        conn: ConnId,
-        seq: u32,
-        handle: u32,
-    },
-    Error {
-        conn: ConnId,
-        seq: u32,
-        code: Code,
-    },
-    /// The worker shall stop that delivery.
-    CancelDelivery {
-        conn: ConnId,
-        delivery: Delivery,
-        reason: Code,
-    },
-    /// The worker was dropped from that queue.
-    CancelQueue {
-        conn: ConnId,
-        handle: u32,
-        reason: Code,
-    },
-    Closing {
-        conn: ConnId,
-        closing: Closing,
-    },
-    Answer {
-        conn: ConnId,
-        seq: u32,
-        answer: Box<AdminAnswer>,
-    },
-    /// An event for everyone named, the same bytes for each.
-    Event {
-        event: Arc<Event>,
-        listeners: Vec<Listener>,
-    },
-    /// A word to a foreman's worker.
-    Foreman {
-        conn: ConnId,
-        order: Box<ForemanOrder>,
-    },
-    /// A link is wanted to that address; [`crate::Input::Greeted`] or [`crate::Input::DialFailed`] says what came of it.
-    Dial {
-        target: u32,
-        address: String,
-    },
-    /// The broker that was dialled may be told who this one is: LINK_PROOF.
-    Prove {
-        conn: ConnId,
-    },
-    /// The worker has much to read: [`crate::Input::HasRead`] is wanted when little of it is left.
-    Pace {
-        conn: ConnId,
-    },
-    /// The link ends, for that reason.
-    Unlink {
-        conn: ConnId,
-        code: Code,
-    },
-    /// OPEN over a link.
-    LinkOpen {
-        conn: ConnId,
-        handle: u32,
-        queue: QueueName,
-    },
-    /// A message crosses a link: FORWARD.
-    Forward {
-        conn: ConnId,
-        forward: Box<Forward>,
-    },
-    /// What the other end of a link is told.
-    Link {
-        conn: ConnId,
-        word: Box<LinkWord>,
-    },
-    /// To the other end of a link: what crossed from there is settled.
-    FarAck {
-        conn: ConnId,
-        seq: u32,
-    },
-    /// To the other end of a link: what crossed from there failed.
-    FarFail {
-        conn: ConnId,
-        seq: u32,
-        permanent: bool,
-        payload: Payload,
-    },
-    /// What the broker's node of the ring wants done; never [`RingEffect::Deliver`].
-    Ring {
-        effect: RingEffect,
-    },
-    /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
-    /// have the numbers 1, 2, 3 …
-    Persist {
-        group: u64,
-        op: Persist,
-    },
-    /// To be read from the store; [`crate::Input::Loaded`] brings it.
-    Load {
-        serial: u64,
-    },
-    /// For the archive; [`crate::Input::Archived`] brings its answer, if it is to give one. Calls have the numbers 1, 2,
-    /// 3 … and are worked off in that order.
-    Archive {
-        ticket: u64,
-        call: Box<ArchiveCall>,
-    },
     /// The store had confirmed a message and does not have it any more. It is lost; someone should look.
     Missing {
+        /// Which message.
         serial: u64,
-    },
-    /// For the operator; it changes nothing.
-    Report(Report),
-    /// The drain is over: requests given back while waiting, deliveries cut short at the deadline, and
-    /// messages in memory that end with the broker.
-    Drained {
-        returned: u64,
-        cut: u64,
-        lost: u64,
     },
 }
 
-impl Effect {
-    /// The connection it is for; `None` if it is for several, or for the broker itself.
-    pub const fn conn(&self) -> Option<ConnId> {
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Waiting requests given back to their callers.
+    pub returned: u64,
+    /// Deliveries cut short at the deadline.
+    pub cut: u64,
+    /// Messages in memory that end with the broker.
+    pub lost: u64,
+}
+
+impl PeerEffect {
+    /// UNDELIVERED, with nothing but the reason.
+    pub fn undelivered(conn: ConnId, seq: u32, code: Code) -> Self {
+        Self::Caller { conn, seq, word: CallerWord::undelivered(code) }
+    }
+
+    /// The answer to an admin's call.
+    pub const fn admin(conn: ConnId, seq: u32, answer: Box<AdminAnswer>) -> Self {
+        Self::Native { conn, effect: NativeEffect::Admin { seq, answer } }
+    }
+
+    /// Bytes of the payload it carries.
+    pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Deliver { conn, .. }
-            | Self::Reply { conn, .. }
-            | Self::Progress { conn, .. }
-            | Self::Delivered { conn, .. }
-            | Self::Undelivered { conn, .. }
-            | Self::BroadcastAnswer { conn, .. }
-            | Self::BroadcastEnd { conn, .. }
-            | Self::Stored { conn, .. }
-            | Self::Ok { conn, .. }
-            | Self::Consuming { conn, .. }
-            | Self::QueueFull { conn, .. }
-            | Self::QueueAvailable { conn, .. }
-            | Self::Error { conn, .. }
-            | Self::CancelDelivery { conn, .. }
-            | Self::CancelQueue { conn, .. }
-            | Self::Closing { conn, .. }
-            | Self::Foreman { conn, .. }
-            | Self::Prove { conn }
-            | Self::Pace { conn }
-            | Self::Unlink { conn, .. }
-            | Self::LinkOpen { conn, .. }
-            | Self::Forward { conn, .. }
-            | Self::Link { conn, .. }
-            | Self::FarAck { conn, .. }
-            | Self::FarFail { conn, .. }
-            | Self::Answer { conn, .. } => Some(*conn),
-            Self::Event { .. }
-            | Self::Dial { .. }
-            | Self::Ring { .. }
-            | Self::Persist { .. }
-            | Self::Load { .. }
-            | Self::Archive { .. }
-            | Self::Missing { .. }
-            | Self::Report(_)
-            | Self::Drained { .. } => None,
+            Self::Deliver(deliver) => deliver.payload.len(),
+            Self::Caller { word, .. } => word.payload_bytes(),
+            Self::Native { effect, .. } => effect.payload_bytes(),
+            Self::Link { effect, .. } => effect.payload_bytes(),
+            Self::Event { event, .. } => event.payload.len(),
+            Self::Ring(effect) => effect.payload_bytes(),
+            Self::Answer { .. }
+            | Self::Stop { .. }
+            | Self::Closing { .. }
+            | Self::Foreman { .. }
+            | Self::Dial { .. } => 0,
         }
     }
 }
 
-impl Effect {
-    /// Bytes of the payload it carries.
-    pub fn payload_bytes(&self) -> usize {
+impl CallerWord {
+    /// UNDELIVERED, with nothing but the reason.
+    pub fn undelivered(code: Code) -> Self {
+        Self::Undelivered { code, payload: Payload::default() }
+    }
+
+    fn payload_bytes(&self) -> usize {
         match self {
-            Self::Deliver { payload, .. }
-            | Self::Reply { payload, .. }
-            | Self::Progress { payload, .. }
-            | Self::BroadcastAnswer { payload, .. }
+            Self::Reply { payload, .. }
+            | Self::Progress { payload }
             | Self::Undelivered { payload, .. }
-            | Self::FarFail { payload, .. } => payload.len(),
-            Self::Forward { forward, .. } => forward.payload.len(),
-            Self::Link { word, .. } => match &**word {
+            | Self::BroadcastAnswer(BroadcastAnswer { payload, .. }) => payload.len(),
+            Self::Delivered | Self::BroadcastEnd(_) => 0,
+        }
+    }
+}
+
+impl NativeEffect {
+    fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Admin { answer, .. } => answer.payload_bytes(),
+            Self::Stored { .. }
+            | Self::Consuming { .. }
+            | Self::QueueFull { .. }
+            | Self::QueueAvailable { .. }
+            | Self::CancelQueue { .. }
+            | Self::Pace => 0,
+        }
+    }
+}
+
+impl LinkEffect {
+    fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Forward(forward) => forward.payload.len(),
+            Self::Word(word) => match &**word {
                 LinkWord::Broadcast(broadcast) => broadcast.payload.len(),
                 LinkWord::Event(forward) => forward.event.payload.len(),
                 LinkWord::Offers(_) | LinkWord::Presence(_) | LinkWord::Relay(_) => 0,
             },
-            Self::Event { event, .. } => event.payload.len(),
-            Self::Answer { answer, .. } => match &**answer {
-                AdminAnswer::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
-                AdminAnswer::Piece { bytes, .. } => bytes.len(),
-                AdminAnswer::Events { events, .. } => events.iter().map(|event| event.payload.len()).sum(),
-                _ => 0,
-            },
-            _ => 0,
+            Self::Fail { payload, .. } => payload.len(),
+            Self::Prove | Self::Unlink { .. } | Self::Open { .. } | Self::Ack { .. } => 0,
         }
     }
 }
 
-impl From<Deliver<'_>> for Effect {
-    fn from(deliver: Deliver<'_>) -> Self {
-        let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, headers, bytes } =
-            deliver;
-        let payload = Payload { headers, bytes: bytes.clone() };
-        Self::Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload }
-    }
-}
-
-impl From<Put<'_>> for Effect {
-    fn from(put: Put<'_>) -> Self {
-        Self::Persist { group: put.group, op: Persist::Put { serial: put.serial, record: put.to_record() } }
-    }
-}
-
-/// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
-pub trait Sink {
+/// Takes effects for connections as they come.
+pub trait Peers {
     /// A delivery.
-    fn deliver(&mut self, deliver: Deliver<'_>);
-    /// A new message to be stored.
-    fn put(&mut self, put: Put<'_>) {
-        self.effect(Effect::from(put));
-    }
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>);
     /// An event for everyone named, the same bytes for each.
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
-        self.effect(Effect::Event { event: Arc::new(event.to_event()), listeners: listeners.to_vec() });
+        self.peer(PeerEffect::Event { event: Arc::new(event.to_event()), listeners: listeners.to_vec() });
     }
     /// A publication on its way round, to the next member.
     fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
         let word = RingWord::Publish(publication.to_publication());
-        self.effect(Effect::Ring { effect: RingEffect::Say { conn, word } });
+        self.peer(PeerEffect::Ring(RingPeerEffect::Say { conn, word }));
     }
     /// Everything else.
-    fn effect(&mut self, effect: Effect);
+    fn peer(&mut self, effect: PeerEffect);
+}
+
+/// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
+pub trait Sink: Peers {
+    /// A new message to be stored.
+    fn put(&mut self, put: Put<'_>);
+    /// Everything else for the store.
+    fn disk(&mut self, effect: DiskEffect);
+    /// For the archive.
+    fn archive(&mut self, effect: ArchiveEffect);
+    /// For the host of the engine.
+    fn host(&mut self, effect: HostEffect);
+}
+
+impl Peers for Vec<Effect> {
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+        self.push(Effect::Peer(PeerEffect::Deliver(deliver.into_owned())));
+    }
+
+    fn peer(&mut self, effect: PeerEffect) {
+        self.push(Effect::Peer(effect));
+    }
 }
 
 impl Sink for Vec<Effect> {
-    fn deliver(&mut self, deliver: Deliver<'_>) {
-        self.push(Effect::from(deliver));
+    fn put(&mut self, put: Put<'_>) {
+        let op = Persist::Put { serial: put.serial, record: put.to_record() };
+        self.push(Effect::Disk(DiskEffect::Persist { group: put.group, op }));
     }
 
-    fn effect(&mut self, effect: Effect) {
-        self.push(effect);
+    fn disk(&mut self, effect: DiskEffect) {
+        self.push(Effect::Disk(effect));
+    }
+
+    fn archive(&mut self, effect: ArchiveEffect) {
+        self.push(Effect::Archive(effect));
+    }
+
+    fn host(&mut self, effect: HostEffect) {
+        self.push(Effect::Host(effect));
     }
 }
 
 /// Says OK or ERROR.
 pub(crate) fn answer(conn: ConnId, seq: u32, result: Result<(), Code>, out: &mut impl Sink) {
-    out.effect(match result {
-        Ok(()) => Effect::Ok { conn, seq },
-        Err(code) => Effect::Error { conn, seq, code },
-    });
+    out.peer(PeerEffect::Answer { conn, seq, result });
 }
 
 #[cfg(test)]

@@ -1,27 +1,25 @@
 //! What can happen to the engine. Plain values, named by ids, never by channels.
 
+use crate::effect::CallerWord;
 use crate::jobs::ForemanEvent;
 use crate::messages::disk::persist::Record;
 use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{BrokerId, Forward, LinkWord};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{
-    Broadcast, BroadcastEnd, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots,
-};
+use turno_proto::model::{Broadcast, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots};
 
 /// What the other end says about something that crossed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
 pub enum FarWord {
-    Reply { more: bool, payload: Payload },
-    Progress { payload: Payload },
-    Delivered,
+    /// A word that a client would hear, too.
+    Caller(CallerWord),
     Ack,
-    Fail { permanent: bool, payload: Payload },
-    Undelivered { code: Code, payload: Payload },
-    BroadcastAnswer { worker: u64, name: Box<str>, more: bool, failed: bool, payload: Payload },
-    BroadcastEnd { end: Box<BroadcastEnd> },
+    Fail {
+        permanent: bool,
+        payload: Payload,
+    },
 }
 
 /// Something that happened.
@@ -38,7 +36,7 @@ pub enum Input {
     Ready {
         conn: ConnId,
     },
-    /// The peer has read what waited for it, after [`crate::Effect::Pace`].
+    /// The peer has read what waited for it, after [`crate::NativeEffect::Pace`].
     HasRead {
         conn: ConnId,
     },
@@ -239,7 +237,7 @@ pub enum Input {
     Drain {
         within_ms: u64,
     },
-    /// Every group up to that one is on disk; see [`crate::Effect::Persist`].
+    /// Every group up to that one is on disk; see [`crate::DiskEffect::Persist`].
     Persisted {
         group: u64,
     },
@@ -248,13 +246,13 @@ pub enum Input {
         group: u64,
         code: Code,
     },
-    /// What the store has under that serial. Told once for each [`crate::Effect::Load`], in their order. `None`: it has
+    /// What the store has under that serial. Told once for each [`crate::DiskEffect::Load`], in their order. `None`: it has
     /// nothing, and said so; that it could not be read is not for the engine.
     Loaded {
         serial: u64,
         record: Option<Record>,
     },
-    /// What became of a call to the archive; see [`crate::Effect::Archive`]. Nothing is to be told if something was kept,
+    /// What became of a call to the archive; see [`crate::ArchiveEffect`]. Nothing is to be told if something was kept,
     /// the answer otherwise.
     Archived {
         ticket: u64,

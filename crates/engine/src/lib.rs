@@ -18,7 +18,10 @@ mod settings;
 mod topics;
 
 pub use archive::ArchiveCall;
-pub use effect::{Deliver, Effect, Report, Sink};
+pub use effect::{
+    ArchiveEffect, BroadcastAnswer, CallerWord, Deliver, DiskEffect, Drained, Effect, HostEffect, Lent, LinkEffect,
+    NativeEffect, PeerEffect, Peers, Report, Sink,
+};
 pub use engine::{Buffers, Engine};
 pub use input::{FarWord, Input};
 pub use jobs::{

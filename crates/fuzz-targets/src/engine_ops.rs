@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use turno_engine::{Broadcast, Effect, Engine, Input, Outgoing, Policy, Settings};
+use turno_engine::{
+    Broadcast, CallerWord, Deliver, Effect, Engine, HostEffect, Input, NativeEffect, Outgoing, PeerEffect, Policy,
+    Settings,
+};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{ConnId, DedupId, Delivery, Limits, MessageId, Mono, Payload, Slots, limits};
@@ -105,69 +108,73 @@ impl Play {
     }
 
     fn watch(&mut self, effect: Effect) {
+        match effect {
+            Effect::Peer(effect) => self.watch_peer(effect),
+            Effect::Disk(_) | Effect::Host(HostEffect::Report(_)) => panic!("{effect:?} without a store"),
+            Effect::Archive(_) => panic!("there are no jobs here"),
+            Effect::Host(HostEffect::Ring(_)) => panic!("there is no ring here"),
+            Effect::Host(HostEffect::Drained(_)) => {
+                self.drained += 1;
+                assert_eq!(self.drained, 1, "a drain ends once");
+            }
+        }
+    }
+
+    fn watch_peer(&mut self, effect: PeerEffect) {
         let (conn, ended) = match effect {
-            Effect::Deliver { conn, delivery, id, attempt, .. } => {
+            PeerEffect::Deliver(Deliver { conn, delivery, id, attempt, .. }) => {
                 assert!(attempt > 0, "attempts are counted from one");
                 assert!(!self.deliveries.iter().any(|(_, old)| *old == delivery), "a delivery has its own number");
                 self.deliveries.push((conn, delivery));
                 self.ids.push(id);
                 (conn, None)
             }
-            Effect::Reply { conn, seq, more, .. } => (conn, (!more).then_some(seq)),
-            Effect::Delivered { conn, seq } | Effect::Undelivered { conn, seq, .. } => (conn, Some(seq)),
-            Effect::Stored { conn, seq, id, .. } => {
-                self.ids.push(id);
-                (conn, Some(seq))
-            }
-            Effect::BroadcastEnd { conn, seq, .. } => (conn, Some(seq)),
-            Effect::Progress { conn, seq, .. } | Effect::BroadcastAnswer { conn, seq, .. } => {
-                assert!(self.open.contains(&seq), "word about a request that goes on");
+            PeerEffect::Caller { conn, seq, word } => match word {
+                CallerWord::Reply { more, .. } => (conn, (!more).then_some(seq)),
+                CallerWord::Delivered | CallerWord::Undelivered { .. } | CallerWord::BroadcastEnd(_) => {
+                    (conn, Some(seq))
+                }
+                CallerWord::Progress { .. } | CallerWord::BroadcastAnswer(_) => {
+                    assert!(self.open.contains(&seq), "word about a request that goes on");
+                    (conn, None)
+                }
+            },
+            PeerEffect::Native { conn, effect } => (conn, self.watch_native(effect)),
+            PeerEffect::Answer { conn, .. } | PeerEffect::Stop { conn, .. } | PeerEffect::Closing { conn, .. } => {
                 (conn, None)
             }
-            Effect::Consuming { conn, token, .. } => {
-                assert!(token > self.tokens, "tokens rise");
-                self.tokens = token;
-                (conn, None)
-            }
-            Effect::Ok { conn, .. }
-            | Effect::QueueFull { conn, .. }
-            | Effect::QueueAvailable { conn, .. }
-            | Effect::Error { conn, .. }
-            | Effect::CancelDelivery { conn, .. }
-            | Effect::CancelQueue { conn, .. }
-            | Effect::Pace { conn }
-            | Effect::Closing { conn, .. } => (conn, None),
-            Effect::Answer { conn, answer, .. } => {
-                self.listening.answered(&answer);
-                (conn, None)
-            }
-            Effect::Persist { .. } | Effect::Load { .. } | Effect::Missing { .. } | Effect::Report(_) => {
-                panic!("{effect:?} without a store")
-            }
-            Effect::Foreman { .. } | Effect::Archive { .. } => panic!("there are no jobs here"),
-            Effect::Event { event, listeners } => {
+            PeerEffect::Event { event, listeners } => {
                 self.listening.gets(&event, &listeners);
                 return;
             }
-            Effect::Dial { .. }
-            | Effect::Prove { .. }
-            | Effect::Unlink { .. }
-            | Effect::LinkOpen { .. }
-            | Effect::Forward { .. }
-            | Effect::Link { .. }
-            | Effect::FarAck { .. }
-            | Effect::FarFail { .. } => panic!("there are no links here"),
-            Effect::Ring { .. } => panic!("there is no ring here"),
-            Effect::Drained { .. } => {
-                self.drained += 1;
-                assert_eq!(self.drained, 1, "a drain ends once");
-                return;
-            }
+            PeerEffect::Foreman { .. } => panic!("there are no jobs here"),
+            PeerEffect::Dial { .. } | PeerEffect::Link { .. } => panic!("there are no links here"),
+            PeerEffect::Ring(_) => panic!("there is no ring here"),
         };
         assert!(conn == ADMIN || self.places.contains(&Some(conn)), "{conn:?} is gone, yet spoken to");
         if let Some(seq) = ended {
             assert!(self.open.remove(&seq), "{seq} ends once");
         }
+    }
+
+    /// The number that this is the end of, if it is one.
+    fn watch_native(&mut self, effect: NativeEffect) -> Option<u32> {
+        match effect {
+            NativeEffect::Stored { seq, id, .. } => {
+                self.ids.push(id);
+                return Some(seq);
+            }
+            NativeEffect::Consuming { token, .. } => {
+                assert!(token > self.tokens, "tokens rise");
+                self.tokens = token;
+            }
+            NativeEffect::Admin { answer, .. } => self.listening.answered(&answer),
+            NativeEffect::QueueFull { .. }
+            | NativeEffect::QueueAvailable { .. }
+            | NativeEffect::CancelQueue { .. }
+            | NativeEffect::Pace => {}
+        }
+        None
     }
 
     fn op(&mut self, bytes: &mut Bytes<'_>) {

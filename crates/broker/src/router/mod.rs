@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use turno_engine::{Effect, Input};
+use turno_engine::{Input, PeerEffect};
 use turno_proto::model::{ConnId, limits};
 
 use self::flush::flush;
@@ -118,16 +118,16 @@ impl<U: Upstream> Router<U> {
             self.dials.notify_one();
         }
         self.timer.look(state.switchboard.desk().next_deadline());
-        if state.switchboard.drained().is_some() {
+        if state.switchboard.desk().is_drained() {
             self.drained.notify_one();
         }
-        if state.switchboard.has_ring_reports() {
+        if state.switchboard.desk().has_ring_reports() {
             self.ring.notify_one();
         }
     }
 
     /// What the engine, on its own thread, wants done.
-    fn carry_out(&self, effects: impl Iterator<Item = Effect>) {
+    fn carry_out(&self, effects: impl Iterator<Item = PeerEffect>) {
         let mut state = self.state();
         let now = state.clock.now();
         for effect in effects {

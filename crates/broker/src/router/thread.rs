@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use tokio::sync::oneshot;
 use tracing::warn;
-use turno_engine::{Effect, Input};
+use turno_engine::{Input, PeerEffect};
 use turno_proto::model::Limits;
 use turno_proto::native::Config;
 
@@ -23,7 +23,7 @@ use crate::switchboard::{Door, LinkSettings, RingWireSettings, Seat, Switchboard
 #[derive(Debug)]
 pub(crate) enum Letter {
     /// To be done.
-    Effect(Effect),
+    Effect(PeerEffect),
     /// A new connection, where it comes from, and by which door.
     Welcome(Parcel, String, Door),
     /// Write what waits, and end.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use turno_engine::{Input, Sink};
+use turno_engine::{Input, Peers};
 use turno_proto::model::{Mono, limits};
 
 use crate::keeper::Keep as _;
@@ -33,6 +33,16 @@ pub(crate) trait Upstream: Desk + Debug + 'static {
     fn mailbox(&self) -> Option<&Arc<Mailbox<Input>>> {
         None
     }
+
+    /// Whether the engine, if it is here, said that the drain is over.
+    fn is_drained(&self) -> bool {
+        false
+    }
+
+    /// Whether the node of the ring, if it is here, has something to say to the host of the broker.
+    fn has_ring_reports(&self) -> bool {
+        false
+    }
 }
 
 impl Upstream for EngineDesk {
@@ -46,6 +56,14 @@ impl Upstream for EngineDesk {
 
     fn post(&mut self) {
         self.keeper.post();
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained().is_some()
+    }
+
+    fn has_ring_reports(&self) -> bool {
+        Self::has_ring_reports(self)
     }
 }
 
@@ -64,7 +82,7 @@ impl Mail {
 }
 
 impl Desk for Mail {
-    fn put(&mut self, _now: Mono, input: Input, _sink: &mut impl Sink) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
         // Others wait behind it, however few bytes it has.
         self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;
         self.inputs.push(input);

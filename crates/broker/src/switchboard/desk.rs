@@ -2,12 +2,16 @@
 
 use rustix::fs::statvfs;
 use tracing::{error, warn};
-use turno_engine::ring::{PublicationRef, RingInput, RingWord};
-use turno_engine::{Deliver, Effect, Engine, EventRef, Input, Listener, Put, Report, Sink};
+use turno_engine::ring::{PublicationRef, RingHostEffect, RingInput, RingWord};
+use turno_engine::{
+    ArchiveEffect, CallerWord, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input, Lent, Listener,
+    NativeEffect, PeerEffect, Peers, Put, Report, Sink,
+};
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::DiskView;
 use turno_proto::model::{ConnId, Mono};
 
+use super::ring::{RingReport, log_news};
 use crate::archive::Archivist;
 use crate::diary::Diary;
 use crate::keeper::{Keep, Keeper};
@@ -15,8 +19,8 @@ use crate::memory::Meter;
 
 /// Takes inputs.
 pub trait Desk {
-    /// One input. What the engine makes of it at once goes to the sink.
-    fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink);
+    /// One input. What the engine says to peers at once goes to them.
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers);
 
     /// The engine, if it is here, hears how much connections hold, and tells what it holds itself.
     fn share_memory(&mut self, _meter: &Meter) {}
@@ -27,9 +31,9 @@ pub trait Desk {
     }
 
     /// A publication of the ring, where it lies. Whoever cannot deal with it at once owns it.
-    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
         let word = RingWord::Publish(publication.to_publication());
-        self.put(now, Input::Ring { input: RingInput::Word { conn, word } }, sink);
+        self.put(now, Input::Ring { input: RingInput::Word { conn, word } }, peers);
     }
 }
 
@@ -41,28 +45,66 @@ pub struct EngineDesk<K = Option<Keeper>> {
     pub(crate) archivist: Archivist,
     /// What the log is to tell.
     diary: Diary,
+    told: Told,
+}
+
+/// News that the engine has for the host of the broker.
+#[derive(Debug, Default)]
+struct Told {
+    drained: Option<Drained>,
+    ring: Vec<RingReport>,
+}
+
+impl Told {
+    fn note(&mut self, effect: HostEffect) {
+        match effect {
+            HostEffect::Report(report) => log(&report),
+            HostEffect::Drained(drained) => self.drained = Some(drained),
+            HostEffect::Ring(effect) => {
+                if let RingHostEffect::Tell(news) = &effect {
+                    log_news(news);
+                }
+                self.ring.extend(RingReport::of(&effect));
+            }
+        }
+    }
 }
 
 impl<K> EngineDesk<K> {
     /// An engine with what is beside it.
     pub fn new(engine: Engine, keeper: K, archivist: Archivist) -> Self {
-        Self { engine, keeper, archivist, diary: Diary::default() }
+        Self { engine, keeper, archivist, diary: Diary::default(), told: Told::default() }
     }
 
     /// Logs what has changed since the last look.
     pub(crate) fn keep_diary(&mut self) {
         self.diary.look(&self.engine);
     }
+
+    /// How the drain ended, once it is over.
+    pub(crate) const fn drained(&self) -> Option<Drained> {
+        self.told.drained
+    }
+
+    /// Whether the node of the ring has something to say to the host of the broker.
+    pub(crate) const fn has_ring_reports(&self) -> bool {
+        !self.told.ring.is_empty()
+    }
+
+    /// Its news since the last call.
+    pub(crate) fn take_ring_reports(&mut self) -> Vec<RingReport> {
+        std::mem::take(&mut self.told.ring)
+    }
 }
 
 impl<K: Keep> Desk for EngineDesk<K> {
-    fn put(&mut self, now: Mono, input: Input, sink: &mut impl Sink) {
-        let Self { engine, keeper, archivist, diary } = self;
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers) {
+        let Self { engine, keeper, archivist, diary, told } = self;
         diary.disk(&input);
         let worker = Diary::worker_before(engine, &input);
-        engine.handle(now, input, &mut Parted { sink, keeper, archivist, diary, now });
+        engine.handle(now, input, &mut Parted { peers, keeper, archivist, diary, told, now });
         while let Some(answered) = archivist.answered() {
-            engine.handle(now, answered, &mut Parted { sink, keeper, archivist, diary, now });
+            engine.handle(now, answered, &mut Parted { peers, keeper, archivist, diary, told, now });
         }
         if let Some((conn, before)) = worker {
             diary.worker_after(engine, conn, before);
@@ -78,54 +120,66 @@ impl<K: Keep> Desk for EngineDesk<K> {
         self.engine.take_matches()
     }
 
-    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, sink: &mut impl Sink) {
-        let Self { engine, keeper, archivist, diary } = self;
-        engine.pass(now, conn, publication, &mut Parted { sink, keeper, archivist, diary, now });
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
+        let Self { engine, keeper, archivist, diary, told } = self;
+        engine.pass(now, conn, publication, &mut Parted { peers, keeper, archivist, diary, told, now });
     }
 }
 
-/// What is for the disk goes to the keeper or the archive, everything else to peers.
-struct Parted<'a, S, K> {
-    sink: &'a mut S,
+/// Each effect goes to its addressee.
+struct Parted<'a, P, K> {
+    peers: &'a mut P,
     keeper: &'a mut K,
     archivist: &'a mut Archivist,
     diary: &'a mut Diary,
+    told: &'a mut Told,
     now: Mono,
 }
 
-impl<S: Sink, K: Keep> Sink for Parted<'_, S, K> {
-    fn deliver(&mut self, deliver: Deliver<'_>) {
-        self.sink.deliver(deliver);
+impl<P: Peers, K> Peers for Parted<'_, P, K> {
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+        self.peers.deliver(deliver);
     }
 
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
+        self.peers.event(event, listeners);
+    }
+
+    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
+        self.peers.publication(conn, publication);
+    }
+
+    fn peer(&mut self, mut effect: PeerEffect) {
+        if let PeerEffect::Caller { word: CallerWord::Undelivered { code, .. }, .. }
+        | PeerEffect::Answer { result: Err(code), .. } = &effect
+        {
+            self.diary.refused(*code);
+        }
+        if let PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. } = &mut effect {
+            add_disk(answer);
+        }
+        self.peers.peer(effect);
+    }
+}
+
+impl<P: Peers, K: Keep> Sink for Parted<'_, P, K> {
     fn put(&mut self, put: Put<'_>) {
         self.keeper.put(&put);
     }
 
-    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
-        self.sink.event(event, listeners);
-    }
-
-    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
-        self.sink.publication(conn, publication);
-    }
-
-    fn effect(&mut self, effect: Effect) {
-        if let Effect::Undelivered { code, .. } | Effect::Error { code, .. } = &effect {
-            self.diary.refused(*code);
-        }
+    fn disk(&mut self, effect: DiskEffect) {
         match effect {
-            Effect::Persist { group, op } => self.keeper.keep(group, &op),
-            Effect::Load { serial } => self.keeper.load(serial),
-            Effect::Archive { ticket, call } => self.archivist.ask(self.now, ticket, *call),
-            Effect::Answer { conn, seq, mut answer } => {
-                add_disk(&mut answer);
-                self.sink.effect(Effect::Answer { conn, seq, answer });
-            }
-            Effect::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
-            Effect::Report(report) => log(&report),
-            effect => self.sink.effect(effect),
+            DiskEffect::Persist { group, op } => self.keeper.keep(group, &op),
+            DiskEffect::Load { serial } => self.keeper.load(serial),
         }
+    }
+
+    fn archive(&mut self, ArchiveEffect { ticket, call }: ArchiveEffect) {
+        self.archivist.ask(self.now, ticket, *call);
+    }
+
+    fn host(&mut self, effect: HostEffect) {
+        self.told.note(effect);
     }
 }
 
@@ -143,6 +197,7 @@ fn log(report: &Report) {
             dead,
             "this queue has more dead letters than limits.dead; none is deleted, and they take memory: turno queue dead ls"
         ),
+        Report::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
     }
 }
 
@@ -153,5 +208,37 @@ fn add_disk(answer: &mut AdminAnswer) {
     {
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
         broker.disk = Some(DiskView { free: bytes(disk.f_bavail), total: bytes(disk.f_blocks) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_engine::Settings;
+    use turno_engine::ring::RingNews;
+    use turno_proto::model::Code;
+    use turno_proto::model::ring::RingState;
+
+    use super::*;
+
+    /// What the host of the broker must know is kept for it, in order.
+    #[test]
+    fn reports_are_kept_until_they_are_taken() {
+        let engine = Engine::new(Settings::default(), Mono::ZERO);
+        let mut desk: EngineDesk = EngineDesk::new(engine, None, Archivist::in_memory());
+        let state = RingNews::State { from: RingState::Joining, to: RingState::Member, why: "caught up" };
+        let effects = [
+            RingHostEffect::Tell(state),
+            RingHostEffect::Left,
+            RingHostEffect::Failed(Code::Fenced),
+            RingHostEffect::Stop,
+        ];
+        assert!(!desk.has_ring_reports());
+        for effect in effects {
+            desk.told.note(HostEffect::Ring(effect));
+        }
+        assert!(desk.has_ring_reports());
+        let expected = [RingReport::Joined, RingReport::Left, RingReport::Failed(Code::Fenced), RingReport::Stop];
+        assert_eq!(desk.take_ring_reports(), expected);
+        assert!(!desk.has_ring_reports());
     }
 }

@@ -199,17 +199,6 @@ impl Line {
     }
 }
 
-/// What the engine said at the end of a drain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drained {
-    /// Waiting requests given back to their callers.
-    pub returned: u64,
-    /// Deliveries cut short.
-    pub cut: u64,
-    /// Messages in memory that end with the broker.
-    pub lost: u64,
-}
-
 /// Which numbers the connections of a router get: no two routers of a broker give the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seat {
@@ -255,7 +244,6 @@ pub(super) struct Lines {
     /// What was too long to cross a link, by the number of the crossing.
     pub(super) bounced: Vec<(ConnId, u32)>,
     pub(super) ring: RingBoard,
-    pub(super) drained: Option<Drained>,
     /// What all of them hold.
     pub(super) account: Account,
     /// Connections that wait for memory, first come first.
@@ -294,7 +282,6 @@ impl Lines {
             unlinked: Vec::new(),
             bounced: Vec::new(),
             ring: RingBoard::default(),
-            drained: None,
             account: Account::new(Meter::new(limits)),
             waits: VecDeque::new(),
             granted: Vec::new(),

@@ -22,7 +22,8 @@ mod ring;
 use std::collections::VecDeque;
 
 use tracing::debug;
-use turno_engine::{Effect, Engine, Input, Settings, Sink};
+pub use turno_engine::Drained;
+use turno_engine::{Engine, Input, PeerEffect, Peers as _, Settings};
 use turno_proto::foreman::Settings as ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::Config;
@@ -35,12 +36,11 @@ pub(super) use self::brokers::is_local;
 pub use self::desk::{Desk, EngineDesk};
 pub use self::events::EventLimits;
 use self::last_topic::LastTopic;
+pub use self::lines::Door;
 pub(super) use self::lines::Seat;
-pub use self::lines::{Door, Drained};
 use self::lines::{Line, Lines, Phase, Talk};
 pub use self::links::{Dial, LinkSettings, Nonces};
 pub use self::ring::{RingDial, RingReport, RingWireSettings};
-pub(super) use self::ring::{log_news, report_of};
 pub use super::memory::Meter;
 pub use super::turn::Turn;
 
@@ -105,6 +105,16 @@ impl<K: Keep> Switchboard<EngineDesk<K>> {
         self.desk.keep_diary();
     }
 
+    /// How the drain ended, once it is over.
+    pub const fn drained(&self) -> Option<Drained> {
+        self.desk.drained()
+    }
+
+    /// What the node of the ring said to the host of the broker, since the last call.
+    pub fn take_ring_reports(&mut self) -> Vec<RingReport> {
+        self.desk.take_ring_reports()
+    }
+
     /// When [`Input::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
         self.desk.engine.next_deadline()
@@ -151,9 +161,9 @@ impl<D: Desk> Switchboard<D> {
     }
 
     /// What the engine wants done, if it came from another thread.
-    pub(super) fn carry_out(&mut self, now: Mono, effect: Effect) {
+    pub(super) fn carry_out(&mut self, now: Mono, effect: PeerEffect) {
         self.lines.now = now;
-        self.lines.effect(effect);
+        self.lines.peer(effect);
         self.settle(now);
     }
 
@@ -354,11 +364,6 @@ impl<D: Desk> Switchboard<D> {
     /// Connections that are over since the last call.
     pub fn take_gone(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.gone)
-    }
-
-    /// What the engine said at the end of a drain.
-    pub const fn drained(&self) -> Option<Drained> {
-        self.lines.drained
     }
 
     /// Tells a connection why it ends, and ends it.

@@ -11,7 +11,7 @@ use turno_proto::model::limits::{
 use turno_proto::model::{Code, ConnId};
 
 use super::{Archive, ArchiveCall, Context, Kept, UnderWay};
-use crate::effect::{Effect, Sink};
+use crate::effect::{ArchiveEffect, PeerEffect, Sink};
 
 impl Archive {
     /// A call about output, results or uploads.
@@ -108,7 +108,7 @@ impl Archive {
         if pieces.is_empty() {
             let (conn, seq) = caller;
             let answer = Box::new(self.kept_answer(cx, kept));
-            return out.effect(Effect::Answer { conn, seq, answer });
+            return out.peer(PeerEffect::admin(conn, seq, answer));
         }
         let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
         self.ask_archive(caller, ArchiveCall::KeepOutput { pieces }, bytes, Some(kept), out);
@@ -167,10 +167,10 @@ impl Archive {
         self.last += 1;
         self.bytes += bytes;
         self.under_way.insert(self.last, UnderWay { conn, seq, bytes, kept });
-        out.effect(Effect::Archive { ticket: self.last, call: Box::new(call) });
+        out.archive(ArchiveEffect { ticket: self.last, call: Box::new(call) });
     }
 }
 
 fn refuse((conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
-    out.effect(Effect::Error { conn, seq, code });
+    out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
 }

@@ -1,5 +1,5 @@
 //! The gate of the archive: who may hand in what, who may see it, and how much of that is under way. The bytes themselves
-//! are kept elsewhere: [`Effect::Archive`] asks for it, [`crate::Input::Archived`] brings the answer.
+//! are kept elsewhere: [`crate::ArchiveEffect`] asks for it, [`crate::Input::Archived`] brings the answer.
 //!
 //! This is a machine: [`Archive::handle`] takes what happens to the gate, and nobody sees its fields. Of the rest it knows what
 //! [`Context`] has: time, settings, who is connected, and jobs, which it asks who has which task.
@@ -18,7 +18,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use self::follow::Follows;
 use self::uploads::Uploads;
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::jobs::Jobs;
 use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
@@ -200,11 +200,11 @@ impl Archive {
         if cx.peers.get(conn).is_none() {
             return;
         }
-        out.effect(match (answer, kept) {
-            (Err(code), _) => Effect::Error { conn, seq, code },
-            (Ok(_), Some(kept)) => Effect::Answer { conn, seq, answer: Box::new(self.kept_answer(cx, kept)) },
-            (Ok(Some(answer)), None) => Effect::Answer { conn, seq, answer },
-            (Ok(None), None) => Effect::Error { conn, seq, code: Code::Internal },
+        out.peer(match (answer, kept) {
+            (Err(code), _) => PeerEffect::Answer { conn, seq, result: Err(code) },
+            (Ok(_), Some(kept)) => PeerEffect::admin(conn, seq, Box::new(self.kept_answer(cx, kept))),
+            (Ok(Some(answer)), None) => PeerEffect::admin(conn, seq, answer),
+            (Ok(None), None) => PeerEffect::Answer { conn, seq, result: Err(Code::Internal) },
         });
     }
 

@@ -6,7 +6,7 @@ use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{JobId, JobSpec};
 
 use super::{Archive, ArchiveCall};
-use crate::effect::{Effect, Sink};
+use crate::effect::{ArchiveEffect, Sink};
 
 /// How often uploads are named, and what the archive is to hear of it.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Archive {
     pub(crate) fn tell_news(&mut self, out: &mut impl Sink) {
         for call in std::mem::take(&mut self.uploads.news) {
             self.last += 1;
-            out.effect(Effect::Archive { ticket: self.last, call: Box::new(call) });
+            out.archive(ArchiveEffect { ticket: self.last, call: Box::new(call) });
         }
     }
 

@@ -7,7 +7,7 @@ use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Slots};
 
 use super::Engine;
 use crate::archive::ArchiveInput;
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::jobs::JobsInput;
 
 impl Engine {
@@ -24,7 +24,7 @@ impl Engine {
             | AdminCall::WorkerStop { .. } => {
                 return match self.answer_to(call, out) {
                     Ok(answer) => self.messages.tell_once_stored(conn, seq, answer, out),
-                    Err(code) => out.effect(Effect::Error { conn, seq, code }),
+                    Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
                 };
             }
             AdminCall::QueueLs { .. }
@@ -69,9 +69,9 @@ impl Engine {
                 self.ring_call(conn, call, out)
             }
         };
-        out.effect(match answer {
-            Ok(answer) => Effect::Answer { conn, seq, answer: Box::new(answer) },
-            Err(code) => Effect::Error { conn, seq, code },
+        out.peer(match answer {
+            Ok(answer) => PeerEffect::admin(conn, seq, Box::new(answer)),
+            Err(code) => PeerEffect::Answer { conn, seq, result: Err(code) },
         });
     }
 
@@ -130,7 +130,7 @@ impl Engine {
             return Ok(self.worker_answer(worker));
         }
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };
-        out.effect(Effect::Closing { conn: worker, closing: Closing { reason, within_ms: 0 } });
+        out.peer(PeerEffect::Closing { conn: worker, closing: Closing { reason, within_ms: 0 } });
         if !now {
             return Ok(self.worker_answer(worker));
         }

@@ -18,7 +18,7 @@ use turno_proto::model::{Code, ConnId, Filter, Mono};
 
 pub use self::memory::Buffers;
 use crate::archive::{Archive, ArchiveInput};
-use crate::effect::{Effect, Sink, answer};
+use crate::effect::{PeerEffect, Sink, answer};
 use crate::input::Input;
 use crate::jobs::{Jobs, JobsInput};
 use crate::messages::Messages;
@@ -101,7 +101,7 @@ impl Engine {
             Input::Consume { conn, seq, handle, exclusive } => self.messages.consume(conn, seq, handle, exclusive, out),
             Input::QueueAvailableNotify { conn, seq, handle } => {
                 if let Err(code) = self.messages.notify(conn, seq, handle) {
-                    out.effect(Effect::Error { conn, seq, code });
+                    out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
                 }
             }
             Input::Fenced { token, input } => {
@@ -169,7 +169,7 @@ impl Engine {
             self.messages.spread_event(&Arc::new(event), self.ring.as_deref(), out);
         }
         if confirm {
-            out.effect(Effect::Ok { conn, seq });
+            out.peer(PeerEffect::Answer { conn, seq, result: Ok(()) });
         }
     }
 

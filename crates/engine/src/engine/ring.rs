@@ -8,7 +8,7 @@ use turno_proto::model::topic::EventRef;
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::Engine;
-use crate::effect::{Effect, Sink};
+use crate::effect::{HostEffect, PeerEffect, Sink};
 use crate::ring::{Host, Passed, PublicationRef, RingEffect, RingInput};
 
 impl Engine {
@@ -61,7 +61,8 @@ impl Engine {
         for effect in effects.drain(..) {
             match effect {
                 RingEffect::Deliver { event } => self.topics.deliver(self.messages.now(), EventRef::from(&*event), out),
-                effect => out.effect(Effect::Ring { effect }),
+                RingEffect::Peer(effect) => out.peer(PeerEffect::Ring(effect)),
+                RingEffect::Host(effect) => out.host(HostEffect::Ring(effect)),
             }
         }
         if let Some(host) = &mut self.ring {

@@ -13,7 +13,7 @@ use super::event::ForemanOrder;
 use super::grace::Due;
 use super::job::{Ask, Outcome, Phase, Running, Stop};
 use super::ranges::Ranges;
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 
 /// A cancel on its way to the disk.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Jobs {
         self.refresh(id);
         self.owed_jobs.insert(id);
         match caller {
-            Some((conn, seq)) => out.effect(Effect::Error { conn, seq, code }),
+            Some((conn, seq)) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
             None => drop(self.doomed.insert(id)),
         }
     }

@@ -42,7 +42,7 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, ConnId, Mono};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 
 pub(crate) use self::context::{Consequence, Context};
 pub(crate) use self::durable::JobThen;
@@ -257,6 +257,6 @@ impl Jobs {
     }
 
     fn order(conn: ConnId, order: ForemanOrder, out: &mut impl Sink) {
-        out.effect(Effect::Foreman { conn, order: Box::new(order) });
+        out.peer(PeerEffect::Foreman { conn, order: Box::new(order) });
     }
 }

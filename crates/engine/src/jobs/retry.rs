@@ -18,7 +18,7 @@ use super::job::{Ask, Job};
 use super::past::end_so_far;
 use super::ranges::Ranges;
 use super::record::{TaskEnd, TaskRecord, Tried};
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 
 /// A retry on its way to the disk.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Jobs {
         let next = portion.next.map(|place| numbers.number_of(place - 1));
         if portion.places.is_empty() {
             let answer = Box::new(AdminAnswer::Retried { job: id, tasks: 0, next });
-            out.effect(Effect::Answer { conn, seq, answer });
+            out.peer(PeerEffect::admin(conn, seq, answer));
             return Ok(());
         }
         let ranges = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
@@ -197,7 +197,7 @@ impl Jobs {
         }
         self.refresh(id);
         let answer = Box::new(AdminAnswer::Retried { job: id, tasks: places.len(), next });
-        out.effect(Effect::Answer { conn, seq, answer });
+        out.peer(PeerEffect::admin(conn, seq, answer));
     }
 
     /// A retry was not stored: its tasks have ended as they had.
@@ -210,6 +210,6 @@ impl Jobs {
             (split(first).0..=split(last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
         self.owed_jobs.insert(id);
-        out.effect(Effect::Error { conn, seq, code });
+        out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
     }
 }

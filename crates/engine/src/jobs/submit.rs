@@ -14,7 +14,7 @@ use super::context::{Consequence, Context};
 use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::messages::disk::persist::Persist;
 
 impl Jobs {
@@ -47,8 +47,8 @@ impl Jobs {
         };
         match answer {
             Ok(None) => {}
-            Ok(Some(answer)) => out.effect(Effect::Answer { conn, seq, answer: Box::new(answer) }),
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Ok(Some(answer)) => out.peer(PeerEffect::admin(conn, seq, Box::new(answer))),
+            Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
         }
     }
 
@@ -61,7 +61,7 @@ impl Jobs {
     pub(super) fn tell_of(&self, cx: &Context<'_>, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
         let Some(((conn, seq), job)) = caller.zip(self.get(id)) else { return };
         let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Brief, true)) });
-        out.effect(Effect::Answer { conn, seq, answer });
+        out.peer(PeerEffect::admin(conn, seq, answer));
     }
 
     fn submit(
@@ -149,7 +149,7 @@ impl Jobs {
     pub(super) fn submit_not_stored(&mut self, cx: &mut Context<'_>, id: JobId, code: Code, out: &mut impl Sink) {
         let job = self.drop_job(cx, id);
         for (conn, seq) in job.and_then(|job| job.storing).unwrap_or_default() {
-            out.effect(Effect::Error { conn, seq, code });
+            out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
         }
     }
 
@@ -187,7 +187,7 @@ impl Jobs {
         self.at(id).holds.pop_front();
         self.owed_jobs.insert(id);
         self.refresh(id);
-        out.effect(Effect::Error { conn, seq, code });
+        out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
     }
 
     fn wait_for(
@@ -294,7 +294,7 @@ impl Jobs {
         }
         self.forget_later(cx);
         if let Some((conn, seq)) = caller {
-            out.effect(Effect::Error { conn, seq, code });
+            out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
         }
     }
 }

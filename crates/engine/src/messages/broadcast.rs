@@ -11,7 +11,7 @@ use turno_proto::model::{
     Broadcast, BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Outgoing, Party, Payload, limits,
 };
 
-use crate::effect::{Deliver, Effect, Sink};
+use crate::effect::{BroadcastAnswer, CallerWord, Deliver, Lent, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::links::Shares;
 use crate::messages::losses::Trust;
@@ -124,7 +124,7 @@ impl Messages {
         }
         if spread.far.is_empty() && (no_reply || consumers.is_empty()) {
             let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };
-            out.effect(Effect::BroadcastEnd { conn, seq, end: Box::new(end) });
+            out.peer(PeerEffect::Caller { conn, seq, word: CallerWord::BroadcastEnd(Box::new(end)) });
         } else {
             self.spread(queue, &consumers, &spread, Origin::new(conn, seq), out);
         }
@@ -250,8 +250,7 @@ impl Messages {
             deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
             wants_reply,
             token: self.queues.at(queue).token(),
-            headers: payload.headers,
-            bytes: &payload.bytes,
+            payload: Lent { headers: payload.headers, bytes: &payload.bytes },
         });
     }
 
@@ -270,8 +269,8 @@ impl Messages {
         match self.messages[broadcast].origin {
             Some(origin) => {
                 let Party { worker, name } = self.party(conn);
-                let (conn, seq) = (origin.conn(), origin.seq);
-                out.effect(Effect::BroadcastAnswer { conn, seq, worker, name: name.into(), more, failed, payload });
+                let answer = BroadcastAnswer { worker, name: name.into(), more, failed, payload };
+                out.peer(origin.hears(CallerWord::BroadcastAnswer(answer)));
             }
             None if more => {}
             None => self.stats.counters.unclaimed += 1,
@@ -407,8 +406,7 @@ impl Messages {
         let tally = self.broadcasts.remove(&broadcast).expect("it ends once");
         self.finish(broadcast, End::Otherwise);
         if let Some(origin) = origin {
-            let (conn, seq) = (origin.conn(), origin.seq);
-            out.effect(Effect::BroadcastEnd { conn, seq, end: Box::new(tally.end) });
+            out.peer(origin.hears(CallerWord::BroadcastEnd(Box::new(tally.end))));
         }
     }
 

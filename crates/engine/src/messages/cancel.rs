@@ -1,8 +1,8 @@
 //! Ending a message before its time: one verb, whether it waits or runs.
 
-use turno_proto::model::{Code, ConnId, Payload, limits};
+use turno_proto::model::{Code, ConnId, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{CallerWord, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::chores::{Chore, What};
 use crate::messages::stats::bytes_of;
@@ -87,8 +87,7 @@ impl Messages {
         let origin = self.messages[index].origin;
         self.finish(index, End::Otherwise);
         if let Some(origin) = origin {
-            let payload = Payload::default();
-            out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
+            out.peer(origin.hears(CallerWord::undelivered(code)));
         }
     }
 
@@ -108,9 +107,8 @@ impl Messages {
         self.drop_bytes(queue, bytes_of(bytes.len()) - bytes_of(0));
         self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
         if let Some(origin) = origin {
-            let payload = Payload::default();
-            out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
+            out.peer(origin.hears(CallerWord::undelivered(code)));
         }
-        out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: code });
+        out.peer(PeerEffect::Stop { conn: worker, delivery, reason: code });
     }
 }

@@ -6,7 +6,7 @@
 
 use turno_proto::model::{ConnId, limits};
 
-use crate::effect::{Deliver, Effect, Sink};
+use crate::effect::{CallerWord, Deliver, Lent, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
@@ -244,7 +244,7 @@ impl Messages {
         }
         self.announce(index, consumer.handle, worker, out);
         if must_read {
-            out.effect(Effect::Pace { conn: worker });
+            out.peer(PeerEffect::Native { conn: worker, effect: NativeEffect::Pace });
         }
     }
 
@@ -294,8 +294,7 @@ impl Messages {
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
             token: self.queues.at(message.queue).token(),
-            headers: message.flags.has(Flags::HEADERS),
-            bytes: &message.bytes,
+            payload: Lent { headers: message.flags.has(Flags::HEADERS), bytes: &message.bytes },
         });
         if message.wants == Wants::Nothing {
             self.written(index, out);
@@ -313,7 +312,7 @@ impl Messages {
         self.disarm(index);
         self.disown(index);
         if let Some(origin) = origin {
-            out.effect(Effect::Delivered { conn: origin.conn(), seq: origin.seq });
+            out.peer(origin.hears(CallerWord::Delivered));
         }
     }
 

@@ -1,9 +1,9 @@
 //! Ending in order: everyone is told, what waits is given back, what runs may finish until the deadline. And the same
 //! without the end, for maintenance: until somebody says that work is welcome again.
 
-use turno_proto::model::{Closing, ClosingReason, Code, Mono, Payload};
+use turno_proto::model::{Closing, ClosingReason, Code, Mono};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{CallerWord, Drained, HostEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::chores::{Chore, What};
 use crate::messages::dispatch::Item;
@@ -83,7 +83,7 @@ impl Messages {
     fn tell_all(&self, closing: Closing, out: &mut impl Sink) {
         // A foreman's workers have no such frame: they are offered nothing, and go on with what they have.
         for peer in self.peers.iter().filter(|peer| !peer.is_job_worker) {
-            out.effect(Effect::Closing { conn: peer.id, closing });
+            out.peer(PeerEffect::Closing { conn: peer.id, closing });
         }
     }
 
@@ -162,9 +162,7 @@ impl Messages {
             // This was its outcome: a reply that still comes has no caller.
             self.disown(index);
             // Not `closing`: that promises that nobody has begun with it.
-            let code = Code::CutShort;
-            let (conn, seq) = (origin.conn(), origin.seq);
-            out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+            out.peer(origin.hears(CallerWord::undelivered(Code::CutShort)));
         }
         self.end_drain(returned, self.stats.in_flight, out);
     }
@@ -172,6 +170,6 @@ impl Messages {
     fn end_drain(&mut self, returned: u64, cut: u64, out: &mut impl Sink) {
         self.drain = Some(Drain::Over);
         let lost = self.held_in_memory();
-        out.effect(Effect::Drained { returned, cut, lost });
+        out.host(HostEffect::Drained(Drained { returned, cut, lost }));
     }
 }

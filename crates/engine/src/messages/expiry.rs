@@ -2,7 +2,7 @@
 
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
 use crate::messages::table::message::{End, State, Wants};
@@ -38,7 +38,7 @@ impl Messages {
                 // At a link it is the other broker that gives the lease; the time here was for waiting.
                 } else if self.settings.lease_ms.is_some() && !self.links.is_link(worker) {
                     let delivery = self.delivery_of(index);
-                    out.effect(Effect::CancelDelivery { conn: worker, delivery, reason: Code::LeaseExpired });
+                    out.peer(PeerEffect::Stop { conn: worker, delivery, reason: Code::LeaseExpired });
                     self.expired_at(worker, index, Code::LeaseExpired, out);
                     self.attempt_over(index, Cause::LeaseExpired, out);
                 }

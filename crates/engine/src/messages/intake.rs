@@ -1,8 +1,8 @@
 //! The door: what is let in, and what is refused before it can cost anything.
 
-use turno_proto::model::{Code, ConnId, Durability, Mono, Outgoing, Payload, QueueName, limits};
+use turno_proto::model::{Code, ConnId, Durability, Mono, Outgoing, QueueName, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Links;
@@ -74,7 +74,10 @@ impl Messages {
                 }
                 if !durable {
                     let (id, durability) = (self.id_of(index), Durability::Memory);
-                    out.effect(Effect::Stored { conn, seq, id, durability, duplicate: false });
+                    out.peer(PeerEffect::Native {
+                        conn,
+                        effect: NativeEffect::Stored { seq, id, durability, duplicate: false },
+                    });
                     self.place_new(index, out);
                 }
             }
@@ -113,7 +116,7 @@ impl Messages {
 
     pub(super) fn refuse(&mut self, conn: ConnId, seq: u32, code: Code, out: &mut impl Sink) {
         self.stats.counters.refused += 1;
-        out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+        out.peer(PeerEffect::undelivered(conn, seq, code));
     }
 
     pub(super) fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {

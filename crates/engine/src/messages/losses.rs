@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::{ConnId, Mono, limits};
 
-use crate::effect::{Effect, Report, Sink};
+use crate::effect::{HostEffect, Report, Sink};
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
 use crate::messages::table::chain::Lane;
@@ -197,7 +197,7 @@ impl Messages {
             queue.paused_until = self.now.plus_millis(wait_ms);
             if beyond == 0 || queue.lost_in_a_row.is_power_of_two() {
                 let (queue, in_a_row) = (queue.name.clone(), queue.lost_in_a_row);
-                out.effect(Effect::Report(Report::WorkersLost { queue, in_a_row, wait_ms }));
+                out.host(HostEffect::Report(Report::WorkersLost { queue, in_a_row, wait_ms }));
             }
         }
     }

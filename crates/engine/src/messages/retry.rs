@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
-use crate::effect::{Effect, Report, Sink};
+use crate::effect::{CallerWord, HostEffect, Report, Sink};
 use crate::messages::Messages;
 use crate::messages::table::message::{End, Flags, State, Wants};
 
@@ -89,7 +89,7 @@ impl Messages {
                 self.finish(index, end);
                 if let Some(origin) = origin {
                     let payload = cause.into_payload();
-                    out.effect(Effect::Undelivered { conn: origin.conn(), seq: origin.seq, code, payload });
+                    out.peer(origin.hears(CallerWord::Undelivered { code, payload }));
                 }
             }
             Wants::Settling if self.messages[index].past_deadline(self.now) => {
@@ -168,7 +168,7 @@ impl Messages {
         let (dead, most) = (queue.dead.len() as usize, self.settings.limits.dead_max);
         if dead > most && (dead - most - 1).is_multiple_of(most.max(1)) {
             let queue = queue.name.clone();
-            out.effect(Effect::Report(Report::ManyDead { queue, dead: dead as u64 }));
+            out.host(HostEffect::Report(Report::ManyDead { queue, dead: dead as u64 }));
         }
     }
 }

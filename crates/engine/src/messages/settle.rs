@@ -3,7 +3,7 @@
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::broadcast::NOWHERE;
 use crate::messages::losses::Trust;
@@ -37,7 +37,7 @@ impl Messages {
         }
         if message.wants == Wants::Reply {
             match message.origin {
-                Some(origin) => out.effect(Effect::Reply { conn: origin.conn(), seq: origin.seq, more, payload }),
+                Some(origin) => out.peer(origin.hears(CallerWord::Reply { more, payload })),
                 None if more => {}
                 None => self.stats.counters.unclaimed += 1,
             }
@@ -61,7 +61,7 @@ impl Messages {
                     let origin = message.origin.filter(|_| message.wants == Wants::Settling);
                     self.settled(conn, index, |counters| &mut counters.acked);
                     if let Some(origin) = origin {
-                        out.effect(Effect::FarAck { conn: origin.conn(), seq: origin.seq });
+                        out.peer(PeerEffect::Link { conn: origin.conn(), effect: LinkEffect::Ack { seq: origin.seq } });
                     }
                 }
             }
@@ -96,7 +96,7 @@ impl Messages {
     pub(crate) fn progress(&mut self, conn: ConnId, delivery: Delivery, payload: Payload, out: &mut impl Sink) {
         let Some(index) = self.claim(conn, delivery, false) else { return };
         if let Some(origin) = self.messages[index].origin {
-            out.effect(Effect::Progress { conn: origin.conn(), seq: origin.seq, payload });
+            out.peer(origin.hears(CallerWord::Progress { payload }));
         }
     }
 

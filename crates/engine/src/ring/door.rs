@@ -15,7 +15,7 @@ pub struct RingSettings {
     pub next: Option<String>,
     /// Who that is, if it was said: another one there is refused.
     pub next_sid: Option<Sid>,
-    /// If nobody can be joined at the start it goes on trying; otherwise [`RingEffect::Failed`].
+    /// If nobody can be joined at the start it goes on trying; otherwise [`RingHostEffect::Failed`].
     pub wait: bool,
     /// Members stand in order of their sids.
     pub sorted: bool,
@@ -160,9 +160,23 @@ pub enum RingInput {
     Tick,
 }
 
-/// What a node wants done.
+/// What a node wants done, by addressee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RingEffect {
+    /// At its connections with other members.
+    Peer(RingPeerEffect),
+    /// Another member's publication, for the subscribers of this broker.
+    Deliver {
+        /// What.
+        event: Arc<Event>,
+    },
+    /// By the host of the node.
+    Host(RingHostEffect),
+}
+
+/// What a node wants done at connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingPeerEffect {
     /// A connection is wanted; [`RingInput::Dialled`] or [`RingInput::DialFailed`] says what came of it.
     Dial {
         /// Its number for it.
@@ -189,14 +203,24 @@ pub enum RingEffect {
         /// Why; `None`: it has done what it was for.
         code: Option<Code>,
     },
-    /// Another member's publication, for whoever listens here.
-    Deliver {
-        /// What.
-        event: Arc<Event>,
-    },
     /// Whether publishers are to be slowed down.
     Slow(bool),
-    /// For whoever watches the broker.
+}
+
+impl RingPeerEffect {
+    /// Bytes of the payload it carries.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Say { word: RingWord::Publish(publication), .. } => publication.event.payload.len(),
+            Self::Dial { .. } | Self::Forget { .. } | Self::Say { .. } | Self::Close { .. } | Self::Slow(_) => 0,
+        }
+    }
+}
+
+/// News of the node's place in the ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingHostEffect {
+    /// For the operator.
     Tell(RingNews),
     /// It could not join at the start, or must not be in the ring.
     Failed(Code),

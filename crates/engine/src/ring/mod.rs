@@ -4,7 +4,7 @@ mod door;
 mod host;
 mod node;
 
-pub use self::door::{RingEffect, RingInput, RingNews, RingSettings, RingTimers};
+pub use self::door::{RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingTimers};
 pub(crate) use self::host::Host;
 pub(crate) use self::node::Passed;
 pub use self::node::{Node, TRANSITIONS, Why};

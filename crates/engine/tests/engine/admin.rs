@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Effect, Input, Settings};
+use turno_engine::{Effect, Input, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{
     BrokerView, Counters, JobsView, MemoryView, QueueView, WorkerKind, WorkerState, WorkerView,
@@ -312,5 +312,5 @@ fn a_broker_without_a_sid_is_in_no_ring() {
     let connected = Input::Connected { conn, name: String::new(), address: "unix:4711".to_owned() };
     assert_eq!(desk.step(connected), []);
     let shutdown = Input::Admin { conn, seq: 5, call: AdminCall::RingShutdown {} };
-    assert_eq!(desk.step(shutdown), [Effect::Error { conn, seq: 5, code: Code::NotInRing }]);
+    assert_eq!(desk.step(shutdown), [Effect::Peer(PeerEffect::Answer { conn, seq: 5, result: Err(Code::NotInRing) })]);
 }

@@ -1,7 +1,7 @@
 //! What a peer may get wrong about exclusive queues, cancelling, broadcasts, draining and tokens: each has one stated
 //! outcome, and changes nothing else.
 
-use turno_engine::{Broadcast, Effect, Input};
+use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId};
 
@@ -166,7 +166,14 @@ fn a_token_from_the_future() {
         assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
         let seen = desk.reply(worker, "all", "B");
         let end = BroadcastEnd { consumers: 1, answered: 1, ..BroadcastEnd::default() };
-        assert_eq!(seen[1..], [Seen::Said(Effect::BroadcastEnd { conn: client, seq: 2, end: Box::new(end) })]);
+        assert_eq!(
+            seen[1..],
+            [Seen::Said(Effect::Peer(PeerEffect::Caller {
+                conn: client,
+                seq: 2,
+                word: CallerWord::BroadcastEnd(Box::new(end))
+            }))]
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! A message to every consumer: who gets it, what comes back, and its one end.
 
-use turno_engine::{Broadcast, Effect, Input, Settings};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, Reason};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, limits};
@@ -30,11 +30,15 @@ fn answer(conn: ConnId, seq: u32, from: (u64, ConnId), text: &str) -> Seen {
 
 fn said(conn: ConnId, seq: u32, (worker, peer): (u64, ConnId), text: &str, more: bool, failed: bool) -> Seen {
     let name = format!("w{}", peer.index).into();
-    Seen::Said(Effect::BroadcastAnswer { conn, seq, worker, name, more, failed, payload: body(text) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller {
+        conn,
+        seq,
+        word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload: body(text) }),
+    }))
 }
 
 fn over(conn: ConnId, seq: u32, end: BroadcastEnd) -> Seen {
-    Seen::Said(Effect::BroadcastEnd { conn, seq, end: Box::new(end) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::BroadcastEnd(Box::new(end)) }))
 }
 
 fn party(worker: u64, peer: ConnId) -> Party {
@@ -407,6 +411,9 @@ fn only_so_many_are_named() {
     let all = u32::try_from(workers.len()).unwrap();
     broadcast(&mut desk, client, Broadcast { deadline_ms: Some(10), ..call(1, "hi") });
     let seen = desk.pass(10);
-    let Some(Seen::Said(Effect::BroadcastEnd { end, .. })) = seen.last() else { panic!("{seen:?}") };
+    let Some(Seen::Said(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. }))) = seen.last()
+    else {
+        panic!("{seen:?}")
+    };
     assert_eq!((end.expired, end.who_expired.len()), (all, limits::BROADCAST_NAMES_MAX));
 }

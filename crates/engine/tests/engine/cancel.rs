@@ -263,7 +263,7 @@ fn numbers_used_twice() {
 /// not grow with what it has: looking through the list each time would take minutes.
 #[test]
 fn many_requests_are_taken_back_one_by_one() {
-    use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
+    use turno_engine::{CallerWord, Effect, Engine, Input, Outgoing, PeerEffect, Settings};
     use turno_proto::model::{ConnId, Limits, Mono, Payload};
 
     const COUNT: u32 = 100_000;
@@ -285,7 +285,13 @@ fn many_requests_are_taken_back_one_by_one() {
         engine.handle(Mono::ZERO, Input::Cancel { conn, seq }, &mut out);
     }
     engine.sanity_check();
-    let expected = |seq| Effect::Undelivered { conn, seq, code: Code::Cancelled, payload: Payload::default() };
+    let expected = |seq| {
+        Effect::Peer(PeerEffect::Caller {
+            conn,
+            seq,
+            word: CallerWord::Undelivered { code: Code::Cancelled, payload: Payload::default() },
+        })
+    };
     assert!(out.into_iter().eq((0..COUNT).rev().map(expected)), "each is told once");
     assert_eq!(engine.status().ready, 0);
 }

@@ -3,14 +3,16 @@
 //! Every body is one byte, which counts for 129. The window of 260 bytes holds three messages, and is filled up when one
 //! is left.
 
-use turno_engine::{Effect, Input, Record, Settings, StoreSettings, Survivor};
+use turno_engine::{
+    DiskEffect, Effect, HostEffect, Input, NativeEffect, PeerEffect, Record, Report, Settings, StoreSettings, Survivor,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{Explanation, MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Limits, MessageId, Slots, limits};
 
 use crate::desk::{Ask, Desk, ask};
 use crate::durable::{ZERO_UNIX_MS, put, record, remove, stored, survivor};
-use crate::seen::{Seen, drained, sent, turn, undelivered};
+use crate::seen::{Seen, conn_of, drained, sent, turn, undelivered};
 
 const ADMIN: ConnId = ConnId { index: u32::MAX - 1, generation: 1 };
 
@@ -39,7 +41,7 @@ fn send(desk: &mut Desk, client: ConnId, ask: Ask) -> Vec<Seen> {
 }
 
 fn load(serial: u64) -> Seen {
-    Seen::Said(Effect::Load { serial })
+    Seen::Said(Effect::Disk(DiskEffect::Load { serial }))
 }
 
 fn loaded(desk: &mut Desk, serial: u64, text: &str) -> Vec<Seen> {
@@ -64,14 +66,16 @@ fn cancel(serial: u64) -> Input {
 
 /// Takes the admin's answer out of what happened.
 fn answer(seen: &mut Vec<Seen>) -> Result<Explanation, Code> {
-    let is_answer = |seen: &Seen| matches!(seen, Seen::Said(effect) if effect.conn() == Some(ADMIN));
+    let is_answer = |seen: &Seen| matches!(seen, Seen::Said(effect) if conn_of(effect) == Some(ADMIN));
     let at = seen.iter().position(is_answer).expect("an admin is answered");
     match seen.remove(at) {
-        Seen::Said(Effect::Error { code, .. }) => Err(code),
-        Seen::Said(Effect::Answer { answer, .. }) => match *answer {
-            AdminAnswer::Message { explanation } => Ok(*explanation),
-            other => panic!("{other:?} explains nothing"),
-        },
+        Seen::Said(Effect::Peer(PeerEffect::Answer { result: Err(code), .. })) => Err(code),
+        Seen::Said(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+            match *answer {
+                AdminAnswer::Message { explanation } => Ok(*explanation),
+                other => panic!("{other:?} explains nothing"),
+            }
+        }
         other => panic!("{other:?} is no answer"),
     }
 }
@@ -364,7 +368,7 @@ fn a_missing_message_is_told_of() {
     let (mut desk, _) = desk_with(&["a", "b", "c", "d", "e", "f"]);
     let (worker, got) = desk.joining(Slots::Limited(9), &["q"]);
     assert_eq!(got[3..], [load(4), load(5), load(6)]);
-    let missing = |serial| Seen::Said(Effect::Missing { serial });
+    let missing = |serial| Seen::Said(Effect::Host(HostEffect::Report(Report::Missing { serial })));
     assert_eq!(desk.say(Input::Loaded { serial: 4, record: None }), [missing(4)]);
     assert_eq!(loaded(&mut desk, 5, "e"), [sent(worker, "e")]);
     assert_eq!((desk.status().ready, desk.counters().deliveries), (1, 4));

@@ -1,7 +1,7 @@
 //! Dead letters: shown, put back, removed.
 
 use bytes::Bytes;
-use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_engine::{DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Limits, MessageId, Payload, Slots, limits};
@@ -14,7 +14,7 @@ fn dies(desk: &mut Desk, worker: ConnId, client: ConnId, text: &str) -> MessageI
     let (id, seen) = desk.send(client, ask(1, "q", text));
     assert_eq!(seen, [sent(worker, text)]);
     let reports = desk.fail_for_good(worker, text, &format!("no {text}"));
-    assert!(reports.iter().all(|seen| matches!(seen, Seen::Said(Effect::Report(_)))), "{reports:?}");
+    assert!(reports.iter().all(|seen| matches!(seen, Seen::Said(Effect::Host(HostEffect::Report(_))))), "{reports:?}");
     id
 }
 
@@ -221,7 +221,7 @@ fn record(text: &str, deadline: Option<u64>) -> Record {
 }
 
 fn persist(group: u64, op: Persist) -> Seen {
-    Seen::Said(Effect::Persist { group, op })
+    Seen::Said(Effect::Disk(DiskEffect::Persist { group, op }))
 }
 
 fn durable_id(serial: u64) -> MessageId {

@@ -1,6 +1,8 @@
 //! Sends with a dedup id: the same id of the same queue is one message, with one answer for all its senders.
 
-use turno_engine::{Effect, Engine, Input, Persist, Remembered, Settings, StoreSettings};
+use turno_engine::{
+    DiskEffect, Effect, Engine, Input, NativeEffect, PeerEffect, Persist, Remembered, Settings, StoreSettings,
+};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupKey, Durability, Limits, MessageId, Mono, limits};
 
@@ -20,17 +22,25 @@ fn on_disk(serial: u64) -> (MessageId, Durability) {
 }
 
 fn stored(conn: ConnId, seq: u32, (id, durability): (MessageId, Durability)) -> Seen {
-    Seen::Said(Effect::Stored { conn, seq, id, durability, duplicate: false })
+    Seen::Said(Effect::Peer(PeerEffect::Native {
+        conn,
+        effect: NativeEffect::Stored { seq, id, durability, duplicate: false },
+    }))
 }
 
 fn again(conn: ConnId, seq: u32, (id, durability): (MessageId, Durability)) -> Seen {
-    Seen::Said(Effect::Stored { conn, seq, id, durability, duplicate: true })
+    Seen::Said(Effect::Peer(PeerEffect::Native {
+        conn,
+        effect: NativeEffect::Stored { seq, id, durability, duplicate: true },
+    }))
 }
 
 /// What is to be stored, without the messages themselves.
 fn notes(seen: &[Seen]) -> Vec<(u64, Persist)> {
     let notes = seen.iter().filter_map(|seen| match seen {
-        Seen::Said(Effect::Persist { group, op }) if !matches!(op, Persist::Put { .. }) => Some((*group, op.clone())),
+        Seen::Said(Effect::Disk(DiskEffect::Persist { group, op })) if !matches!(op, Persist::Put { .. }) => {
+            Some((*group, op.clone()))
+        }
         _ => None,
     });
     notes.collect()
@@ -145,7 +155,10 @@ fn a_duplicate_waits_for_the_disk_with_the_first() {
     let seen = desk.try_send(client, ask(1, "q", "a").dedup("x"));
     let key = key(&seen);
     let remembered = Remembered { key, serial: 41, born_unix_ms: ZERO_UNIX_MS + 5_000 };
-    assert!(matches!(&seen[0], Seen::Said(Effect::Persist { group: 1, op: Persist::Put { serial: 41, .. } })));
+    assert!(matches!(
+        &seen[0],
+        Seen::Said(Effect::Disk(DiskEffect::Persist { group: 1, op: Persist::Put { serial: 41, .. } }))
+    ));
     assert_eq!((seen.len(), notes(&seen)), (2, vec![(1, Persist::Remember(remembered))]));
     assert_eq!(desk.try_send(other, ask(7, "q", "a").dedup("x")), []);
     assert_eq!(desk.try_send(client, ask(2, "q", "a").dedup("x")), []);
@@ -245,7 +258,7 @@ fn old_ids_are_forgotten_little_by_little() {
     let forgotten = |desk: &mut Desk, millis| {
         let seen = desk.pass(millis);
         let keys = seen.iter().map(|seen| match seen {
-            Seen::Said(Effect::Persist { op: Persist::Forget { key }, .. }) => *key,
+            Seen::Said(Effect::Disk(DiskEffect::Persist { op: Persist::Forget { key }, .. })) => *key,
             other => panic!("{other:?}"),
         });
         keys.collect::<Vec<DedupKey>>()

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::ring::PublicationRef;
-use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
+use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings};
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
@@ -118,7 +118,7 @@ impl Desk {
         self.engine.handle(self.now, input, &mut out);
         self.engine.sanity_check();
         for effect in &out {
-            if let Effect::Deliver { delivery, id, payload, cost, .. } = effect {
+            if let Effect::Peer(PeerEffect::Deliver(Deliver { delivery, id, payload, cost, .. })) = effect {
                 assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
                 let named = id.index() == u32::MAX || id.index() == delivery.index || *cost == 0;
                 assert!(
@@ -155,9 +155,17 @@ impl Desk {
 
     fn see(&self, effect: Effect) -> Seen {
         match effect {
-            Effect::Deliver {
-                conn: worker, handle, attempt, cost, deadline_ms, wants_reply, token, payload, ..
-            } => {
+            Effect::Peer(PeerEffect::Deliver(Deliver {
+                conn: worker,
+                handle,
+                attempt,
+                cost,
+                deadline_ms,
+                wants_reply,
+                token,
+                payload,
+                ..
+            })) => {
                 let queue = self.queues[&(worker, handle)].clone();
                 Seen::Turn(Turn { worker, queue, payload, attempt, cost, deadline_ms, wants_reply, token })
             }
@@ -172,8 +180,10 @@ impl Desk {
         let mut out = self.step(input(expected));
         assert!(!out.is_empty(), "a control frame is answered");
         match out.remove(0) {
-            Effect::Ok { seq, .. } if seq == expected => Ok(self.seen(out)),
-            Effect::Error { seq, code, .. } if seq == expected && out.is_empty() => Err(code),
+            Effect::Peer(PeerEffect::Answer { seq, result: Ok(()), .. }) if seq == expected => Ok(self.seen(out)),
+            Effect::Peer(PeerEffect::Answer { seq, result: Err(code), .. }) if seq == expected && out.is_empty() => {
+                Err(code)
+            }
             other => panic!("{other:?} is no answer to {expected}"),
         }
     }
@@ -293,7 +303,10 @@ impl Desk {
         let seq = ask.message.seq;
         let mut seen = self.try_send(conn, ask);
         match seen.remove(0) {
-            Seen::Said(Effect::Stored { conn: to, seq: at, id, .. }) if to == conn && at == seq => (id, seen),
+            Seen::Said(Effect::Peer(PeerEffect::Native {
+                conn: to,
+                effect: NativeEffect::Stored { seq: at, id, .. },
+            })) if to == conn && at == seq => (id, seen),
             other => panic!("{other:?} is no STORED for {seq}"),
         }
     }
@@ -316,7 +329,9 @@ impl Desk {
 
     fn latest(&self, worker: ConnId, text: &str) -> (Delivery, MessageId) {
         let found = self.log.iter().rev().find_map(|effect| match effect {
-            Effect::Deliver { conn, delivery, id, payload, .. } if *conn == worker && payload.bytes == text => {
+            Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, id, payload, .. }))
+                if *conn == worker && payload.bytes == text =>
+            {
                 Some((*delivery, *id))
             }
             _ => None,
@@ -359,7 +374,7 @@ impl Desk {
 
     /// What a worker is told when a delivery of it shall stop.
     pub(crate) fn stopped(&self, worker: ConnId, text: &str, reason: Code) -> Seen {
-        Seen::Said(Effect::CancelDelivery { conn: worker, delivery: self.held(worker, text), reason })
+        Seen::Said(Effect::Peer(PeerEffect::Stop { conn: worker, delivery: self.held(worker, text), reason }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A worker at which deliveries expire is dropped from their queue, told so, and comes back on probation.
 
-use turno_engine::{Effect, Input, Settings};
+use turno_engine::{Effect, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{QueueSettings, Standing, StandingState};
 use turno_proto::model::{Code, ConnId};
@@ -11,7 +11,10 @@ use crate::seen::{Seen, reply, sent, turn, undelivered};
 const SHORT_MS: u32 = 200;
 
 fn dropped(worker: ConnId, handle: u32) -> Seen {
-    Seen::Said(Effect::CancelQueue { conn: worker, handle, reason: Code::Dropped })
+    Seen::Said(Effect::Peer(PeerEffect::Native {
+        conn: worker,
+        effect: NativeEffect::CancelQueue { handle, reason: Code::Dropped },
+    }))
 }
 
 /// A request that goes to that worker at once and expires there; what was told besides its end.

@@ -1,7 +1,9 @@
 //! Sends that outlive the broker: stored first, answered then, and nothing forgotten.
 
 use bytes::Bytes;
-use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_engine::{
+    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, Settings, StoreSettings, Survivor,
+};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Durability, MessageId, Payload, Slots};
@@ -34,7 +36,7 @@ pub(crate) fn record(text: &str) -> Record {
 }
 
 fn persist(group: u64, op: Persist) -> Seen {
-    Seen::Said(Effect::Persist { group, op })
+    Seen::Said(Effect::Disk(DiskEffect::Persist { group, op }))
 }
 
 pub(crate) fn put(group: u64, serial: u64, text: &str) -> Seen {
@@ -43,7 +45,10 @@ pub(crate) fn put(group: u64, serial: u64, text: &str) -> Seen {
 
 pub(crate) fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
     let id = MessageId::new(1, serial, u32::MAX);
-    Seen::Said(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false })
+    Seen::Said(Effect::Peer(PeerEffect::Native {
+        conn,
+        effect: NativeEffect::Stored { seq, id, durability: Durability::Disk, duplicate: false },
+    }))
 }
 
 pub(crate) fn remove(group: u64, serial: u64, marked: bool) -> Seen {

@@ -1,6 +1,6 @@
 //! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
 
-use turno_engine::{Effect, Input, Persist, Settings, StoreSettings};
+use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
 use turno_proto::model::{Code, ConnId, Delivery, Slots};
 
@@ -25,10 +25,20 @@ impl Desk {
         let handle = self.handle(conn, queue);
         let mut seen = self.say(Input::Consume { conn, seq: 77, handle, exclusive });
         let got = match seen.remove(0) {
-            Seen::Said(Effect::Ok { conn: to, seq: 77 }) if to == conn => Got::Shared,
-            Seen::Said(Effect::Consuming { conn: to, seq: 77, token }) if to == conn => Got::Alone(token),
-            Seen::Said(Effect::QueueFull { conn: to, seq: 77, handle: of }) if to == conn && of == handle => Got::Full,
-            Seen::Said(Effect::Error { conn: to, seq: 77, code }) if to == conn => Got::Error(code),
+            Seen::Said(Effect::Peer(PeerEffect::Answer { conn: to, seq: 77, result: Ok(()) })) if to == conn => {
+                Got::Shared
+            }
+            Seen::Said(Effect::Peer(PeerEffect::Native {
+                conn: to,
+                effect: NativeEffect::Consuming { seq: 77, token },
+            })) if to == conn => Got::Alone(token),
+            Seen::Said(Effect::Peer(PeerEffect::Native {
+                conn: to,
+                effect: NativeEffect::QueueFull { seq: 77, handle: of },
+            })) if to == conn && of == handle => Got::Full,
+            Seen::Said(Effect::Peer(PeerEffect::Answer { conn: to, seq: 77, result: Err(code) })) if to == conn => {
+                Got::Error(code)
+            }
             other => panic!("{other:?} is no answer to CONSUME"),
         };
         (got, seen)
@@ -59,7 +69,7 @@ impl Desk {
 
     pub(crate) fn available(&mut self, conn: ConnId, queue: &str) -> Seen {
         let handle = self.handle(conn, queue);
-        Seen::Said(Effect::QueueAvailable { conn, seq: 88, handle })
+        Seen::Said(Effect::Peer(PeerEffect::Native { conn, effect: NativeEffect::QueueAvailable { seq: 88, handle } }))
     }
 }
 
@@ -69,7 +79,7 @@ pub(crate) fn idle(desk: &mut Desk) -> ConnId {
 }
 
 pub(crate) fn refusal(conn: ConnId, code: Code) -> Vec<Seen> {
-    vec![Seen::Said(Effect::Error { conn, seq: 88, code })]
+    vec![Seen::Said(Effect::Peer(PeerEffect::Answer { conn, seq: 88, result: Err(code) }))]
 }
 
 /// Proves S2.19, S2.20 and S2.21: a queue that nobody consumes is given with a token; after that everybody is refused,
@@ -464,7 +474,7 @@ fn the_next_one_is_told_when_everything_is_back() {
         desk.say(Input::Persisted { group: 2 });
         desk.ack(holder, "b");
         let attempts = Persist::Attempts { serial: 41, attempts: 1 };
-        assert_eq!(desk.leave(holder), [Seen::Said(Effect::Persist { group: 4, op: attempts })]);
+        assert_eq!(desk.leave(holder), [Seen::Said(Effect::Disk(DiskEffect::Persist { group: 4, op: attempts }))]);
         assert_eq!(desk.queue("q").exclusive, Some(ExclusiveView { token: FIRST, worker: None }));
         assert_eq!(desk.alone(third, "q"), Got::Full, "its message is on its way back");
         let told = desk.available(next, "q");

@@ -1,6 +1,6 @@
 //! Queues with a single consumer among the other rules: its worker is dropped, and messages go to everybody.
 
-use turno_engine::{Broadcast, Effect, Input};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::{BroadcastEnd, Code, ConnId};
 
 use crate::desk::{Desk, ask};
@@ -21,7 +21,10 @@ fn expire(desk: &mut Desk, client: ConnId, holder: ConnId, seq: u32, text: &str,
 
 fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
     let handle = desk.handle(worker, "q");
-    Seen::Said(Effect::CancelQueue { conn: worker, handle, reason: Code::Dropped })
+    Seen::Said(Effect::Peer(PeerEffect::Native {
+        conn: worker,
+        effect: NativeEffect::CancelQueue { handle, reason: Code::Dropped },
+    }))
 }
 
 /// Proves S2.22, S2.29 and S2.32: a dropped holder loses the queue, to the standby, when it has settled what it still had; the
@@ -86,7 +89,13 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
         let broadcast = Broadcast { seq, handle, deadline_ms: None, no_reply, skip_self: false, payload };
         Input::Broadcast { conn: client, broadcast }
     };
-    let over = |seq, end| Seen::Said(Effect::BroadcastEnd { conn: client, seq, end: Box::new(end) });
+    let over = |seq, end| {
+        Seen::Said(Effect::Peer(PeerEffect::Caller {
+            conn: client,
+            seq,
+            word: CallerWord::BroadcastEnd(Box::new(end)),
+        }))
+    };
     let of_one = BroadcastEnd { consumers: 1, ..BroadcastEnd::default() };
     let seen = desk.say(to_all(1, "news", true));
     assert!(matches!(&seen[0], Seen::Turn(turn) if (turn.worker, turn.token) == (holder, Some(FIRST))), "{seen:?}");
@@ -98,7 +107,11 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
     assert_eq!(desk.counters().late, 1);
     assert_eq!(desk.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
     let (name, payload) = (format!("w{}", holder.index).into(), body("me"));
-    let answer = Effect::BroadcastAnswer { conn: client, seq: 2, worker: 1, name, more: false, failed: false, payload };
+    let answer = Effect::Peer(PeerEffect::Caller {
+        conn: client,
+        seq: 2,
+        word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker: 1, name, more: false, failed: false, payload }),
+    });
     let free = desk.available(standby, "q");
     let end = over(2, BroadcastEnd { answered: 1, ..of_one });
     assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), [Seen::Said(answer), end, free]);

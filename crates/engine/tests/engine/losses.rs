@@ -1,6 +1,6 @@
 //! Workers that are lost: which losses cost a send an attempt, and how it is tried again.
 
-use turno_engine::{Broadcast, Effect, Input, Report};
+use turno_engine::{Broadcast, Effect, HostEffect, Input, Report};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{Reason, StandingState};
 use turno_proto::model::{ConnId, Slots, limits};
@@ -191,7 +191,9 @@ fn workers_lost_in_a_row_are_slowed() {
         }
         pauses.push(waited);
         let report = |seen: Seen| match seen {
-            Seen::Said(Effect::Report(Report::WorkersLost { in_a_row, wait_ms, .. })) => Some((in_a_row, wait_ms)),
+            Seen::Said(Effect::Host(HostEffect::Report(Report::WorkersLost { in_a_row, wait_ms, .. }))) => {
+                Some((in_a_row, wait_ms))
+            }
             _ => None,
         };
         reports.extend(desk.leave(worker).into_iter().filter_map(report));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
+use turno_engine::{CallerWord, Deliver, Effect, Engine, Input, Outgoing, PeerEffect, Settings};
 use turno_proto::model::{ConnId, Delivery, Mono, Slots};
 
 use crate::seen::body;
@@ -57,12 +57,12 @@ impl Model {
         self.engine.handle(Mono::from_micros(self.now), input, &mut out);
         for effect in out {
             match effect {
-                Effect::Deliver { delivery, .. } => {
+                Effect::Peer(PeerEffect::Deliver(Deliver { delivery, .. })) => {
                     self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let takes = self.takes.least_us + (self.dice >> 33) % self.takes.spread_us;
                     self.working.insert((self.now + takes, delivery.stamp), delivery);
                 }
-                Effect::Reply { .. } => self.answered += 1,
+                Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. }) => self.answered += 1,
                 _ => {}
             }
         }

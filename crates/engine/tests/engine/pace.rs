@@ -1,6 +1,6 @@
 //! Workers that do not read: they get a window of bytes, nothing is lost or counted for that, and others go on.
 
-use turno_engine::{Buffers, Effect, Input, Settings};
+use turno_engine::{Buffers, Effect, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{ConnId, Limits, Slots, limits};
@@ -16,7 +16,7 @@ fn text(number: usize) -> String {
 }
 
 fn paced(worker: ConnId) -> Seen {
-    Seen::Said(Effect::Pace { conn: worker })
+    Seen::Said(Effect::Peer(PeerEffect::Native { conn: worker, effect: NativeEffect::Pace }))
 }
 
 /// Workers may have four messages unread: the fourth is beyond the window.

@@ -1,7 +1,7 @@
 //! Client, broker, worker: who says what to whom, and what the broker leaves alone.
 
 use bytes::Bytes;
-use turno_engine::{Effect, Input, Settings};
+use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::{Code, Limits, Payload, Slots};
 
 use crate::desk::{Desk, ask};
@@ -58,7 +58,10 @@ fn payloads_are_never_looked_into() {
         let delivery = match &desk
             .step(Input::Send { conn: client, message: ask(9, "q", &text).carrying(payload.clone()).message })[..]
         {
-            [Effect::Stored { .. }, Effect::Deliver { delivery, payload: given, .. }] if *given == payload => *delivery,
+            [
+                Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { .. }, .. }),
+                Effect::Peer(PeerEffect::Deliver(Deliver { delivery, payload: given, .. })),
+            ] if *given == payload => *delivery,
             other => panic!("{other:?}"),
         };
         let out = desk.say(Input::Fail { conn: worker, delivery, permanent: false, payload: payload.clone() });
@@ -77,7 +80,11 @@ fn answers_are_never_looked_into() {
     let delivery = desk.held(worker, "a");
     for more in [true, true, false] {
         let payload = Payload { headers: true, bytes: Bytes::from_static(&[9, 9, 0]) };
-        let expected = Effect::Reply { conn: client, seq: 3, more, payload: payload.clone() };
+        let expected = Effect::Peer(PeerEffect::Caller {
+            conn: client,
+            seq: 3,
+            word: CallerWord::Reply { more, payload: payload.clone() },
+        });
         assert_eq!(desk.say(Input::Reply { conn: worker, delivery, more, payload }), [Seen::Said(expected)]);
     }
 }

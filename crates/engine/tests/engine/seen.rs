@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use turno_engine::Effect;
+use turno_engine::{CallerWord, Deliver, Drained, Effect, HostEffect, NativeEffect, PeerEffect};
+use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Payload};
 
 /// The deadline of a request that names none.
@@ -89,9 +90,10 @@ impl Seen {
     /// It is the outcome of that caller's request.
     pub(crate) fn ends(&self, caller: ConnId, number: u32) -> bool {
         match self {
-            Self::Said(Effect::Reply { conn, seq, more: false, .. } | Effect::Undelivered { conn, seq, .. }) => {
-                (*conn, *seq) == (caller, number)
-            }
+            Self::Said(
+                Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Reply { more: false, .. } })
+                | Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Undelivered { .. } }),
+            ) => (*conn, *seq) == (caller, number),
             _ => false,
         }
     }
@@ -110,35 +112,78 @@ pub(crate) fn body(text: &str) -> Payload {
 
 /// The last REPLY to a caller.
 pub(crate) fn reply(conn: ConnId, seq: u32, text: &str) -> Seen {
-    Seen::Said(Effect::Reply { conn, seq, more: false, payload: body(text) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller {
+        conn,
+        seq,
+        word: CallerWord::Reply { more: false, payload: body(text) },
+    }))
 }
 
 /// A piece of an answer.
 pub(crate) fn piece(conn: ConnId, seq: u32, text: &str) -> Seen {
-    Seen::Said(Effect::Reply { conn, seq, more: true, payload: body(text) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller {
+        conn,
+        seq,
+        word: CallerWord::Reply { more: true, payload: body(text) },
+    }))
 }
 
 pub(crate) fn progress(conn: ConnId, seq: u32, text: &str) -> Seen {
-    Seen::Said(Effect::Progress { conn, seq, payload: body(text) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Progress { payload: body(text) } }))
 }
 
 pub(crate) fn delivered(conn: ConnId, seq: u32) -> Seen {
-    Seen::Said(Effect::Delivered { conn, seq })
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Delivered }))
 }
 
 pub(crate) fn undelivered(conn: ConnId, seq: u32, code: Code) -> Seen {
-    Seen::Said(Effect::Undelivered { conn, seq, code, payload: Payload::default() })
+    Seen::Said(Effect::Peer(PeerEffect::Caller {
+        conn,
+        seq,
+        word: CallerWord::Undelivered { code, payload: Payload::default() },
+    }))
 }
 
 /// UNDELIVERED with what the worker said.
 pub(crate) fn failed(conn: ConnId, seq: u32, text: &str) -> Seen {
-    Seen::Said(Effect::Undelivered { conn, seq, code: Code::Failed, payload: body(text) })
+    Seen::Said(Effect::Peer(PeerEffect::Caller {
+        conn,
+        seq,
+        word: CallerWord::Undelivered { code: Code::Failed, payload: body(text) },
+    }))
 }
 
 pub(crate) fn closing(conn: ConnId, reason: ClosingReason, within_ms: u64) -> Seen {
-    Seen::Said(Effect::Closing { conn, closing: Closing { reason, within_ms } })
+    Seen::Said(Effect::Peer(PeerEffect::Closing { conn, closing: Closing { reason, within_ms } }))
 }
 
 pub(crate) fn drained(returned: u64, cut: u64, lost: u64) -> Seen {
-    Seen::Said(Effect::Drained { returned, cut, lost })
+    Seen::Said(Effect::Host(HostEffect::Drained(Drained { returned, cut, lost })))
+}
+
+/// The connection that an effect is for, if it is for one.
+pub(crate) fn conn_of(effect: &Effect) -> Option<ConnId> {
+    let Effect::Peer(effect) = effect else { return None };
+    match effect {
+        PeerEffect::Deliver(Deliver { conn, .. })
+        | PeerEffect::Caller { conn, .. }
+        | PeerEffect::Answer { conn, .. }
+        | PeerEffect::Stop { conn, .. }
+        | PeerEffect::Closing { conn, .. }
+        | PeerEffect::Native { conn, .. }
+        | PeerEffect::Link { conn, .. }
+        | PeerEffect::Foreman { conn, .. } => Some(*conn),
+        PeerEffect::Event { .. } | PeerEffect::Dial { .. } | PeerEffect::Ring(_) => None,
+    }
+}
+
+/// The answer to an admin's call among these.
+pub(crate) fn admin_answer(admin: ConnId, effects: Vec<Effect>) -> Option<Result<AdminAnswer, Code>> {
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Peer(PeerEffect::Native { conn, effect: NativeEffect::Admin { answer, .. } }) if conn == admin => {
+            Some(Ok(*answer))
+        }
+        Effect::Peer(PeerEffect::Answer { conn, result: Err(code), .. }) if conn == admin => Some(Err(code)),
+        _ => None,
+    })
 }

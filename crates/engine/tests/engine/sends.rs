@@ -1,6 +1,6 @@
 //! One-way messages: stored, settled by ACK, tried again, kept when nothing helps.
 
-use turno_engine::{Effect, Report, Settings};
+use turno_engine::{Effect, HostEffect, NativeEffect, PeerEffect, Report, Settings};
 use turno_proto::model::view::{MessageKind, MessageState, MessageView, Reason};
 use turno_proto::model::{Durability, Limits, Slots, limits};
 
@@ -19,13 +19,15 @@ fn a_send_is_stored_then_delivered_then_acknowledged() {
     assert_eq!(got, [sent(worker, "a")]);
     assert_eq!(desk.id(worker, "a"), id);
     let seen = desk.try_send(client, ask(2, "q", "b"));
-    let stored = Effect::Stored {
+    let stored = Effect::Peer(PeerEffect::Native {
         conn: client,
-        seq: 2,
-        id: desk.id(worker, "b"),
-        durability: Durability::Memory,
-        duplicate: false,
-    };
+        effect: NativeEffect::Stored {
+            seq: 2,
+            id: desk.id(worker, "b"),
+            durability: Durability::Memory,
+            duplicate: false,
+        },
+    });
     assert_eq!(seen, [Seen::Said(stored), sent(worker, "b")]);
     assert_eq!(desk.ack(worker, "a"), []);
     assert_eq!(desk.ack(worker, "b"), []);
@@ -119,7 +121,8 @@ fn dead_letters_are_never_deleted_for_others() {
         for id in ids {
             assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "no".to_owned() });
         }
-        let report = |dead| Seen::Said(Effect::Report(Report::ManyDead { queue: "q".parse().unwrap(), dead }));
+        let report =
+            |dead| Seen::Said(Effect::Host(HostEffect::Report(Report::ManyDead { queue: "q".parse().unwrap(), dead })));
         assert_eq!(reports, told.into_iter().map(report).collect::<Vec<_>>());
     }
 }

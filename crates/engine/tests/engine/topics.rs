@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turno_engine::{Effect, Event, Input, Listener};
+use turno_engine::{Effect, Event, Input, Listener, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
 use turno_proto::model::{Code, ConnId, Filter, limits};
@@ -37,7 +37,7 @@ fn publish(desk: &mut Desk, conn: ConnId, topic: &str, text: &str) -> Vec<Effect
 /// Who an event went to.
 fn got(said: &[Effect]) -> Vec<ConnId> {
     let listeners = said.iter().flat_map(|effect| match effect {
-        Effect::Event { listeners, .. } => listeners.clone(),
+        Effect::Peer(PeerEffect::Event { listeners, .. }) => listeners.clone(),
         other => panic!("{other:?}"),
     });
     let mut conns: Vec<ConnId> = listeners.map(|listener| listener.conn).collect();
@@ -85,7 +85,7 @@ fn everyone_whose_filter_matches_gets_an_event_once() {
     listen(&mut desk, c, Filter::prefix(b"news.sp").unwrap(), false).unwrap();
     let said = publish(&mut desk, a, "news.sport", "1:0");
     let listener = |conn| Listener { conn, or_close: false };
-    let [Effect::Event { event: told, listeners }] = &said[..] else { panic!("{said:?}") };
+    let [Effect::Peer(PeerEffect::Event { event: told, listeners })] = &said[..] else { panic!("{said:?}") };
     assert_eq!(**told, event("news.sport", "1:0"));
     assert_eq!(listeners.len(), 3);
     assert!([a, b, c].into_iter().all(|conn| listeners.contains(&listener(conn))));
@@ -101,10 +101,16 @@ fn a_publisher_may_ask_for_a_confirmation() {
     subscribe(&mut desk, a, ">");
     let said = desk.step(Input::Publish { conn: b, seq: 9, confirm: true, event: event("t", "x") });
     let listeners = vec![Listener { conn: a, or_close: false }];
-    assert_eq!(said, [Effect::Event { event: Arc::new(event("t", "x")), listeners }, Effect::Ok { conn: b, seq: 9 }]);
+    assert_eq!(
+        said,
+        [
+            Effect::Peer(PeerEffect::Event { event: Arc::new(event("t", "x")), listeners }),
+            Effect::Peer(PeerEffect::Answer { conn: b, seq: 9, result: Ok(()) })
+        ]
+    );
     desk.leave(a);
     let said = desk.step(Input::Publish { conn: b, seq: 10, confirm: true, event: event("t", "x") });
-    assert_eq!(said, [Effect::Ok { conn: b, seq: 10 }]);
+    assert_eq!(said, [Effect::Peer(PeerEffect::Answer { conn: b, seq: 10, result: Ok(()) })]);
 }
 
 /// A filter that is taken back, and one whose connection is gone, matches nothing any more.
@@ -135,7 +141,7 @@ fn a_connection_may_rather_be_closed_than_miss_something() {
     subscribe(&mut desk, a, "x");
     listen(&mut desk, a, filter("y"), true).unwrap();
     let said = publish(&mut desk, b, "x", "1");
-    let [Effect::Event { listeners, .. }] = &said[..] else { panic!("{said:?}") };
+    let [Effect::Peer(PeerEffect::Event { listeners, .. })] = &said[..] else { panic!("{said:?}") };
     assert_eq!(listeners[..], [Listener { conn: a, or_close: true }]);
 }
 

@@ -1,6 +1,8 @@
 //! What an admin does to a queue as a whole.
 
-use turno_engine::{Effect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_engine::{
+    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, Settings, StoreSettings, Survivor,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{QueueSettings, QueueView};
 use turno_proto::model::{Code, ConnId, Durability, Limits, Payload, limits};
@@ -36,7 +38,7 @@ fn desk_with_store() -> Desk {
 }
 
 fn persist(group: u64, op: Persist) -> Seen {
-    Seen::Said(Effect::Persist { group, op })
+    Seen::Said(Effect::Disk(DiskEffect::Persist { group, op }))
 }
 
 fn record() -> Record {
@@ -55,10 +57,12 @@ fn record() -> Record {
 fn send(desk: &mut Desk, client: ConnId, text: &str) -> (Option<Durability>, bool) {
     let effects = desk.try_send(client, ask(1, "q", text));
     let durability = effects.iter().find_map(|seen| match seen {
-        Seen::Said(Effect::Stored { durability, .. }) => Some(*durability),
+        Seen::Said(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { durability, .. }, .. })) => {
+            Some(*durability)
+        }
         _ => None,
     });
-    (durability, effects.iter().any(|seen| matches!(seen, Seen::Said(Effect::Persist { .. }))))
+    (durability, effects.iter().any(|seen| matches!(seen, Seen::Said(Effect::Disk(DiskEffect::Persist { .. })))))
 }
 
 /// A purge ends what waits, next first; what runs and what is dead stays, and callers hear of it.
@@ -121,7 +125,11 @@ fn a_purge_reaches_the_disk() {
     assert_eq!(desk.look(purge(0)), portion(0, 1), "what is being stored does not wait yet");
     let (answer, seen) = desk.admin(purge(9));
     let remove = |group, serial| persist(group, Persist::Remove { serial, marked: false });
-    let Some(Seen::Said(Effect::Stored { seq: 2, .. })) = seen.get(1) else { panic!("{seen:?}") };
+    let Some(Seen::Said(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { seq: 2, .. }, .. }))) =
+        seen.get(1)
+    else {
+        panic!("{seen:?}")
+    };
     assert_eq!((answer, &seen[0]), (portion(1, 0), &remove(3, 1)));
     assert_eq!(desk.queue("q").ready, 1, "it came after the purge");
     let refused = |group| Input::Refused { group, code: Code::OverDisk };
@@ -164,7 +172,10 @@ fn a_setting_holds_once_it_is_stored() {
     desk.say(Input::Admin { conn: admin, seq: 1, call: set("q", VOLATILE) });
     assert_eq!(desk.queue("q").settings, None);
     let told = desk.say(Input::Refused { group: 1, code: Code::OverDisk });
-    assert_eq!(told, [Seen::Said(Effect::Error { conn: admin, seq: 1, code: Code::OverDisk })]);
+    assert_eq!(
+        told,
+        [Seen::Said(Effect::Peer(PeerEffect::Answer { conn: admin, seq: 1, result: Err(Code::OverDisk) }))]
+    );
     assert_eq!(desk.queue("q").settings, None);
     assert_eq!(send(&mut desk, client, "a"), (None, true));
 }

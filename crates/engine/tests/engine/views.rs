@@ -1,6 +1,6 @@
 //! What an admin sees at the desk.
 
-use turno_engine::{Effect, Input};
+use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{BrokerView, ConsumerView, Counters, Explanation, QueueView, WorkerView};
 use turno_proto::model::{Code, ConnId, MessageId};
@@ -25,18 +25,26 @@ impl Desk {
     ) -> (Result<AdminAnswer, Code>, Vec<Seen>) {
         let mut seen = self.say(Input::Admin { conn: ADMIN, seq: 1, call });
         let is_answer = |seen: &Seen| {
-            matches!(seen, Seen::Said(Effect::Answer { conn: ADMIN, .. } | Effect::Error { conn: ADMIN, .. }))
+            matches!(
+                seen,
+                Seen::Said(
+                    Effect::Peer(PeerEffect::Native { conn: ADMIN, effect: NativeEffect::Admin { .. } })
+                        | Effect::Peer(PeerEffect::Answer { conn: ADMIN, result: Err(_), .. })
+                )
+            )
         };
         if !seen.iter().any(is_answer)
-            && let Some(Seen::Said(Effect::Persist { group, .. })) = seen.last()
+            && let Some(Seen::Said(Effect::Disk(DiskEffect::Persist { group, .. }))) = seen.last()
         {
             let input = disk(*group);
             seen.extend(self.say(input));
         }
         let at = seen.iter().position(is_answer).expect("an admin call is answered");
         let answer = match seen.remove(at) {
-            Seen::Said(Effect::Answer { answer, .. }) => Ok(*answer),
-            Seen::Said(Effect::Error { code, .. }) => Err(code),
+            Seen::Said(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+                Ok(*answer)
+            }
+            Seen::Said(Effect::Peer(PeerEffect::Answer { result: Err(code), .. })) => Err(code),
             other => panic!("{other:?} is no answer"),
         };
         assert!(!seen.iter().any(is_answer), "an admin call is answered once");

@@ -1,6 +1,6 @@
 //! What a node wants done, done to the world.
 
-use turno_engine::ring::{RetConn, RingEffect, RingNews, RingWord};
+use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingNews, RingPeerEffect, RingWord};
 use turno_proto::model::ring::Errand;
 use turno_proto::model::{Code, ConnId};
 
@@ -11,32 +11,32 @@ impl World {
     pub(super) fn carry_out(&mut self, place: Place, effect: RingEffect) {
         let life = self.brokers[place].life;
         match effect {
-            RingEffect::Dial { target, address } => {
+            RingEffect::Peer(RingPeerEffect::Dial { target, address }) => {
                 let to = place_of(&address).expect("only addresses of this world are dialled");
                 self.brokers[place].dials.insert(target, to);
                 let (at, millis) = (self.way(), if self.climate.fast { 300 } else { 1_500 });
                 self.at(at, Happening::Knock(place, life, target, to));
                 self.later(millis, Happening::DialFailed(place, life, target));
             }
-            RingEffect::Forget { target } => drop(self.brokers[place].dials.remove(&target)),
-            RingEffect::Say { conn, word } => {
+            RingEffect::Peer(RingPeerEffect::Forget { target }) => drop(self.brokers[place].dials.remove(&target)),
+            RingEffect::Peer(RingPeerEffect::Say { conn, word }) => {
                 self.note_word(place, conn, &word);
                 if let Some((wire, side)) = self.wires.find(place, conn) {
                     self.send(wire, side, Item::Word(word));
                 }
             }
-            RingEffect::Close { conn, .. } => {
+            RingEffect::Peer(RingPeerEffect::Close { conn, .. }) => {
                 if let Some((wire, side)) = self.wires.find(place, conn) {
                     self.close(wire, side);
                 }
             }
             RingEffect::Deliver { event } => self.oracle.delivered(life, &event),
-            RingEffect::Slow(is_slowed) => {
+            RingEffect::Peer(RingPeerEffect::Slow(is_slowed)) => {
                 assert_ne!(self.brokers[place].is_slowed, is_slowed, "I21: {place} is told twice");
                 self.brokers[place].is_slowed = is_slowed;
             }
-            RingEffect::Tell(news) => self.note_news(place, &news),
-            RingEffect::Failed(code) => {
+            RingEffect::Host(RingHostEffect::Tell(news)) => self.note_news(place, &news),
+            RingEffect::Host(RingHostEffect::Failed(code)) => {
                 self.trace.note(self.now, "failed", place as u64, u64::from(code.number()));
                 assert!(
                     self.climate.rogue || self.climate.has_lies() || !matches!(code, Code::DuplicateSid | Code::Fenced),
@@ -53,8 +53,8 @@ impl World {
                     self.kill(place, false);
                 }
             }
-            RingEffect::Left => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
-            RingEffect::Stop => {
+            RingEffect::Host(RingHostEffect::Left) => (self.brokers[place].is_out, self.is_disturbed) = (true, true),
+            RingEffect::Host(RingHostEffect::Stop) => {
                 let is_proven = self.climate.has_secret || self.told_to_end.contains(&place);
                 assert!(is_proven, "S3.42: {place} ends, and nobody has proven that it shall");
                 self.oracle.stopped.insert(life);

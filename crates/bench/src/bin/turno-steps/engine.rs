@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use bytes::Bytes;
-use turno_engine::{Deliver, Effect, Engine, Input, Outgoing, Settings, Sink};
+use turno_engine::{
+    ArchiveEffect, CallerWord, Deliver, DiskEffect, Engine, HostEffect, Input, Lent, NativeEffect, Outgoing,
+    PeerEffect, Peers, Put, Settings, Sink,
+};
 use turno_proto::model::{ConnId, Delivery, Mono, Payload, QueueName, Slots};
 
 use crate::Run;
@@ -58,20 +61,32 @@ struct Heard {
     refused: u64,
 }
 
-impl Sink for Heard {
-    fn deliver(&mut self, deliver: Deliver<'_>) {
+impl Peers for Heard {
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.held.push_back((deliver.conn, deliver.delivery));
         black_box(deliver);
     }
 
-    fn effect(&mut self, effect: Effect) {
+    fn peer(&mut self, effect: PeerEffect) {
         match black_box(effect) {
-            Effect::Stored { .. } => self.stored += 1,
-            Effect::Reply { .. } => self.replied += 1,
-            Effect::Undelivered { .. } | Effect::Error { .. } => self.refused += 1,
+            PeerEffect::Native { effect: NativeEffect::Stored { .. }, .. } => self.stored += 1,
+            PeerEffect::Caller { word: CallerWord::Reply { .. }, .. } => self.replied += 1,
+            PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. }
+            | PeerEffect::Answer { result: Err(_), .. } => self.refused += 1,
             _ => {}
         }
     }
+}
+
+/// The engine of these steps has no disk and no jobs.
+impl Sink for Heard {
+    fn put(&mut self, _: Put<'_>) {}
+
+    fn disk(&mut self, _: DiskEffect) {}
+
+    fn archive(&mut self, _: ArchiveEffect) {}
+
+    fn host(&mut self, _: HostEffect) {}
 }
 
 struct Stage {

@@ -1,6 +1,9 @@
 //! The bytes of jobs, tasks and chunks are fixed, and bytes that are none are refused.
 
-use turno_engine::{Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, Settings, StoreSettings, Update};
+use turno_engine::{
+    DiskEffect, Effect, Engine, ForemanEvent, ForemanOrder, Hello, Input, NativeEffect, PeerEffect, Settings,
+    StoreSettings, Update,
+};
 use turno_proto::items::Builder;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::UploadId;
@@ -246,7 +249,7 @@ fn run(engine: &mut Engine, store: &mut Mem, input: Input) -> Vec<Effect> {
         let mut last = None;
         for effect in out {
             match effect {
-                Effect::Persist { group, op } => {
+                Effect::Disk(DiskEffect::Persist { group, op }) => {
                     ledger::write(&op, &mut batch);
                     last = Some(group);
                 }
@@ -265,7 +268,7 @@ fn run(engine: &mut Engine, store: &mut Mem, input: Input) -> Vec<Effect> {
 fn counts(engine: &mut Engine, store: &mut Mem, conn: ConnId) -> TaskCounts {
     let told = run(engine, store, Input::Admin { conn, seq: 9, call: AdminCall::JobShow { job: None } });
     match &told[..] {
-        [Effect::Answer { answer, .. }] => match &**answer {
+        [Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })] => match &**answer {
             AdminAnswer::Job { job } => job.tasks,
             other => panic!("{other:?} is no job"),
         },
@@ -296,7 +299,7 @@ fn a_store_brings_jobs_back() {
         let (offer, tasks) = told
             .iter()
             .find_map(|effect| match effect {
-                Effect::Foreman { order, .. } => match &**order {
+                Effect::Peer(PeerEffect::Foreman { order, .. }) => match &**order {
                     ForemanOrder::Offer { offer, tasks } => Some((*offer, tasks.clone())),
                     _ => None,
                 },

@@ -1,7 +1,7 @@
 //! Frames of a link to inputs. Only words are changed here; the session has refused what may not cross.
 
 use tracing::warn;
-use turno_engine::{FarWord, Input};
+use turno_engine::{BroadcastAnswer, CallerWord, FarWord, Input};
 use turno_proto::model::{ClosingReason, Code, ConnId, Payload, QueueName};
 use turno_proto::native::{Answer, Fault, Frame};
 
@@ -17,19 +17,28 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
         }
         Frame::Forward(forward) => Ok(Some(Input::Forwarded { conn, forward })),
         Frame::Link(word) => Ok(Some(Input::Link { conn, word })),
-        Frame::Reply { seq, more, raw, .. } => far(seq, FarWord::Reply { more, payload: raw.to_payload() }),
-        Frame::Progress { seq, raw, .. } => far(seq, FarWord::Progress { payload: raw.to_payload() }),
-        Frame::Delivered { seq } => far(seq, FarWord::Delivered),
+        Frame::Reply { seq, more, raw, .. } => {
+            far(seq, FarWord::Caller(CallerWord::Reply { more, payload: raw.to_payload() }))
+        }
+        Frame::Progress { seq, raw, .. } => {
+            far(seq, FarWord::Caller(CallerWord::Progress { payload: raw.to_payload() }))
+        }
+        Frame::Delivered { seq } => far(seq, FarWord::Caller(CallerWord::Delivered)),
         Frame::Ack { delivery } => far(delivery.stamp, FarWord::Ack),
         Frame::Fail { delivery, permanent, raw } => {
             far(delivery.stamp, FarWord::Fail { permanent, payload: raw.to_payload() })
         }
-        Frame::Undelivered { seq, code, raw } => far(seq, FarWord::Undelivered { code, payload: raw.to_payload() }),
+        Frame::Undelivered { seq, code, raw } => {
+            far(seq, FarWord::Caller(CallerWord::Undelivered { code, payload: raw.to_payload() }))
+        }
         Frame::Answer(Answer { seq, worker, name, more, failed, raw }) => {
             let (name, payload): (_, Payload) = (name.into(), raw.to_payload());
-            far(seq, FarWord::BroadcastAnswer { worker, name, more, failed, payload })
+            far(
+                seq,
+                FarWord::Caller(CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload })),
+            )
         }
-        Frame::BroadcastEnd { seq, end } => far(seq, FarWord::BroadcastEnd { end }),
+        Frame::BroadcastEnd { seq, end } => far(seq, FarWord::Caller(CallerWord::BroadcastEnd(end))),
         Frame::Cancel { seq, reason, .. } => {
             let reason = reason.unwrap_or(Code::Cancelled);
             Ok(Some(Input::FarCancel { conn, seq, reason }))

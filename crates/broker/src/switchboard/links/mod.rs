@@ -8,14 +8,14 @@ mod nonces;
 mod outward;
 
 use tracing::{debug, info};
-use turno_engine::{FarWord, Input};
+use turno_engine::{CallerWord, FarWord, Input};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
 use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep, Nonce};
 
 use self::inward::input_of;
 pub use self::nonces::Nonces;
-pub(super) use self::outward::{is_settling, write_over_link};
+pub(super) use self::outward::{ends_crossing, write_over_link};
 use super::brokers::{Heard, fresh};
 use super::lines::{Line, Phase, Talk};
 use super::{Desk, Switchboard};
@@ -200,7 +200,8 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         for (conn, seq) in bounced {
-            let word = FarWord::Undelivered { code: Code::FrameTooLarge, payload: Payload::default() };
+            let word =
+                FarWord::Caller(CallerWord::Undelivered { code: Code::FrameTooLarge, payload: Payload::default() });
             self.desk.put(now, Input::Far { conn, seq, word }, &mut self.lines);
         }
         for (conn, code) in unlinked {

@@ -1,12 +1,13 @@
 //! Effects to frames of a link.
 
-use turno_engine::{Effect, Listener};
+use turno_engine::{BroadcastAnswer, CallerWord, LinkEffect, Listener};
 use turno_proto::model::link::{Forward, LinkWord};
 use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
 use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_word};
 
 use super::super::events::EventBytes;
 use super::super::lines::{Lines, Talk};
+use super::super::outward::write_word;
 use super::LinkTalk;
 
 /// Nothing, where something was too long.
@@ -21,8 +22,31 @@ impl Lines {
         }
     }
 
+    /// Does what the engine wants done at a link.
+    pub(in super::super) fn link(&mut self, id: ConnId, effect: LinkEffect) {
+        match effect {
+            LinkEffect::Prove => self.prove(id),
+            LinkEffect::Unlink { code } => self.unlinked.push((id, code)),
+            LinkEffect::Open { handle, queue } => self.open_over_link(id, handle, &queue),
+            LinkEffect::Forward(forward) => self.forward(id, &forward),
+            LinkEffect::Word(word) => self.tell(id, *word),
+            LinkEffect::Ack { seq } => {
+                self.write_delivery(id, |out| encode(&Frame::Ack { delivery: crossing(seq) }, out));
+            }
+            LinkEffect::Fail { seq, permanent, payload } => self.fail_over_link(id, seq, permanent, &payload),
+        }
+    }
+
+    fn fail_over_link(&mut self, id: ConnId, seq: u32, permanent: bool, payload: &Payload) {
+        let fits = self.link_mut(id).is_some_and(|talk| talk.fits(payload));
+        let (delivery, raw) = (crossing(seq), Raw::from(payload));
+        self.write_delivery(id, |out| {
+            if fits { encode(&Frame::Fail { delivery, permanent, raw }, out) } else { too_long(seq, out) }
+        });
+    }
+
     /// LINK_PROOF; the engine hears that the link is up once it has said all it has to say now.
-    pub(in super::super) fn prove(&mut self, id: ConnId) {
+    fn prove(&mut self, id: ConnId) {
         let now = self.now;
         let mut said = Vec::new();
         if self.link_mut(id).is_some_and(|talk| talk.session.prove(now, &mut said)) {
@@ -32,20 +56,20 @@ impl Lines {
     }
 
     /// The number that OPEN is answered by is the handle: nothing else is answered so.
-    pub(in super::super) fn open_over_link(&mut self, id: ConnId, handle: u32, queue: &QueueName) {
+    fn open_over_link(&mut self, id: ConnId, handle: u32, queue: &QueueName) {
         let name = queue.as_str().as_bytes();
         self.write(id, |out| encode(&Frame::Open { seq: handle, handle, name }, out));
     }
 
     /// A message crosses. Slots of the other end limit how many do, as those of a worker limit its deliveries.
-    pub(in super::super) fn forward(&mut self, id: ConnId, forward: &Forward) {
+    fn forward(&mut self, id: ConnId, forward: &Forward) {
         if !self.bounces(id, forward.seq, &forward.payload) {
             self.write_delivery(id, |out| encode_forward(forward, out));
         }
     }
 
     /// Anything else that the other end is told.
-    pub(in super::super) fn tell(&mut self, id: ConnId, mut word: LinkWord) {
+    fn tell(&mut self, id: ConnId, mut word: LinkWord) {
         match &mut word {
             LinkWord::Offers(offers) => {
                 while offers.len() > limits::OFFERS_MAX {
@@ -87,43 +111,39 @@ pub(super) fn fits(payload: &Payload, bytes_max: u64) -> bool {
 
 /// Whether it ends a crossing: there are no more of these than slots that were offered, so that the out-buffer need not
 /// limit them.
-pub(in super::super) const fn is_settling(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Reply { more: false, .. }
-            | Effect::FarAck { .. }
-            | Effect::FarFail { .. }
-            | Effect::Delivered { .. }
-            | Effect::Undelivered { .. }
-    )
+pub(in super::super) const fn ends_crossing(word: &CallerWord) -> bool {
+    match word {
+        CallerWord::Reply { more, .. } => !*more,
+        CallerWord::Delivered | CallerWord::Undelivered { .. } => true,
+        CallerWord::Progress { .. } | CallerWord::BroadcastAnswer(_) | CallerWord::BroadcastEnd(_) => false,
+    }
 }
 
-/// Writes what is another frame over a link, or has none over other connections. False: it is the same.
-pub(in super::super) fn write_over_link(effect: &Effect, bytes_max: u64, out: &mut Vec<u8>) -> bool {
-    match effect {
-        Effect::Reply { payload, seq, .. } | Effect::FarFail { payload, seq, .. } if !fits(payload, bytes_max) => {
-            encode(&Frame::Undelivered { seq: *seq, code: Code::FrameTooLarge, raw: NOTHING }, out);
+/// A word to a caller over a link: the same frame as to a client, unless its payload is too long for the other end.
+pub(in super::super) fn write_over_link(seq: u32, word: &CallerWord, bytes_max: u64, out: &mut Vec<u8>) {
+    match word {
+        CallerWord::Reply { payload, .. } if !fits(payload, bytes_max) => too_long(seq, out),
+        CallerWord::Undelivered { payload, code } if !fits(payload, bytes_max) => {
+            encode(&Frame::Undelivered { seq, code: *code, raw: NOTHING }, out);
         }
-        Effect::Undelivered { payload, seq, code, .. } if !fits(payload, bytes_max) => {
-            encode(&Frame::Undelivered { seq: *seq, code: *code, raw: NOTHING }, out);
-        }
-        Effect::BroadcastAnswer { payload, seq, worker, name, .. } if !fits(payload, bytes_max) => {
-            let (seq, worker, more, failed, raw) = (*seq, *worker, false, true, NOTHING);
+        CallerWord::BroadcastAnswer(BroadcastAnswer { payload, worker, name, .. }) if !fits(payload, bytes_max) => {
+            let (worker, more, failed, raw) = (*worker, false, true, NOTHING);
             encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
         }
         // Word that it goes on: the other end does without.
-        Effect::Progress { payload, .. } if !fits(payload, bytes_max) => {}
-        Effect::CancelDelivery { delivery, reason, .. } => {
-            encode(&Frame::Cancel { seq: delivery.stamp, word: 0, reason: Some(*reason) }, out);
-        }
-        Effect::FarAck { seq, .. } => encode(&Frame::Ack { delivery: crossing(*seq) }, out),
-        Effect::FarFail { seq, permanent, payload, .. } => {
-            let (delivery, permanent, raw) = (crossing(*seq), *permanent, Raw::from(payload));
-            encode(&Frame::Fail { delivery, permanent, raw }, out);
-        }
-        _ => return false,
+        CallerWord::Progress { payload } if !fits(payload, bytes_max) => {}
+        CallerWord::Reply { .. }
+        | CallerWord::Progress { .. }
+        | CallerWord::Delivered
+        | CallerWord::Undelivered { .. }
+        | CallerWord::BroadcastAnswer(_)
+        | CallerWord::BroadcastEnd(_) => write_word(seq, word, out),
     }
-    true
+}
+
+/// The outcome of a crossing whose payload is too long for the other end.
+fn too_long(seq: u32, out: &mut Vec<u8>) {
+    encode(&Frame::Undelivered { seq, code: Code::FrameTooLarge, raw: NOTHING }, out);
 }
 
 const fn crossing(seq: u32) -> Delivery {

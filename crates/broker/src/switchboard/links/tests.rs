@@ -5,7 +5,10 @@ mod words;
 
 use std::sync::Arc;
 
-use turno_engine::{Effect, Event, FarWord, Forward, ForwardBroadcast, ForwardEvent, Input, LinkWord, Sink};
+use turno_engine::{
+    BroadcastAnswer, CallerWord, Event, FarWord, Forward, ForwardBroadcast, ForwardEvent, Input, LinkEffect, LinkWord,
+    PeerEffect, Peers,
+};
 use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::model::{
     BroadcastEnd, Closing, ClosingReason, Code, ConnId, Delivery, Limits, MessageId, Mono, Payload, limits,
@@ -26,7 +29,7 @@ const SECRET: &[u8] = b"correct horse battery staple";
 struct Ear(Vec<Input>);
 
 impl Desk for Ear {
-    fn put(&mut self, _now: Mono, input: Input, _sink: &mut impl Sink) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
         self.0.push(input);
     }
 }
@@ -77,7 +80,7 @@ impl Broker {
         std::mem::take(&mut self.board.desk_mut().0)
     }
 
-    fn effect(&mut self, effect: Effect) {
+    fn effect(&mut self, effect: PeerEffect) {
         self.board.carry_out(self.now, effect);
     }
 
@@ -122,7 +125,7 @@ fn linked() -> (Broker, Broker) {
     let conn = a.conn;
     assert_eq!(a.heard(), [Input::Greeted { conn, target: 7, broker: BrokerId::new(2) }]);
     assert_eq!(b.heard(), [], "it is not told before the other has proven itself");
-    a.effect(Effect::Prove { conn });
+    a.effect(PeerEffect::Link { conn, effect: LinkEffect::Prove });
     talk(&mut a, &mut b);
     let (name, address) = ("broker 2".to_owned(), "10.0.0.2:7460".to_owned());
     assert_eq!(

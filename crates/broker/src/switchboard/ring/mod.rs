@@ -17,7 +17,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::native::{Credentials, Fault, Frame, Nonce, RingIdentity, RingSession, RingStep, Secret};
 
 pub use self::report::RingReport;
-pub(crate) use self::report::{log_news, report_of};
+pub(super) use self::report::log_news;
 use super::brokers::{Heard, fresh};
 use super::lines::{Line, Lines, Phase, Talk};
 use super::links::Nonces;
@@ -71,7 +71,6 @@ pub(super) struct RingBoard {
     pub(super) dials: Vec<RingDial>,
     /// Targets that the node waits for, with their connections once these are made.
     pub(super) wanted: BTreeMap<u32, Option<ConnId>>,
-    pub(super) reports: Vec<RingReport>,
     /// Publishers are slowed down.
     pub(super) slowed: bool,
     /// They were until a moment ago.
@@ -123,16 +122,6 @@ impl<D: Desk> Switchboard<D> {
     /// Whether there are such.
     pub fn has_ring_dials(&self) -> bool {
         !self.lines.ring.dials.is_empty()
-    }
-
-    /// What the node told whoever runs the broker, since the last call.
-    pub fn take_ring_reports(&mut self) -> Vec<RingReport> {
-        std::mem::take(&mut self.lines.ring.reports)
-    }
-
-    /// Whether it did.
-    pub fn has_ring_reports(&self) -> bool {
-        !self.lines.ring.reports.is_empty()
     }
 
     /// True once after publishers were slowed down and are not any more: connections may be read from again.

@@ -1,43 +1,35 @@
 //! What the node wants done: words to frames, connections to make and to end.
 
-use turno_engine::ring::RingEffect;
+use turno_engine::ring::RingPeerEffect;
 use turno_proto::model::ring::{Circle, RingWord};
 use turno_proto::model::{Code, ConnId, limits};
 use turno_proto::native::encode_ring_word;
 
 use super::super::FAREWELL_MS;
 use super::super::lines::{Lines, Phase, Talk};
-use super::{RingDial, log_news, report_of};
+use super::RingDial;
 use crate::turn::Leftover;
 
 impl Lines {
     /// What the node wants done.
-    pub(in super::super) fn for_the_ring(&mut self, effect: RingEffect) {
+    pub(in super::super) fn for_the_ring(&mut self, effect: RingPeerEffect) {
         match effect {
-            RingEffect::Say { conn, word } => self.write(conn, |out| write_word(word, out)),
-            RingEffect::Dial { target, address } => {
+            RingPeerEffect::Say { conn, word } => self.write(conn, |out| write_word(word, out)),
+            RingPeerEffect::Dial { target, address } => {
                 let until = self.now.plus_millis(self.ring.dial_ms);
                 self.ring.wanted.insert(target, None);
                 self.ring.dials.push(RingDial { target, address, until });
             }
-            RingEffect::Forget { target } => {
+            RingPeerEffect::Forget { target } => {
                 self.ring.dials.retain(|dial| dial.target != target);
                 if let Some(Some(conn)) = self.ring.wanted.remove(&target) {
                     self.end_ring(conn, None);
                 }
             }
-            RingEffect::Close { conn, code } => self.end_ring(conn, code),
-            RingEffect::Slow(slow) => {
+            RingPeerEffect::Close { conn, code } => self.end_ring(conn, code),
+            RingPeerEffect::Slow(slow) => {
                 self.ring.eased |= self.ring.slowed && !slow;
                 self.ring.slowed = slow;
-            }
-            // What is published goes to the topics, inside the engine.
-            RingEffect::Deliver { .. } => {}
-            other => {
-                if let RingEffect::Tell(news) = &other {
-                    log_news(news);
-                }
-                self.ring.reports.extend(report_of(&other));
             }
         }
     }

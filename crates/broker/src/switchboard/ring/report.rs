@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use tracing::{info, warn};
-use turno_engine::ring::{RingEffect, RingNews};
+use turno_engine::ring::{RingHostEffect, RingNews};
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;
 
@@ -24,25 +24,38 @@ pub enum RingReport {
     Stop,
 }
 
-/// The report that an effect is, if it is one.
-pub(crate) const fn report_of(effect: &RingEffect) -> Option<RingReport> {
-    match effect {
-        RingEffect::Failed(code) => Some(RingReport::Failed(*code)),
-        RingEffect::Left => Some(RingReport::Left),
-        RingEffect::Stop => Some(RingReport::Stop),
-        RingEffect::Tell(RingNews::Waits { .. }) => Some(RingReport::Waiting),
-        RingEffect::Tell(RingNews::State { from: RingState::Joining, to, .. }) => match to {
-            RingState::Joining | RingState::Leaving | RingState::Off => None,
-            RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => {
-                Some(RingReport::Joined)
-            }
-        },
-        _ => None,
+impl RingReport {
+    /// The report in what became of the node's place in the ring, if there is one.
+    pub(in super::super) const fn of(effect: &RingHostEffect) -> Option<Self> {
+        match effect {
+            RingHostEffect::Failed(code) => Some(Self::Failed(*code)),
+            RingHostEffect::Left => Some(Self::Left),
+            RingHostEffect::Stop => Some(Self::Stop),
+            RingHostEffect::Tell(news) => Self::of_news(news),
+        }
+    }
+
+    const fn of_news(news: &RingNews) -> Option<Self> {
+        match news {
+            RingNews::Waits { .. } => Some(Self::Waiting),
+            RingNews::State { from: RingState::Joining, to, .. } => match to {
+                RingState::Joining | RingState::Leaving | RingState::Off => None,
+                RingState::Alone | RingState::Member | RingState::Rewiring | RingState::LinkDown => Some(Self::Joined),
+            },
+            RingNews::State { .. }
+            | RingNews::Whole { .. }
+            | RingNews::Healed { .. }
+            | RingNews::Refused { .. }
+            | RingNews::Unproven { .. }
+            | RingNews::Merge { .. }
+            | RingNews::Missed { .. }
+            | RingNews::Overdue { .. } => None,
+        }
     }
 }
 
 /// A line of the log.
-pub(crate) fn log_news(news: &RingNews) {
+pub(in super::super) fn log_news(news: &RingNews) {
     match news {
         RingNews::State { from, to, why } => {
             info!(from = from.name(), to = to.name(), why, "the ring: another state");
@@ -86,11 +99,15 @@ mod tests {
     #[test]
     fn who_has_joined() {
         for to in [Alone, Member, Rewiring, LinkDown] {
-            let state = |from| report_of(&RingEffect::Tell(RingNews::State { from, to, why: "" }));
+            let state = |from| RingReport::of(&RingHostEffect::Tell(RingNews::State { from, to, why: "" }));
             assert_eq!((state(Joining), state(Member)), (Some(RingReport::Joined), None), "{to:?}");
         }
         for to in [Leaving, Off] {
-            assert_eq!(report_of(&RingEffect::Tell(RingNews::State { from: Joining, to, why: "" })), None, "{to:?}");
+            assert_eq!(
+                RingReport::of(&RingHostEffect::Tell(RingNews::State { from: Joining, to, why: "" })),
+                None,
+                "{to:?}"
+            );
         }
     }
 }

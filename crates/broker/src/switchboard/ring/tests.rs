@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use turno_engine::ring::{
-    Circle, JoinVerdict, NewConn, Publication, RetConn, RingEffect, RingInput, RingNews, RingWord,
-};
-use turno_engine::{Effect, Event, Input, Sink};
-use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, RingState, Sid};
+use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingInput, RingPeerEffect, RingWord};
+use turno_engine::{Event, Input, PeerEffect, Peers};
+use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Limits, Mono, Payload, Topic, limits};
 use turno_proto::native::{Config, Connect, Event as EventFrame, Frame, Raw, Secret, VERSION, decode, encode, split};
 
 use super::super::lines::Seat;
 use super::super::{Desk, Door, FAREWELL_MS, Switchboard};
-use super::{Nonces, RingDial, RingReport, RingWireSettings};
+use super::{Nonces, RingDial, RingWireSettings};
 use crate::turn::Turn;
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -27,7 +25,7 @@ const DIAL_MS: u64 = 1_500;
 struct Ear(Vec<Input>);
 
 impl Desk for Ear {
-    fn put(&mut self, _now: Mono, input: Input, _sink: &mut impl Sink) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
         self.0.push(input);
     }
 }
@@ -59,15 +57,15 @@ fn board(sid: u16, secret: Option<&[u8]>) -> Switchboard<Ear> {
     board
 }
 
-fn ring(effect: RingEffect) -> Effect {
-    Effect::Ring { effect }
+const fn ring(effect: RingPeerEffect) -> PeerEffect {
+    PeerEffect::Ring(effect)
 }
 
 impl Broker {
     /// 1 wants a connection for target 7, and it is made.
     fn dialling(secret: Option<&[u8]>, address: &str) -> Self {
         let (now, mut board) = (Mono::from_millis(10), board(1, secret));
-        board.carry_out(now, ring(RingEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+        board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
         assert!(board.has_ring_dials());
         let dials = board.take_ring_dials();
         let until = now.plus_millis(DIAL_MS);
@@ -93,13 +91,13 @@ impl Broker {
         inputs.into_iter().map(input).collect()
     }
 
-    fn effect(&mut self, effect: RingEffect) {
+    fn effect(&mut self, effect: RingPeerEffect) {
         self.board.carry_out(self.now, ring(effect));
     }
 
     fn say(&mut self, word: RingWord) {
         let conn = self.conn;
-        self.effect(RingEffect::Say { conn, word });
+        self.effect(RingPeerEffect::Say { conn, word });
     }
 
     /// Everything it has to say, which is then said.
@@ -236,7 +234,7 @@ fn the_end_is_told_once() {
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // It says why before.
     let (mut a, mut b) = open();
-    b.effect(RingEffect::Close { conn: b.conn, code: Some(Code::BadSequence) });
+    b.effect(RingPeerEffect::Close { conn: b.conn, code: Some(Code::BadSequence) });
     let said = b.said();
     assert!(matches!(frames(&said)[..], [Frame::Error { code: Code::BadSequence, fatal: true, .. }]));
     a.take(&said);
@@ -267,7 +265,7 @@ fn a_closed_connection_says_all_and_is_silent() {
     for seq in 1..=50 {
         a.say(RingWord::Publish(publication(seq, 1_000)));
     }
-    a.effect(RingEffect::Close { conn: a.conn, code: None });
+    a.effect(RingPeerEffect::Close { conn: a.conn, code: None });
     a.say(RingWord::AskSid);
     // The other end goes on for a while.
     b.say(RingWord::Have { had: Vec::new() });
@@ -295,7 +293,7 @@ fn a_closed_connection_that_takes_nothing_goes() {
     let (mut a, _) = open();
     a.say(RingWord::Publish(publication(1, 1_000)));
     a.board.wrote(a.now, a.conn, 1);
-    a.effect(RingEffect::Close { conn: a.conn, code: None });
+    a.effect(RingPeerEffect::Close { conn: a.conn, code: None });
     a.pass(SILENCE_MS - 1);
     assert_eq!(a.board.take_gone(), []);
     a.pass(1);
@@ -309,7 +307,7 @@ fn a_dial_that_comes_to_nothing_is_told_once() {
     // Nobody is there.
     let mut board = board(1, None);
     let now = Mono::from_millis(10);
-    board.carry_out(now, ring(RingEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
     let dials = board.take_ring_dials();
     board.ring_dial_failed(now, 7, Code::RingDown);
     board.ring_dial_failed(now, 7, Code::RingDown);
@@ -348,15 +346,15 @@ fn a_dial_that_comes_to_nothing_is_told_once() {
 #[test]
 fn a_forgotten_target_is_not_told_of() {
     let now = Mono::from_millis(10);
-    let forget = || ring(RingEffect::Forget { target: 7 });
+    let forget = || ring(RingPeerEffect::Forget { target: 7 });
     // Nobody has dialled yet.
     let mut first = board(1, None);
-    first.carry_out(now, ring(RingEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    first.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
     first.carry_out(now, forget());
     assert_eq!(first.take_ring_dials(), []);
     // It is being dialled.
     let mut second = board(1, None);
-    second.carry_out(now, ring(RingEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    second.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
     let dials = second.take_ring_dials();
     second.carry_out(now, forget());
     assert_eq!(second.dial_ring(now, &dials[0], NEAR.to_owned()), None);
@@ -364,14 +362,14 @@ fn a_forgotten_target_is_not_told_of() {
     assert_eq!(second.desk().0, []);
     // The greeting goes on: it is closed.
     let mut a = Broker::dialling(None, NEAR);
-    a.effect(RingEffect::Forget { target: 7 });
+    a.effect(RingPeerEffect::Forget { target: 7 });
     a.said();
     assert!(a.board.said_all(a.conn));
     a.board.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), []);
     // The node knows the connection already: it is not closed, as the node would not hear of it.
     let (mut a, _) = up();
-    a.effect(RingEffect::Forget { target: 7 });
+    a.effect(RingPeerEffect::Forget { target: 7 });
     assert!(!a.board.said_all(a.conn));
 }
 
@@ -461,7 +459,7 @@ fn publishers_are_slowed_down() {
     let (talker, listener) = (client(&mut b, true), client(&mut b, false));
     let reads = |b: &mut Broker| (b.board.wants_reading(talker), b.board.wants_reading(listener));
     assert_eq!(reads(&mut b), (true, true));
-    b.effect(RingEffect::Slow(true));
+    b.effect(RingPeerEffect::Slow(true));
     assert_eq!((reads(&mut b), b.board.take_eased()), ((false, true), false));
     // One that begins meanwhile is heard once.
     let late = client(&mut b, true);
@@ -469,22 +467,8 @@ fn publishers_are_slowed_down() {
     let silence = u64::from(limits::HEARTBEAT_MS) * u64::from(limits::LIVENESS);
     b.pass(silence);
     assert!(b.board.is_heard(talker) && !b.board.is_heard(listener), "only who could speak was silent");
-    b.effect(RingEffect::Slow(false));
+    b.effect(RingPeerEffect::Slow(false));
     assert_eq!((b.board.wants_reading(talker), b.board.take_eased(), b.board.take_eased()), (true, true, false));
     b.pass(silence - 1);
     assert!(b.board.is_heard(talker), "from now on");
-}
-
-/// What whoever runs the broker must know is kept for it, in order.
-#[test]
-fn reports_are_kept_until_they_are_taken() {
-    let mut b = Broker::accepting(None, NEAR);
-    let state = RingNews::State { from: RingState::Joining, to: RingState::Member, why: "caught up" };
-    for effect in [RingEffect::Tell(state), RingEffect::Left, RingEffect::Failed(Code::Fenced), RingEffect::Stop] {
-        b.effect(effect);
-    }
-    assert!(b.board.has_ring_reports());
-    let expected = [RingReport::Joined, RingReport::Left, RingReport::Failed(Code::Fenced), RingReport::Stop];
-    assert_eq!(b.board.take_ring_reports(), expected);
-    assert!(!b.board.has_ring_reports());
 }

@@ -12,7 +12,7 @@ use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, Durability, Payload, QueueName};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{DiskEffect, NativeEffect, PeerEffect, Sink};
 use crate::jobs::JobThen;
 use crate::messages::Messages;
 use crate::messages::disk::owed::Owed;
@@ -179,7 +179,7 @@ impl Messages {
     pub(crate) fn tell_once_stored(&mut self, conn: ConnId, seq: u32, answer: AdminAnswer, out: &mut impl Sink) {
         let answer = Box::new(answer);
         if self.durable.ops.is_empty() {
-            out.effect(Effect::Answer { conn, seq, answer });
+            out.peer(PeerEffect::admin(conn, seq, answer));
         } else {
             self.durable.waiting.push_back((self.durable.group + 1, Then::Tell { conn, seq, answer }));
         }
@@ -239,7 +239,7 @@ impl Messages {
                         bytes: &message.bytes,
                     });
                 }
-                Change::Note(op) => out.effect(Effect::Persist { group, op }),
+                Change::Note(op) => out.disk(DiskEffect::Persist { group, op }),
             }
         }
     }
@@ -253,7 +253,10 @@ impl Messages {
             match then {
                 Then::Begin { index, conn, seq } => {
                     let (id, serial) = (self.id_of(index), self.messages[index].serial);
-                    out.effect(Effect::Stored { conn, seq, id, durability: Durability::Disk, duplicate: false });
+                    out.peer(PeerEffect::Native {
+                        conn,
+                        effect: NativeEffect::Stored { seq, id, durability: Durability::Disk, duplicate: false },
+                    });
                     self.answer_again(serial, out);
                     if self.stored(index) {
                         self.messages[index].state = State::Waiting;
@@ -270,7 +273,7 @@ impl Messages {
                         self.wait_again(index, out);
                     }
                 }
-                Then::Tell { conn, seq, answer } => out.effect(Effect::Answer { conn, seq, answer }),
+                Then::Tell { conn, seq, answer } => out.peer(PeerEffect::admin(conn, seq, answer)),
                 Then::Job(then) => return Some(then),
                 Then::Set { conn, seq, change } => {
                     let (queue, settings) = *change;
@@ -315,7 +318,7 @@ impl Messages {
                 Some(Then::Job(then)) => return Some(then),
                 Some(Then::Retry { index, before }) => self.lies_again(index, *before),
                 Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
-                    out.effect(Effect::Error { conn, seq, code });
+                    out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
                 }
                 None => return None,
             }

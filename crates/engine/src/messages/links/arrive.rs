@@ -1,10 +1,10 @@
 //! What came over a link: to a worker at once, further on, or back. It never waits here: who waits, waits at its owner's.
 
 use turno_proto::model::link::{Forward, ForwardWants};
-use turno_proto::model::{Code, ConnId, Outgoing, Payload, limits};
+use turno_proto::model::{Code, ConnId, Outgoing, limits};
 
 use super::Foreign;
-use crate::effect::{Effect, Sink};
+use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
 use crate::messages::table::message::{End, Flags, Origin, Wants};
@@ -75,7 +75,7 @@ impl Messages {
             self.tell_offer(conn, &name, out);
         }
         let code = if self.drain.is_some() { Code::Closing } else { Code::NoRoom };
-        out.effect(Effect::Undelivered { conn, seq, code, payload: Payload::default() });
+        out.peer(PeerEffect::undelivered(conn, seq, code));
     }
 
     /// What came over a link was given up by its worker here: its owner decides what becomes of it.
@@ -84,18 +84,16 @@ impl Messages {
         let end = if matches!(cause, Cause::Failed { .. }) { End::Settled } else { End::Otherwise };
         self.finish(index, end);
         let Some(origin) = origin else { return };
-        let (conn, seq) = (origin.conn(), origin.seq);
-        out.effect(match cause {
-            Cause::Failed { payload, permanent } => Effect::FarFail { conn, seq, permanent, payload },
-            _ if late && cause.is_loss() => {
-                Effect::Undelivered { conn, seq, code: Code::TimedOut, payload: Payload::default() }
+        out.peer(match cause {
+            Cause::Failed { payload, permanent } => {
+                let effect = LinkEffect::Fail { seq: origin.seq, permanent, payload };
+                PeerEffect::Link { conn: origin.conn(), effect }
             }
+            _ if late && cause.is_loss() => origin.hears(CallerWord::undelivered(Code::TimedOut)),
             // With others, or unread: it costs no attempt.
-            Cause::NotPinned => Effect::Undelivered { conn, seq, code: Code::CutShort, payload: Payload::default() },
-            Cause::WorkerLost => Effect::Undelivered { conn, seq, code: Code::WorkerLost, payload: Payload::default() },
-            Cause::LeaseExpired => {
-                Effect::Undelivered { conn, seq, code: Code::LeaseExpired, payload: Payload::default() }
-            }
+            Cause::NotPinned => origin.hears(CallerWord::undelivered(Code::CutShort)),
+            Cause::WorkerLost => origin.hears(CallerWord::undelivered(Code::WorkerLost)),
+            Cause::LeaseExpired => origin.hears(CallerWord::undelivered(Code::LeaseExpired)),
         });
     }
 

@@ -14,7 +14,7 @@ use turno_proto::model::link::{BrokerId, Claim, LinkWord, Path, Relay};
 use turno_proto::model::{Code, ConnId, Mono, QueueName, limits};
 
 use super::Links;
-use crate::effect::{Effect, Sink};
+use crate::effect::{LinkEffect, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::queues::exclusive::plausible;
 
@@ -142,7 +142,10 @@ impl Messages {
         if presence.path.meets(&path) {
             return;
         }
-        out.effect(Effect::Link { conn: *conn, word: Box::new(LinkWord::Relay(Relay { to, path, claim })) });
+        out.peer(PeerEffect::Link {
+            conn: *conn,
+            effect: LinkEffect::Word(Box::new(LinkWord::Relay(Relay { to, path, claim }))),
+        });
     }
 
     /// RELAY came: for this broker, or for another one.
@@ -216,7 +219,7 @@ impl Messages {
         let token = if self.exclusives.is_news(token) { token } else { self.next_linked_token() };
         self.exclusives.heard_of(token);
         self.begin_to_consume(conn, number, handle, Some(token));
-        out.effect(Effect::Consuming { conn, seq, token });
+        out.peer(PeerEffect::Native { conn, effect: NativeEffect::Consuming { seq, token } });
     }
 
     fn not_granted(&mut self, number: u64, out: &mut impl Sink) {
@@ -235,7 +238,7 @@ impl Messages {
         }
         self.links.claims.not_before.insert(queue, self.now.plus_millis(limits::PROMOTION_MS));
         self.refuse_queue(conn, number, handle);
-        out.effect(Effect::QueueFull { conn, seq, handle });
+        out.peer(PeerEffect::Native { conn, effect: NativeEffect::QueueFull { seq, handle } });
     }
 
     /// The worker does not want the queue any more that it asked home for. False if it did not ask.
@@ -290,7 +293,10 @@ impl Messages {
         let Ok(at) = worker.position_of(queue) else { return };
         let handle = self.queues.at(queue).consumer(worker.consumes[at].number).handle;
         if self.cancel_queue(holder, handle).is_ok() {
-            out.effect(Effect::CancelQueue { conn: holder, handle, reason: Code::QueueFull });
+            out.peer(PeerEffect::Native {
+                conn: holder,
+                effect: NativeEffect::CancelQueue { handle, reason: Code::QueueFull },
+            });
         }
     }
 

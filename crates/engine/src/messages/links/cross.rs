@@ -3,7 +3,7 @@
 use turno_proto::model::link::{Forward, ForwardWants, LinkWord, Path};
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
 use crate::input::FarWord;
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
@@ -52,7 +52,7 @@ impl Messages {
         let handle = far.handle.unwrap_or_else(|| {
             let handle = link.handles;
             link.handles += 1;
-            out.effect(Effect::LinkOpen { conn, handle, queue: name.clone() });
+            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Open { handle, queue: name.clone() } });
             handle
         });
         far.handle = Some(handle);
@@ -76,7 +76,7 @@ impl Messages {
             path: came.then(self.links.me).expect("what came through here before, or too far, is not picked"),
             payload: Payload { headers: message.flags.has(Flags::HEADERS), bytes: message.bytes.clone() },
         };
-        out.effect(Effect::Forward { conn, forward: Box::new(forward) });
+        out.peer(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward)) });
     }
 
     /// The crossing is over, however it ended: its slots at the other end count as free.
@@ -104,14 +104,6 @@ impl Messages {
         };
         let delivery = Delivery { index, stamp: seq };
         match word {
-            FarWord::Reply { more, payload } => {
-                self.note_taken(conn, index);
-                self.reply(conn, delivery, more, payload, out);
-            }
-            FarWord::Progress { payload } => {
-                self.note_taken(conn, index);
-                self.progress(conn, delivery, payload, out);
-            }
             FarWord::Ack => {
                 self.note_taken(conn, index);
                 self.ack(conn, delivery, out);
@@ -120,14 +112,23 @@ impl Messages {
                 self.note_taken(conn, index);
                 self.fail(conn, delivery, permanent, payload, out);
             }
-            FarWord::Delivered => {
-                self.note_taken(conn, index);
-                self.far_written(index, out);
-            }
-            FarWord::Undelivered { code, payload } => self.far_undelivered(conn, index, code, payload, out),
-            FarWord::BroadcastAnswer { .. } | FarWord::BroadcastEnd { .. } => {
-                self.far_part_says(conn, index, word, out);
-            }
+            FarWord::Caller(word) => match word {
+                CallerWord::Reply { more, payload } => {
+                    self.note_taken(conn, index);
+                    self.reply(conn, delivery, more, payload, out);
+                }
+                CallerWord::Progress { payload } => {
+                    self.note_taken(conn, index);
+                    self.progress(conn, delivery, payload, out);
+                }
+                CallerWord::Delivered => {
+                    self.note_taken(conn, index);
+                    self.far_written(index, out);
+                }
+                CallerWord::Undelivered { code, payload } => self.far_undelivered(conn, index, code, payload, out),
+                CallerWord::BroadcastAnswer(answer) => self.far_part_says(conn, index, answer, out),
+                CallerWord::BroadcastEnd(end) => self.far_part_ends(conn, index, *end, out),
+            },
         }
     }
 

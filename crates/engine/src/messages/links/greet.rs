@@ -11,7 +11,7 @@ use turno_proto::model::link::view::LinkState;
 use turno_proto::model::{Code, ConnId, Slots, limits};
 
 use super::Link;
-use crate::effect::{Effect, Sink};
+use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::table::numbered::Numbered;
 use crate::messages::workers::peer::Worker;
@@ -29,10 +29,10 @@ impl Messages {
             None
         };
         match refusal {
-            None => out.effect(Effect::Prove { conn }),
+            None => out.peer(PeerEffect::Link { conn, effect: LinkEffect::Prove }),
             Some((state, code)) => {
                 self.links.targets.down(target, state, code, self.now);
-                out.effect(Effect::Unlink { conn, code });
+                out.peer(PeerEffect::Link { conn, effect: LinkEffect::Unlink { code } });
             }
         }
     }
@@ -49,10 +49,10 @@ impl Messages {
             if let Some(target) = target {
                 self.links.targets.down(target, LinkState::Doubled, code, self.now);
             }
-            return out.effect(Effect::Unlink { conn, code });
+            return out.peer(PeerEffect::Link { conn, effect: LinkEffect::Unlink { code } });
         }
         if let Some(older) = self.links.to_broker(broker) {
-            out.effect(Effect::Unlink { conn: older, code: Code::AlreadyLinked });
+            out.peer(PeerEffect::Link { conn: older, effect: LinkEffect::Unlink { code: Code::AlreadyLinked } });
             self.lost(older, out);
         }
         if let Some(target) = target {
@@ -91,7 +91,7 @@ impl Messages {
         self.links.presence_changed = true;
         self.tell_all_offers();
         if let Some(closing) = self.closing() {
-            out.effect(Effect::Closing { conn, closing });
+            out.peer(PeerEffect::Closing { conn, closing });
         }
     }
 

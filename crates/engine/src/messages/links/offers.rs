@@ -9,7 +9,7 @@ use turno_proto::model::link::{BrokerId, LinkWord, Offer, Path, Room};
 use turno_proto::model::{ConnId, QueueName, limits};
 
 use super::{Far, Links};
-use crate::effect::{Effect, Sink};
+use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
 use crate::messages::queues::exclusive::plausible;
@@ -203,7 +203,7 @@ impl Messages {
 }
 
 fn tell(conn: ConnId, offers: Vec<Offer>, out: &mut impl Sink) {
-    out.effect(Effect::Link { conn, word: Box::new(LinkWord::Offers(offers)) });
+    out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkWord::Offers(offers))) });
 }
 
 /// Whether whoever was told the one need not be told the other: slots that its own messages take or give back are

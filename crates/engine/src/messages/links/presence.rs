@@ -7,7 +7,7 @@ use turno_proto::model::ring::Origin;
 use turno_proto::model::{ConnId, limits};
 
 use super::Links;
-use crate::effect::{Effect, Sink};
+use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 
 impl Links {
@@ -44,7 +44,7 @@ impl Messages {
             let link = self.links.link_mut(conn);
             if link.told_presence != presence {
                 link.told_presence.clone_from(&presence);
-                out.effect(Effect::Link { conn, word: Box::new(LinkWord::Presence(presence)) });
+                out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkWord::Presence(presence))) });
             }
         }
     }

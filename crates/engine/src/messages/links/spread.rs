@@ -11,8 +11,7 @@ use turno_proto::model::topic::Event;
 use turno_proto::model::{Broadcast, BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::Links;
-use crate::effect::{Effect, Sink};
-use crate::input::FarWord;
+use crate::effect::{BroadcastAnswer, CallerWord, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::broadcast::Spread;
 use crate::messages::table::message::{End, State};
@@ -81,7 +80,7 @@ impl Messages {
         let handle = far.handle.unwrap_or_else(|| {
             let handle = link.handles;
             link.handles += 1;
-            out.effect(Effect::LinkOpen { conn, handle, queue: name });
+            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Open { handle, queue: name } });
             handle
         });
         far.handle = Some(handle);
@@ -94,7 +93,7 @@ impl Messages {
             path: spread.path.then(self.links.me).expect("what came through here before, or too far, is not spread"),
             payload: spread.payload.clone(),
         });
-        out.effect(Effect::Link { conn, word: Box::new(word) });
+        out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
     }
 
     /// FORWARD_BROADCAST came.
@@ -113,39 +112,34 @@ impl Messages {
         self.spread_broadcast(conn, spread, here, far, path, out);
     }
 
-    /// The other end tells what a consumer there said to a broadcast, or how it ended there.
-    pub(super) fn far_part_says(&mut self, conn: ConnId, index: u32, word: FarWord, out: &mut impl Sink) {
-        let State::Asked { broadcast, .. } = self.messages[index].state else {
-            // Told to stop here; its end is what was waited for.
-            if matches!(word, FarWord::BroadcastEnd { .. }) {
-                self.finish(index, End::Otherwise);
-            }
-            return;
-        };
-        match word {
-            FarWord::BroadcastAnswer { worker, name, more, failed, payload } => {
-                let worker = self.number_of_far(broadcast, conn, worker);
-                if let Some(tally) = self.broadcasts.get_mut(&broadcast).filter(|_| !more) {
-                    tally.far_tells(index, failed);
-                }
-                match self.messages[broadcast].origin {
-                    Some(origin) => {
-                        let (conn, seq) = (origin.conn(), origin.seq);
-                        out.effect(Effect::BroadcastAnswer { conn, seq, worker, name, more, failed, payload });
-                    }
-                    None if more => {}
-                    None => self.stats.counters.unclaimed += 1,
-                }
-            }
-            FarWord::BroadcastEnd { mut end } => {
-                let BroadcastEnd { who_expired, who_left, .. } = &mut *end;
-                for Party { worker, .. } in who_expired.iter_mut().chain(who_left) {
-                    *worker = self.number_of_far(broadcast, conn, *worker);
-                }
-                self.far_part_over(index, *end, out);
-            }
-            _ => {}
+    /// A consumer at the other end said something to a broadcast.
+    pub(super) fn far_part_says(&mut self, conn: ConnId, index: u32, mut answer: BroadcastAnswer, out: &mut impl Sink) {
+        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        answer.worker = self.number_of_far(broadcast, conn, answer.worker);
+        let BroadcastAnswer { more, failed, .. } = answer;
+        if let Some(tally) = self.broadcasts.get_mut(&broadcast).filter(|_| !more) {
+            tally.far_tells(index, failed);
         }
+        match self.messages[broadcast].origin {
+            Some(origin) => {
+                let word = CallerWord::BroadcastAnswer(answer);
+                out.peer(origin.hears(word));
+            }
+            None if more => {}
+            None => self.stats.counters.unclaimed += 1,
+        }
+    }
+
+    /// A broadcast ended at the other end.
+    pub(super) fn far_part_ends(&mut self, conn: ConnId, index: u32, mut end: BroadcastEnd, out: &mut impl Sink) {
+        let State::Asked { broadcast, .. } = self.messages[index].state else {
+            // It was told to stop, and this is the end that was waited for.
+            return self.finish(index, End::Otherwise);
+        };
+        for Party { worker, .. } in end.who_expired.iter_mut().chain(&mut end.who_left) {
+            *worker = self.number_of_far(broadcast, conn, *worker);
+        }
+        self.far_part_over(index, end, out);
     }
 
     /// A number for a worker at another broker: theirs are not told apart from ours.
@@ -171,7 +165,7 @@ impl Messages {
         let Some(path) = path.then(self.links.me) else { return };
         for (conn, targets) in shares {
             let word = LinkWord::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
-            out.effect(Effect::Link { conn, word: Box::new(word) });
+            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
         }
     }
 

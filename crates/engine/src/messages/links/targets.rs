@@ -6,7 +6,7 @@ use turno_proto::model::link::BrokerId;
 use turno_proto::model::link::view::LinkState;
 use turno_proto::model::{Code, Mono, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 
 /// An address that a link is wanted to.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Targets {
                 target.redial = None;
                 target.state = LinkState::Dialling;
                 target.since = now;
-                out.effect(Effect::Dial { target: *number, address: target.address.clone() });
+                out.peer(PeerEffect::Dial { target: *number, address: target.address.clone() });
             }
         }
     }

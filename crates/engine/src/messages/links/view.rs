@@ -10,7 +10,7 @@ use turno_proto::model::{Code, ConnId, limits};
 
 use super::targets::Target;
 use super::{Link, Links};
-use crate::effect::{Effect, Sink};
+use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::table::message::Message;
 
@@ -166,7 +166,7 @@ impl Messages {
             self.links.targets.remove(number);
         }
         if let Some(conn) = conn {
-            out.effect(Effect::Unlink { conn, code: Code::Cancelled });
+            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Unlink { code: Code::Cancelled } });
             self.lost(conn, out);
         }
         Ok(AdminAnswer::Links { links: vec![view] })

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, ConnId, MessageId, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{DiskEffect, HostEffect, PeerEffect, Report, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::Record;
 use crate::messages::dispatch::Item;
@@ -142,7 +142,7 @@ impl Messages {
                 let (loads, backlog) = (&mut self.loads.out, &mut self.queues.at_mut(number).backlog);
                 backlog.load(priority, self.settings.hot_bytes, |serial| {
                     loads.push_back(Load { serial, why: Why::Turn { queue: number, priority } });
-                    out.effect(Effect::Load { serial });
+                    out.disk(DiskEffect::Load { serial });
                 });
             }
         }
@@ -170,7 +170,7 @@ impl Messages {
                 let Question { conn, seq, .. } = question;
                 match self.answer_question(question, serial, record, out) {
                     Ok(answer) => self.tell_once_stored(conn, seq, answer, out),
-                    Err(code) => out.effect(Effect::Error { conn, seq, code }),
+                    Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
                 }
             }
         }
@@ -202,7 +202,7 @@ impl Messages {
     fn miss(&mut self, queue: u32, priority: u8, serial: u64, out: &mut impl Sink) {
         self.end_cold(queue, priority, serial);
         self.durable.len -= 1;
-        out.effect(Effect::Missing { serial });
+        out.host(HostEffect::Report(Report::Missing { serial }));
     }
 
     pub(in crate::messages) fn cancel_cold(&mut self, queue: u32, priority: u8, serial: u64) {
@@ -241,11 +241,11 @@ impl Messages {
     pub(in crate::messages) fn ask(&mut self, serial: u64, question: Question, out: &mut impl Sink) {
         if self.loads.questions >= limits::QUESTIONS_MAX {
             let Question { conn, seq, .. } = question;
-            return out.effect(Effect::Error { conn, seq, code: Code::TooManyInFlight });
+            return out.peer(PeerEffect::Answer { conn, seq, result: Err(Code::TooManyInFlight) });
         }
         self.loads.questions += 1;
         self.loads.out.push_back(Load { serial, why: Why::Question(question) });
-        out.effect(Effect::Load { serial });
+        out.disk(DiskEffect::Load { serial });
     }
 
     /// The message was read for the question; wherever it is now.

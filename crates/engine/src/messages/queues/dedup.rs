@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 
 use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, Outgoing, QueueName, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::{Persist, Remembered};
 use crate::messages::table::chain::NIL;
@@ -210,7 +210,7 @@ impl Messages {
         let name = &self.queues.at(queue).name;
         let Some(known) = self.dedup.find(name, key).filter(|known| known.until > self.now) else { return false };
         match self.dedup.storing.get_mut(&known.serial.get()) {
-            None => out.effect(self.stored_again(conn, seq, &known)),
+            None => out.peer(self.stored_again(conn, seq, &known)),
             Some(_) if self.dedup.again_len >= self.settings.limits.in_flight_max => {
                 self.refuse(conn, seq, Code::TooManyInFlight, out);
             }
@@ -265,10 +265,10 @@ impl Messages {
         }
     }
 
-    fn stored_again(&self, conn: ConnId, seq: u32, known: &Known) -> Effect {
+    fn stored_again(&self, conn: ConnId, seq: u32, known: &Known) -> PeerEffect {
         let id = self.settings.id(known.serial.get(), known.place);
         let durability = if known.is_durable() { Durability::Disk } else { Durability::Memory };
-        Effect::Stored { conn, seq, id, durability, duplicate: true }
+        PeerEffect::Native { conn, effect: NativeEffect::Stored { seq, id, durability, duplicate: true } }
     }
 
     /// A message is on disk, and its sender was told: so are those who sent it again.
@@ -277,7 +277,7 @@ impl Messages {
         let serial = NonZeroU64::new(serial).expect("serials begin with 1");
         let known = Known { key, serial, place: NIL, until: self.now };
         for (conn, seq) in again {
-            out.effect(self.stored_again(conn, seq, &known));
+            out.peer(self.stored_again(conn, seq, &known));
         }
     }
 

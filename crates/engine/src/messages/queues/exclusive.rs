@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turno_proto::model::view::{ExclusiveView, HoldingView};
 use turno_proto::model::{Code, ConnId, Delivery, Mono, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
 use crate::messages::table::message::Stray;
@@ -234,7 +234,7 @@ impl Messages {
         let stage = self.exclusives.stages.get_mut(&conn).and_then(|stages| stages.get_mut(&queue));
         let stage = stage.expect("who waits has a stage");
         stage.step = Step::Offered;
-        out.effect(Effect::QueueAvailable { conn, seq, handle: stage.handle });
+        out.peer(PeerEffect::Native { conn, effect: NativeEffect::QueueAvailable { seq, handle: stage.handle } });
     }
 
     /// Whoever did not take what was kept for it is passed over.

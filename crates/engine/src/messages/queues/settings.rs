@@ -5,7 +5,7 @@ use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, WEIGHT_MAX};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, QueueName};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::queues::queue::Queue;
 
@@ -55,7 +55,7 @@ impl Messages {
         out: &mut impl Sink,
     ) {
         match self.may_set(queue, settings) {
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
             Ok(queue) => {
                 let settings = settings.map(|change| self.latest_settings(&queue).changed_by(change));
                 match self.settings.store {
@@ -99,7 +99,7 @@ impl Messages {
         let number = self.put_settings(queue, settings);
         let answer = Box::new(AdminAnswer::Queue { queue: Box::new(self.queue_view(number)) });
         self.queues.forget_if_idle(number);
-        out.effect(Effect::Answer { conn, seq, answer });
+        out.peer(PeerEffect::admin(conn, seq, answer));
     }
 
     /// Takes back the settings of a queue that outlived the last run. For the start, before the first input.

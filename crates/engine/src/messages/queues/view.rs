@@ -8,7 +8,7 @@ use turno_proto::model::view::{ConsumerView, QueueView};
 use turno_proto::model::{Code, ConnId, MessageId};
 
 use super::cold::Question;
-use crate::effect::{Effect, Sink};
+use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::workers::peer::Worker;
 use crate::page::page;
@@ -27,7 +27,7 @@ impl Messages {
         }
         match self.answer_to(call, out) {
             Ok(answer) => self.tell_once_stored(conn, seq, answer, out),
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
         }
     }
 

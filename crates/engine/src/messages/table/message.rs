@@ -10,6 +10,7 @@ use bytes::Bytes;
 use turno_proto::model::view::MessageKind;
 use turno_proto::model::{ConnId, Delivery, MessageId, Mono};
 
+use crate::effect::{CallerWord, PeerEffect};
 use crate::messages::table::chain::{Lane, Links, NIL};
 use crate::messages::table::timers::TimerId;
 use crate::settings::Settings;
@@ -106,6 +107,11 @@ impl Origin {
 
     pub(in crate::messages) const fn conn(self) -> ConnId {
         ConnId { index: self.place.get() - 1, generation: self.generation }
+    }
+
+    /// Tells it that.
+    pub(in crate::messages) const fn hears(self, word: CallerWord) -> PeerEffect {
+        PeerEffect::Caller { conn: self.conn(), seq: self.seq, word }
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::view::{self, ConsumerView, StandingState, StandingView};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
-use crate::effect::{Effect, Sink};
+use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::losses::Trust;
 use crate::messages::table::chain::Lane;
@@ -194,7 +194,7 @@ impl Messages {
         }
         self.count(queue, |counters| &mut counters.dropped);
         self.leave(conn, consuming);
-        out.effect(Effect::CancelQueue { conn, handle, reason: Code::Dropped });
+        out.peer(PeerEffect::Native { conn, effect: NativeEffect::CancelQueue { handle, reason: Code::Dropped } });
     }
 
     /// The worker consumes the queue from now on: on probation, if it was dropped before.

@@ -2,8 +2,7 @@
 
 use turno_proto::model::{Code, ConnId, Slots};
 
-use crate::effect::answer;
-use crate::effect::{Effect, Sink};
+use crate::effect::{NativeEffect, PeerEffect, Sink, answer};
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
 use crate::messages::losses::Trust;
@@ -24,7 +23,7 @@ impl Messages {
     pub(crate) fn connected(&mut self, conn: ConnId, name: String, address: String, out: &mut impl Sink) {
         self.peers.insert(conn, name, address);
         if let Some(closing) = self.closing() {
-            out.effect(Effect::Closing { conn, closing });
+            out.peer(PeerEffect::Closing { conn, closing });
         }
     }
 
@@ -68,12 +67,16 @@ impl Messages {
 
     pub(crate) fn consume(&mut self, conn: ConnId, seq: u32, handle: u32, exclusive: bool, out: &mut impl Sink) {
         match self.try_consume(conn, seq, handle, exclusive, out) {
-            Ok(Consumed::Alone(token)) => out.effect(Effect::Consuming { conn, seq, token }),
-            Ok(Consumed::AmongOthers) => out.effect(Effect::Ok { conn, seq }),
+            Ok(Consumed::Alone(token)) => {
+                out.peer(PeerEffect::Native { conn, effect: NativeEffect::Consuming { seq, token } })
+            }
+            Ok(Consumed::AmongOthers) => out.peer(PeerEffect::Answer { conn, seq, result: Ok(()) }),
             // Home's word is the answer.
             Ok(Consumed::Asked) => {}
-            Err(Code::QueueFull) => out.effect(Effect::QueueFull { conn, seq, handle }),
-            Err(code) => out.effect(Effect::Error { conn, seq, code }),
+            Err(Code::QueueFull) => {
+                out.peer(PeerEffect::Native { conn, effect: NativeEffect::QueueFull { seq, handle } })
+            }
+            Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
         }
     }
 

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, Mono};
 
 use super::sending::{Membership, Next, Purpose};
 use super::states::State;
-use super::{Conn, Node, RingEffect};
+use super::{Conn, Node, RingEffect, RingHostEffect};
 
 /// The next one is lost.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Node {
         self.sends_to_nobody(conn);
         match &mut self.state {
             _ if code == Code::Fenced => {
-                out.push(RingEffect::Failed(code));
+                out.push(RingEffect::Host(RingHostEffect::Failed(code)));
                 self.be_off(Some(code), out);
             }
             // The place that it gave is not to be had after all: at the start there may be nobody else to ask.

@@ -7,7 +7,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::{Attempt, Membership};
 use super::states::State;
-use super::{Node, RingEffect, RingNews};
+use super::{Node, RingEffect, RingHostEffect, RingNews};
 
 /// How often one is asked that has no time for it.
 const BUSY_MAX: u32 = 5;
@@ -275,10 +275,10 @@ impl Node {
             joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
             if !std::mem::replace(&mut joining.told_waiting, true) {
-                out.push(RingEffect::Tell(RingNews::Waits { code }));
+                out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Waits { code })));
             }
         } else if joining.is_first {
-            out.push(RingEffect::Failed(code));
+            out.push(RingEffect::Host(RingHostEffect::Failed(code)));
             self.be_off(Some(code), out);
         } else if let (Some(next), Some(_)) = (joining.next, self.previous.conn) {
             self.state = State::Member(Membership::new(next));

@@ -5,7 +5,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
 use super::states::State;
-use super::{Node, RingEffect, RingNews, Role};
+use super::{Node, RingEffect, RingHostEffect, RingNews, Role};
 
 /// This node is on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl Node {
         }
         let Some(next) = self.state.next() else {
             self.be_off(self.code, out);
-            return out.push(RingEffect::Left);
+            return out.push(RingEffect::Host(RingHostEffect::Left));
         };
         self.drop_attempt(out);
         self.turn_joiners_away(Code::NotInRing, out);
@@ -36,7 +36,7 @@ impl Node {
     /// It is out: all that was said is written, then the connections end.
     pub(super) fn gone(&mut self, out: &mut Vec<RingEffect>) {
         self.be_off(None, out);
-        out.push(RingEffect::Left);
+        out.push(RingEffect::Host(RingHostEffect::Left));
     }
 
     pub(super) fn tick_leaving(&mut self, out: &mut Vec<RingEffect>) {
@@ -134,13 +134,13 @@ impl Node {
     /// Counts and tells of a claim that would end this broker, and that nothing proves.
     pub(super) fn disbelieve(&mut self, peer: Option<Sid>, claim: &'static str, out: &mut Vec<RingEffect>) {
         self.counters.forged += 1;
-        out.push(RingEffect::Tell(RingNews::Unproven { peer, claim }));
+        out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Unproven { peer, claim })));
     }
 
     fn stop(&mut self, out: &mut Vec<RingEffect>) {
         if !matches!(self.state, State::Off) {
             self.be_off(None, out);
         }
-        out.push(RingEffect::Stop);
+        out.push(RingEffect::Host(RingHostEffect::Stop));
     }
 }

@@ -9,7 +9,7 @@ use turno_proto::model::ring::{Circle, Member, Origin, RingWord};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
-use super::{Node, RingEffect, RingNews};
+use super::{Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect};
 
 /// Those that are not the lowest of their circle look so many times less often.
 const OTHERS_REST: u64 = 5;
@@ -40,7 +40,7 @@ impl Search {
     /// Those that are only wanted; those that are there are closed by whoever has them.
     pub(super) fn drop_all(&mut self, out: &mut Vec<RingEffect>) {
         for (target, _) in std::mem::take(&mut self.probes).into_iter().filter(|(_, conn)| conn.is_none()) {
-            out.push(RingEffect::Forget { target });
+            out.push(RingEffect::Peer(RingPeerEffect::Forget { target }));
         }
     }
 
@@ -75,7 +75,7 @@ impl Node {
             let target = self.new_target();
             let address = lost[(self.search.turn + step) % lost.len()].clone();
             self.search.probes.insert(target, None);
-            out.push(RingEffect::Dial { target, address });
+            out.push(RingEffect::Peer(RingPeerEffect::Dial { target, address }));
         }
         self.search.turn = self.search.turn.wrapping_add(limits::RING_PROBES_MAX);
     }
@@ -137,7 +137,7 @@ impl Node {
     }
 
     fn go_over(&mut self, contact: Member, out: &mut Vec<RingEffect>) {
-        out.push(RingEffect::Tell(RingNews::Merge { contact: contact.origin.sid }));
+        out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Merge { contact: contact.origin.sid })));
         self.rejoin(Some(contact.address), out);
     }
 }

@@ -44,7 +44,7 @@ use self::receiving::Previous;
 use self::roll::Roll;
 use self::states::State;
 pub use self::states::{TRANSITIONS, Why};
-use super::{RingEffect, RingInput, RingNews, RingSettings, RingWord};
+use super::{RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingWord};
 
 /// How long a connection may be there without a word, in attempts to dial.
 const FRESH_DIALS: u64 = 3;
@@ -277,7 +277,7 @@ impl Node {
     }
 
     fn say(&self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
-        out.push(RingEffect::Say { conn, word });
+        out.push(RingEffect::Peer(RingPeerEffect::Say { conn, word }));
     }
 
     /// Says something to the next one, if there is one.
@@ -289,7 +289,7 @@ impl Node {
 
     fn close(&mut self, id: ConnId, code: Option<Code>, out: &mut Vec<RingEffect>) {
         if self.remove(id).is_some() {
-            out.push(RingEffect::Close { conn: id, code });
+            out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code }));
         }
     }
 
@@ -305,7 +305,7 @@ impl Node {
         let peer = self.conns.get(&id).and_then(Conn::sid);
         self.counters.refused += 1;
         if !matches!(code, Code::RingBusy | Code::Elsewhere) {
-            out.push(RingEffect::Tell(RingNews::Refused { peer, code }));
+            out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Refused { peer, code })));
         }
         self.say(id, RingWord::Refused { code, instead }, out);
         self.close(id, None, out);

@@ -13,7 +13,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::kept::{Kept, Spare, bytes_of};
 use super::states::State;
-use super::{Node, RingEffect, RingNews};
+use super::{Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect};
 
 /// What a node knows of publications.
 #[derive(Debug, Default)]
@@ -140,7 +140,7 @@ impl Publications {
 }
 
 fn say_publication(conn: ConnId, publication: PublicationRef<'_>) -> RingEffect {
-    RingEffect::Say { conn, word: RingWord::Publish(publication.to_publication()) }
+    RingEffect::Peer(RingPeerEffect::Say { conn, word: RingWord::Publish(publication.to_publication()) })
 }
 
 /// This node's own.
@@ -183,7 +183,7 @@ impl Node {
     fn slow(&mut self, is_slowed: bool, out: &mut Vec<RingEffect>) {
         if self.publications.is_slowed != is_slowed {
             self.publications.is_slowed = is_slowed;
-            out.push(RingEffect::Slow(is_slowed));
+            out.push(RingEffect::Peer(RingPeerEffect::Slow(is_slowed)));
         }
     }
 
@@ -258,7 +258,7 @@ impl Node {
         }
         let Some((seq, at, _)) = self.publications.under_way.front().copied() else { return };
         self.publications.warned = Some(now);
-        out.push(RingEffect::Tell(RingNews::Overdue { seq, millis: now.millis_since(at) }));
+        out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Overdue { seq, millis: now.millis_since(at) })));
     }
 
     pub(super) fn overdue_deadline(&self) -> Option<Mono> {
@@ -382,7 +382,7 @@ impl Node {
         self.counters.received += 1;
         if let Some(count) = is_known.then(|| seq - last - 1).filter(|count| *count > 0) {
             self.counters.missed = self.counters.missed.saturating_add(count);
-            out.push(RingEffect::Tell(RingNews::Missed { origin: origin.sid, count }));
+            out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Missed { origin: origin.sid, count })));
         }
         if self.publications.seen.len() >= limits::RING_ORIGINS_MAX {
             self.forget_a_life(origin);
@@ -404,8 +404,11 @@ impl Node {
     /// The neighbour made a mistake, or a bad one: both begin anew, and what is missing is sent again.
     fn out_of_order(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         let Some(conn) = self.remove(id) else { return };
-        out.push(RingEffect::Close { conn: id, code: Some(Code::BadSequence) });
-        out.push(RingEffect::Tell(RingNews::Refused { peer: conn.sid(), code: Code::BadSequence }));
+        out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: Some(Code::BadSequence) }));
+        out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Refused {
+            peer: conn.sid(),
+            code: Code::BadSequence,
+        })));
         if self.previous.conn == Some(id) {
             self.previous_lost(conn, out);
         }

@@ -7,7 +7,7 @@ use turno_proto::model::ring::{Circle, Member, Origin, RingWord, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
-use super::{Node, RingEffect, RingNews, RingSettings};
+use super::{Node, RingEffect, RingHostEffect, RingNews, RingSettings};
 
 /// Roll calls that are under way at a time; of more than that only the last ones tell how long they took.
 const UNDER_WAY_MAX: usize = 8;
@@ -336,7 +336,7 @@ impl Node {
         let went: Vec<Sid> = self.roll.told.iter().copied().filter(|sid| !members.contains(sid)).collect();
         if !came.is_empty() || !went.is_empty() {
             self.roll.told.clone_from(&members);
-            out.push(RingEffect::Tell(RingNews::Whole { members, came, went }));
+            out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Whole { members, came, went })));
         }
     }
 }

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 use super::heal::LostNext;
 use super::joiners::Joiner;
 use super::states::State;
-use super::{Conn, Node, RingEffect, RingNews, Role};
+use super::{Conn, Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect, Role};
 
 /// A connection that is being made to have a next one, or another.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl Node {
     pub(super) fn attempt(&mut self, address: String, out: &mut Vec<RingEffect>) -> Attempt {
         let until = self.now.plus_millis(self.settings.timers.dial_ms);
         let target = self.new_target();
-        out.push(RingEffect::Dial { target, address });
+        out.push(RingEffect::Peer(RingPeerEffect::Dial { target, address }));
         Attempt { target, conn: None, until }
     }
 
@@ -142,7 +142,7 @@ impl Node {
             self.conns.insert(id, Conn::new(Some(peer), Role::Probe, self.now));
             self.say(id, RingWord::Probe(self.circle()), out);
         } else {
-            out.push(RingEffect::Close { conn: id, code: None });
+            out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: None }));
         }
     }
 
@@ -221,7 +221,7 @@ impl Node {
                 self.close_old(old, out);
                 self.counters.healed += 1;
                 if let Some(next) = next {
-                    out.push(RingEffect::Tell(RingNews::Healed { next }));
+                    out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Healed { next })));
                 }
             }
         }
@@ -252,7 +252,7 @@ impl Node {
             Some(Role::Opening) => self.attempt_failed(code, instead, out),
             Some(Role::Next) => {
                 let Some(conn) = self.conns.remove(&id) else { return };
-                out.push(RingEffect::Close { conn: id, code: None });
+                out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: None }));
                 self.dismissed(conn, code, out);
             }
             _ => self.close(id, None, out),
@@ -263,7 +263,7 @@ impl Node {
     pub(super) fn attempt_failed(&mut self, code: Code, instead: Option<Member>, out: &mut Vec<RingEffect>) {
         let Some(ended) = self.end_attempt(out) else { return };
         if code == Code::Fenced {
-            out.push(RingEffect::Failed(code));
+            out.push(RingEffect::Host(RingHostEffect::Failed(code)));
             return self.be_off(Some(code), out);
         }
         match ended {
@@ -306,7 +306,7 @@ impl Node {
         };
         match attempt.conn {
             Some(id) => self.close(id, None, out),
-            None => out.push(RingEffect::Forget { target: attempt.target }),
+            None => out.push(RingEffect::Peer(RingPeerEffect::Forget { target: attempt.target })),
         }
         Some(ended)
     }

@@ -5,7 +5,7 @@ use turno_proto::model::ConnId;
 use turno_proto::model::ring::RingState::{self, Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
 
 use super::sending::{Attempt, Membership, Next};
-use super::{Node, RingEffect, RingNews, join, leave};
+use super::{Node, RingEffect, RingHostEffect, RingNews, join, leave};
 
 /// What leads from one state to another.
 pub type Why = &'static str;
@@ -128,6 +128,6 @@ impl Node {
         if to == Member {
             self.code = None;
         }
-        out.push(RingEffect::Tell(RingNews::State { from, to, why }));
+        out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::State { from, to, why })));
     }
 }

@@ -1,7 +1,7 @@
 //! The gate of the archive: who may hand in what, who may see it, and how much of that is under way.
 
 use bytes::Bytes;
-use turno_engine::{ArchiveCall, Effect, Input};
+use turno_engine::{ArchiveCall, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, OutputStream, UploadId};
 use turno_proto::model::job::{JobId, JobSpec};
@@ -61,13 +61,15 @@ impl Farm {
             said.extend(self.archived(ticket, Ok(None)));
         }
         match &said[..] {
-            [Said::Other(Effect::Answer { answer, .. })] => match &**answer {
-                AdminAnswer::OutputKept { per_task, follow, refused } => {
-                    assert_eq!(*per_task, OUTPUT_PER_TASK_BYTES);
-                    (follow.clone(), refused.clone())
+            [Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. }))] => {
+                match &**answer {
+                    AdminAnswer::OutputKept { per_task, follow, refused } => {
+                        assert_eq!(*per_task, OUTPUT_PER_TASK_BYTES);
+                        (follow.clone(), refused.clone())
+                    }
+                    answer => panic!("{answer:?}"),
                 }
-                answer => panic!("{answer:?}"),
-            },
+            }
             said => panic!("{said:?}"),
         }
     }
@@ -96,7 +98,10 @@ fn output_of_a_running_task_is_kept_and_then_answered() {
     let (ticket, call) = farm.asked(output("w", pieces.clone()));
     assert_eq!(call, ArchiveCall::KeepOutput { pieces });
     let kept = AdminAnswer::OutputKept { per_task: OUTPUT_PER_TASK_BYTES, follow: Vec::new(), refused: Vec::new() };
-    let answer = Effect::Answer { conn: farm.admin, seq: farm.seqs, answer: Box::new(kept) };
+    let answer = Effect::Peer(PeerEffect::Native {
+        conn: farm.admin,
+        effect: NativeEffect::Admin { seq: farm.seqs, answer: Box::new(kept) },
+    });
     assert_eq!(farm.archived(ticket, Ok(None)), [Said::Other(answer)]);
     assert_eq!(farm.archived(ticket, Ok(None)), [], "once");
 
@@ -328,7 +333,10 @@ fn only_what_is_there_can_be_looked_at() {
     let (ticket, asked) = farm.asked(call);
     assert_eq!(asked, ArchiveCall::File { job, task: 1, name: "a".to_owned(), at: 5 });
     let answer = AdminAnswer::Piece { bytes: Bytes::from_static(b"a"), size: 6 };
-    let told = Effect::Answer { conn: farm.admin, seq: farm.seqs, answer: Box::new(answer.clone()) };
+    let told = Effect::Peer(PeerEffect::Native {
+        conn: farm.admin,
+        effect: NativeEffect::Admin { seq: farm.seqs, answer: Box::new(answer.clone()) },
+    });
     assert_eq!(farm.archived(ticket, Ok(Some(answer))), [Said::Other(told)]);
     assert_eq!(
         farm.asked(AdminCall::UploadGet { upload: UploadId([3; 32]), at: 1 }).1,

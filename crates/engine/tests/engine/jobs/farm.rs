@@ -5,7 +5,10 @@ mod workers;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use turno_engine::{ArchiveCall, Effect, Engine, ForemanOrder, Input, Persist, STOP_NOW, Settings, StoreSettings};
+use turno_engine::{
+    ArchiveCall, ArchiveEffect, DiskEffect, Effect, Engine, ForemanOrder, Input, NativeEffect, PeerEffect, Persist,
+    STOP_NOW, Settings, StoreSettings,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
 use turno_proto::model::limits::TASK_GRACE_MS;
@@ -84,7 +87,9 @@ pub(super) fn job(count: u32) -> JobSpec {
 
 /// The answer to a retry: the number of the call, how many tasks wait again, and where the next portion begins.
 pub(super) fn retried(said: &Said) -> Option<(u32, u32, Option<u32>)> {
-    let Said::Other(Effect::Answer { seq, answer, .. }) = said else { return None };
+    let Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { seq, answer }, .. })) = said else {
+        return None;
+    };
     match **answer {
         AdminAnswer::Retried { tasks, next, .. } => Some((*seq, tasks, next)),
         _ => None,
@@ -211,18 +216,18 @@ impl Farm {
 
     fn see(&mut self, effect: Effect) -> Option<Said> {
         Some(match effect {
-            Effect::Persist { group, op } => {
+            Effect::Disk(DiskEffect::Persist { group, op }) => {
                 match self.groups.back_mut() {
                     Some((last, ops)) if *last == group => ops.push(op),
                     _ => self.groups.push_back((group, vec![op])),
                 }
                 return None;
             }
-            Effect::Archive { ticket, call } => {
+            Effect::Archive(ArchiveEffect { ticket, call }) => {
                 self.archive.push((ticket, *call));
                 return None;
             }
-            Effect::Foreman { conn, order } => match *order {
+            Effect::Peer(PeerEffect::Foreman { conn, order }) => match *order {
                 ForemanOrder::Offer { offer, tasks } => {
                     self.offers.insert(conn, offer);
                     Said::Offer(conn, tasks.iter().map(|task| (task.job.0, task.task, task.attempt)).collect())
@@ -240,11 +245,14 @@ impl Farm {
                 }
                 ForemanOrder::Close { code } => Said::Close(conn, code),
             },
-            Effect::Answer { seq, answer, .. } => match *answer {
+            Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { seq, answer }, .. }) => match *answer {
                 AdminAnswer::Job { job } => Said::Job(seq, job),
-                answer => Said::Other(Effect::Answer { conn: self.admin, seq, answer: Box::new(answer) }),
+                answer => Said::Other(Effect::Peer(PeerEffect::Native {
+                    conn: self.admin,
+                    effect: NativeEffect::Admin { seq, answer: Box::new(answer) },
+                })),
             },
-            Effect::Error { seq, code, .. } => Said::Error(seq, code),
+            Effect::Peer(PeerEffect::Answer { seq, result: Err(code), .. }) => Said::Error(seq, code),
             other => Said::Other(other),
         })
     }
@@ -353,7 +361,9 @@ impl Farm {
     /// The tasks that a call is answered with, and where the next page begins.
     pub(super) fn task_page(&mut self, call: AdminCall) -> (Vec<TaskView>, Option<u32>) {
         match self.call(call).into_iter().next() {
-            Some(Said::Other(Effect::Answer { answer, .. })) => match *answer {
+            Some(Said::Other(Effect::Peer(PeerEffect::Native {
+                effect: NativeEffect::Admin { answer, .. }, ..
+            }))) => match *answer {
                 AdminAnswer::Tasks { tasks, next } => (tasks, next),
                 answer => panic!("{answer:?} are no tasks"),
             },

@@ -1,6 +1,6 @@
 //! Tasks go only to workers that have what their job asks for.
 
-use turno_engine::{ForemanEvent, Hello};
+use turno_engine::{ForemanEvent, Hello, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobReason, JobSpec};
 
@@ -138,7 +138,14 @@ fn labels_of_a_worker_are_shown() {
     let hello = Hello { id: Some("a".to_owned()), slots: 1, labels: told, ..Hello::default() };
     farm.event(conn, ForemanEvent::Hello(hello));
     let said = farm.call(AdminCall::WorkerShow { worker: "a".to_owned() });
-    let [Said::Other(turno_engine::Effect::Answer { answer, .. })] = &said[..] else { panic!("{said:?}") };
+    let [
+        Said::Other(turno_engine::Effect::Peer(PeerEffect::Native {
+            effect: NativeEffect::Admin { answer, .. }, ..
+        })),
+    ] = &said[..]
+    else {
+        panic!("{said:?}")
+    };
     let AdminAnswer::Worker { worker } = &**answer else { panic!("{answer:?}") };
     assert_eq!(worker.labels.len(), 64);
     assert_eq!((worker.labels["gpu"].as_str(), worker.labels["pool"].as_str()), ("yes", "p"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turno_engine::{Effect, ForemanEvent, ForemanOrder, Hello, Input, OfferedTask};
+use turno_engine::{Effect, ForemanEvent, ForemanOrder, Hello, Input, OfferedTask, PeerEffect};
 use turno_proto::items::Builder;
 use turno_proto::model::job::{JobId, JobSpec, TaskState};
 
@@ -34,7 +34,7 @@ fn an_offer_says_what_to_do() {
         place: 0,
     };
     let order = Box::new(ForemanOrder::Offer { offer: 1, tasks: vec![task] });
-    assert_eq!(out, [Effect::Foreman { conn, order }]);
+    assert_eq!(out, [Effect::Peer(PeerEffect::Foreman { conn, order })]);
     assert_eq!(farm.task(1, 1).state, TaskState::Running);
 }
 

@@ -1,6 +1,6 @@
 //! In the same world: the first hand has a native connection as well, with deliveries that take from the same slots.
 
-use turno_engine::{Effect, Input, Outgoing};
+use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
 
 use super::property::{SLOTS, World};
@@ -89,16 +89,19 @@ impl World {
     /// A word about messages.
     pub(super) fn hear_of_messages(&mut self, effect: &Effect) {
         match effect {
-            Effect::Deliver { conn, delivery, .. } => {
+            Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, .. })) => {
                 assert_eq!(Some(*conn), self.twin.conn, "deliveries go to who is there");
                 self.twin.held.push(*delivery);
                 let fits = self.taken(0) + self.twin.used() <= SLOTS[0];
                 assert!(fits || self.is_strained(0), "one account over both connections");
             }
             // It stops at once, and says nothing: the broker counts its slots for a while.
-            Effect::CancelDelivery { delivery, .. } => self.twin.held.retain(|held| held != delivery),
+            Effect::Peer(PeerEffect::Stop { delivery, .. }) => self.twin.held.retain(|held| held != delivery),
             // It was too slow too often, and gets no more.
-            Effect::CancelQueue { .. } | Effect::Undelivered { .. } | Effect::Reply { .. } | Effect::Ok { .. } => {}
+            Effect::Peer(PeerEffect::Native { effect: NativeEffect::CancelQueue { .. }, .. })
+            | Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. })
+            | Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. })
+            | Effect::Peer(PeerEffect::Answer { result: Ok(()), .. }) => {}
             other => panic!("{other:?} is not for anyone here"),
         }
     }

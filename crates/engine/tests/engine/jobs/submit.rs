@@ -1,6 +1,6 @@
 //! Jobs come, are shown, held, waited for and removed.
 
-use turno_engine::{Effect, Input};
+use turno_engine::{Drained, Effect, HostEffect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, TaskState};
 use turno_proto::model::limits::WORK_BYTES_MAX;
@@ -125,13 +125,15 @@ fn listings_are_in_pages() {
         farm.submit(job(2_500));
     }
     let mut page = |before| match farm.call(AdminCall::JobLs { before, limit: 2 }).remove(0) {
-        Said::Other(Effect::Answer { answer, .. }) => match *answer {
-            AdminAnswer::Jobs { jobs, next } => {
-                assert!(jobs.iter().all(|job| job.spec.is_none()), "a listing is short");
-                (jobs.iter().map(|job| job.id.0).collect::<Vec<_>>(), next)
+        Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+            match *answer {
+                AdminAnswer::Jobs { jobs, next } => {
+                    assert!(jobs.iter().all(|job| job.spec.is_none()), "a listing is short");
+                    (jobs.iter().map(|job| job.id.0).collect::<Vec<_>>(), next)
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
-        },
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(page(None), (vec![5, 4], Some(JobId(4))));
@@ -141,10 +143,12 @@ fn listings_are_in_pages() {
 
     let mut tasks =
         |state, after| match farm.call(AdminCall::JobTasks { job: JobId(1), state, after, limit: 1_000 }).remove(0) {
-            Said::Other(Effect::Answer { answer, .. }) => match *answer {
-                AdminAnswer::Tasks { tasks, next } => (tasks.len(), tasks.first().map(|task| task.task), next),
-                other => panic!("{other:?}"),
-            },
+            Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+                match *answer {
+                    AdminAnswer::Tasks { tasks, next } => (tasks.len(), tasks.first().map(|task| task.task), next),
+                    other => panic!("{other:?}"),
+                }
+            }
             other => panic!("{other:?}"),
         };
     assert_eq!(tasks(None, None), (1_000, Some(1), Some(1_000)));
@@ -163,7 +167,11 @@ fn a_search_in_a_large_job_goes_on_with_the_next_page() {
     let (mut after, mut calls) = (None, 0);
     loop {
         let call = AdminCall::JobTasks { job: JobId(1), state: Some(TaskState::Failed), after, limit: 10 };
-        let Said::Other(Effect::Answer { answer, .. }) = farm.call(call).remove(0) else { panic!("answered") };
+        let Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) =
+            farm.call(call).remove(0)
+        else {
+            panic!("answered")
+        };
         let AdminAnswer::Tasks { tasks, next } = *answer else { panic!("with tasks") };
         assert_eq!(tasks, []);
         calls += 1;
@@ -252,7 +260,7 @@ fn a_drain_stops_offers_and_submits() {
     let closings: Vec<_> = said
         .iter()
         .filter_map(|said| match said {
-            Said::Other(Effect::Closing { conn, .. }) => Some(*conn),
+            Said::Other(Effect::Peer(PeerEffect::Closing { conn, .. })) => Some(*conn),
             _ => None,
         })
         .collect();
@@ -264,6 +272,6 @@ fn a_drain_stops_offers_and_submits() {
     assert!(said.contains(&Said::Offer(worker, vec![(id, 2, 1)])), "{said:?}");
     assert_eq!(farm.accept(worker), []);
     let said = farm.step(Input::Drain { within_ms: 1_000 });
-    let over = said.contains(&Said::Other(Effect::Drained { returned: 0, cut: 0, lost: 0 }));
+    let over = said.contains(&Said::Other(Effect::Host(HostEffect::Drained(Drained { returned: 0, cut: 0, lost: 0 }))));
     assert!(over, "the end of the broker does not wait for tasks: {said:?}");
 }

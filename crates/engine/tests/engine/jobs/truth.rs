@@ -1,7 +1,7 @@
 //! `job.explain` tells the truth: after every step of every test about jobs, what it says of tasks is held against what
 //! the broker says of its workers and jobs elsewhere.
 
-use turno_engine::{Effect, Input};
+use turno_engine::{Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::Slots;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobReason, JobSpec, JobState, JobView, TaskReason, TaskState, TaskView};
@@ -23,7 +23,9 @@ impl Farm {
         self.engine.handle(self.now, Input::Admin { conn: self.admin, seq: SEQ, call }, &mut out);
         assert!(out.len() <= 1, "a question has one answer, and changes nothing: {out:?}");
         match out.pop() {
-            Some(Effect::Answer { seq: SEQ, answer, .. }) => Some(*answer),
+            Some(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { seq: SEQ, answer }, .. })) => {
+                Some(*answer)
+            }
             _ => None,
         }
     }

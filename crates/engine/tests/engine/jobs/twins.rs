@@ -1,6 +1,6 @@
 //! One worker over two connections: a foreman's for tasks, a native one for deliveries, and one account of slots.
 
-use turno_engine::{Effect, Input, Outgoing};
+use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{WorkerKind, WorkerView};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
@@ -19,7 +19,7 @@ fn native(farm: &mut Farm, key: &str, slots: u32) -> Vec<Said> {
     let (name, key) = (String::new(), key.to_owned());
     let mut said = farm.step(Input::RegisterAs { conn, seq: 2, slots: Slots::Limited(slots), name, key });
     said.extend(farm.step(Input::Consume { conn, seq: 3, handle: 0, exclusive: false }));
-    said.retain(|said| !matches!(said, Said::Other(Effect::Ok { .. })));
+    said.retain(|said| !matches!(said, Said::Other(Effect::Peer(PeerEffect::Answer { result: Ok(()), .. }))));
     said
 }
 
@@ -34,24 +34,30 @@ fn request(farm: &mut Farm, seq: u32, cost: u16) -> Vec<Said> {
 
 fn delivered(said: &[Said]) -> Option<Delivery> {
     said.iter().find_map(|said| match said {
-        Said::Other(Effect::Deliver { conn, delivery, .. }) if *conn == NATIVE => Some(*delivery),
+        Said::Other(Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, .. }))) if *conn == NATIVE => {
+            Some(*delivery)
+        }
         _ => None,
     })
 }
 
 fn reply(farm: &mut Farm, delivery: Delivery) -> Vec<Said> {
     let mut said = farm.step(Input::Reply { conn: NATIVE, delivery, more: false, payload: Payload::default() });
-    said.retain(|said| !matches!(said, Said::Other(Effect::Reply { .. })));
+    said.retain(|said| {
+        !matches!(said, Said::Other(Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. })))
+    });
     said
 }
 
 /// Slots in use, as each of the workers shows them. Twins are shown once.
 fn used(farm: &mut Farm) -> Vec<u32> {
     match farm.call(AdminCall::WorkerLs { after: None, limit: 10 }).remove(0) {
-        Said::Other(Effect::Answer { answer, .. }) => match *answer {
-            AdminAnswer::Workers { workers, .. } => workers.iter().map(|worker| worker.used).collect(),
-            other => panic!("{other:?}"),
-        },
+        Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+            match *answer {
+                AdminAnswer::Workers { workers, .. } => workers.iter().map(|worker| worker.used).collect(),
+                other => panic!("{other:?}"),
+            }
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +69,9 @@ fn the_broker_counts_twins_once() {
     farm.worker("w", 2);
     native(&mut farm, "w", 2);
     request(&mut farm, 1, 1);
-    let Said::Other(Effect::Answer { answer, .. }) = farm.call(AdminCall::Status).remove(0) else {
+    let Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) =
+        farm.call(AdminCall::Status).remove(0)
+    else {
         panic!("an answer")
     };
     let AdminAnswer::Status { broker } = *answer else { panic!("the broker") };
@@ -104,10 +112,12 @@ fn twins_are_shown_and_steered_as_one() {
 
 fn worker(farm: &mut Farm, name: &str) -> WorkerView {
     match farm.call(AdminCall::WorkerShow { worker: name.to_owned() }).remove(0) {
-        Said::Other(Effect::Answer { answer, .. }) => match *answer {
-            AdminAnswer::Worker { worker } => *worker,
-            other => panic!("{other:?}"),
-        },
+        Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+            match *answer {
+                AdminAnswer::Worker { worker } => *worker,
+                other => panic!("{other:?}"),
+            }
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! What an admin does to a foreman's worker: shown, drained, stopped, made smaller.
 
-use turno_engine::{Effect, ForemanEvent, STOP_NOW};
+use turno_engine::{Effect, ForemanEvent, NativeEffect, PeerEffect, STOP_NOW};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{WorkerKind, WorkerState, WorkerView};
 use turno_proto::model::{Code, Slots};
@@ -8,13 +8,16 @@ use turno_proto::model::{Code, Slots};
 use super::farm::{Farm, Said, counts, job};
 
 fn worker_of(said: Vec<Said>) -> (WorkerView, Vec<Said>) {
-    let (answers, rest): (Vec<Said>, Vec<Said>) =
-        said.into_iter().partition(|said| matches!(said, Said::Other(Effect::Answer { .. })));
+    let (answers, rest): (Vec<Said>, Vec<Said>) = said.into_iter().partition(|said| {
+        matches!(said, Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { .. }, .. })))
+    });
     match answers.into_iter().next() {
-        Some(Said::Other(Effect::Answer { answer, .. })) => match *answer {
-            AdminAnswer::Worker { worker } => (*worker, rest),
-            other => panic!("{other:?} is no worker"),
-        },
+        Some(Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. }))) => {
+            match *answer {
+                AdminAnswer::Worker { worker } => (*worker, rest),
+                other => panic!("{other:?} is no worker"),
+            }
+        }
         other => panic!("{other:?} is no worker"),
     }
 }
@@ -125,7 +128,8 @@ fn a_worker_shows_its_tasks() {
     farm.finished(worker, id, 2, 1);
     let view = show(&mut farm);
     assert_eq!((view.tasks_running, tasks(&view)), (2, vec![(id, 1, 1), (id, 3, 1)]));
-    let Said::Other(Effect::Answer { answer, .. }) = farm.call(AdminCall::WorkerLs { after: None, limit: 9 }).remove(0)
+    let Said::Other(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) =
+        farm.call(AdminCall::WorkerLs { after: None, limit: 9 }).remove(0)
     else {
         panic!("no answer");
     };

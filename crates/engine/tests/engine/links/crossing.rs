@@ -1,6 +1,6 @@
 //! One message over one link or more: to the far worker and back.
 
-use turno_engine::{Effect, Input};
+use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::LinkView;
 use turno_proto::model::{Code, limits};
@@ -11,12 +11,18 @@ use crate::seen::body;
 /// What a caller heard last.
 fn answers(net: &mut Net, caller: Place) -> Vec<String> {
     let word = |effect: Effect| match effect {
-        Effect::Reply { more, payload, .. } => format!("{}{}", if more { "more " } else { "" }, text_of(&payload)),
-        Effect::Undelivered { code, payload, .. } => format!("{code} {}", text_of(&payload)).trim().to_owned(),
-        Effect::Progress { payload, .. } => format!("progress {}", text_of(&payload)),
-        Effect::Delivered { .. } => "delivered".to_owned(),
-        Effect::Stored { .. } => "stored".to_owned(),
-        Effect::Closing { .. } => "closing".to_owned(),
+        Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { more, payload }, .. }) => {
+            format!("{}{}", if more { "more " } else { "" }, text_of(&payload))
+        }
+        Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code, payload }, .. }) => {
+            format!("{code} {}", text_of(&payload)).trim().to_owned()
+        }
+        Effect::Peer(PeerEffect::Caller { word: CallerWord::Progress { payload }, .. }) => {
+            format!("progress {}", text_of(&payload))
+        }
+        Effect::Peer(PeerEffect::Caller { word: CallerWord::Delivered, .. }) => "delivered".to_owned(),
+        Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { .. }, .. }) => "stored".to_owned(),
+        Effect::Peer(PeerEffect::Closing { .. }) => "closing".to_owned(),
         other => panic!("{other:?}"),
     };
     net.heard_by(caller).into_iter().map(word).collect()
@@ -141,7 +147,7 @@ fn a_stream_comes_back_in_pieces_and_a_cancel_goes_there() {
     net.settle();
     assert_eq!(answers(&mut net, caller), ["cancelled"]);
     let heard = net.heard_by(worker);
-    assert!(matches!(heard[..], [Effect::CancelDelivery { reason: Code::Cancelled, .. }]), "{heard:?}");
+    assert!(matches!(heard[..], [Effect::Peer(PeerEffect::Stop { reason: Code::Cancelled, .. })]), "{heard:?}");
     net.reply(&given, "late", false);
     net.settle();
     assert_eq!(answers(&mut net, caller), Vec::<String>::new());
@@ -159,7 +165,7 @@ fn a_deadline_holds_across_links() {
     net.settle_for(1_000);
     assert_eq!(answers(&mut net, caller), ["timed_out"]);
     let heard = net.heard_by(worker);
-    assert!(matches!(heard[..], [Effect::CancelDelivery { .. }]), "{heard:?}");
+    assert!(matches!(heard[..], [Effect::Peer(PeerEffect::Stop { .. })]), "{heard:?}");
 }
 
 /// A send that fails elsewhere has its attempts counted by its owner, and is that broker's dead letter.
@@ -224,7 +230,7 @@ fn a_lost_link_ends_what_crossed_it() {
     net.unlink(0, 1);
     assert_eq!(answers(&mut net, caller), ["stored", "worker_lost"]);
     let heard = net.heard_by(far);
-    let stopped = |effect: &Effect| matches!(effect, Effect::CancelDelivery { reason: Code::CallerGone, .. });
+    let stopped = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Stop { reason: Code::CallerGone, .. }));
     assert!(heard.len() == 2 && heard.iter().all(stopped), "{heard:?}");
     let near = net.worker(0, "q", 1);
     net.settle();
@@ -372,9 +378,9 @@ fn a_liar_is_left_alone() {
         net.tick(1);
         let place = Place { broker: 0, conn };
         for effect in net.heard_by(place) {
-            if let Effect::Forward { forward, .. } = effect {
+            if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) = effect {
                 crossings += 1;
-                let word = FarWord::Undelivered { code: Code::NoRoom, payload: Payload::default() };
+                let word = FarWord::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
                 net.put(0, Input::Far { conn, seq: forward.seq, word });
                 net.put(0, offer.clone());
             }

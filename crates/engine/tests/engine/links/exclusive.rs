@@ -1,6 +1,6 @@
 //! Queues that are one worker's alone, wherever it is.
 
-use turno_engine::{Effect, Input};
+use turno_engine::{Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
@@ -25,7 +25,10 @@ fn consume(net: &mut Net, place: Place, exclusive: bool) {
 fn stand_by(net: &mut Net, place: Place) {
     consume(net, place, true);
     let heard = net.heard_by(place);
-    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+        "{heard:?}"
+    );
     let seq = net.seq();
     net.put(place.broker, Input::QueueAvailableNotify { conn: place.conn, seq, handle: 0 });
     net.settle_for(10);
@@ -34,7 +37,9 @@ fn stand_by(net: &mut Net, place: Place) {
 
 fn token(net: &mut Net, place: Place) -> u64 {
     let heard = net.heard_by(place);
-    let [Effect::Consuming { token, .. }] = heard[..] else { panic!("{heard:?}") };
+    let [Effect::Peer(PeerEffect::Native { effect: NativeEffect::Consuming { token, .. }, .. })] = heard[..] else {
+        panic!("{heard:?}")
+    };
     token
 }
 
@@ -44,7 +49,9 @@ fn take(net: &mut Net, place: Place) -> u64 {
 }
 
 fn is_told(net: &mut Net, place: Place) -> bool {
-    net.heard_by(place).iter().any(|effect| matches!(effect, Effect::QueueAvailable { .. }))
+    net.heard_by(place).iter().any(|effect| {
+        matches!(effect, Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueAvailable { .. }, .. }))
+    })
 }
 
 fn chain(count: usize) -> Net {
@@ -66,7 +73,10 @@ fn a_queue_is_one_workers_alone_at_all_brokers() {
             let other = candidate(&mut net, broker);
             consume(&mut net, other, exclusive);
             let heard = net.heard_by(other);
-            assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{broker} {exclusive}: {heard:?}");
+            assert!(
+                matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+                "{broker} {exclusive}: {heard:?}"
+            );
         }
         let caller = net.client(2 - holder, "q");
         net.request(caller, "for the holder");
@@ -86,8 +96,8 @@ fn of_two_that_ask_at_once_one_gets_it() {
     }
     net.settle();
     let granted = |net: &mut Net, place| match &net.heard_by(place)[..] {
-        [Effect::Consuming { .. }] => true,
-        [Effect::QueueFull { .. }] => false,
+        [Effect::Peer(PeerEffect::Native { effect: NativeEffect::Consuming { .. }, .. })] => true,
+        [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })] => false,
         heard => panic!("{heard:?}"),
     };
     let both = [granted(&mut net, one), granted(&mut net, other)];
@@ -137,10 +147,22 @@ fn two_sides_of_a_cut_never_have_one_token() {
     net.link(1, 2);
     net.settle();
     let heard = net.heard_by(holder);
-    assert!(matches!(heard[..], [Effect::CancelQueue { reason: Code::QueueFull, .. }]), "{heard:?}");
+    assert!(
+        matches!(
+            heard[..],
+            [Effect::Peer(PeerEffect::Native {
+                effect: NativeEffect::CancelQueue { reason: Code::QueueFull, .. },
+                ..
+            })]
+        ),
+        "{heard:?}"
+    );
     consume(&mut net, holder, true);
     let heard = net.heard_by(holder);
-    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+        "{heard:?}"
+    );
 }
 
 /// Home is lost: the next in order decides, and its tokens are higher.
@@ -168,12 +190,18 @@ fn a_home_that_is_silent_is_not_waited_for_long() {
     net.put(1, Input::Consume { conn: place.conn, seq, handle: 0, exclusive: true });
     net.put(1, Input::Consume { conn: place.conn, seq, handle: 0, exclusive: true });
     let heard = net.heard_by(place);
-    assert!(matches!(heard[..], [Effect::Error { code: Code::AlreadyConsuming, .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Answer { result: Err(Code::AlreadyConsuming), .. })]),
+        "{heard:?}"
+    );
     net.tick(1_999);
     assert_eq!(net.heard_by(place), []);
     net.tick(2);
     let heard = net.heard_by(place);
-    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+        "{heard:?}"
+    );
     // Its word comes after all, and is nobody's.
     net.settle();
     assert_eq!(net.heard_by(place), []);
@@ -264,7 +292,10 @@ fn neighbours_hear_of_a_token_alone() {
     let other = candidate(&mut net, 1);
     consume(&mut net, other, false);
     let heard = net.heard_by(other);
-    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+        "{heard:?}"
+    );
 }
 
 /// A worker that deregisters does not want the queue any more that it asked home for, also if it registers again before home's word

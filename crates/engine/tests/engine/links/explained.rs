@@ -1,6 +1,6 @@
 //! Where a message is and why, when other brokers play a part in it.
 
-use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord};
+use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{ForwardWants, Path, Presence};
 use turno_proto::model::view::{Explanation, Reason};
@@ -24,7 +24,7 @@ fn why(net: &mut Net, broker: usize, id: MessageId) -> Reason {
 fn send(net: &mut Net, sender: Place, text: &str, cost: u16) -> MessageId {
     net.send(sender, text, |message| message.cost = Some(cost));
     let stored = net.heard_by(sender).into_iter().find_map(|effect| match effect {
-        Effect::Stored { id, .. } => Some(id),
+        Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { id, .. }, .. }) => Some(id),
         _ => None,
     });
     stored.expect("a send is answered with its id")

@@ -1,6 +1,6 @@
 //! Leases of workers behind a link, and what comes over a link to a queue in which something waits.
 
-use turno_engine::{Effect, Settings};
+use turno_engine::{Effect, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, MessageId};
@@ -17,7 +17,7 @@ fn two(lease_ms: Option<u64>) -> Net {
 /// The reasons for which a worker was told to stop.
 fn stops(net: &mut Net, worker: Place) -> Vec<Code> {
     let reason = |effect: Effect| match effect {
-        Effect::CancelDelivery { reason, .. } => Some(reason),
+        Effect::Peer(PeerEffect::Stop { reason, .. }) => Some(reason),
         _ => None,
     };
     net.heard_by(worker).into_iter().filter_map(reason).collect()
@@ -25,7 +25,7 @@ fn stops(net: &mut Net, worker: Place) -> Vec<Code> {
 
 fn stored_id(net: &mut Net, sender: Place) -> MessageId {
     let id = |effect: Effect| match effect {
-        Effect::Stored { id, .. } => Some(id),
+        Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { id, .. }, .. }) => Some(id),
         _ => None,
     };
     net.heard_by(sender).into_iter().find_map(id).expect("it is stored")

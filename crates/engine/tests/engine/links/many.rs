@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Broadcast, Effect, Event, Input};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Event, Input, PeerEffect};
 use turno_proto::model::BroadcastEnd;
 
 use super::net::{Net, Place, text_of};
@@ -88,14 +88,22 @@ fn a_broadcast_reaches_everyone_once() {
         let heard = net.heard_by(caller);
         let mut numbers: Vec<u64> = Vec::new();
         for effect in &heard[..heard.len() - 1] {
-            let Effect::BroadcastAnswer { worker, payload, .. } = effect else { panic!("{shape}: {effect:?}") };
+            let Effect::Peer(PeerEffect::Caller {
+                word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, payload, .. }),
+                ..
+            }) = effect
+            else {
+                panic!("{shape}: {effect:?}")
+            };
             assert_eq!(text_of(payload), "here");
             numbers.push(*worker);
         }
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 10, "{shape}: each has a number of its own");
-        let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{shape}: {heard:?}") };
+        let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+            panic!("{shape}: {heard:?}")
+        };
         let expected = BroadcastEnd { consumers: 10, answered: 10, ..BroadcastEnd::default() };
         assert_eq!(**end, expected, "{shape}");
     }
@@ -117,7 +125,9 @@ fn broadcasts_end_across_links_as_they_do_here() {
             net.put(0, Input::Broadcast { conn: caller.conn, broadcast });
             net.settle_for(2_000);
             let heard = net.heard_by(caller);
-            let [Effect::BroadcastEnd { end, .. }] = &heard[..] else { panic!("{shape}: {heard:?}") };
+            let [Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })] = &heard[..] else {
+                panic!("{shape}: {heard:?}")
+            };
             let expired = if no_reply { 0 } else { 3 };
             assert_eq!((end.consumers, end.expired, end.answered, end.left), (3, expired, 0, 0), "{shape}");
             net.given.clear();
@@ -144,7 +154,9 @@ fn a_broadcast_ends_though_a_link_is_lost() {
     net.reply(&near, "here", false);
     net.settle();
     let heard = net.heard_by(caller);
-    let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{heard:?}") };
+    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+        panic!("{heard:?}")
+    };
     assert_eq!((end.consumers, end.answered, end.left), (2, 1, 1));
 }
 
@@ -218,7 +230,9 @@ fn a_liar_about_its_consumers_is_not_believed() {
     net.lie_about_consumers(u32::MAX);
     net.settle();
     let heard = net.heard_by(caller);
-    let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{heard:?}") };
+    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+        panic!("{heard:?}")
+    };
     assert_eq!((end.consumers, end.left), (1, 1));
 }
 

@@ -4,12 +4,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use turno_engine::{Effect, Engine, Event, FarWord, Input, LinkWord, Outgoing, Settings};
+use turno_engine::{
+    BroadcastAnswer, CallerWord, Deliver, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord, NativeEffect,
+    Outgoing, PeerEffect, Settings,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, Mono, Payload, Slots};
 
-use crate::seen::body;
+use crate::seen::{body, conn_of};
 
 /// Somebody at one of the brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,18 +146,18 @@ impl Net {
     }
 
     fn note(&mut self, broker: usize, effect: Effect) {
-        if let Effect::Dial { target, address } = effect {
+        if let Effect::Peer(PeerEffect::Dial { target, address }) = effect {
             return self.dial(broker, target, &address);
         }
-        if let Effect::Event { event, listeners } = effect {
+        if let Effect::Peer(PeerEffect::Event { event, listeners }) = effect {
             let conns = listeners.into_iter().map(|listener| listener.conn).collect();
             return self.events.push((broker, event, conns));
         }
-        let Some(conn) = effect.conn() else { return };
+        let Some(conn) = conn_of(&effect) else { return };
         let place = Place { broker, conn };
         if let Some(&(target, to)) = self.greeting.get(&place) {
             match effect {
-                Effect::Prove { .. } => {
+                Effect::Peer(PeerEffect::Link { effect: LinkEffect::Prove, .. }) => {
                     self.greeting.remove(&place);
                     let other = self.place(to);
                     self.wires.push(Wire { from: place, to: other, on_its_way: VecDeque::new() });
@@ -162,19 +165,21 @@ impl Net {
                     self.hear_linked(place, to, Some(target));
                     self.hear_linked(other, broker, None);
                 }
-                Effect::Unlink { .. } => drop(self.greeting.remove(&place)),
+                Effect::Peer(PeerEffect::Link { effect: LinkEffect::Unlink { .. }, .. }) => {
+                    self.greeting.remove(&place);
+                }
                 other => panic!("{other:?} in a greeting"),
             }
             return;
         }
-        if let Effect::Unlink { .. } = effect {
+        if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Unlink { .. }, .. }) = effect {
             return self.cut(place);
         }
         if let Some(wire) = self.wires.iter_mut().find(|wire| wire.from == place) {
             return wire.on_its_way.push_back(effect);
         }
         match effect {
-            Effect::Deliver { delivery, attempt, payload, .. } => {
+            Effect::Peer(PeerEffect::Deliver(Deliver { delivery, attempt, payload, .. })) => {
                 self.given.push(Given { worker: place, delivery, attempt, text: text_of(&payload) });
             }
             other => self.heard.push((place, other)),
@@ -206,13 +211,16 @@ impl Net {
     /// The broadcast that is on its way to the second broker ends with that many consumers, by its word.
     pub(crate) fn lie_about_consumers(&mut self, consumers: u32) {
         let wire = self.wires.iter_mut().find(|wire| wire.to.broker == 1).expect("there is a link");
-        let is_broadcast =
-            |effect: &Effect| matches!(effect, Effect::Link { word, .. } if matches!(**word, LinkWord::Broadcast(_)));
+        let is_broadcast = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if matches!(**word, LinkWord::Broadcast(_)));
         let at = wire.on_its_way.iter().position(is_broadcast).expect("it is on its way");
-        let (Some(Effect::Link { word, .. }), from) = (wire.on_its_way.remove(at), wire.from) else { return };
+        let (Some(Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. })), from) =
+            (wire.on_its_way.remove(at), wire.from)
+        else {
+            return;
+        };
         let LinkWord::Broadcast(broadcast) = *word else { return };
         let end = Box::new(BroadcastEnd { consumers, answered: consumers, ..BroadcastEnd::default() });
-        let word = FarWord::BroadcastEnd { end };
+        let word = FarWord::Caller(CallerWord::BroadcastEnd(end));
         self.put(from.broker, Input::Far { conn: from.conn, seq: broadcast.seq, word });
     }
 
@@ -248,10 +256,10 @@ impl Net {
         let wire = &mut self.wires[*at];
         let (from, to) = (wire.from, wire.to);
         let effect = wire.on_its_way.pop_front().expect("it is busy");
-        if let Effect::Forward { forward, .. } = &effect {
+        if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) = &effect {
             self.crossed.push((from.broker, to.broker, text_of(&forward.payload), forward.path.len()));
         }
-        if let Effect::Link { word, .. } = &effect {
+        if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) = &effect {
             self.event_crossings += usize::from(matches!(**word, LinkWord::Event(_)));
         }
         if let Some(input) = heard_as(to.conn, effect) {
@@ -338,7 +346,10 @@ impl Net {
         let (its, others) = heard.into_iter().partition(|(at, _)| *at == place);
         self.heard = others;
         let its: Vec<(Place, Effect)> = its;
-        its.into_iter().map(|(_, effect)| effect).filter(|effect| !matches!(effect, Effect::Ok { .. })).collect()
+        its.into_iter()
+            .map(|(_, effect)| effect)
+            .filter(|effect| !matches!(effect, Effect::Peer(PeerEffect::Answer { result: Ok(()), .. })))
+            .collect()
     }
 
     pub(crate) fn call(&mut self, broker: usize, call: AdminCall) -> Result<AdminAnswer, Code> {
@@ -348,8 +359,8 @@ impl Net {
         let heard = self.heard_by(asker);
         self.put(broker, Input::Disconnected { conn: asker.conn });
         match heard.into_iter().next() {
-            Some(Effect::Answer { answer, .. }) => Ok(*answer),
-            Some(Effect::Error { code, .. }) => Err(code),
+            Some(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => Ok(*answer),
+            Some(Effect::Peer(PeerEffect::Answer { result: Err(code), .. })) => Err(code),
             other => panic!("{other:?} is no answer"),
         }
     }
@@ -359,22 +370,46 @@ impl Net {
 fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
     let far = |seq, word| Some(Input::Far { conn, seq, word });
     match effect {
-        Effect::Forward { forward, .. } => Some(Input::Forwarded { conn, forward }),
-        Effect::LinkOpen { handle, queue, .. } => Some(Input::Open { conn, seq: 0, handle, queue }),
-        Effect::Link { word, .. } => Some(Input::Link { conn, word }),
-        Effect::CancelDelivery { delivery, reason, .. } => Some(Input::FarCancel { conn, seq: delivery.stamp, reason }),
-        Effect::Closing { .. } => Some(Input::PeerClosing { conn }),
-        Effect::FarAck { seq, .. } => far(seq, FarWord::Ack),
-        Effect::FarFail { seq, permanent, payload, .. } => far(seq, FarWord::Fail { permanent, payload }),
-        Effect::Reply { seq, more, payload, .. } => far(seq, FarWord::Reply { more, payload }),
-        Effect::Progress { seq, payload, .. } => far(seq, FarWord::Progress { payload }),
-        Effect::Delivered { seq, .. } => far(seq, FarWord::Delivered),
-        Effect::Undelivered { seq, code, payload, .. } => far(seq, FarWord::Undelivered { code, payload }),
-        Effect::BroadcastAnswer { seq, worker, name, more, failed, payload, .. } => {
-            far(seq, FarWord::BroadcastAnswer { worker, name, more, failed, payload })
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) => {
+            Some(Input::Forwarded { conn, forward })
         }
-        Effect::BroadcastEnd { seq, end, .. } => far(seq, FarWord::BroadcastEnd { end }),
-        Effect::Ok { .. } | Effect::Error { .. } => None,
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Open { handle, queue }, .. }) => {
+            Some(Input::Open { conn, seq: 0, handle, queue })
+        }
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) => Some(Input::Link { conn, word }),
+        Effect::Peer(PeerEffect::Stop { delivery, reason, .. }) => {
+            Some(Input::FarCancel { conn, seq: delivery.stamp, reason })
+        }
+        Effect::Peer(PeerEffect::Closing { .. }) => Some(Input::PeerClosing { conn }),
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Ack { seq }, .. }) => far(seq, FarWord::Ack),
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Fail { seq, permanent, payload }, .. }) => {
+            far(seq, FarWord::Fail { permanent, payload })
+        }
+        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { more, payload }, .. }) => {
+            far(seq, FarWord::Caller(CallerWord::Reply { more, payload }))
+        }
+        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Progress { payload }, .. }) => {
+            far(seq, FarWord::Caller(CallerWord::Progress { payload }))
+        }
+        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Delivered, .. }) => {
+            far(seq, FarWord::Caller(CallerWord::Delivered))
+        }
+        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, payload }, .. }) => {
+            far(seq, FarWord::Caller(CallerWord::Undelivered { code, payload }))
+        }
+        Effect::Peer(PeerEffect::Caller {
+            seq,
+            word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload }),
+            ..
+        }) => far(
+            seq,
+            FarWord::Caller(CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload })),
+        ),
+        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::BroadcastEnd(end), .. }) => {
+            far(seq, FarWord::Caller(CallerWord::BroadcastEnd(end)))
+        }
+        Effect::Peer(PeerEffect::Answer { result: Ok(()), .. })
+        | Effect::Peer(PeerEffect::Answer { result: Err(_), .. }) => None,
         other => panic!("{other:?} over a link"),
     }
 }

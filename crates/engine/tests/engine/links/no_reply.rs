@@ -1,6 +1,6 @@
 //! What crosses a link and does not come to a worker: whoever asked hears of it all the same.
 
-use turno_engine::{Broadcast, Effect, Input, Outgoing};
+use turno_engine::{Broadcast, CallerWord, Effect, Input, Outgoing, PeerEffect};
 use turno_proto::model::Code;
 
 use super::net::{Net, Place};
@@ -34,7 +34,7 @@ fn a_no_reply_that_finds_no_room_waits_at_its_owner() {
     net.reply(&near, "done", false);
     net.settle_for(1_000);
     assert_eq!(net.take("far").worker, worker);
-    assert!(matches!(net.heard_by(caller)[..], [Effect::Delivered { .. }]));
+    assert!(matches!(net.heard_by(caller)[..], [Effect::Peer(PeerEffect::Caller { word: CallerWord::Delivered, .. })]));
 }
 
 /// I13: a link is lost with a no-reply request on it: nobody knows whether it was written, and its caller is told so.
@@ -46,7 +46,10 @@ fn a_no_reply_is_lost_with_its_link_and_its_caller_hears_of_it() {
     net.settle();
     ask_without_reply(&mut net, caller, "far");
     net.unlink(0, 1);
-    assert!(matches!(net.heard_by(caller)[..], [Effect::Undelivered { code: Code::WorkerLost, .. }]));
+    assert!(matches!(
+        net.heard_by(caller)[..],
+        [Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code: Code::WorkerLost, .. }, .. })]
+    ));
 }
 
 /// I13: the other end is silent until the time is over: the caller of a no-reply request hears then, as any other.
@@ -61,7 +64,10 @@ fn a_no_reply_that_is_on_its_way_has_a_deadline() {
     net.tick(499);
     assert_eq!(net.heard_by(caller), [], "there is time left");
     net.tick(1);
-    assert!(matches!(net.heard_by(caller)[..], [Effect::Undelivered { code: Code::TimedOut, .. }]));
+    assert!(matches!(
+        net.heard_by(caller)[..],
+        [Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code: Code::TimedOut, .. }, .. })]
+    ));
     assert!(net.crossed.is_empty(), "it has not arrived");
     // It was on its way, not in the backlog of its owner. When it arrives its caller has been told, and hears no more.
     net.settle_for(1_000);
@@ -88,7 +94,9 @@ fn the_end_of_a_broadcast_counts_who_answered_before_a_link_was_lost() {
     net.settle();
     net.unlink(0, 1);
     let heard = net.heard_by(caller);
-    let Some(Effect::BroadcastEnd { end, .. }) = heard.last() else { panic!("{heard:?}") };
+    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+        panic!("{heard:?}")
+    };
     assert_eq!((end.consumers, end.answered, end.failed, end.expired, end.left), (3, 1, 1, 0, 1));
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turno_engine::{Effect, Input};
+use turno_engine::{CallerWord, Effect, Input, PeerEffect};
 
 use super::net::{Net, Place};
 use crate::seen::body;
@@ -65,7 +65,8 @@ impl Book {
     fn hear(&mut self, net: &mut Net) {
         for (place, effect) in std::mem::take(&mut net.heard) {
             let ended = match effect {
-                Effect::Reply { more: false, seq, .. } | Effect::Undelivered { seq, .. } => Some(seq),
+                Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { more: false, .. }, .. })
+                | Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { .. }, .. }) => Some(seq),
                 _ => None,
             };
             if let Some(seq) = ended.filter(|seq| self.asked.contains(&(place, *seq))) {

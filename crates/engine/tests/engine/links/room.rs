@@ -1,6 +1,6 @@
 //! Room that comes to be here or there while something waits: it is used, and neighbours hear of it.
 
-use turno_engine::{Engine, FarWord, Input, LinkWord, Settings};
+use turno_engine::{CallerWord, Engine, FarWord, Input, LinkWord, Settings};
 use turno_proto::model::link::{Offer, Path, Room};
 use turno_proto::model::{Code, Payload, Slots, limits};
 
@@ -25,7 +25,7 @@ fn what_waits_behind_a_costly_head_goes_to_everyone_who_has_room() {
     // It comes back until the link is left alone for a while, and so it waits before the others.
     net.ask(caller, "costly", |message| message.cost = Some(3));
     for seq in 1..=limits::RETURNS_MAX {
-        let word = FarWord::Undelivered { code: Code::NoRoom, payload: Payload::default() };
+        let word = FarWord::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
         net.put(0, Input::Far { conn, seq, word });
     }
     net.request(caller, "a");

@@ -1,6 +1,9 @@
 //! What crossed is given up by its owner: the far worker hears why.
 
-use turno_engine::{Broadcast, Effect, Engine, Forward, ForwardBroadcast, Input, LinkWord, Settings};
+use turno_engine::{
+    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkWord, NativeEffect, PeerEffect,
+    Settings,
+};
 use turno_proto::model::link::{ForwardWants, Path};
 use turno_proto::model::{Code, MessageId};
 
@@ -46,7 +49,9 @@ fn path() -> Path {
 fn stopped(net: &mut Net, worker: Place) -> Vec<Code> {
     let heard = net.heard_by(worker).into_iter();
     heard
-        .filter_map(|effect| if let Effect::CancelDelivery { reason, .. } = effect { Some(reason) } else { None })
+        .filter_map(
+            |effect| if let Effect::Peer(PeerEffect::Stop { reason, .. }) = effect { Some(reason) } else { None },
+        )
         .collect()
 }
 
@@ -54,7 +59,13 @@ fn stopped(net: &mut Net, worker: Place) -> Vec<Code> {
 fn undelivered(net: &mut Net, link: Place) -> Vec<(u32, Code)> {
     let heard = net.heard_by(link).into_iter();
     heard
-        .filter_map(|effect| if let Effect::Undelivered { seq, code, .. } = effect { Some((seq, code)) } else { None })
+        .filter_map(|effect| {
+            if let Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, .. }, .. }) = effect {
+                Some((seq, code))
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
@@ -151,7 +162,15 @@ fn an_expiry_that_its_owner_noticed_counts() {
             net.ack(&given);
         }
         let heard = net.heard_by(worker);
-        let is_dropped = |effect: &Effect| matches!(effect, Effect::CancelQueue { reason: Code::Dropped, .. });
+        let is_dropped = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Peer(PeerEffect::Native {
+                    effect: NativeEffect::CancelQueue { reason: Code::Dropped, .. },
+                    ..
+                })
+            )
+        };
         assert_eq!(heard.iter().any(is_dropped), dropped, "after {after_ms} ms: {heard:?}");
         assert_eq!(net.engines[0].status().counters.expired, 2, "after {after_ms} ms");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Broadcast, Effect, Input};
+use turno_engine::{Broadcast, CallerWord, Deliver, Effect, Input, PeerEffect};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, Mono, Payload};
 
 use super::Word;
@@ -27,10 +27,8 @@ pub(super) struct Cast {
 }
 
 impl Oracle {
-    pub(super) fn cast_delivered(&mut self, now: Mono, effect: &Effect) {
-        let Effect::Deliver { conn, delivery, attempt, deadline_ms, wants_reply, payload, handle, .. } = effect else {
-            return;
-        };
+    pub(super) fn cast_delivered(&mut self, now: Mono, deliver: &Deliver) {
+        let Deliver { conn, delivery, attempt, deadline_ms, wants_reply, payload, handle, .. } = deliver;
         let seq = std::str::from_utf8(&payload.bytes).ok().and_then(|text| text.parse().ok());
         let (seq, cast) =
             seq.and_then(|seq: u32| self.casts.get_mut(&seq).map(|cast| (seq, cast))).expect("it was cast");
@@ -141,7 +139,10 @@ impl World {
         let payload = Payload::body(seq.to_string());
         let broadcast = Broadcast { seq, handle: queue as u32, deadline_ms: within_ms, no_reply, skip_self, payload };
         let effects = self.step(Input::Broadcast { conn, broadcast });
-        if matches!(effects.first(), Some(Effect::Undelivered { .. })) {
+        if matches!(
+            effects.first(),
+            Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. }))
+        ) {
             return;
         }
         let takes = |(at, peer): &(&ConnId, &super::oracle::Peer)| {

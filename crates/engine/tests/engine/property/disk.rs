@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_engine::{Effect, Input, Persist, Remembered, Survivor};
+use turno_engine::{DiskEffect, Effect, Input, Persist, Remembered, Survivor};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, QueueName};
 
@@ -21,11 +21,11 @@ impl Disk {
     /// Does what the effect says, and gives the number of its group.
     pub(super) fn take(&mut self, effect: &Effect) -> Option<u64> {
         match effect {
-            Effect::Persist { group, op } => {
+            Effect::Disk(DiskEffect::Persist { group, op }) => {
                 self.write(op.clone());
                 Some(*group)
             }
-            Effect::Load { serial } => {
+            Effect::Disk(DiskEffect::Load { serial }) => {
                 self.loads.push_back(*serial);
                 None
             }

@@ -1,7 +1,7 @@
 //! Exclusive queues in any order of events.
 
 use proptest::prelude::*;
-use turno_engine::{Effect, Input, Outgoing};
+use turno_engine::{Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect};
 use turno_proto::model::{ConnId, Delivery, Slots};
 
 use crate::desk::Desk;
@@ -72,7 +72,7 @@ proptest! {
                 Op::Pass(millis) => {
                     for seen in desk.pass(millis) {
                         // A worker on trial gets its next delivery when its pause or its trial ends.
-                        let fits = matches!(seen, Seen::Said(Effect::QueueAvailable { .. }) | Seen::Turn(_));
+                        let fits = matches!(seen, Seen::Said(Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueAvailable { .. }, .. })) | Seen::Turn(_));
                         prop_assert!(fits, "{seen:?}");
                     }
                     continue;
@@ -85,12 +85,12 @@ proptest! {
             }
             for effect in effects {
                 match effect {
-                    Effect::Consuming { conn, token, .. } => {
+                    Effect::Peer(PeerEffect::Native { conn, effect: NativeEffect::Consuming { token, .. } }) => {
                         prop_assert!(token > last);
                         last = token;
                         holders[which] = Some((conn, token));
                     }
-                    Effect::Deliver { conn, handle, token: Some(token), .. } => {
+                    Effect::Peer(PeerEffect::Deliver(Deliver { conn, handle, token: Some(token), .. })) => {
                         let of = usize::from(desk.queue_of(conn, handle) == "r");
                         prop_assert_eq!(holders[of], Some((conn, token)));
                     }
@@ -114,7 +114,9 @@ impl Desk {
     /// Something the worker was given last, and its token.
     fn any_held(&self, worker: ConnId) -> Option<(Delivery, Option<u64>)> {
         self.log().iter().rev().find_map(|effect| match effect {
-            Effect::Deliver { conn, delivery, token, .. } if *conn == worker => Some((*delivery, *token)),
+            Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, token, .. })) if *conn == worker => {
+                Some((*delivery, *token))
+            }
             _ => None,
         })
     }

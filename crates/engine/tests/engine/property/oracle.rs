@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::casts::Cast;
-use turno_engine::Effect;
+use turno_engine::{CallerWord, Deliver, Effect, HostEffect, NativeEffect, PeerEffect, Report};
 use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots, limits};
 
 /// How long a stopped delivery keeps its slots.
@@ -186,78 +186,101 @@ impl Oracle {
     pub(super) fn watch(&mut self, now: Mono, effects: &[Effect]) {
         for effect in effects {
             match effect {
-                Effect::Deliver { cost: 0, .. } => self.cast_delivered(now, effect),
-                Effect::Deliver { .. } => self.watch_delivery(now, effect),
-                Effect::Reply { conn, seq, more, payload } => {
-                    assert_eq!(self.speaking, Some(*seq), "only the holder's word reaches a caller");
-                    assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the words are the holder's");
-                    if *more {
-                        self.open(*conn, *seq)
-                    } else {
-                        self.end(*conn, *seq)
-                    };
+                Effect::Peer(effect) => self.watch_peer(now, effect),
+                // The disk has an account of its own.
+                Effect::Disk(_) => {}
+                Effect::Host(HostEffect::Drained(_)) => self.drained += 1,
+                Effect::Host(HostEffect::Report(Report::Missing { serial })) => {
+                    panic!("{serial} was stored and is missing")
                 }
-                Effect::Progress { conn, seq, .. } => {
-                    assert_eq!(self.speaking, Some(*seq), "only the holder's word reaches a caller");
-                    self.open(*conn, *seq);
-                }
-                Effect::Delivered { conn, seq } => {
-                    assert_eq!(self.end(*conn, *seq), Kind::NoReply);
-                    assert!(self.held.contains_key(seq), "{seq} was written to a worker");
-                }
-                Effect::Undelivered { conn, seq, code, .. } if self.cast_refused(now, *conn, *seq, *code) => {}
-                Effect::Undelivered { conn, seq, code, .. } => {
-                    self.end(*conn, *seq);
-                    let message = &self.messages[seq];
-                    match code {
-                        Code::TimedOut if message.is_late(now) => {}
-                        Code::TimedOut => {
-                            assert!(message.may_be_late(now), "{seq} timed out early");
-                            assert!(!self.held.contains_key(seq), "{seq} timed out early at its worker");
-                        }
-                        Code::Cancelled => assert!(message.cancelled, "nobody cancelled {seq}"),
-                        Code::Failed => assert_eq!(self.speaking, Some(*seq), "nobody failed {seq}"),
-                        _ => {}
-                    }
-                }
-                Effect::Stored { conn, seq, id, durability, duplicate } => {
-                    self.stored(now, *conn, *seq, *id, *duplicate);
-                    self.messages.entry(*seq).and_modify(|message| message.on_disk = *durability == Durability::Disk);
-                }
-                Effect::BroadcastAnswer { conn, seq, .. } => self.cast_answered(*conn, *seq),
-                Effect::BroadcastEnd { conn, seq, end } => self.cast_ended(*conn, *seq, end),
-                Effect::CancelDelivery { conn, delivery, reason } => {
-                    if !self.cast_stopped(now, *conn, *delivery, *reason) {
-                        self.stop(now, *conn, *delivery, *reason);
-                    }
-                }
-                Effect::CancelQueue { conn, handle, reason } => {
-                    let peer = self.peers.get_mut(conn).expect("a worker that is gone is told nothing");
-                    assert_eq!(*reason, Code::Dropped);
-                    assert!(peer.consumes.remove(&(*handle as usize)), "only a consumer is dropped");
-                    peer.standings.drop_from(*handle as usize);
-                }
-                Effect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
-                Effect::Drained { .. } => self.drained += 1,
-                Effect::Missing { serial } => panic!("{serial} was stored and is missing"),
-                // For the disk, which has an account of its own.
-                Effect::Persist { .. } | Effect::Load { .. } => {}
-                Effect::Ok { .. } | Effect::Error { .. } | Effect::Answer { .. } => {}
-                Effect::Consuming { .. } | Effect::QueueFull { .. } | Effect::QueueAvailable { .. } => {
-                    panic!("{effect:?}: nobody wants a queue to itself")
-                }
-                other => panic!("{other:?}, though there are no jobs, topics or links here"),
+                Effect::Host(_) | Effect::Archive(_) => panic!("{effect:?}, though there are no jobs or losses here"),
             }
         }
         assert!(self.peers.values().all(|peer| peer.standings.due.is_empty()), "a worker is dropped in time");
     }
 
-    fn watch_delivery(&mut self, now: Mono, effect: &Effect) {
-        let Effect::Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, token, payload, handle } =
-            effect
-        else {
-            return;
-        };
+    fn watch_peer(&mut self, now: Mono, effect: &PeerEffect) {
+        match effect {
+            PeerEffect::Deliver(deliver) if deliver.cost == 0 => self.cast_delivered(now, deliver),
+            PeerEffect::Deliver(deliver) => self.watch_delivery(now, deliver),
+            PeerEffect::Caller { conn, seq, word } => self.watch_caller(now, *conn, *seq, word),
+            PeerEffect::Native { conn, effect } => self.watch_native(now, *conn, effect),
+            PeerEffect::Stop { conn, delivery, reason } => {
+                if !self.cast_stopped(now, *conn, *delivery, *reason) {
+                    self.stop(now, *conn, *delivery, *reason);
+                }
+            }
+            PeerEffect::Closing { conn, .. } => assert!(self.peers.contains_key(conn)),
+            PeerEffect::Answer { .. } => {}
+            PeerEffect::Link { .. }
+            | PeerEffect::Foreman { .. }
+            | PeerEffect::Event { .. }
+            | PeerEffect::Dial { .. }
+            | PeerEffect::Ring(_) => panic!("{effect:?}, though there are no jobs, topics or links here"),
+        }
+    }
+
+    fn watch_caller(&mut self, now: Mono, conn: ConnId, seq: u32, word: &CallerWord) {
+        match word {
+            CallerWord::Reply { more, payload } => {
+                assert_eq!(self.speaking, Some(seq), "only the holder's word reaches a caller");
+                assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the words are the holder's");
+                if *more {
+                    self.open(conn, seq)
+                } else {
+                    self.end(conn, seq)
+                };
+            }
+            CallerWord::Progress { .. } => {
+                assert_eq!(self.speaking, Some(seq), "only the holder's word reaches a caller");
+                self.open(conn, seq);
+            }
+            CallerWord::Delivered => {
+                assert_eq!(self.end(conn, seq), Kind::NoReply);
+                assert!(self.held.contains_key(&seq), "{seq} was written to a worker");
+            }
+            CallerWord::Undelivered { code, .. } if self.cast_refused(now, conn, seq, *code) => {}
+            CallerWord::Undelivered { code, .. } => {
+                self.end(conn, seq);
+                let message = &self.messages[&seq];
+                match code {
+                    Code::TimedOut if message.is_late(now) => {}
+                    Code::TimedOut => {
+                        assert!(message.may_be_late(now), "{seq} timed out early");
+                        assert!(!self.held.contains_key(&seq), "{seq} timed out early at its worker");
+                    }
+                    Code::Cancelled => assert!(message.cancelled, "nobody cancelled {seq}"),
+                    Code::Failed => assert_eq!(self.speaking, Some(seq), "nobody failed {seq}"),
+                    _ => {}
+                }
+            }
+            CallerWord::BroadcastAnswer(_) => self.cast_answered(conn, seq),
+            CallerWord::BroadcastEnd(end) => self.cast_ended(conn, seq, end),
+        }
+    }
+
+    fn watch_native(&mut self, now: Mono, conn: ConnId, effect: &NativeEffect) {
+        match effect {
+            NativeEffect::Stored { seq, id, durability, duplicate } => {
+                self.stored(now, conn, *seq, *id, *duplicate);
+                self.messages.entry(*seq).and_modify(|message| message.on_disk = *durability == Durability::Disk);
+            }
+            NativeEffect::CancelQueue { handle, reason } => {
+                let peer = self.peers.get_mut(&conn).expect("a worker that is gone is told nothing");
+                assert_eq!(*reason, Code::Dropped);
+                assert!(peer.consumes.remove(&(*handle as usize)), "only a consumer is dropped");
+                peer.standings.drop_from(*handle as usize);
+            }
+            NativeEffect::Admin { .. } => {}
+            NativeEffect::Consuming { .. } | NativeEffect::QueueFull { .. } | NativeEffect::QueueAvailable { .. } => {
+                panic!("{effect:?}: nobody wants a queue to itself")
+            }
+            NativeEffect::Pace => panic!("nobody has that much to read"),
+        }
+    }
+
+    fn watch_delivery(&mut self, now: Mono, deliver: &Deliver) {
+        let Deliver { conn, delivery, id, attempt, cost, deadline_ms, wants_reply, token, payload, handle } = deliver;
         let text = std::str::from_utf8(&payload.bytes).expect("bodies are numbers");
         let seq = text.parse().expect("bodies are numbers");
         let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");

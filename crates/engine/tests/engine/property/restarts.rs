@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use turno_engine::{Effect, Engine, Input, Outgoing, Persist, Record, Remembered};
+use turno_engine::{
+    CallerWord, Deliver, DiskEffect, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Persist, Record,
+    Remembered,
+};
 use turno_engine::{Settings, StoreSettings, Survivor};
 use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Durability, MessageId, Mono, Payload, Slots};
 
@@ -131,16 +134,19 @@ impl World {
         self.engine.sanity_check();
         for effect in effects {
             match effect {
-                Effect::Persist { group, op } => match self.groups.back_mut() {
+                Effect::Disk(DiskEffect::Persist { group, op }) => match self.groups.back_mut() {
                     Some((last, ops)) if *last == group => ops.push(op),
                     _ => self.groups.push_back((group, vec![op])),
                 },
-                Effect::Stored { seq, id, durability, duplicate, .. } => self.stored(seq, id, durability, duplicate),
-                Effect::Undelivered { seq, code, .. } => {
+                Effect::Peer(PeerEffect::Native {
+                    effect: NativeEffect::Stored { seq, id, durability, duplicate },
+                    ..
+                }) => self.stored(seq, id, durability, duplicate),
+                Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, .. }, .. }) => {
                     assert_eq!(code, Code::OverDisk);
                     assert!(self.asked.remove(&seq).is_some(), "{seq} is answered once");
                 }
-                Effect::Deliver { .. } => self.held.push(effect),
+                Effect::Peer(PeerEffect::Deliver(Deliver { .. })) => self.held.push(effect),
                 _ => {}
             }
         }
@@ -184,7 +190,9 @@ impl World {
             }
             Op::AckAll => {
                 for effect in std::mem::take(&mut self.held) {
-                    let Effect::Deliver { conn, delivery, .. } = effect else { unreachable!("only deliveries") };
+                    let Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, .. })) = effect else {
+                        unreachable!("only deliveries")
+                    };
                     self.step(Input::Ack { conn, delivery });
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use turno_engine::{Effect, Input};
+use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, QueueSettings};
 use turno_proto::model::{Code, MessageId};
@@ -29,12 +29,14 @@ impl World {
         let call = AdminCall::MessageExplain { id: id.to_string() };
         self.engine.handle(self.now, Input::Admin { conn: ADMIN, seq: 0, call }, &mut effects);
         match effects.pop() {
-            Some(Effect::Answer { answer, .. }) => match *answer {
-                AdminAnswer::Message { explanation } => Some(explanation.message.state),
-                other => panic!("{other:?} explains nothing"),
-            },
+            Some(Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })) => {
+                match *answer {
+                    AdminAnswer::Message { explanation } => Some(explanation.message.state),
+                    other => panic!("{other:?} explains nothing"),
+                }
+            }
             // Only the store has it, and so it waits. The answer comes some time.
-            Some(Effect::Load { serial }) => {
+            Some(Effect::Disk(DiskEffect::Load { serial })) => {
                 self.disk.loads.push_back(serial);
                 Some(MessageState::Ready)
             }

@@ -1,6 +1,6 @@
 //! The engine, its peers and its clock, moved by random operations.
 
-use turno_engine::{Effect, Engine, Input, Outgoing, Settings};
+use turno_engine::{CallerWord, DiskEffect, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payload, Slots};
@@ -8,6 +8,7 @@ use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payl
 use super::disk::Disk;
 use super::oracle::{Kind, Message, Oracle, Peer, Standings};
 use super::{IN_FLIGHT_MAX, Op, Options, PLACES, QUEUES, Word};
+use crate::seen::admin_answer;
 
 pub(super) const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
 pub(super) const NAMES: [&str; QUEUES] = ["a", "b", "c"];
@@ -105,8 +106,7 @@ impl World {
     fn control(&mut self, input: Input, expected: Result<(), Code>) {
         let effects = self.step(input.clone());
         let answer = match effects.first() {
-            Some(Effect::Ok { .. }) => Ok(()),
-            Some(Effect::Error { code, .. }) => Err(*code),
+            Some(Effect::Peer(PeerEffect::Answer { result, .. })) => *result,
             other => panic!("{other:?} is no answer to {input:?}"),
         };
         assert_eq!(answer, expected, "{input:?}");
@@ -244,7 +244,7 @@ impl World {
     pub(super) fn admin(&mut self, call: AdminCall) -> Result<AdminAnswer, Code> {
         let mut effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
         loop {
-            if let Some(answer) = admin_answer(effects) {
+            if let Some(answer) = admin_answer(ADMIN, effects) {
                 return answer;
             }
             assert!(!self.disk.loads.is_empty(), "an admin is answered");
@@ -267,12 +267,19 @@ impl World {
         let Some(conn) = self.places[place] else { return };
         let message = self.word(conn, Kind::Send, options, options.within_ms);
         let effects = self.step(Input::Send { conn, message });
-        let first = effects.iter().find(|effect| !matches!(effect, Effect::Persist { .. }));
-        let answered = matches!(first, Some(Effect::Stored { .. } | Effect::Undelivered { .. }));
-        assert!(answered, "a send is answered first");
-        if let Some(Effect::Stored { durability, duplicate: false, .. }) = first {
-            let disk = self.settings.store.is_some() && !self.volatile[options.queue];
-            assert_eq!(*durability == Durability::Disk, disk, "a send is as safe as its queue makes it");
+        match effects.iter().find(|effect| !matches!(effect, Effect::Disk(_))) {
+            Some(Effect::Peer(PeerEffect::Native {
+                effect: NativeEffect::Stored { durability, duplicate, .. },
+                ..
+            })) => {
+                let disk = self.settings.store.is_some() && !self.volatile[options.queue];
+                assert!(
+                    *duplicate || (*durability == Durability::Disk) == disk,
+                    "a send is as safe as its queue makes it"
+                );
+            }
+            Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. })) => {}
+            other => panic!("a send is answered first, not by {other:?}"),
         }
     }
 
@@ -371,17 +378,16 @@ impl World {
         let before = message.cancelled;
         // A no-reply request is over once it is written; what holds the slot may still be stopped.
         message.cancelled = true;
-        let seq = message.seq;
-        let call = AdminCall::MessageCancel { id: id.to_string() };
+        let (seq, call) = (message.seq, AdminCall::MessageCancel { id: id.to_string() });
         let mut effects = self.step(Input::Admin { conn: ADMIN, seq: 0, call });
-        if effects.iter().any(|effect| matches!(effect, Effect::Load { .. })) && effects.len() == 1 {
+        if effects.iter().any(|effect| matches!(effect, Effect::Disk(DiskEffect::Load { .. }))) && effects.len() == 1 {
             // It is cancelled when it was read. Until then, all may happen to it.
             self.cancelled(seq, before);
             (1..self.disk.loads.len()).for_each(|_| drop(self.read()));
             self.cancelled(seq, true);
             effects = self.read();
         }
-        if admin_answer(effects).expect("an admin is answered").is_err() {
+        if admin_answer(ADMIN, effects).expect("an admin is answered").is_err() {
             self.cancelled(seq, before);
         }
     }
@@ -476,14 +482,6 @@ impl World {
             }
         }
     }
-}
-
-fn admin_answer(effects: Vec<Effect>) -> Option<Result<AdminAnswer, Code>> {
-    effects.into_iter().find_map(|effect| match effect {
-        Effect::Answer { conn: ADMIN, answer, .. } => Some(Ok(*answer)),
-        Effect::Error { conn: ADMIN, code, .. } => Some(Err(code)),
-        _ => None,
-    })
 }
 
 fn name_of(conn: ConnId) -> String {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use turno_engine::ring::{
-    NewConn, Publication, PublicationRef, RetConn, RingEffect, RingInput, RingSettings, RingWord,
+    NewConn, Publication, PublicationRef, RetConn, RingInput, RingPeerEffect, RingSettings, RingWord,
 };
-use turno_engine::{Effect, Event, Input, LinkWord, Settings};
+use turno_engine::{Drained, Effect, Event, HostEffect, Input, LinkEffect, LinkWord, PeerEffect, Settings};
 use turno_proto::model::link::{BrokerId, Path, Presence};
 use turno_proto::model::ring::{Errand, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Filter};
@@ -32,10 +32,7 @@ fn word(desk: &mut Desk, conn: ConnId, word: RingWord) -> Vec<Effect> {
 
 fn said(effects: &[Effect], conn: ConnId) -> Vec<&RingWord> {
     let words = effects.iter().filter_map(|effect| match effect {
-        Effect::Ring { effect } => match effect {
-            RingEffect::Say { conn: to, word } if *to == conn => Some(word),
-            _ => None,
-        },
+        Effect::Peer(PeerEffect::Ring(RingPeerEffect::Say { conn: to, word })) if *to == conn => Some(word),
         _ => None,
     });
     words.collect()
@@ -53,7 +50,7 @@ fn published(effects: &[Effect]) -> Vec<&Publication> {
 
 fn dialled(effects: &[Effect]) -> Option<u32> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Ring { effect: RingEffect::Dial { target, .. } } => Some(*target),
+        Effect::Peer(PeerEffect::Ring(RingPeerEffect::Dial { target, .. })) => Some(*target),
         _ => None,
     })
 }
@@ -94,7 +91,7 @@ fn link_presence(desk: &mut Desk, ring: Option<Origin>) {
 
 fn crosses(effects: &[Effect]) -> bool {
     let is_event = |word: &LinkWord| matches!(word, LinkWord::Event(_));
-    effects.iter().any(|effect| matches!(effect, Effect::Link { word, .. } if is_event(word)))
+    effects.iter().any(|effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if is_event(word)))
 }
 
 /// Proves S3.33, S3.36 and S3.40: what is published here goes to whoever listens here, its publisher too, and round; what
@@ -108,7 +105,9 @@ fn events_go_to_those_here_and_round() {
     desk.step(Input::Subscribe { conn: listener, seq: 50, filter, or_close: false });
     let heard = |effects: &[Effect]| {
         let events = effects.iter().filter_map(|effect| match effect {
-            Effect::Event { event, listeners } => Some((event.payload.bytes.clone(), listeners.len())),
+            Effect::Peer(PeerEffect::Event { event, listeners }) => {
+                Some((event.payload.bytes.clone(), listeners.len()))
+            }
             _ => None,
         });
         events.collect::<Vec<_>>()
@@ -176,7 +175,7 @@ fn presence_names_the_place_in_the_ring() {
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
     let effects = desk.step(Input::Linked { conn: LINK, target: None, broker, name, address, payload_max: 1_000 });
     let places = effects.iter().find_map(|effect| match effect {
-        Effect::Link { word, .. } => match &**word {
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) => match &**word {
             LinkWord::Presence(told) => Some(told.iter().map(|one| one.ring).collect::<Vec<_>>()),
             _ => None,
         },
@@ -191,7 +190,7 @@ fn neighbours_in_the_ring_link() {
     let mut desk = two(true);
     let dials = |desk: &Desk| {
         let dials = desk.log().iter().filter_map(|effect| match effect {
-            Effect::Dial { address, .. } => Some(address.clone()),
+            Effect::Peer(PeerEffect::Dial { address, .. }) => Some(address.clone()),
             _ => None,
         });
         dials.collect::<Vec<_>>()
@@ -199,7 +198,7 @@ fn neighbours_in_the_ring_link() {
     assert_eq!(dials(&desk), ["host:8102"]);
     assert_eq!(dials(&two(false)), Vec::<String>::new());
     let target = desk.log().iter().find_map(|effect| match effect {
-        Effect::Dial { target, .. } => Some(*target),
+        Effect::Peer(PeerEffect::Dial { target, .. }) => Some(*target),
         _ => None,
     });
     // It would be dialled again in a second. The other one leaves: this one is alone, and wants no link any more.
@@ -214,7 +213,9 @@ fn neighbours_in_the_ring_link() {
 fn a_broker_that_ends_leaves_first() {
     for comes_back in [true, false] {
         let mut desk = two(false);
-        let is_drained = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Drained { .. }));
+        let is_drained = |effects: &[Effect]| {
+            effects.iter().any(|effect| matches!(effect, Effect::Host(HostEffect::Drained(Drained { .. }))))
+        };
         let effects = desk.step(Input::Drain { within_ms: 30_000 });
         let off = RingWord::ServOff { leaver: member(1), content: None, hops: 0 };
         assert_eq!(said(&effects, NEXT), [&off]);

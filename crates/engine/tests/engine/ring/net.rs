@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingEffect, RingInput, RingNews, RingSettings, RingTimers, RingWord, TRANSITIONS};
+use turno_engine::ring::{
+    Node, RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingTimers, RingWord,
+    TRANSITIONS,
+};
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
@@ -182,7 +185,7 @@ impl Net {
         node.handle(self.now, RingInput::Accepted { conn, peer: None }, &mut effects);
         node.handle(self.now, RingInput::Word { conn, word: RingWord::AskSid }, &mut effects);
         effects.into_iter().find_map(|effect| match effect {
-            RingEffect::Say { word: RingWord::FreeSid { sid }, .. } => Some(sid.get()),
+            RingEffect::Peer(RingPeerEffect::Say { word: RingWord::FreeSid { sid }, .. }) => Some(sid.get()),
             _ => None,
         })
     }
@@ -221,14 +224,14 @@ impl Net {
 
     fn carry_out(&mut self, from: Number, effect: RingEffect) {
         match effect {
-            RingEffect::Dial { target, address } => {
+            RingEffect::Peer(RingPeerEffect::Dial { target, address }) => {
                 let to = address.rsplit(':').next().and_then(|number| number.parse().ok()).expect("a number");
                 self.later(WAY_MS, Happening::Knock(from, self.life(from), target, to));
             }
-            RingEffect::Forget { target } => {
+            RingEffect::Peer(RingPeerEffect::Forget { target }) => {
                 self.forgotten.insert((from, self.life(from), target));
             }
-            RingEffect::Say { conn, word } => {
+            RingEffect::Peer(RingPeerEffect::Say { conn, word }) => {
                 if let Some((to, conn)) = self.wires.get(&(from, conn)).copied()
                     && !self.cut.contains(&(from, to))
                 {
@@ -236,7 +239,7 @@ impl Net {
                     self.later(WAY_MS, Happening::Input(to, self.life(to), RingInput::Word { conn, word }));
                 }
             }
-            RingEffect::Close { conn, .. } => {
+            RingEffect::Peer(RingPeerEffect::Close { conn, .. }) => {
                 if let Some((to, there)) = self.wires.remove(&(from, conn)) {
                     self.wires.remove(&(to, there));
                     self.later(WAY_MS, Happening::Input(to, self.life(to), RingInput::Closed { conn: there }));
@@ -246,12 +249,12 @@ impl Net {
                 let text = String::from_utf8_lossy(&event.payload.bytes).into_owned();
                 self.got.entry(from).or_default().push(text);
             }
-            RingEffect::Slow(true) => drop(self.slowed.insert(from)),
-            RingEffect::Slow(false) => drop(self.slowed.remove(&from)),
-            RingEffect::Tell(news) => self.news.push((from, news)),
-            RingEffect::Failed(code) => self.failed.push((from, code)),
-            RingEffect::Left => self.left.push(from),
-            RingEffect::Stop => self.stopped.push(from),
+            RingEffect::Peer(RingPeerEffect::Slow(true)) => drop(self.slowed.insert(from)),
+            RingEffect::Peer(RingPeerEffect::Slow(false)) => drop(self.slowed.remove(&from)),
+            RingEffect::Host(RingHostEffect::Tell(news)) => self.news.push((from, news)),
+            RingEffect::Host(RingHostEffect::Failed(code)) => self.failed.push((from, code)),
+            RingEffect::Host(RingHostEffect::Left) => self.left.push(from),
+            RingEffect::Host(RingHostEffect::Stop) => self.stopped.push(from),
         }
     }
 

@@ -233,3 +233,36 @@ pub enum AdminAnswer {
         ring: Box<RingView>,
     },
 }
+
+impl AdminAnswer {
+    /// Bytes that it carries of messages, events and files.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Output { pieces, .. } => pieces.iter().map(|piece| piece.bytes.len()).sum(),
+            Self::Events { events, .. } => events.iter().map(|event| event.payload.len()).sum(),
+            Self::Piece { bytes, .. } | Self::DeadLetter { piece: bytes, .. } => bytes.len(),
+            Self::Status { .. }
+            | Self::Queues { .. }
+            | Self::Queue { .. }
+            | Self::Consumers { .. }
+            | Self::DeadLetters { .. }
+            | Self::Portion { .. }
+            | Self::Workers { .. }
+            | Self::Worker { .. }
+            | Self::Jobs { .. }
+            | Self::Job { .. }
+            | Self::Tasks { .. }
+            | Self::Retried { .. }
+            | Self::OutputKept { .. }
+            | Self::Files { .. }
+            | Self::Uploads { .. }
+            | Self::TaskExplained { .. }
+            | Self::Message { .. }
+            | Self::Topics { .. }
+            | Self::Subscribers { .. }
+            | Self::Links { .. }
+            | Self::LinkGraph { .. }
+            | Self::Ring { .. } => 0,
+        }
+    }
+}

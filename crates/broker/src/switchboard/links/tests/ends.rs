@@ -15,7 +15,7 @@ fn loopback_and_unix_sockets_are_local() {
 #[test]
 fn a_link_comes_up_and_goes() {
     let (mut a, mut b) = linked();
-    a.effect(Effect::Unlink { conn: a.conn, code: Code::AlreadyLinked });
+    a.effect(PeerEffect::Link { conn: a.conn, effect: LinkEffect::Unlink { code: Code::AlreadyLinked } });
     assert_eq!(a.heard(), [Input::Disconnected { conn: a.conn }]);
     talk(&mut a, &mut b);
     assert_eq!(b.heard(), [Input::Disconnected { conn: b.conn }]);
@@ -77,7 +77,7 @@ fn a_dial_that_comes_to_nothing_is_told_once() {
     a.heard();
     a.board.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), failed(Code::LinkDown));
-    a.effect(Effect::Prove { conn: a.conn });
+    a.effect(PeerEffect::Link { conn: a.conn, effect: LinkEffect::Prove });
     assert_eq!(a.heard(), [], "a late yes does nothing");
 
     // No room for another connection, and no links at all.
@@ -96,7 +96,7 @@ fn a_link_that_is_not_wanted_ends_before_the_proof() {
     let mut b = Broker::accepting(Some(SECRET), "10.0.0.1:4711");
     talk(&mut a, &mut b);
     assert_eq!(a.heard().len(), 1);
-    a.effect(Effect::Unlink { conn: a.conn, code: Code::LinkToItself });
+    a.effect(PeerEffect::Link { conn: a.conn, effect: LinkEffect::Unlink { code: Code::LinkToItself } });
     let said = a.said();
     assert!(matches!(frames(&said)[..], [Frame::Error { code: Code::LinkToItself, fatal: true, .. }]));
     b.take(&said);
@@ -152,7 +152,7 @@ fn gone(broker: &Broker) -> Input {
 fn the_engine_wants_links_dialled() {
     let mut a = Broker::dialling(Some(SECRET), "10.0.0.2:7460");
     assert!(!a.board.has_dials());
-    a.effect(Effect::Dial { target: 9, address: "far:7460".to_owned() });
+    a.effect(PeerEffect::Dial { target: 9, address: "far:7460".to_owned() });
     assert!(a.board.has_dials());
     assert_eq!(a.board.take_dials(), [Dial { target: 9, address: "far:7460".to_owned() }]);
     assert_eq!(a.board.take_dials(), []);

@@ -3,38 +3,24 @@
 use super::*;
 
 /// What may be said of a crossing, and as what it is heard.
-fn words_about_a_crossing(conn: ConnId) -> Vec<(Effect, FarWord)> {
+fn words_about_a_crossing(conn: ConnId) -> Vec<(PeerEffect, FarWord)> {
     let end = Box::new(BroadcastEnd { consumers: 1, answered: 1, ..BroadcastEnd::default() });
-    vec![
-        (
-            Effect::Reply { conn, seq: 5, more: true, payload: payload(b"r") },
-            FarWord::Reply { more: true, payload: payload(b"r") },
-        ),
-        (Effect::Progress { conn, seq: 5, payload: payload(b"p") }, FarWord::Progress { payload: payload(b"p") }),
-        (Effect::Delivered { conn, seq: 5 }, FarWord::Delivered),
-        (Effect::FarAck { conn, seq: 5 }, FarWord::Ack),
-        (
-            Effect::FarFail { conn, seq: 5, permanent: true, payload: payload(b"f") },
-            FarWord::Fail { permanent: true, payload: payload(b"f") },
-        ),
-        (
-            Effect::Undelivered { conn, seq: 5, code: Code::NoRoom, payload: Payload::default() },
-            FarWord::Undelivered { code: Code::NoRoom, payload: Payload::default() },
-        ),
-        (
-            Effect::BroadcastAnswer {
-                conn,
-                seq: 5,
-                worker: 8,
-                name: "w".into(),
-                more: false,
-                failed: true,
-                payload: payload(b"a"),
-            },
-            FarWord::BroadcastAnswer { worker: 8, name: "w".into(), more: false, failed: true, payload: payload(b"a") },
-        ),
-        (Effect::BroadcastEnd { conn, seq: 5, end: end.clone() }, FarWord::BroadcastEnd { end }),
-    ]
+    let answer = BroadcastAnswer { worker: 8, name: "w".into(), more: false, failed: true, payload: payload(b"a") };
+    let to_callers = [
+        CallerWord::Reply { more: true, payload: payload(b"r") },
+        CallerWord::Progress { payload: payload(b"p") },
+        CallerWord::Delivered,
+        CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() },
+        CallerWord::BroadcastAnswer(answer),
+        CallerWord::BroadcastEnd(end),
+    ];
+    let caller = |word: CallerWord| (PeerEffect::Caller { conn, seq: 5, word: word.clone() }, FarWord::Caller(word));
+    let mut words = to_callers.map(caller).to_vec();
+    let link = |effect| PeerEffect::Link { conn, effect };
+    words.push((link(LinkEffect::Ack { seq: 5 }), FarWord::Ack));
+    let fail = LinkEffect::Fail { seq: 5, permanent: true, payload: payload(b"f") };
+    words.push((link(fail), FarWord::Fail { permanent: true, payload: payload(b"f") }));
+    words
 }
 
 /// Every word that may cross, from the one engine to the other.
@@ -72,16 +58,17 @@ fn what_one_engine_says_the_other_hears() {
         LinkWord::Event(event),
         LinkWord::Relay(relay),
     ];
-    let mut said: Vec<Effect> = words.iter().map(|w| Effect::Link { conn, word: word(w) }).collect();
+    let mut said: Vec<PeerEffect> =
+        words.iter().map(|w| PeerEffect::Link { conn, effect: LinkEffect::Word(word(w)) }).collect();
     let mut heard: Vec<Input> = words.iter().map(|w| Input::Link { conn: to, word: word(w) }).collect();
     let queue = || "q".parse().unwrap();
-    said.push(Effect::LinkOpen { conn, handle: 3, queue: queue() });
+    said.push(PeerEffect::Link { conn, effect: LinkEffect::Open { handle: 3, queue: queue() } });
     heard.push(Input::Open { conn: to, seq: 3, handle: 3, queue: queue() });
-    said.push(Effect::Forward { conn, forward: Box::new(forward(5)) });
+    said.push(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(5))) });
     heard.push(Input::Forwarded { conn: to, forward: Box::new(forward(5)) });
-    said.push(Effect::CancelDelivery { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::TimedOut });
+    said.push(PeerEffect::Stop { conn, delivery: Delivery { index: 77, stamp: 5 }, reason: Code::TimedOut });
     heard.push(Input::FarCancel { conn: to, seq: 5, reason: Code::TimedOut });
-    said.push(Effect::Closing { conn, closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
+    said.push(PeerEffect::Closing { conn, closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } });
     heard.push(Input::PeerClosing { conn: to });
     for (effect, word) in words_about_a_crossing(conn) {
         said.push(effect);
@@ -94,8 +81,8 @@ fn what_one_engine_says_the_other_hears() {
     assert_eq!(b.heard(), heard);
 
     // OPEN is answered, and the answer is nothing to the engine that asked.
-    b.effect(Effect::Ok { conn: to, seq: 3 });
-    b.effect(Effect::Error { conn: to, seq: 4, code: Code::TooManyQueues });
+    b.effect(PeerEffect::Answer { conn: to, seq: 3, result: Ok(()) });
+    b.effect(PeerEffect::Answer { conn: to, seq: 4, result: Err(Code::TooManyQueues) });
     talk(&mut a, &mut b);
     assert_eq!(a.heard(), []);
 }
@@ -107,7 +94,7 @@ fn a_link_is_always_read_from() {
     for broker in [&mut a, &mut b] {
         let conn = broker.conn;
         for _ in 0..20 {
-            broker.effect(Effect::Forward { conn, forward: Box::new(forward(1_000_000)) });
+            broker.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(1_000_000))) });
         }
         assert!(broker.board.wants_reading(conn));
         assert_eq!(broker.heard(), [], "deliveries do not count against it");
@@ -120,19 +107,20 @@ fn what_is_too_long_for_the_other_end_does_not_cross() {
     let (mut a, mut b) = linked();
     let (conn, to) = (a.conn, b.conn);
     let most = (1 << 20) - 16;
-    a.effect(Effect::Forward { conn, forward: Box::new(forward(most)) });
+    a.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(most))) });
     talk(&mut a, &mut b);
     assert_eq!(b.heard(), [Input::Forwarded { conn: to, forward: Box::new(forward(most)) }]);
-    a.effect(Effect::Forward { conn, forward: Box::new(forward(most + 1)) });
-    let undelivered = FarWord::Undelivered { code: Code::FrameTooLarge, payload: Payload::default() };
+    a.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(most + 1))) });
+    let undelivered =
+        FarWord::Caller(CallerWord::Undelivered { code: Code::FrameTooLarge, payload: Payload::default() });
     assert_eq!(a.heard(), [Input::Far { conn, seq: 5, word: undelivered.clone() }]);
     assert!(a.said().is_empty());
 
     let long = payload(&vec![b'x'; most + 1]);
     for effect in [
-        Effect::Progress { conn: to, seq: 4, payload: long.clone() },
-        Effect::Reply { conn: to, seq: 5, more: false, payload: long.clone() },
-        Effect::FarFail { conn: to, seq: 5, permanent: false, payload: long },
+        PeerEffect::Caller { conn: to, seq: 4, word: CallerWord::Progress { payload: long.clone() } },
+        PeerEffect::Caller { conn: to, seq: 5, word: CallerWord::Reply { more: false, payload: long.clone() } },
+        PeerEffect::Link { conn: to, effect: LinkEffect::Fail { seq: 5, permanent: false, payload: long } },
     ] {
         b.effect(effect);
     }
@@ -147,7 +135,7 @@ fn many_offers_are_told_in_pieces() {
     let (mut a, mut b) = linked();
     let offers: Vec<Offer> =
         (0..150).map(|number| Offer { queue: format!("q{number}"), held: 0, rooms: Vec::new() }).collect();
-    a.effect(Effect::Link { conn: a.conn, word: Box::new(LinkWord::Offers(offers.clone())) });
+    a.effect(PeerEffect::Link { conn: a.conn, effect: LinkEffect::Word(Box::new(LinkWord::Offers(offers.clone()))) });
     talk(&mut a, &mut b);
     let mut heard = Vec::new();
     for input in b.heard() {
@@ -167,9 +155,9 @@ fn events_that_nobody_takes_go_and_all_else_stays() {
     for number in 0..200 {
         let event = Arc::new(Event { topic: "a.b".parse().unwrap(), payload: payload(&[0; 100_000]) });
         let word = LinkWord::Event(ForwardEvent { number, targets: vec![BrokerId::new(2)], path: path(&[1]), event });
-        a.effect(Effect::Link { conn, word: Box::new(word) });
+        a.effect(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
     }
-    a.effect(Effect::FarAck { conn, seq: 5 });
+    a.effect(PeerEffect::Link { conn, effect: LinkEffect::Ack { seq: 5 } });
     a.board.sweep(a.now);
     let told = a.heard();
     let [Input::EventsDropped { count, .. }] = told[..] else { panic!("{told:?}") };
