@@ -20,9 +20,9 @@ pub(crate) enum Command {
     /// Reports each breach as `file:line: rule: what to do instead`, in tracked files and in new ones that are not ignored.
     #[command(after_long_help = format!("Rules:\n{}", tidy::describe_rules()))]
     Tidy,
-    /// The generated tables of ARCHITECTURE.md
+    /// The generated tables of docs/reference/modules.md
     ///
-    /// Rooms come from the first sentence of each module's head, places from where an item is defined. Fails when the page
+    /// Modules come from the first sentence of each module's head, places from where an item is defined. Fails when the page
     /// is not current.
     Map {
         /// Write the tables anew

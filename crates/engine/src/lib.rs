@@ -4,7 +4,7 @@
 //! whom. It holds every queue, worker and message of a broker, and nothing else: no socket, no clock, no
 //! thread. Time is an argument, ids are its own, and the same inputs always give the same effects.
 //!
-//! ARCHITECTURE.md lists the rooms; each is a file with one idea.
+//! docs/reference/modules.md lists the modules; each is a file with one subject.
 
 mod archive;
 mod effect;

@@ -1,13 +1,13 @@
-//! Draws the generated parts of ARCHITECTURE.md: which room holds what, and where a rule stands.
+//! Draws the generated parts of docs/reference/modules.md: the purpose of every module, and where a rule is.
 //!
 //! The page names what it wants between two comments; everything else on it is written by hand.
 //!
-//! - `<!-- rooms of crates/engine/src -->`: a row for every file and folder there, from the first sentence of each module's
+//! - `<!-- modules of crates/engine/src -->`: a row for every file and folder there, from the first sentence of each module's
 //!   head.
 //! - `<!-- places -->`: a table whose second column names an item; the third, the file that defines it, is generated.
 
+mod modules;
 mod places;
-mod rooms;
 
 use std::fs;
 use std::path::Path;
@@ -16,16 +16,16 @@ use anyhow::{Context as _, Result};
 
 use crate::tree::Tree;
 
-pub(crate) const MAP: &str = "ARCHITECTURE.md";
+pub(crate) const MAP: &str = "docs/reference/modules.md";
 
-const ROOMS: &str = "<!-- rooms of ";
+const MODULES: &str = "<!-- modules of ";
 const PLACES: &str = "<!-- places";
 const END: &str = "<!-- end -->";
 
 /// The page as it should be.
 pub(crate) struct Drawn {
     pub(crate) text: String,
-    /// Folders whose rooms are on it.
+    /// Folders whose modules are on it.
     pub(crate) folders: Vec<String>,
     pub(crate) faults: Vec<Fault>,
 }
@@ -63,8 +63,8 @@ pub(crate) fn draw(tree: &Tree, page: &str) -> Drawn {
     let mut lines = (1..).zip(page.lines());
     while let Some((number, line)) = lines.next() {
         drawn.push(line);
-        let rooms = line.strip_prefix(ROOMS).and_then(|rest| rest.split_whitespace().next());
-        if rooms.is_none() && !line.starts_with(PLACES) {
+        let folder = line.strip_prefix(MODULES).and_then(|rest| rest.split_whitespace().next());
+        if folder.is_none() && !line.starts_with(PLACES) {
             continue;
         }
         if !lines.clone().any(|(_, line)| line == END) {
@@ -72,9 +72,9 @@ pub(crate) fn draw(tree: &Tree, page: &str) -> Drawn {
             continue;
         }
         let old = lines.by_ref().take_while(|(_, line)| *line != END);
-        if let Some(folder) = rooms {
+        if let Some(folder) = folder {
             old.for_each(drop);
-            rooms::draw(tree, folder, &mut drawn);
+            modules::draw(tree, folder, &mut drawn);
             drawn.folders.push(folder.to_owned());
         } else {
             old.for_each(|(number, row)| places::draw(tree, number, row, &mut drawn));

@@ -13,7 +13,7 @@ pub(super) fn draw(tree: &Tree, number: usize, row: &str, drawn: &mut Drawn) {
     };
     let files = defined_in(tree, item);
     match files.as_slice() {
-        [file] => return drawn.push(&format!("| {question} | `{item}` | [{0}]({0}) |", file.path)),
+        [file] => return drawn.push(&format!("| {question} | `{item}` | `{}` |", file.path)),
         [] => drawn.fault(MAP, number, format!("nothing is called `{item}`: name what answers \"{question}\"")),
         several => {
             let paths: Vec<&str> = several.iter().map(|file| file.path.as_str()).collect();
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn the_file_is_where_the_item_is_defined() {
-        assert_eq!(drawn("MAX"), ("[crates/x/src/rota.rs](crates/x/src/rota.rs)".to_owned(), 0));
-        assert_eq!(drawn("Rota::pick").0, "[crates/x/src/rota.rs](crates/x/src/rota.rs)");
-        assert_eq!(drawn("lock::pick").0, "[crates/x/src/lock.rs](crates/x/src/lock.rs)");
+        assert_eq!(drawn("MAX"), ("`crates/x/src/rota.rs`".to_owned(), 0));
+        assert_eq!(drawn("Rota::pick").0, "`crates/x/src/rota.rs`");
+        assert_eq!(drawn("lock::pick").0, "`crates/x/src/lock.rs`");
     }
 
     #[test]

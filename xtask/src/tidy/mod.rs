@@ -88,7 +88,7 @@ const RULES: &[Rule] = &[
     Rule { name: "adr-name", about: "decisions are docs/adr/NNNN-words.md, each number once", check: adr::adr_name },
     Rule {
         name: "architecture-map",
-        about: "ARCHITECTURE.md names every crate, its rooms and places as they are",
+        about: "ARCHITECTURE.md names every crate, docs/reference/modules.md every module",
         check: architecture::architecture_map,
     },
     Rule { name: "machine-walls", about: "which machine of the engine may use which", check: machines::machine_walls },
@@ -171,7 +171,8 @@ mod tests {
         ),
         ("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95.0\"\n"),
         ("README.md", "Needs Rust 1.95.\n"),
-        ("ARCHITECTURE.md", "`turno-engine` has the room `queue`.\n"),
+        ("ARCHITECTURE.md", "`turno-engine` has the module `queue`.\n"),
+        ("docs/reference/modules.md", "# Modules\n"),
         ("docs/adr/0001-one-engine.md", "# One engine\n"),
         (
             "crates/engine/Cargo.toml",

@@ -1,7 +1,7 @@
 //! Worlds of another kind: members of a ring, the wires between them, and one clock.
 //!
 //! The nodes are the real ones (`turno_engine::ring::Node`). Ours are dialling, greetings, heartbeats, bytes on their way,
-//! and what an admin and the machine do to a broker. See ARCHITECTURE.md, "The ring in the simulator".
+//! and what an admin and the machine do to a broker. See "The ring" in the README of this crate.
 
 mod calm;
 mod climate;

@@ -1,4 +1,4 @@
-//! The rooms of a folder, as the heads of its modules describe them.
+//! The modules of a folder, as their heads describe them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) fn draw(tree: &Tree, folder: &str, drawn: &mut Drawn) {
     }
     let is_folder = |module: &str| modules.keys().any(|other| parent(other) == Some(module));
     let is_row = |module: &str| parent(module).is_none() || is_folder(module);
-    drawn.push("| room | what it is for |");
+    drawn.push("| module | purpose |");
     drawn.push("|---|---|");
     for (module, sentence) in modules.iter().filter(|(module, _)| is_row(module)) {
         let files = modules.iter().filter(|(file, _)| parent(file) == Some(module) && !is_row(file));
@@ -66,7 +66,7 @@ mod tests {
     use super::super::draw;
     use crate::tree::Tree;
 
-    const PAGE: &str = "Rooms:\n<!-- rooms of crates/x/src -->\nold\n<!-- end -->\nafter\n";
+    const PAGE: &str = "Modules:\n<!-- modules of crates/x/src -->\nold\n<!-- end -->\nafter\n";
 
     #[test]
     fn a_row_for_each_file_and_for_each_folder_with_its_files() {
@@ -81,7 +81,7 @@ mod tests {
             ("crates/xy/src/f.rs", "//! Elsewhere.\n"),
         ]);
         let drawn = draw(&tree, PAGE);
-        let wanted = "Rooms:\n<!-- rooms of crates/x/src -->\n| room | what it is for |\n|---|---|\n\
+        let wanted = "Modules:\n<!-- modules of crates/x/src -->\n| module | purpose |\n|---|---|\n\
                       | `a` | One `Thing`, e.g. this or `\\|` |\n\
                       | `b/` | A folder<br>`c`: In it |\n\
                       | `b/d/` | A folder in it<br>`e`: Deep |\n<!-- end -->\nafter\n";
