@@ -37,16 +37,16 @@ fn every_limit_is_in_its_table() {
         ("nesting of a body", number(limits::FOREMAN_DEPTH_MAX), ""),
         ("requests held", number(limits::FOREMAN_HELD_MAX), ""),
         ("bytes of their bodies together", number(limits::FOREMAN_BODY_BYTES_MAX), ""),
-        ("`Labels` in HELLO; more are left out", number(limits::WORKER_LABELS_MAX), ""),
-        ("bytes of a label's key or value; longer ones are left out", number(limits::LABEL_BYTES_MAX), ""),
-        ("bytes of `Name` in HELLO; more are cut", number(limits::PEER_NAME_BYTES_MAX), ""),
-        ("bytes of `Id`; more are `bad_message`", number(limits::PEER_NAME_BYTES_MAX), ""),
-        ("bytes of `Status` in UPDATE; more are cut", number(limits::FAILURE_BYTES_MAX), ""),
+        ("`Labels` in HELLO; more are ignored", number(limits::WORKER_LABELS_MAX), ""),
+        ("bytes of a label's key or value; longer ones are ignored", number(limits::LABEL_BYTES_MAX), ""),
+        ("bytes of `Name` in HELLO; truncated", number(limits::PEER_NAME_BYTES_MAX), ""),
+        ("bytes of `Id`; more is `bad_message`", number(limits::PEER_NAME_BYTES_MAX), ""),
+        ("bytes of `Status` in UPDATE; truncated", number(limits::FAILURE_BYTES_MAX), ""),
         ("wait for the first OK", number(limits::FOREMAN_BANNER_MS), " ms"),
         ("wait for HELLO", number(limits::FOREMAN_HELLO_MS), " ms"),
         ("wait for the response to RESET", number(limits::FOREMAN_RESET_MS), " ms"),
         ("wait after `overflow`", number(limits::FOREMAN_REISSUE_MS), " ms"),
-        ("rest after a refusal", number(limits::FOREMAN_REST_MS), " ms"),
+        ("pause after a refusal", number(limits::FOREMAN_REST_MS), " ms"),
     ];
     let rows = rows.map(|(limit, value, unit)| format!("| {limit} | {value}{unit} |"));
     assert_rows_begin(DOCUMENT, "| limit | value |", &rows);

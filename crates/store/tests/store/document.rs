@@ -61,19 +61,19 @@ fn the_tables_are_those_of_the_code() {
     assert_eq!(&bytes[field("header", "`TURNOLOG`")], b"TURNOLOG");
     assert_eq!(number(bytes, "header", "format"), FORMAT.into());
     assert_eq!((number(bytes, "header", "generation"), number(bytes, "header", "tail")), (1, 1));
-    assert_eq!(number(bytes, "header", "bytes this segment"), SMALL.segment_bytes.into());
+    assert_eq!(number(bytes, "header", "maximum size"), SMALL.segment_bytes.into());
 
     // The length of the file, and the opening: batches of a commit record only.
     for (at, batch) in [(512, 1), (512 + 96, 2)] {
         let own = &bytes[at..];
-        assert_eq!((number(own, "record", "length, head"), number(own, "record", "kind")), (96, 5));
+        assert_eq!((number(own, "record", "length, including"), number(own, "record", "kind")), (96, 5));
         assert_eq!((number(own, "commit", "number of the batch"), number(own, "commit", "epoch")), (batch, 1));
-        assert_eq!(number(own, "commit", "bytes the file had"), bytes.len() as u64);
+        assert_eq!(number(own, "commit", "synced length"), bytes.len() as u64);
     }
 
     let put = &bytes[512 + 96 + 96..];
     assert_eq!((number(put, "record", "kind"), number(put, "record", "space")), (1, 9));
-    let len = number(put, "record", "length, head") as usize;
+    let len = number(put, "record", "length, including") as usize;
     let sum = crc32c::crc32c_append(crc32c::crc32c(&put[..4]), &put[8..len]);
     assert_eq!(number(put, "record", "checksum"), sum.into());
     assert_eq!((&put[16..24], &put[24..len]), (77_u64.to_le_bytes().as_slice(), b"hello".as_slice()));
