@@ -22,12 +22,12 @@ const IN_ORDER_EVERY: u32 = 10;
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 const HEAD: &str = "\
-# Trust
+# Test record
 
-What passed on input that no earlier run had seen, beyond the fixed seeds and rounds of `cargo xtask test`. `cargo xtask
-trust` runs these and writes this file: nobody types a figure. A `+` behind a commit means that the tree had changes of its
-own. Seeds are worlds of one to three brokers, every tenth of them linked; kills are ends of a broker under load by SIGKILL;
-hours are the fuzzer's, over all targets; rounds are whole runs of `cargo xtask test`.
+Successful runs on new input, in addition to the fixed seeds and rounds of `cargo xtask test`. `cargo xtask trust` runs
+them and writes this file. A `+` after a commit means uncommitted changes. Seeds are simulated worlds of one to three
+brokers, every tenth of them linked; kills are ends of a broker under load by SIGKILL; hours are those of the fuzzer, over
+all targets; rounds are complete runs of `cargo xtask test`.
 
 | version | commit | seeds | rings | linked worlds | kills | fuzz hours | test rounds |
 |---|---|---:|---:|---:|---:|---:|---:|
