@@ -129,11 +129,12 @@ fn the_defaults_are_those_of_the_code() {
         (CLIENT, format!("`request_deadline_ms` ({})", number(Limits::default().request_deadline_ms))),
         (CLIENT, priority),
         (CLIENT, format!("retries default to {}", limits::SEND_RETRIES)),
-        (CLIENT, format!("the broker's own setting,\n{} by default", number(limits::HEARTBEAT_MS))),
+        (CLIENT, format!("the broker's own setting, {} by default", number(limits::HEARTBEAT_MS))),
         (ADMIN, format!("list of messages, at most {}", limits::VIEW_MESSAGES_MAX)),
     ];
     for (page, sentence) in sentences {
-        assert!(page.contains(&sentence), "{sentence}");
+        let words: Vec<&str> = page.split_whitespace().collect();
+        assert!(words.join(" ").contains(&sentence), "{sentence}");
     }
 }
 
