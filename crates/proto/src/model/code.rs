@@ -428,6 +428,44 @@ codes! {
         "another job has that key",
         "a key names one job: the same submission again is that job, and a different one is refused",
         "choose another --key, or remove the job that has it with `turno job rm`";
+
+    // ZeroMQ peers.
+    NotZmtp = 112, "not_zmtp", exit 1,
+        "the peer did not begin with a ZMTP greeting",
+        "a ZeroMQ connection begins with the bytes FF, eight more and 7F; something else speaks on this connection",
+        "check that address and port are those of a ZeroMQ endpoint";
+    OldZmtp = 113, "old_zmtp", exit 1,
+        "the peer speaks ZMTP 1 or 2",
+        "this broker speaks ZMTP 3.1 and 3.0; libzmq before 4.0 speaks older versions",
+        "use libzmq 4.0 or later at the peer";
+    WrongMechanism = 114, "wrong_mechanism", exit 1,
+        "the peer uses another ZeroMQ security mechanism than the endpoint, or both are its server",
+        "NULL, PLAIN and CURVE must be set alike at both ends, with one server",
+        "set the mechanism of the endpoint at the peer, or the other way round";
+    BadZmtp = 115, "bad_zmtp", exit 1,
+        "a ZeroMQ peer sent a frame or command that cannot be read, is too long, or must not come at that point",
+        "commands have at most 4 KiB; messages come after the handshake",
+        "fix the program at the other end; 37/ZMTP has every layout";
+    TooManyParts = 116, "too_many_parts", exit 1,
+        "a ZeroMQ message has more frames than this broker accepts",
+        "a message has at most 1,024 frames",
+        "send fewer frames, or the parts inside one frame";
+    WrongSocketType = 117, "wrong_socket_type", exit 1,
+        "the ZeroMQ socket type of the peer does not fit the endpoint, or the peer sent what its type never sends",
+        "each type talks to few others: REQ to REP and ROUTER, PUSH to PULL, SUB to PUB and XPUB",
+        "use another socket type at the peer, or another role for the endpoint";
+    NotAuthenticated = 118, "not_authenticated", exit 1,
+        "the peer's name and password, or its key, are not accepted",
+        "the endpoint lists the users or keys that may connect",
+        "add the user or key to the endpoint, or fix it at the peer";
+    RefusedByPeer = 119, "refused_by_peer", exit 1,
+        "the peer refused the ZeroMQ connection with ERROR",
+        "it does not accept the name and password, the key or the socket type of this end",
+        "look at the log of the peer";
+    BadCurve = 120, "bad_curve", exit 1,
+        "a CURVE box cannot be opened, or a nonce was used again",
+        "the peer has another server key than this end, or its bytes were damaged or said before",
+        "give the client the public key of the server";
 }
 
 impl Code {

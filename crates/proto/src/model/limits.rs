@@ -2,17 +2,19 @@
 //!
 //! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
 //! a configuration may change. `load` has those that keep strangers from holding up or filling the broker,
-//! `losses` those about workers that are lost, `outbox` those of the output that a worker holds.
+//! `losses` those about workers that are lost, `outbox` those of the output that a worker holds, `zmtp` those of ZeroMQ peers.
 
 mod load;
 mod losses;
 mod outbox;
+mod zmtp;
 
 use std::num::NonZeroUsize;
 
 pub use self::load::*;
 pub use self::losses::*;
 pub use self::outbox::*;
+pub use self::zmtp::*;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
