@@ -17,6 +17,7 @@ mod store_ops;
 mod store_record;
 mod store_recovery;
 mod worker_end;
+mod zmtp_session;
 
 pub use config_file::config_file;
 pub use engine_ops::engine_ops;
@@ -29,6 +30,7 @@ pub use store_ops::store_ops;
 pub use store_record::store_record;
 pub use store_recovery::store_recovery;
 pub use worker_end::worker_end;
+pub use zmtp_session::zmtp_session;
 
 /// What a target is: any bytes are fine, a panic is a finding.
 pub type Target = fn(&[u8]);
@@ -46,4 +48,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("foreman_frame", foreman_frame),
     ("foreman_end", foreman_end),
     ("worker_end", worker_end),
+    ("zmtp_session", zmtp_session),
 ];

@@ -82,6 +82,11 @@ fn worker_end() {
     replay("worker_end");
 }
 
+#[test]
+fn zmtp_session() {
+    replay("zmtp_session");
+}
+
 /// A target without a test of its own, or without a program for the fuzzer, would never run.
 #[test]
 fn every_target_has_a_corpus_and_a_program() {
