@@ -86,13 +86,17 @@ fn run_check(world: &mut dyn World) -> Steps {
 fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
     let mut steps = Steps::default();
     let mut toolchain = Toolchain::default();
-    steps.run("toolchain", "compiler, components, nextest, mdbook, bash, fiu-run, python3, ip, valgrind", || {
-        toolchain = world.survey();
-        match toolchain.problems.as_slice() {
-            [] => Outcome::Passed,
-            problems => Outcome::Failed(problems.join("; ")),
-        }
-    });
+    steps.run(
+        "toolchain",
+        "compiler, components, nextest, mdbook, bash, fiu-run, python3, pyzmq, ip, valgrind",
+        || {
+            toolchain = world.survey();
+            match toolchain.problems.as_slice() {
+                [] => Outcome::Passed,
+                problems => Outcome::Failed(problems.join("; ")),
+            }
+        },
+    );
     if toolchain.has_rustfmt {
         cargo_step(&mut steps, world, "fmt", FMT);
     } else {

@@ -20,6 +20,9 @@ const NEXTEST: &[&str] = &["cargo", "install", "cargo-nextest", "--locked"];
 /// Without search and server, which the book does not need: two and a half minutes of CPU time.
 const MDBOOK: &[&str] = &["cargo", "install", "mdbook", "--version", "0.5.4", "--no-default-features", "--locked"];
 
+/// Where Python and pyzmq are, below the project's root. The end-to-end tests look there.
+const PYZMQ: &str = "target/pyzmq";
+
 /// Runs a program and gives back what it printed, or nothing if it failed or is not there.
 type Ask<'a> = dyn FnMut(&[&str]) -> Option<String> + 'a;
 
@@ -52,6 +55,9 @@ impl Toolchain {
         }
         if !has_package("iproute2", &["ip", "-V"], ask, install) {
             println!("ip is missing: tests of several brokers use loopback addresses in place of network namespaces");
+        }
+        if !has_pyzmq(ask, install) {
+            problems.push(format!("pyzmq is missing: `python3 -m venv {PYZMQ} && {PYZMQ}/bin/pip install pyzmq`"));
         }
         let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask, install);
         let has_nextest = has_crate("cargo-nextest", &["cargo", "nextest", "--version"], NEXTEST, ask);
@@ -88,6 +94,20 @@ fn has_crate(name: &str, question: &[&str], install: &[&str], ask: &mut Ask<'_>)
     }
     println!("{name} is missing, installing it (once; takes some minutes)");
     ask(install).is_some() && ask(question).is_some()
+}
+
+/// Python with the real ZeroMQ, in a place of its own: systems do not let everybody add to theirs.
+fn has_pyzmq(ask: &mut Ask<'_>, install: &mut Install<'_>) -> bool {
+    let [python, pip] = ["python", "pip"].map(|program| format!("{PYZMQ}/bin/{program}"));
+    let question = [&*python, "-c", "import zmq"];
+    if ask(&question).is_some() {
+        return true;
+    }
+    println!("pyzmq is missing, installing it into {PYZMQ}");
+    has_package("python3-venv", &["python3", "-c", "import ensurepip"], ask, install)
+        && ask(&["python3", "-m", "venv", PYZMQ]).is_some()
+        && ask(&[&pip, "install", "pyzmq"]).is_some()
+        && ask(&question).is_some()
 }
 
 /// Whether a package of the system is there, or can be installed.
@@ -165,6 +185,11 @@ mod tests {
         assert!(toolchain.problems.is_empty() && asked.contains(&"package python3".to_owned()));
         let (toolchain, asked) = survey(&["ip -V"], true, "1.95.0");
         assert!(toolchain.problems.is_empty() && asked.contains(&"package iproute2".to_owned()));
+        let (toolchain, asked) = survey(&["target/pyzmq"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.contains(&"python3 -m venv target/pyzmq".to_owned()));
+        assert!(asked.contains(&"target/pyzmq/bin/pip install pyzmq".to_owned()));
+        let (toolchain, asked) = survey(&["target/pyzmq", "python3 -c"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package python3-venv".to_owned()));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -175,6 +200,9 @@ mod tests {
         let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run", "python3"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
         assert_eq!(toolchain.problems.len(), 5);
+        let (toolchain, _) = survey(&["target/pyzmq"], false, "1.95.0");
+        assert_eq!(toolchain.problems.len(), 1);
+        assert!(toolchain.problems[0].starts_with("pyzmq is missing: `python3 -m venv"), "{:?}", toolchain.problems);
         let (toolchain, _) = survey(&["cargo nextest", "mdbook", "valgrind", "ip -V"], false, "1.95.0");
         assert!(!toolchain.has_nextest && !toolchain.has_valgrind && !toolchain.has_mdbook);
         assert!(toolchain.problems.is_empty());

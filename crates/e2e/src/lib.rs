@@ -1,5 +1,5 @@
 //! What the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
-//! that breaks, commands with a deadline, a peer that speaks raw frames, and the runner of the documents' terminal
+//! that breaks, commands with a deadline, a peer that speaks raw frames, programs of libzmq, and the runner of the documents' terminal
 //! blocks.
 //!
 //! The binary is the one beside the test programs; `cargo xtask test` builds it first.
@@ -28,6 +28,7 @@ mod topics;
 pub mod transcript;
 pub mod tree;
 pub mod wait;
+mod zmtp;
 
 pub use broker::Broker;
 pub use circle::{Circle, heard_up_to};
@@ -40,3 +41,4 @@ pub use port::Port;
 pub use proxy::{Cut, Proxy, Way};
 pub use run::{Background, Run};
 pub use script::{Act, Script};
+pub use zmtp::{Pyzmq, Wire};
