@@ -300,3 +300,13 @@ fn a_worker_that_closes() {
     assert_eq!(desk.leave(worker), []);
     assert_eq!(desk.reply(other, "b", "B"), [reply(client, 3, "B"), turn(other, "c")]);
 }
+
+/// Proves S0.12: a worker that said CLOSING and registers again takes new work.
+#[test]
+fn a_worker_that_closes_and_registers_again() {
+    let mut desk = Desk::new();
+    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
+    assert_eq!(desk.say(Input::PeerClosing { conn: worker }), []);
+    assert_eq!(desk.request(client, ask(1, "q", "a")), []);
+    assert_eq!(desk.register(worker, Slots::Limited(2)), Ok(vec![turn(worker, "a")]));
+}

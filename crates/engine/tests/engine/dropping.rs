@@ -347,3 +347,23 @@ fn on_probation_in_two_queues() {
     assert_eq!(desk.request(client, ask(5, "b", "waits")), []);
     assert_eq!(desk.reply(worker, "busy", "r"), [reply(client, 3, "r"), turn(worker, "waits").of("b")]);
 }
+
+/// Proves I11: a worker that shares its queues with another, and is dropped from one of them, has its room in the others at once.
+#[test]
+fn one_of_a_crew_that_is_dropped_has_room_in_its_other_queues() {
+    let mut desk = Desk::with(Settings { own_rotas_max: 1, drop_after: 1, ..Settings::default() });
+    let client = desk.client();
+    let [one, other] = [(); 2].map(|()| desk.worker(2, &["a", "b", "c"]));
+    for (seq, worker) in [(1, one), (2, other)] {
+        let text = format!("m{seq}");
+        assert_eq!(desk.request(client, ask(seq, "a", &text)), [turn(worker, &text).of("a")]);
+        assert_eq!(desk.reply(worker, &text, "r"), [reply(client, seq, "r")]);
+    }
+    let late = turn(one, "late").of("a").left(Some(SHORT_MS));
+    assert_eq!(desk.request(client, ask(3, "a", "late").within(SHORT_MS)), [late]);
+    let handle = desk.handle(one, "a");
+    let end = [undelivered(client, 3, Code::TimedOut), desk.stopped(one, "late", Code::TimedOut), dropped(one, handle)];
+    assert_eq!(desk.pass(SHORT_MS.into()), end);
+    assert_eq!(desk.request(client, ask(4, "b", "wide").cost(2)), [turn(other, "wide").of("b").cost(2)]);
+    assert_eq!(desk.request(client, ask(5, "b", "next")), [turn(one, "next").of("b")], "it has stopped nothing yet");
+}

@@ -191,6 +191,29 @@ fn a_death_waits_for_room_on_the_disk() {
     assert_eq!(desk.pass(5_000), []);
 }
 
+/// Proves I2: a death that the disk refused is written down, too, if somebody wants the letter back meanwhile and the disk refuses
+/// that as well.
+#[test]
+fn a_death_waits_for_room_while_somebody_wants_it_back() {
+    let mut desk = desk();
+    let (worker, client) = (desk.worker(3, &["q"]), desk.client());
+    desk.try_send(client, ask(1, "q", "a").retries(0));
+    desk.say(Input::Persisted { group: 1 });
+    let dead = |group| persist(group, Persist::Dead { serial: 41, attempts: 1, failure: Bytes::from("no") });
+    let refused = |group| Input::Refused { group, code: Code::OverDisk };
+    assert_eq!(desk.fail(worker, "a", "no"), [dead(2)]);
+    assert_eq!(desk.say(refused(2)), []);
+    let admin = ConnId { index: 77, generation: 1 };
+    let call = AdminCall::DeadRetry { queue: "q".to_owned(), ids: Vec::new(), oldest: 1 };
+    let asked = desk.say(Input::Admin { conn: admin, seq: 1, call });
+    assert_eq!(asked, [persist(3, Persist::Retry { serial: 41 })]);
+    assert_eq!(desk.pass(1_000), [], "it is neither dead nor alive");
+    desk.say(refused(3));
+    assert_eq!(desk.pass(1_000), [dead(4)]);
+    assert_eq!(desk.say(Input::Persisted { group: 4 }), []);
+    assert_eq!(desk.pass(5_000), []);
+}
+
 /// Proves I1: a disk may be so full that it does not even take ends; they are written down as soon as it does, once a
 /// second and no faster.
 #[test]

@@ -85,6 +85,20 @@ fn what_was_read_before_makes_no_room() {
     assert_eq!(desk.say(Input::HasRead { conn: worker }), [sent(worker, &text(8))]);
 }
 
+/// The same before the window is full: what was read before takes nothing off the bytes that are unread since.
+#[test]
+fn what_was_read_before_is_not_taken_off_again() {
+    let mut desk = desk(Settings::default());
+    let (worker, client) = (desk.worker(100, &["q"]), desk.client());
+    fill(&mut desk, client, 0..4);
+    desk.say(Input::HasRead { conn: worker });
+    assert_eq!(fill(&mut desk, client, 4..6), [4, 5].map(|number| sent(worker, &text(number))));
+    for number in 0..4 {
+        assert_eq!(desk.ack(worker, &text(number)), [], "{number}");
+    }
+    assert_eq!(fill(&mut desk, client, 6..9), [sent(worker, &text(6)), sent(worker, &text(7)), paced(worker)]);
+}
+
 /// Others go on in their order; the one that does not read keeps its place among them.
 #[test]
 fn one_that_does_not_read_stalls_nobody() {

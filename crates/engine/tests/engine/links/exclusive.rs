@@ -314,3 +314,22 @@ fn who_registers_again_has_not_asked() {
     let other = candidate(&mut net, 0);
     take(&mut net, other);
 }
+
+/// Proves S2.24 over links: a queue that home keeps for one who waits there is given to nobody elsewhere meanwhile.
+#[test]
+fn what_home_keeps_for_its_own_is_not_given_away() {
+    let mut net = chain(2);
+    let holder = candidate(&mut net, 0);
+    take(&mut net, holder);
+    net.settle();
+    let near = candidate(&mut net, 0);
+    stand_by(&mut net, near);
+    net.put(0, Input::Disconnected { conn: holder.conn });
+    net.settle_for(100);
+    assert!(is_told(&mut net, near));
+    let far = candidate(&mut net, 1);
+    consume(&mut net, far, true);
+    let heard = net.heard_by(far);
+    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    take(&mut net, near);
+}
