@@ -90,6 +90,9 @@ impl Want<'_> {
     }
 }
 
+/// More arrivals than there are from one opening of the archive to the next.
+const LIFE_NUMBERS: u64 = 1 << 32;
+
 /// All output.
 #[derive(Debug)]
 pub(super) struct Outputs<F> {
@@ -98,6 +101,8 @@ pub(super) struct Outputs<F> {
     piece_bytes: u64,
     /// The number of the latest arrival.
     seq: u64,
+    /// The same when the archive was opened.
+    opened_at: u64,
 }
 
 /// What is for those who look now, the oldest first.
@@ -116,10 +121,11 @@ impl<F: DiskFile> Outputs<F> {
         jobs: &BTreeSet<u64>,
     ) -> io::Result<Self> {
         let shelf = Shelf::open(disk, OUTPUT, Size::of(room, room.output_bytes, true), room.salt, jobs)?;
-        // Later than all that anyone was told of, what was in memory too, unless the clock was set back.
-        let seq = shelf.last_seq().max(now_ms << 16);
+        // Later than all that anyone was told of, also of what was in memory after the last record, and whatever the clock says. Only
+        // if nothing was kept at all may somebody know of later numbers: `after` looks for that.
+        let seq = shelf.last_seq().saturating_add(LIFE_NUMBERS).max(now_ms << 16);
         let live = Live { pieces: VecDeque::new(), bytes: 0, bytes_max: room.live_bytes };
-        Ok(Self { shelf, live, piece_bytes: room.piece_bytes, seq })
+        Ok(Self { shelf, live, piece_bytes: room.piece_bytes, seq, opened_at: seq })
     }
 
     pub(super) fn put<D: Disk<File = F>>(&mut self, disk: &mut D, pieces: Vec<Piece>) -> Result<(), Refusal> {
@@ -185,6 +191,8 @@ impl<F: DiskFile> Outputs<F> {
 
     /// In the order of arrival, what came after `after`.
     pub(super) fn after(&self, want: &Want<'_>, after: u64) -> io::Result<Output> {
+        // Such a number was given when the clock was ahead of what it is now. All that came since the archive was opened is news.
+        let after = if after > self.seq { self.opened_at } else { after };
         let mut found: Vec<(u64, Piece)> = Vec::new();
         let mut bytes = 0;
         let upto = self.shelf.by_arrival(want.job, after, |key, spot, value| {

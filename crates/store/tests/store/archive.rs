@@ -145,6 +145,45 @@ fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     assert!(later.output(&all_of(1), Place::default()).unwrap().arrived > after);
 }
 
+/// The clock is set back while the broker is away: whoever follows a job hears all that comes since, whether something was kept
+/// before, or was in memory only, or nothing came.
+#[test]
+fn followers_miss_nothing_when_the_clock_is_set_back() {
+    const NOW_MS: u64 = 1_790_000_000_000;
+    let kept = |at| piece(1, 0, 1, at, b"kept");
+    let live = |at| Piece { live: true, ..piece(1, 0, 1, at, b"live") };
+    for (why, before) in [
+        ("nothing", vec![]),
+        ("kept", vec![kept(0)]),
+        ("in memory", vec![live(0)]),
+        ("both", vec![kept(0), live(4), live(8)]),
+    ] {
+        for now_ms in [NOW_MS - 1, NOW_MS - 28 * 86_400_000, 0] {
+            let disk = SimDisk::new();
+            let at = |now_ms| Archive::open(disk.clone(), &ROOM, now_ms, &[1].into(), BTreeSet::new()).unwrap();
+            let mut archive = at(NOW_MS);
+            archive.put_output(before.clone()).unwrap();
+            let mut after = archive.output(&all_of(1), Place::default()).unwrap().arrived;
+            drop(archive);
+            let mut archive = at(now_ms);
+            let news = [kept(100), live(104), kept(108), kept(112)];
+            for half in news.chunks(2) {
+                archive.put_output(half.to_vec()).unwrap();
+                let mut heard = Vec::new();
+                loop {
+                    let output = archive.output_after(&all_of(1), after).unwrap();
+                    heard.extend(output.pieces);
+                    after = output.arrived;
+                    if output.end {
+                        break;
+                    }
+                }
+                assert_eq!(heard, half, "{why}, at {now_ms}");
+            }
+        }
+    }
+}
+
 #[test]
 fn followers_of_many_segments_miss_nothing() {
     let mut archive = open(&SimDisk::new(), [1]);
