@@ -170,7 +170,9 @@ impl Jobs {
         let record = match &running.ending.as_ref().expect("it ends").outcome {
             Outcome::Ended(end) => TaskRecord::Ended(end.clone()),
             Outcome::Again { tried, due, .. } => {
-                TaskRecord::Waiting { tried: *tried, due_unix_ms: cx.settings.unix_ms(*due) }
+                // What is due now stays due, also by a clock that is set back before the next start.
+                let due_unix_ms = if *due > cx.now { cx.settings.unix_ms(*due) } else { 0 };
+                TaskRecord::Waiting { tried: *tried, due_unix_ms }
             }
         };
         self.store_task(cx, id, place, record);
@@ -225,7 +227,8 @@ pub(super) fn end_of(job: &Job, place: u32, state: TaskState, now_unix_ms: u64) 
         attempt: *attempt,
         worker: Arc::clone(worker),
         started_unix_ms: *started_unix_ms,
-        ended_unix_ms: now_unix_ms,
+        // The clock may have been set back since the start.
+        ended_unix_ms: now_unix_ms.max(*started_unix_ms),
         exit_code: None,
         signal: None,
         status: Arc::default(),
@@ -239,7 +242,7 @@ fn ended(job: &Job, place: u32, state: TaskState, update: &Update, now_unix_ms: 
     let started_unix_ms =
         update.started_unix_ms.filter(|started| possible.contains(started)).unwrap_or(end.started_unix_ms);
     let possible = started_unix_ms..=now_unix_ms;
-    let ended_unix_ms = update.ended_unix_ms.filter(|ended| possible.contains(ended)).unwrap_or(now_unix_ms);
+    let ended_unix_ms = update.ended_unix_ms.filter(|ended| possible.contains(ended)).unwrap_or(end.ended_unix_ms);
     let said = if state == TaskState::Failed { cut(&update.status, TASK_STATUS_BYTES_MAX) } else { "" };
     let status = Arc::from(said);
     TaskEnd { started_unix_ms, ended_unix_ms, exit_code: update.exit_code, signal: update.signal, status, ..end }

@@ -1,6 +1,5 @@
 //! What a task is for, and what became of its attempts.
 
-use turno_engine::ForemanEvent;
 use turno_proto::items::Builder;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{AttemptView, JobId, JobSpec, TaskState, TaskView};
@@ -72,20 +71,7 @@ fn an_attempt_that_was_given_back_did_not_fail() {
     let a = farm.worker("a", 1);
     let (id, _) = farm.submit(job(1));
     farm.accept(a);
-    let update = turno_engine::Update {
-        request: farm.next_request(),
-        job: JobId(id),
-        task: 1,
-        attempt: Some(1),
-        success: false,
-        given_back: true,
-        exit_code: None,
-        signal: None,
-        status: String::new(),
-        started_unix_ms: None,
-        ended_unix_ms: None,
-    };
-    farm.event(a, ForemanEvent::Update(update));
+    farm.gave_back(a, id, 1, 1);
     let (_, attempts) = farm.explained(id, 1);
     assert_eq!(short(&attempts), [(1, "a", TaskState::Cancelled, None, Some("given_back"))]);
 }

@@ -157,18 +157,67 @@ fn what_belongs_to_nothing_is_removed() {
     assert_eq!(farm.tasks(id, Some(TaskState::Finished)).len(), 2);
 }
 
-/// A clock that was set back while the broker was away prolongs neither a wait between attempts nor a time limit, and a job
-/// that has ended is not kept for longer.
+const MONTH_MS: u64 = 30 * 24 * 3_600_000;
+
+/// A clock that was set back while the broker was away prolongs no wait between attempts, and makes none where there was none.
 #[test]
-fn a_clock_set_back_prolongs_nothing() {
-    const MONTH_MS: u64 = 30 * 24 * 3_600_000;
+fn a_clock_set_back_prolongs_no_wait() {
     let mut farm = Farm::on_disk();
-    let worker = farm.worker("a", 2);
-    let (id, _) = farm.submit(JobSpec { retries: 1, backoff_ms: 2_000, ..job(1) });
+    let worker = farm.worker("a", 1);
+    let spec = JobSpec { retries: 1, backoff_ms: 2_000, ..job(1) };
+    let (failed, _) = farm.submit(spec.clone());
     farm.accept(worker);
-    farm.failed(worker, id, 1, 1);
+    farm.failed(worker, failed, 1, 1);
     farm.restart_back(MONTH_MS);
-    assert_eq!(farm.show(id).reason, Some(JobReason::Backoff { in_ms: 2_000 }));
-    let worker = farm.worker("a", 2);
-    assert_eq!(farm.pass(2_000), [Said::Offer(worker, vec![(id, 1, 2)])]);
+    assert_eq!(farm.show(failed).reason, Some(JobReason::Backoff { in_ms: 2_000 }));
+    let worker = farm.worker("a", 1);
+    assert_eq!(farm.pass(1_999), []);
+    assert_eq!(farm.pass(1), [Said::Offer(worker, vec![(failed, 1, 2)])]);
+    farm.accept(worker);
+    farm.finished(worker, failed, 1, 2);
+    let (given_back, _) = farm.submit(spec);
+    farm.accept(worker);
+    farm.hello(worker, "a", 0, &[(given_back, 1, Some(1))]);
+    farm.gave_back(worker, given_back, 1, 1);
+    farm.restart_back(MONTH_MS);
+    let other = farm.connect();
+    assert_eq!(farm.hello(other, "b", 1, &[]), [Said::Offer(other, vec![(given_back, 1, 2)])], "it has not failed");
+}
+
+/// The same for a time limit, and no task ends before it began.
+#[test]
+fn a_clock_set_back_prolongs_no_time_limit() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (id, _) = farm.submit(JobSpec { time_limit_ms: Some(30_000), ..job(1) });
+    farm.accept(worker);
+    let started_unix_ms = farm.unix_ms();
+    farm.restart_back(MONTH_MS);
+    let back = farm.connect();
+    assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), []);
+    assert_eq!(farm.pass(39_999), []);
+    assert_eq!(farm.pass(1), [Said::Cancel(back, id, 1)], "with the time that its worker has to end it itself");
+    farm.failed(back, id, 1, 1);
+    let task = farm.task(id, 1);
+    assert_eq!((task.started_unix_ms, task.ended_unix_ms), (Some(started_unix_ms), Some(started_unix_ms)));
+}
+
+/// A job that has ended is kept for no longer, and one that ends by the new clock for as long as others.
+#[test]
+fn a_clock_set_back_keeps_no_job_for_longer() {
+    let mut farm = Farm::on_disk();
+    farm.keep_finished(Some(5_000));
+    let (before, _) = farm.submit(job(1));
+    farm.cancel(before, None);
+    let worker = farm.worker("a", 1);
+    let (since, _) = farm.submit(job(1));
+    farm.accept(worker);
+    farm.restart_back(MONTH_MS);
+    let back = farm.connect();
+    farm.hello(back, "a", 1, &[(since, 1, Some(1))]);
+    farm.finished(back, since, 1, 1);
+    farm.pass(4_999);
+    assert_eq!(farm.store.jobs.len(), 2);
+    farm.pass(1);
+    assert_eq!(farm.store.jobs.len(), 0);
 }

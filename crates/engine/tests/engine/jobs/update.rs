@@ -44,26 +44,11 @@ fn a_task_is_given_back() {
     let (leaving, other) = (farm.worker("leaving", 2), farm.worker("other", 0));
     let (id, _) = farm.submit(job(2));
     farm.accept(leaving);
-    let given_back = |task, attempt, request| {
-        ForemanEvent::Update(Update {
-            request,
-            job: JobId(id),
-            task,
-            attempt: Some(attempt),
-            success: false,
-            given_back: true,
-            exit_code: None,
-            signal: Some(15),
-            status: "given back".to_owned(),
-            started_unix_ms: None,
-            ended_unix_ms: None,
-        })
-    };
     farm.hello(leaving, "leaving", 0, &[(id, 1, Some(1)), (id, 2, Some(1))]);
-    assert_eq!(farm.event(leaving, given_back(1, 1, 7)), [Said::Ack(leaving, 7)]);
+    assert_eq!(farm.gave_back(leaving, id, 1, 1), []);
     assert_eq!(farm.show(id).tasks, counts(1, 1, 0, 0, 0));
     farm.cancel(id, Some(vec![(2, 2)]));
-    assert_eq!(farm.event(leaving, given_back(2, 1, 8)), [Said::Ack(leaving, 8)]);
+    assert_eq!(farm.gave_back(leaving, id, 2, 1), []);
     assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 1), "what was cancelled stays so");
     assert_eq!(farm.hello(other, "other", 1, &[]), [Said::Offer(other, vec![(id, 1, 2)])]);
     farm.accept(other);

@@ -127,6 +127,27 @@ impl Farm {
         self.ended(conn, job, task, attempt, false)
     }
 
+    /// Its worker ends it for reasons of its own.
+    pub(in crate::jobs) fn gave_back(&mut self, conn: ConnId, job: u64, task: u32, attempt: u32) -> Vec<Said> {
+        self.requests += 1;
+        let update = Update {
+            request: self.requests,
+            job: JobId(job),
+            task,
+            attempt: Some(attempt),
+            success: false,
+            given_back: true,
+            exit_code: None,
+            signal: Some(15),
+            status: "given back".to_owned(),
+            started_unix_ms: None,
+            ended_unix_ms: None,
+        };
+        let mut said = self.event(conn, ForemanEvent::Update(update));
+        assert_eq!(said.remove(0), Said::Ack(conn, self.requests), "an update is acknowledged");
+        said
+    }
+
     pub(in crate::jobs) fn confirm(&mut self, conn: ConnId, job: u64, task: u32) -> Vec<Said> {
         let cancel = self.cancels[&(conn, job, task)];
         self.event(conn, ForemanEvent::Cancelled { cancel })
