@@ -125,6 +125,8 @@ impl Jobs {
         let task = job.spec.numbers().number_of(place);
         hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         cx.take_over(conn, slots);
+        // It may have begun without a word: its connection was lost before it could accept the task.
+        self.begin_time(cx, id, place);
     }
 
     /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it

@@ -221,16 +221,23 @@ impl Jobs {
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64) {
         let Some(offer) = self.answered(conn, id) else { return };
         for (job, place, attempt) in offer.tasks {
-            let limit_ms = self.get(job).and_then(|job| job.spec.time_limit_ms);
-            let limit = limit_ms.map(|limit_ms| cx.now.plus_millis(limit_ms.saturating_add(TIME_LIMIT_SLACK_MS)));
             if let Some(running) = self.running_at(conn, job, place, attempt) {
                 running.phase = Phase::Runs;
-                if running.ending.is_none() && running.stop.is_none() {
-                    self.set_limit(job, place, limit);
-                }
+                self.begin_time(cx, job, place);
             }
         }
         self.show_hand(cx, conn);
+    }
+
+    /// A task runs, as its worker says: its time begins, unless it has.
+    pub(super) fn begin_time(&mut self, cx: &Context<'_>, id: JobId, place: u32) {
+        let job = self.at(id);
+        let running = &job.running[&place];
+        let begins = running.limit.is_none() && running.ending.is_none() && running.stop.is_none();
+        if let Some(limit_ms) = job.spec.time_limit_ms.filter(|_| begins) {
+            let limit = cx.now.plus_millis(limit_ms.saturating_add(TIME_LIMIT_SLACK_MS));
+            self.set_limit(id, place, Some(limit));
+        }
     }
 
     /// ERROR to a JOB: nothing of it was started. Its tasks wait again, and their attempts do not count. So that refusals

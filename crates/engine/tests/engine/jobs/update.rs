@@ -202,3 +202,18 @@ fn time_goes_on_while_a_worker_is_away() {
     assert_eq!(farm.failed(back, id, 1, 1), []);
     assert_eq!(farm.task(id, 1).status.as_deref(), Some("time_limit"));
 }
+
+/// A task has its time also if its worker's connection was lost before the worker could accept it.
+#[test]
+fn time_begins_for_a_task_that_was_never_accepted() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (id, said) = farm.submit(JobSpec { time_limit_ms: Some(5_000), ..job(1) });
+    assert_eq!(said, [Said::Offer(worker, vec![(id, 1, 1)])]);
+    farm.lose(worker);
+    farm.pass(1_000);
+    let back = farm.connect();
+    assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), []);
+    assert_eq!(farm.pass(14_999), []);
+    assert_eq!(farm.pass(1), [Said::Cancel(back, id, 1)]);
+}
