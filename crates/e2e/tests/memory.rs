@@ -1,7 +1,9 @@
 //! The memory that strangers can make the broker hold, and the log lines they can make it write.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, Place, process, wait};
@@ -193,5 +195,68 @@ fn unread_deliveries_are_part_of_the_limit() {
         assert!(take(&mut other));
     }
     assert!(got.iter().all(|count| *count >= 1));
+    wait::until("all is settled", || broker.queue("q")["in_flight"] == 0 && broker.queue("q")["ready"] == 0);
+}
+
+/// A worker with 100,000 slots reads whatever it gets and settles nothing, and the backlog on disk is three times the limit: what is
+/// read back is within the limit, and new sends are still taken. When the worker settles, all the rest arrives, once.
+#[test]
+fn what_is_read_back_from_the_disk_is_part_of_the_limit() {
+    const COUNT: u32 = 6_000;
+    const LIMIT: u64 = 32 * MIB as u64;
+    let place = Place::new();
+    place.file("turno.toml", "[limits]\nmemory = \"32MiB\"\n");
+    let config = place.path().join("turno.toml").display().to_string();
+    let mut broker = Broker::start_in(place, &["--config", &config]);
+    let id = broker.process().id();
+    let mut client = Peer::client(broker.address(), "q");
+    let mut body = vec![7; 16 * 1_024];
+    let mut send = |client: &mut Peer, numbers: Range<u32>| {
+        for number in numbers.clone() {
+            body[..4].copy_from_slice(&number.to_le_bytes());
+            client.say(&Frame::Send(Outgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
+        }
+        for _ in numbers {
+            client.next(|frame| assert!(matches!(frame, Frame::Stored { .. }), "{frame:?}"));
+        }
+    };
+    for first in (0..COUNT).step_by(100) {
+        send(&mut client, first..first + 100);
+    }
+    let before = process::memory_now(id);
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(100_000), "large");
+    let (mut got, mut held, mut quiet) = (vec![0_u8; COUNT as usize + 1], VecDeque::new(), 0);
+    let mut take = |worker: &mut Peer| {
+        let (number, delivery) = worker.next(|frame| match frame {
+            Frame::Deliver(deliver) => {
+                let number = u32::from_le_bytes(deliver.raw.bytes[..4].try_into().expect("four bytes"));
+                (number, deliver.delivery)
+            }
+            other => panic!("expected DELIVER: {other:?}"),
+        });
+        got[number as usize] += 1;
+        delivery
+    };
+    while quiet < 20 {
+        let view = client.queue("q");
+        quiet = if view.in_flight > held.len() as u64 { 0 } else { quiet + 1 };
+        while (held.len() as u64) < view.in_flight {
+            held.push_back(take(&mut worker));
+        }
+        let memory = client.status().memory;
+        assert!(memory.total() <= LIMIT, "{memory:?}");
+        // absence: what is on its way from the disk would be there by now.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let view = client.queue("q");
+    assert!(view.in_flight > 100 && view.ready > u64::from(COUNT) / 2, "{} and {}", view.in_flight, view.ready);
+    let grown = process::memory_now(id).saturating_sub(before);
+    assert!(grown < 3 * LIMIT, "{grown} bytes at a limit of 32 MiB");
+    send(&mut client, COUNT..COUNT + 1);
+    for _ in 0..=COUNT {
+        let delivery = held.pop_front().unwrap_or_else(|| take(&mut worker));
+        worker.say(&Frame::Ack { delivery });
+    }
+    assert!(got.iter().all(|count| *count == 1));
     wait::until("all is settled", || broker.queue("q")["in_flight"] == 0 && broker.queue("q")["ready"] == 0);
 }

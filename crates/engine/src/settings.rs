@@ -58,6 +58,8 @@ pub struct Settings {
     pub hot_bytes: u64,
     /// Messages whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
     pub own_rotas_max: usize,
+    /// Bytes of memory that messages which are read back from the disk leave to new ones; `None`: as the limits say.
+    pub kept_for_new: Option<u64>,
     /// Bytes that are kept of one attempt's output.
     pub output_per_task: u64,
     /// Brokers that links are wanted to, HOST:PORT each.
@@ -118,6 +120,7 @@ impl Default for Settings {
             store: None,
             hot_bytes: limits::HOT_BYTES,
             own_rotas_max: OWN_ROTAS_MAX,
+            kept_for_new: None,
             output_per_task: limits::OUTPUT_PER_TASK_BYTES,
             links: Vec::new(),
             link_order: Vec::new(),

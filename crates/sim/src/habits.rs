@@ -1,4 +1,4 @@
-//! What the brokers of a world are set to: leases, and how much of a backlog they keep in memory.
+//! What the brokers of a world are set to: leases, how much of a backlog they keep in memory, and how much memory there is for it.
 
 use turno_engine::Settings as EngineSettings;
 
@@ -11,17 +11,24 @@ pub(crate) struct Habits {
     pub(crate) lease_ms: Option<u64>,
     /// In every other world: so few bytes that most of a backlog is only on disk.
     hot_bytes: Option<u64>,
+    /// In half of these: so little memory that what is on disk often waits for some.
+    load_bytes: Option<u64>,
 }
 
 impl Habits {
     pub(crate) fn some(rng: &mut Rng) -> Self {
         let lease_ms = rng.once_in(4).then(|| rng.range(200, 5_000));
         let hot_bytes = rng.once_in(2).then(|| rng.range(1, 1_500));
-        Self { lease_ms, hot_bytes }
+        let mut chance = Rng::new(rng.clone().next());
+        let load_bytes = (hot_bytes.is_some() && chance.once_in(2)).then(|| chance.range(0, 6_000));
+        Self { lease_ms, hot_bytes, load_bytes }
     }
 
     pub(crate) fn apply(self, settings: &mut EngineSettings) {
         settings.lease_ms = self.lease_ms;
         settings.hot_bytes = self.hot_bytes.unwrap_or(settings.hot_bytes);
+        let limits = &settings.limits;
+        let left = limits.memory_bytes_max - limits.margin() - limits.frame_share();
+        settings.kept_for_new = self.load_bytes.map(|bytes| left - bytes);
     }
 }

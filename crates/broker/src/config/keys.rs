@@ -220,7 +220,7 @@ pub static KEYS: &[Key] = &[
         name: "limits.memory",
         kind: Kind::Size { min: 1 << 20, max: u64::MAX },
         default: Preset::HalfOfMemory,
-        doc: "bytes held in memory: messages, jobs, events, in- and out-buffers; beyond it new ones are refused",
+        doc: "bytes held in memory: messages, jobs, events, in- and out-buffers; beyond it new ones are refused, and a backlog on disk is read back one message at a time",
     },
     Key {
         name: "limits.dead",

@@ -71,7 +71,9 @@ impl Engine {
         if self.jobs.is_due() {
             self.work_off_jobs(out);
         }
-        self.messages.load_if_due(out);
+        if self.messages.loads_are_due() {
+            self.with_memory().load(out);
+        }
         if self.archive.has_news() {
             self.archive.tell_news(out);
         }

@@ -42,6 +42,7 @@ impl Messages {
         }
         self.check_at = self.now.plus_millis(limits::CHECKER_MS);
         self.pay();
+        self.loads.look_at_short();
         if self.stats.ready > 0 {
             let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
             self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));

@@ -173,6 +173,7 @@ impl Messages {
         let worker = self.messages[index].holder().expect("only a held delivery is released");
         self.queues.at_mut(queue).in_flight -= 1;
         self.note_unused(queue);
+        self.note_short(queue);
         self.stats.in_flight -= 1;
         let record = self.peers.worker_mut(worker);
         record.held.remove(&mut self.messages, Lane::Place, index);

@@ -16,7 +16,7 @@ use crate::seen::{Seen, conn_of, drained, sent, turn, undelivered};
 
 const ADMIN: ConnId = ConnId { index: u32::MAX - 1, generation: 1 };
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let store = Some(StoreSettings { run: 1, unix_ms: ZERO_UNIX_MS, last_serial: 0 });
     Settings { store, hot_bytes: 260, ..Settings::default() }
 }
@@ -32,7 +32,7 @@ fn desk_with(texts: &[&str]) -> (Desk, ConnId) {
 }
 
 /// A send that is stored at once, as the group and the serial that its number says.
-fn send(desk: &mut Desk, client: ConnId, ask: Ask) -> Vec<Seen> {
+pub(crate) fn send(desk: &mut Desk, client: ConnId, ask: Ask) -> Vec<Seen> {
     let seq = ask.message.seq;
     assert_eq!(desk.try_send(client, ask).len(), 1, "a send goes to the disk");
     let mut seen = desk.say(Input::Persisted { group: u64::from(seq) });
@@ -40,11 +40,11 @@ fn send(desk: &mut Desk, client: ConnId, ask: Ask) -> Vec<Seen> {
     seen
 }
 
-fn load(serial: u64) -> Seen {
+pub(crate) fn load(serial: u64) -> Seen {
     Seen::Said(Effect::Disk(DiskEffect::Load { serial }))
 }
 
-fn loaded(desk: &mut Desk, serial: u64, text: &str) -> Vec<Seen> {
+pub(crate) fn loaded(desk: &mut Desk, serial: u64, text: &str) -> Vec<Seen> {
     desk.say(Input::Loaded { serial, record: Some(record(text)) })
 }
 
@@ -56,7 +56,7 @@ fn admin(call: AdminCall) -> Input {
     Input::Admin { conn: ADMIN, seq: 1, call }
 }
 
-fn explain(serial: u64) -> Input {
+pub(crate) fn explain(serial: u64) -> Input {
     admin(AdminCall::MessageExplain { id: id(serial).to_string() })
 }
 
@@ -65,7 +65,7 @@ fn cancel(serial: u64) -> Input {
 }
 
 /// Takes the admin's answer out of what happened.
-fn answer(seen: &mut Vec<Seen>) -> Result<Explanation, Code> {
+pub(crate) fn answer(seen: &mut Vec<Seen>) -> Result<Explanation, Code> {
     let is_answer = |seen: &Seen| matches!(seen, Seen::Said(effect) if conn_of(effect) == Some(ADMIN));
     let at = seen.iter().position(is_answer).expect("an admin is answered");
     match seen.remove(at) {

@@ -11,6 +11,7 @@ mod broadcast;
 mod cancel;
 mod chores;
 mod cold;
+mod cold_memory;
 mod dead;
 mod deadline;
 mod dedup;

@@ -160,7 +160,7 @@ pub const VIEW_MESSAGES_MAX: usize = 20;
 /// Bytes counted for a message beside its payload.
 pub const MESSAGE_OVERHEAD_BYTES: usize = 128;
 /// Bytes of stored messages that wait in memory, for each priority of a queue. More: they wait on disk, and are loaded
-/// when their turn is near.
+/// when their turn is near and memory has room for them (see [`Limits::kept_for_new`]).
 pub const HOT_BYTES: u64 = 1024 * 1024;
 /// Messages of one priority of a queue that are on their way back from the disk. More: loaded after these.
 pub const LOADS_MAX: usize = 256;

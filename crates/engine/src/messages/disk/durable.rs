@@ -330,6 +330,7 @@ impl Messages {
     fn returned(&mut self, index: u32) -> u32 {
         let queue = self.messages[index].queue;
         self.queues.at_mut(queue).returning -= 1;
+        self.note_short(queue);
         queue
     }
 
@@ -364,7 +365,7 @@ impl Messages {
         self.durable.len += 1;
         self.messages.go_on_after(serial);
         let fresh = failure.is_none() && attempts == 0;
-        if fresh && self.queues.at(number).backlog.goes_cold(record.priority, self.settings.hot_bytes) {
+        if fresh && self.stays_cold(number, record.priority, bytes_of(record.payload.len())) {
             self.keep_cold(number, record.priority, Cold::new(serial, record.payload.len()));
             self.stats.ready += 1;
             return;

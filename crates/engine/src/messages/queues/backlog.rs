@@ -146,9 +146,19 @@ impl Backlog {
         (0..=PRIORITY_MAX).rev().filter(move |priority| cold & (1 << priority) != 0)
     }
 
-    /// Tells which ones of a priority are to be loaded now.
-    pub(in crate::messages) fn load(&mut self, priority: u8, hot_bytes: u64, tell: impl FnMut(u64)) {
-        self.by_priority[usize::from(priority)].load(hot_bytes, tell);
+    /// Tells which ones of a priority are to be loaded now, as long as there is room. Returns whether it is not for all of them.
+    pub(in crate::messages) fn load(
+        &mut self,
+        priority: u8,
+        hot_bytes: u64,
+        has_room: impl FnMut(&Cold) -> bool,
+    ) -> bool {
+        self.by_priority[usize::from(priority)].load(hot_bytes, has_room)
+    }
+
+    /// Whether the message whose turn it is is one that only the store holds, and nothing of it is on its way.
+    pub(in crate::messages) fn waits_for_cold(&self) -> bool {
+        self.occupied.checked_ilog2().is_some_and(|highest| self.by_priority[highest as usize].waits_for_tail())
     }
 
     fn note(&mut self, priority: u8) {

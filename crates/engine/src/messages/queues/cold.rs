@@ -4,8 +4,11 @@
 //! It is loaded before its turn, in its order, and is a message as any other from then on. Nobody looks at its deadline
 //! meanwhile: one that is over when it is loaded ends there and then. What people ask about such a message is answered
 //! when it was read, and so is a cancellation, which tells what it ended.
+//!
+//! What is loaded is within the limit of memory, and leaves a part of it to new messages. A queue for which there is no memory is
+//! short: it goes on when there is, and until then has one message at a time, so that it never stands still.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, ConnId, MessageId, limits};
@@ -28,15 +31,22 @@ const JOIN_MAX: usize = 64;
 pub(in crate::messages) struct Loads {
     /// What was asked for and has not come, in order.
     out: VecDeque<Load>,
+    /// What all of them count for in memory.
+    bytes: u64,
     /// Those of them that somebody waits for.
     questions: usize,
     /// Messages with cold messages in which something changed.
     changed: Vec<u32>,
+    /// Queues that were refused memory.
+    short: BTreeSet<u32>,
+    /// The one of them that got some last.
+    served: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Load {
     serial: u64,
+    bytes: u64,
     why: Why,
 }
 
@@ -65,8 +75,36 @@ impl Loads {
         }
     }
 
-    pub(in crate::messages) const fn are_due(&self) -> bool {
-        !self.changed.is_empty()
+    /// Something changed, or somebody waits for memory.
+    pub(in crate::messages) fn are_due(&self) -> bool {
+        !self.changed.is_empty() || !self.short.is_empty()
+    }
+
+    /// Whether the queue was refused memory, and has had none since.
+    pub(in crate::messages) fn is_short(&self, queue: u32) -> bool {
+        self.short.contains(&queue)
+    }
+
+    /// Looks at all that were refused memory.
+    pub(in crate::messages) fn look_at_short(&mut self) {
+        self.changed.extend(&self.short);
+    }
+
+    /// Whose turn it is to get memory: one after the other.
+    fn next_short(&self) -> Option<u32> {
+        let behind = self.short.range(self.served.saturating_add(1)..).next();
+        behind.or_else(|| self.short.first()).copied()
+    }
+
+    fn push(&mut self, load: Load) {
+        self.bytes += load.bytes;
+        self.out.push_back(load);
+    }
+
+    fn pop(&mut self) -> Option<Load> {
+        let load = self.out.pop_front()?;
+        self.bytes -= load.bytes;
+        Some(load)
     }
 
     /// The serials that are being loaded for their turn in that line.
@@ -81,6 +119,7 @@ impl Loads {
         assert_eq!(self.changed, [], "every change was looked at");
         let questions = self.out.iter().filter(|load| matches!(load.why, Why::Question(_)));
         assert_eq!(questions.count(), self.questions, "the count of questions");
+        assert_eq!(self.out.iter().map(|load| load.bytes).sum::<u64>(), self.bytes, "the bytes on their way");
     }
 }
 
@@ -121,29 +160,86 @@ impl Messages {
         self.stats.bytes -= COLD_BYTES;
     }
 
-    /// Looks after the queues in which something changed, if there are any.
+    /// Whether something may have to be loaded.
     #[inline]
-    pub(crate) fn load_if_due(&mut self, out: &mut impl Sink) {
-        if self.loads.are_due() {
-            self.load(out);
+    pub(crate) fn loads_are_due(&self) -> bool {
+        self.loads.are_due()
+    }
+
+    /// Bytes that may be loaded beside all that is held and on its way. Loads leave a part of the memory to new messages, and as
+    /// much as those do to frames on their way in.
+    fn room_to_load(&self) -> u64 {
+        let limits = &self.settings.limits;
+        let elsewhere = self.bytes_elsewhere.max(limits.margin() + limits.frame_share());
+        let kept_for_new = self.settings.kept_for_new.unwrap_or(limits.kept_for_new());
+        let taken = [elsewhere, self.loads.bytes, kept_for_new];
+        let taken = taken.into_iter().fold(self.stats.bytes, u64::saturating_add);
+        limits.memory_bytes_max.saturating_sub(taken)
+    }
+
+    /// Whether a message that outlived the last run stays on disk. The first of each priority is at hand.
+    pub(in crate::messages) fn stays_cold(&mut self, queue: u32, priority: u8, bytes: u64) -> bool {
+        let line = self.queues.at(queue).backlog.line(priority);
+        if line.goes_cold(self.settings.hot_bytes) {
+            return true;
+        }
+        let refused = !line.is_empty() && bytes > self.room_to_load();
+        if refused {
+            self.loads.short.insert(queue);
+        }
+        refused
+    }
+
+    /// Looks after the queues in which something changed. While some were refused memory, these get what there is, in turn.
+    #[inline(never)]
+    pub(crate) fn load(&mut self, out: &mut impl Sink) {
+        while let Some(number) = self.loads.changed.pop() {
+            let room = if self.loads.short.is_empty() { self.room_to_load() } else { 0 };
+            self.load_queue(number, room, out);
+        }
+        while let Some(number) = self.loads.next_short() {
+            let before = self.loads.out.len();
+            self.load_queue(number, self.room_to_load(), out);
+            if self.loads.out.len() > before {
+                self.loads.served = number;
+            }
+            if self.loads.is_short(number) {
+                return;
+            }
+        }
+    }
+
+    /// Something of a queue came to its end, or is about to come back: if it was refused memory, it may be its turn to go on.
+    pub(in crate::messages) fn note_short(&mut self, queue: u32) {
+        if self.loads.is_short(queue) {
+            self.loads.look_at(queue);
         }
     }
 
     /// A drain hands nothing out, and so needs nothing.
-    #[inline(never)]
-    fn load(&mut self, out: &mut impl Sink) {
-        while let Some(number) = self.loads.changed.pop() {
-            let Some(queue) = self.queues.get(number) else { continue };
-            for priority in queue.backlog.priorities_with_cold() {
-                self.join_tail(number, priority);
-                if self.drain.is_some() {
-                    continue;
+    fn load_queue(&mut self, number: u32, mut room: u64, out: &mut impl Sink) {
+        self.loads.short.remove(&number);
+        let Some(queue) = self.queues.get(number) else { return };
+        // Without this one nothing of the queue would come to its end, and give memory back.
+        let mut must = queue.in_flight + queue.returning == 0 && queue.backlog.waits_for_cold();
+        for priority in queue.backlog.priorities_with_cold() {
+            self.join_tail(number, priority);
+            if self.drain.is_some() {
+                continue;
+            }
+            let (loads, backlog) = (&mut self.loads, &mut self.queues.at_mut(number).backlog);
+            let is_short = backlog.load(priority, self.settings.hot_bytes, |cold| {
+                let (serial, bytes) = (cold.serial(), cold.bytes());
+                if bytes > room && !must {
+                    return false;
                 }
-                let (loads, backlog) = (&mut self.loads.out, &mut self.queues.at_mut(number).backlog);
-                backlog.load(priority, self.settings.hot_bytes, |serial| {
-                    loads.push_back(Load { serial, why: Why::Turn { queue: number, priority } });
-                    out.disk(DiskEffect::Load { serial });
-                });
+                (room, must) = (room.saturating_sub(bytes), false);
+                loads.push(Load { serial, bytes, why: Why::Turn { queue: number, priority } });
+                out.disk(DiskEffect::Load { serial });
+                true
+            });
+            if is_short {
+                self.loads.short.insert(number);
             }
         }
     }
@@ -161,7 +257,7 @@ impl Messages {
     /// What the store has under that serial.
     #[inline(never)]
     pub(crate) fn loaded(&mut self, serial: u64, record: Option<Record>, out: &mut impl Sink) {
-        let load = self.loads.out.pop_front().expect("only what was asked for is loaded");
+        let load = self.loads.pop().expect("only what was asked for is loaded");
         assert_eq!(load.serial, serial, "loads are answered in their order");
         match load.why {
             Why::Turn { queue, priority } => self.loaded_for_turn(queue, priority, serial, record, out),
@@ -237,14 +333,22 @@ impl Messages {
         self.queues.after(None).find_map(|(number, queue)| Some((number, queue.backlog.find_cold(serial)?)))
     }
 
-    /// The answer comes when the message was read.
+    /// The answer comes when the message was read. One at a time is read though there is no memory for it.
     pub(in crate::messages) fn ask(&mut self, serial: u64, question: Question, out: &mut impl Sink) {
-        if self.loads.questions >= limits::QUESTIONS_MAX {
+        let place = self.place_of_cold(serial);
+        let cold = place.and_then(|(queue, priority)| self.queues.at(queue).backlog.line(priority).find(serial));
+        let bytes = cold.map_or(0, |cold| cold.bytes());
+        let refused = match self.loads.questions {
+            0 => None,
+            limits::QUESTIONS_MAX.. => Some(Code::TooManyInFlight),
+            _ => (bytes > self.room_to_load()).then_some(Code::OverMemory),
+        };
+        if let Some(code) = refused {
             let Question { conn, seq, .. } = question;
-            return out.peer(PeerEffect::Answer { conn, seq, result: Err(Code::TooManyInFlight) });
+            return out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
         }
         self.loads.questions += 1;
-        self.loads.out.push_back(Load { serial, why: Why::Question(question) });
+        self.loads.push(Load { serial, bytes, why: Why::Question(question) });
         out.disk(DiskEffect::Load { serial });
     }
 

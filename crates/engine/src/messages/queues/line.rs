@@ -2,7 +2,8 @@
 //!
 //! In the order of their turns: the hot ones in memory, the cold tail, and behind that whatever had to stay in memory
 //! though it came later. The tail begins when the hot ones have so many bytes that their turns take a while, and only
-//! unmarked durable messages are in it. It is loaded from its front, a window ahead, so that no turn has to wait.
+//! unmarked durable messages are in it. It is loaded from its front, a window ahead, so that no turn has to wait; a turn waits
+//! only while there is no memory.
 
 use std::collections::VecDeque;
 
@@ -195,6 +196,10 @@ impl Line {
         cold.binary_search_by_key(&serial, Cold::serial).ok()
     }
 
+    pub(in crate::messages) fn find(&self, serial: u64) -> Option<Cold> {
+        self.tail.as_ref()?.cold.get(self.position(serial)?).copied()
+    }
+
     pub(in crate::messages) fn remove_cold(&mut self, serial: u64) -> Option<Cold> {
         let at = self.position(serial)?;
         let tail = self.tail.as_mut()?;
@@ -209,20 +214,29 @@ impl Line {
         Some(cold)
     }
 
-    /// Fills the window up once less than half of it is left: tells which ones are to be loaded now.
-    pub(in crate::messages) fn load(&mut self, hot_bytes: u64, mut tell: impl FnMut(u64)) {
+    /// Fills the window up once less than half of it is left: tells which ones are to be loaded now. Stops at one for which
+    /// `has_room` is false, and returns whether there was such a one.
+    pub(in crate::messages) fn load(&mut self, hot_bytes: u64, mut has_room: impl FnMut(&Cold) -> bool) -> bool {
         if !self.is_short(hot_bytes) {
-            return;
+            return false;
         }
-        let Some(tail) = &mut self.tail else { return };
+        let Some(tail) = &mut self.tail else { return false };
         while tail.loading < LOADS_MAX
             && self.window + tail.loading_bytes < hot_bytes.max(1)
             && let Some(cold) = tail.cold.get(tail.loading)
         {
+            if !has_room(cold) {
+                return true;
+            }
             tail.loading += 1;
             tail.loading_bytes += cold.bytes();
-            tell(cold.serial());
         }
+        false
+    }
+
+    /// Whether the next turn is that of one of the tail, and none is on its way.
+    pub(in crate::messages) fn waits_for_tail(&self) -> bool {
+        self.front().is_none() && self.tail.as_ref().is_some_and(|tail| tail.loading == 0)
     }
 
     fn is_short(&self, hot_bytes: u64) -> bool {

@@ -46,6 +46,11 @@ impl Limits {
         (self.frame_bytes_max as u64).min(self.memory_bytes_max / 4)
     }
 
+    /// Bytes that messages which are read back from the disk leave to new ones.
+    pub const fn kept_for_new(&self) -> u64 {
+        self.memory_bytes_max / 8
+    }
+
     /// Bytes that are left for what cannot wait: short frames, answers, refusals.
     pub const fn margin(&self) -> u64 {
         self.memory_bytes_max / 16
