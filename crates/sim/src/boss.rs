@@ -29,6 +29,7 @@ enum Call {
     Tasks { job: u64 },
     HandIn { pieces: Vec<OutputPiece> },
     Output { job: u64, confirmed: Vec<(Name, u64)> },
+    Follow { owed: Vec<(Name, u64)> },
     Other,
 }
 
@@ -135,6 +136,9 @@ impl Boss {
             19 => {
                 let Some(job) = self.some_job(rng) else { return };
                 self.look(now, core, job, tasks);
+                if let Some((call, owed)) = tasks.outputs.follow() {
+                    self.call(now, core, Call::Follow { owed }, call);
+                }
             }
             20..=21 => {
                 let Some(job) = self.some_job(rng) else { return };
@@ -236,7 +240,11 @@ impl Boss {
                     self.answered(now, core, &call, answer, stormy, tasks);
                 }
             }
-            Event::Failed { ticket, .. } => drop(self.open.remove(&ticket.0)),
+            Event::Failed { ticket, .. } => {
+                if let Some(Call::Follow { .. }) = self.open.remove(&ticket.0) {
+                    tasks.outputs.unfollow();
+                }
+            }
             _ => {}
         }
     }
@@ -279,6 +287,7 @@ impl Boss {
                 self.tasks.insert(*job, tasks.clone());
             }
             (Call::HandIn { pieces }, answer) => tasks.outputs.confirmed(pieces, answer),
+            (Call::Follow { owed }, answer) => tasks.outputs.judge_follow(owed, answer),
             (Call::Output { job, confirmed }, answer) => {
                 tasks.outputs.judge(*job, confirmed, answer);
                 self.looked.insert(*job);

@@ -71,10 +71,10 @@ impl World {
             let Some(board) = &broker.board else { panic!("I21: a broker did not come back") };
             let status = board.engine().status();
             let run = board.engine().run();
-            self.oracle.judge_sends(self.now, run, status.dead);
+            self.oracle.judge_sends(run, status.dead);
             if let Some(shelf) = &broker.shelf {
                 let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
-                self.oracle.letters.judge(self.now, broker.run, &truth, status.dead);
+                self.oracle.letters.judge(&self.oracle.clocks, broker.run, &truth, status.dead);
                 self.oracle.judge_owner(&truth);
             }
         }

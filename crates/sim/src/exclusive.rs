@@ -13,8 +13,6 @@ use crate::world::{Actor, Happening, World};
 const SLOTS: u32 = 4;
 /// How often ghosts show that they are alive.
 const GHOST_MS: u64 = 700;
-/// The clocks of brokers begin here, and are set back by less.
-const CLOCK_MS: u64 = 1_000_000;
 
 /// What is particular to those who want a queue to themselves.
 #[derive(Debug, Default)]
@@ -24,8 +22,6 @@ pub(crate) struct Singles {
     active: BTreeMap<(usize, u64, QueueName), u64>,
     /// Who believes to stand in the line for which queue.
     standing: BTreeSet<(usize, QueueName)>,
-    /// Brokers whose last start may not have been written down.
-    unsure: BTreeSet<usize>,
 }
 
 impl World {
@@ -138,21 +134,6 @@ impl World {
         }
         self.says_goodbye(index);
         self.at(self.now, Happening::Leaves { peer: index, life: self.peers[index].life });
-    }
-
-    /// What the broker's clock says when it starts. One with a store may have been set back since the last start, unless
-    /// that one, or this, may find no room to write its term down.
-    pub(crate) fn wall_clock_ms(&mut self, broker: usize) -> u64 {
-        let shelf = self.brokers[broker].shelf.as_ref();
-        let (stored, faulty) = (shelf.is_some(), shelf.is_some_and(|shelf| shelf.is_faulty));
-        let was_unsure = if faulty { !self.singles.unsure.insert(broker) } else { self.singles.unsure.remove(&broker) };
-        let back_ms =
-            if stored && !faulty && !was_unsure && self.rng.once_in(3) { self.rng.range(1, 20_000) } else { 0 };
-        if !self.links.is_empty() {
-            // Nobody remembers after a start how far ahead the clocks of others were, so they differ by little.
-            return CLOCK_MS + self.now.as_millis() + broker as u64;
-        }
-        CLOCK_MS + self.now.as_millis() - back_ms
     }
 
     /// Ghosts have no core that would ask for the time.

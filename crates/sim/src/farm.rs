@@ -36,6 +36,7 @@ impl World {
             (0..self.brokers.len()).find(|broker| self.brokers[*broker].shelf.as_ref().is_some_and(Shelf::is_roomy));
         let Some(broker) = broker.filter(|_| self.rng.once_in(2)) else { return };
         self.farm.broker = Some(broker);
+        self.oracle.tasks.foreman = broker;
         if self.rng.once_in(2) {
             self.farm.settings.seq_max = u32::try_from(self.rng.range(5, 40)).expect("small");
         }
@@ -65,7 +66,7 @@ impl World {
 
     /// A broker that begins counts as its workers do. What follows from what it recovered is done with the first input.
     pub(crate) fn set_foreman(&mut self, broker: usize) {
-        let now = self.now;
+        let now = self.clock_of(broker);
         if self.farm.broker == Some(broker)
             && let Some(board) = &mut self.brokers[broker].board
         {
@@ -147,12 +148,13 @@ impl World {
         match event {
             WorkerEvent::Greeted => self.oracle.tasks.met(now, index),
             WorkerEvent::Start(tasks) => {
-                let flawless = self.peers[index].wire.is_some_and(|wire| self.wires[wire].was_never_held_up());
+                let wire = &self.wires[self.peers[index].wire.expect("I19: tasks come over a connection")];
+                let (flawless, clock) = (wire.was_never_held_up(), self.oracle.clocks.of(wire.broker, wire.life));
                 for task in tasks {
                     self.trace.note(now, "task starts", task.job << 32 | u64::from(task.task), index as u64);
                     let Actor::Hand(hand) = &mut self.peers[index].actor else { return };
-                    let heard = Heard { hand: index, since: hand.since, flawless };
-                    self.oracle.tasks.starts(now, heard, &task);
+                    let heard = Heard { hand: index, since: hand.since, flawless, clock };
+                    self.oracle.tasks.starts(&self.oracle.clocks, heard, &task);
                     let at = hand.start(now, &task, stormy, &mut self.rng);
                     let (id, attempt) = (task.id(), task.attempt);
                     self.task_ends_at(at, index, life, id, attempt, false);
@@ -163,7 +165,7 @@ impl World {
                     self.trace.note(now, "task is cancelled", id.job << 32 | u64::from(id.task), index as u64);
                     let at = now.plus_millis(self.rng.range(0, 300));
                     let Some(doing) = self.hand_mut(index).and_then(|hand| hand.running(id)) else { continue };
-                    self.oracle.tasks.told_to_stop(now, index, id, doing.attempt);
+                    self.oracle.tasks.told_to_stop(&self.oracle.clocks, index, id, doing.attempt);
                     self.task_ends_at(at, index, life, id, doing.attempt, true);
                 }
             }
@@ -177,7 +179,7 @@ impl World {
             WorkerEvent::Reported(id) => {
                 if let Some(said) = self.hand_mut(index).map(|hand| hand.reported(id)) {
                     self.trace.note(now, "end is confirmed", id.job << 32 | u64::from(id.task), index as u64);
-                    self.oracle.tasks.told(now, said);
+                    self.oracle.tasks.told(&self.oracle.clocks, said);
                 }
             }
             WorkerEvent::NotReported { id, code } => panic!("I20: the foreman does not want the end of {id:?}: {code}"),

@@ -8,6 +8,9 @@ use turno_proto::model::Mono;
 
 use crate::rng::Rng;
 
+/// How long a task takes that does not end by itself.
+const HANGS_US: u64 = 3_600_000_000;
+
 /// A task that runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doing {
@@ -121,8 +124,11 @@ impl Hand {
             5..=8 => rng.range(60_000, 900_000),
             _ => rng.range(900_000, 5_000_000),
         };
-        // Most end what has had its time; some leave that to the foreman.
-        let limit = Some(task.time_limit * 1_000).filter(|limit| (1..micros).contains(limit) && !rng.once_in(3));
+        // Most end what has had its time. Some leave that to the foreman, and then nobody else ends it.
+        let limit = Some(task.time_limit * 1_000).filter(|limit| *limit > 0);
+        let hangs = stormy && limit.is_some() && rng.once_in(3);
+        let micros = if hangs { HANGS_US } else { micros };
+        let limit = limit.filter(|limit| *limit < micros && !hangs);
         let success = limit.is_none() && !rng.once_in(if stormy { 4 } else { 12 });
         let doing = Doing { attempt: task.attempt, procs: task.procs, success };
         assert!(self.running.insert(task.id(), doing).is_none(), "I19: {:?} runs at {} twice", task.id(), self.name);

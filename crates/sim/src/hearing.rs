@@ -8,6 +8,9 @@ use crate::drops::{Post, drop_after};
 use crate::net::{Way, Wire};
 use crate::world::{Actor, Happening, World, broker_of};
 
+/// What a broker says is at a peer by then, if nothing holds up its connection.
+const ON_ITS_WAY_MS: u64 = 100;
+
 impl World {
     /// What a peer's core says, to whoever it is for.
     pub(crate) fn peer_event(&mut self, index: usize, event: &Event) {
@@ -35,6 +38,7 @@ impl World {
                     self.oracle.drops.handed(now, post, number, (handed, is_far), times);
                 }
                 self.judge_holders(wire, handed);
+                self.judge_time(index, wire, handed);
                 let source = self.oracle.crossings.source_of(handed.id, handed.attempt, handed.held.delivery());
                 let link = source.and_then(|source| source.link).filter(|_| handed.cost > 0);
                 let peer = &mut self.peers[index];
@@ -78,6 +82,16 @@ impl World {
         let holders = self.oracle.letters.holders(handed.id, self.wires[wire].life, handed.attempt, wire);
         let served = holders.iter().filter(|wire| self.is_served(**wire)).count();
         assert!(served <= 1, "I2: {} is at {served} workers as attempt {}", handed.id, handed.attempt);
+    }
+
+    /// What a broker has just handed out was still worth it. Over links its owner knows when its time is over, and others hear of
+    /// that later.
+    fn judge_time(&self, index: usize, wire: usize, handed: &Handed) {
+        let woke_ms = self.now.millis_since(self.peers[index].asleep_until);
+        let is_prompt = self.wires[wire].was_never_held_up() && woke_ms > ON_ITS_WAY_MS;
+        if is_prompt && !self.oracle.crossings.on {
+            self.oracle.letters.judge_time(&self.oracle.clocks, handed.id, self.wires[wire].life, ON_ITS_WAY_MS);
+        }
     }
 
     /// Whether a broker goes on with that connection.

@@ -42,6 +42,9 @@ impl World {
         broker.board = Some(board);
         broker.wakes = None;
         broker.drains_until = None;
+        let (run, clock) = (broker.run, broker.clock);
+        self.oracle.clocks.starts(index, run, clock);
+        self.trace.note(now, "clock", index as u64, clock.shows(now).as_millis());
         self.set_foreman(index);
         self.greet_links(index, frame_bytes_max);
         self.oracle.fences.broker_starts(index);
@@ -55,19 +58,22 @@ impl World {
     /// The engine with what it had before; `None` if the broker did not get that far.
     fn open_store(&mut self, index: usize, mut settings: EngineSettings) -> Option<EngineDesk> {
         let (now, stormy) = (self.now, self.stormy);
+        self.oracle.clocks.run_of(index, settings.run);
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else {
-            settings.term = self.wall_clock_ms(index);
-            return Some(EngineDesk::new(Engine::new(settings, now), None, Archivist::in_memory()));
+            let shown = self.set_clock(index).shows(now);
+            settings.term = shown.as_millis();
+            return Some(EngineDesk::new(Engine::new(settings, shown), None, Archivist::in_memory()));
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
             shelf.fail_soon(&mut self.rng);
         }
-        settings.term = self.wall_clock_ms(index);
+        let shown = self.set_clock(index).shows(now);
+        settings.term = shown.as_millis();
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else { return None };
-        match shelf.open(now, settings) {
+        match shelf.open(shown, settings) {
             Err(why) => {
                 assert!(shelf.is_faulty, "I1: the store cannot be opened after a crash: {why}");
                 self.trace.note(now, "no start", index as u64, broker.run);
@@ -80,7 +86,7 @@ impl World {
                 None
             }
             Ok((engine, keeper, truth)) => {
-                self.oracle.letters.reopened(now, broker.run, &truth);
+                self.oracle.letters.reopened(&self.oracle.clocks, broker.run, &truth);
                 self.oracle.judge_owner(&truth);
                 let run = broker.run;
                 if stormy && self.rng.once_in(6) {
@@ -88,7 +94,7 @@ impl World {
                     self.at(at, Happening::BrokerDies { broker: index, run });
                 }
                 let Some(shelf) = &mut self.brokers[index].shelf else { return None };
-                let (archivist, harm) = shelf.archive.open(&engine, now, stormy);
+                let (archivist, harm) = shelf.archive.open(&engine, shown, stormy);
                 if self.is_foreman(index) {
                     self.oracle.tasks.outputs.reopened(harm);
                 }
@@ -154,15 +160,15 @@ impl World {
     /// The engine hears what became of a group. A full disk refuses new messages, whose senders are told so, and
     /// failures, which are written down later.
     fn tell(&mut self, index: usize, input: Input) {
-        let (now, broker) = (self.now, &mut self.brokers[index]);
-        let Some(board) = &mut broker.board else { return };
+        let (now, shown) = (self.now, self.clock_of(index));
+        let Some(board) = &mut self.brokers[index].board else { return };
         let (what, group) = match input {
             Input::Refused { group, .. } => ("refused", group),
             Input::Persisted { group } => ("kept", group),
             _ => ("the store answers", 0),
         };
         self.trace.note(now, what, index as u64, group);
-        board.handle(now, input);
+        board.handle(shown, input);
     }
 
     pub(crate) fn broker_dies(&mut self, index: usize, run: u64) {
@@ -196,6 +202,7 @@ impl World {
             return;
         }
         self.trace.note(self.now, "broker dies", index as u64, broker.run);
+        self.oracle.clocks.ends(index);
         for (conn, wire) in std::mem::take(&mut broker.wires) {
             self.close(wire, self.way_out(index, conn, wire));
         }

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::{MessageId, Mono};
+use turno_proto::model::MessageId;
+
+use crate::clocks::{Clocks, Span};
 
 /// What a store really holds, read without the broker's help.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub(crate) struct Handing {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     number: u64,
-    /// Its own deadline, if it has one, is over by then.
-    expires: Option<Mono>,
+    /// How long it is worth delivering, if not for ever.
+    worth: Option<Span>,
 }
 
 #[derive(Debug, Default)]
@@ -59,8 +61,8 @@ pub(crate) struct Letters {
 
 impl Letters {
     /// A sender heard that its message is on disk.
-    pub(crate) fn told(&mut self, number: u64, id: MessageId, expires: Option<Mono>) {
-        let before = self.told.insert(id, Told { number, expires });
+    pub(crate) fn told(&mut self, number: u64, id: MessageId, worth: Option<Span>) {
+        let before = self.told.insert(id, Told { number, worth });
         assert!(before.is_none(), "I1: two messages were stored under one id");
     }
 
@@ -78,6 +80,14 @@ impl Letters {
         assert!(count <= most, "I2: {number} was handed out {count} times in {} lives, {most} allowed", lives.len());
         let died = self.dead.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
         assert!(died.is_none_or(|found| life < *found), "I2: {number} was a dead letter, and is handed out again");
+    }
+
+    /// A worker gets a message that its broker handed out just now: not after its time is over, whatever became of clocks
+    /// while the broker was away (S2.38).
+    pub(crate) fn judge_time(&self, clocks: &Clocks, id: MessageId, life: u64, late_ms: u64) {
+        let Some(Told { number, worth: Some(worth) }) = self.told.get(&id).copied() else { return };
+        let over_ms = clocks.over_for_ms(clocks.broker_of(id.run()), life, worth);
+        assert!(over_ms <= late_ms, "S2.38: {number} is handed out {over_ms} ms after its time");
     }
 
     /// Where a send was handed out as that attempt, over all of its deliveries.
@@ -100,16 +110,14 @@ impl Letters {
     }
 
     /// A broker came back to its disk. What it does not find there is lost: nobody's promise may be among it.
-    pub(crate) fn reopened(&mut self, now: Mono, life: u64, truth: &Truth) {
+    pub(crate) fn reopened(&mut self, clocks: &Clocks, life: u64, truth: &Truth) {
         let Truth { run, messages, marked, dead, .. } = truth;
         for (id, told) in self.told.iter().filter(|(id, _)| id.run() == *run) {
-            let over = self.done.contains(id) || told.expires.is_some_and(|expires| expires <= now);
+            let expired = told.worth.is_some_and(|worth| clocks.may_be_over(clocks.broker_of(id.run()), worth));
+            let over = self.done.contains(id) || expired;
             let there = messages.contains(&id.serial());
-            assert!(
-                there || over,
-                "I1: {} was confirmed, nobody has done it, and the disk does not have it",
-                told.number
-            );
+            let Told { number, worth } = told;
+            assert!(there || over, "I1: {number} was confirmed, nobody has done it, and it is not on disk; worth {worth:?}");
         }
         for (_, serial) in self.dead.range((*run, 0)..=(*run, u64::MAX)).map(|(key, _)| key) {
             assert!(dead.contains(serial), "I2: {serial} was a dead letter on disk, and is none any more");
@@ -122,8 +130,8 @@ impl Letters {
     }
 
     /// All is quiet: a message that is still on the disk is a dead letter, and every dead letter is on the disk.
-    pub(crate) fn judge(&mut self, now: Mono, life: u64, truth: &Truth, dead: u64) {
-        self.reopened(now, life, truth);
+    pub(crate) fn judge(&mut self, clocks: &Clocks, life: u64, truth: &Truth, dead: u64) {
+        self.reopened(clocks, life, truth);
         let left = truth.messages.difference(&truth.dead).next();
         assert!(left.is_none(), "I1: {left:?} is on the disk, and the broker knows nothing of it");
         let written = truth.dead.len() as u64;

@@ -13,6 +13,7 @@ mod broadcasts;
 mod calm;
 mod cancels;
 mod client;
+mod clocks;
 mod crossings;
 mod disk;
 mod drops;

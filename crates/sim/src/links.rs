@@ -190,23 +190,24 @@ impl World {
             return;
         }
         self.trace.note(now, "link dialled", index as u64, to as u64);
+        let (shown, shown_there) = (self.clock_of(index), self.clock_of(to));
         let there = &mut self.brokers[to];
         let reachable = !self.links.are_apart(index, to, now);
         let accepted = there
             .board
             .as_mut()
             .filter(|_| reachable)
-            .and_then(|board| board.accept(now, "127.0.0.1:2".into(), Door::Native));
+            .and_then(|board| board.accept(shown_there, "127.0.0.1:2".into(), Door::Native));
         let life = there.run;
         let Some(board) = &mut self.brokers[index].board else { return };
         let Some(accepted) = accepted else {
-            board.dial_failed(now, target, Code::LinkDown);
+            board.dial_failed(shown, target, Code::LinkDown);
             return self.pump_broker(index);
         };
-        let dialled = board.dial(now, target, "127.0.0.1:1".into());
+        let dialled = board.dial(shown, target, "127.0.0.1:1".into());
         let Some(conn) = dialled else {
             if let Some(board) = &mut self.brokers[to].board {
-                board.hang_up(now, accepted);
+                board.hang_up(shown_there, accepted);
             }
             self.pump_broker(to);
             return self.pump_broker(index);
@@ -249,6 +250,7 @@ impl World {
     pub(crate) fn link_reads(&mut self, wire: usize, way: Way) {
         let now = self.now;
         let Some((broker, conn)) = self.reader_of(wire, way) else { return };
+        let shown = self.clock_of(broker);
         let Some(board) = &mut self.brokers[broker].board else { return };
         if !board.wants_reading(conn) {
             return;
@@ -258,9 +260,9 @@ impl World {
             return;
         }
         self.oracle.crossings.broker_reads(now, (broker, wire), way, &bytes);
-        let mut turn = board.take(now, conn, &bytes);
+        let mut turn = board.take(shown, conn, &bytes);
         while turn == Turn::Cut {
-            turn = board.go_on(now, conn);
+            turn = board.go_on(shown, conn);
         }
         self.pump_broker(broker);
         // The window has room again for what the other end could not write.
@@ -279,8 +281,9 @@ impl World {
         let Some((broker, conn)) = self.reader_of(wire, way) else { return };
         self.oracle.link_gone(self.now, broker, wire);
         self.brokers[broker].wires.remove(&conn);
+        let shown = self.clock_of(broker);
         if let Some(board) = &mut self.brokers[broker].board {
-            board.hang_up(self.now, conn);
+            board.hang_up(shown, conn);
         }
         self.pump_broker(broker);
     }
@@ -462,9 +465,9 @@ impl World {
 
     /// Somebody who asks a broker for something whose answer nobody waits for.
     pub(crate) fn administer(&mut self, index: usize, call: AdminCall) {
-        let (now, conn) = (self.now, ConnId { index: u32::MAX, generation: 0 });
+        let (shown, conn) = (self.clock_of(index), ConnId { index: u32::MAX, generation: 0 });
         if let Some(board) = &mut self.brokers[index].board {
-            board.handle(now, Input::Admin { conn, seq: 0, call });
+            board.handle(shown, Input::Admin { conn, seq: 0, call });
             self.pump_broker(index);
         }
     }

@@ -6,10 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turno_proto::model::limits::DEDUP_WINDOW_MS;
 use turno_proto::model::{Code, Delivery, Durability, MessageId, Mono};
 
 use crate::broadcasts::{self, Broadcasts};
 use crate::cancels::{Cancels, judge_stop};
+use crate::clocks::{Clocks, Span};
 use crate::crossings::Crossings;
 use crate::drops::{Drops, Times};
 use crate::fences::Fences;
@@ -48,10 +50,10 @@ struct Asked {
     forgotten: bool,
     /// The ids under which workers got it.
     ids: BTreeSet<MessageId>,
-    /// Where it was stored, for a send.
-    stored: Option<MessageId>,
-    /// The message that it is, by the run of the broker that has it.
-    known_as: BTreeMap<u64, MessageId>,
+    /// Where it was stored, for a send, and until when at the latest.
+    stored: Option<(MessageId, Mono)>,
+    /// The message that it is, by the run of the broker that has it, and when that was heard of.
+    known_as: BTreeMap<u64, (MessageId, Mono)>,
 }
 
 impl Asked {
@@ -60,10 +62,23 @@ impl Asked {
         self.resend || self.named
     }
 
-    /// It is this message. What has a dedup id is one message in each run of a broker, however often it was written.
-    fn is(&mut self, number: u64, id: MessageId) {
-        let known_as = *self.known_as.entry(id.run()).or_insert(id);
-        assert!(!self.named || known_as == id, "I6: {number} is two messages, {known_as} and {id}");
+    /// How long it is worth delivering, if not for ever and if its sender knows that it is stored.
+    fn worth(&self) -> Option<Span> {
+        let (_, until) = self.stored?;
+        self.worth_ms.map(|ms| Span { from: self.at, until, ms })
+    }
+
+    /// It is this message. What has a dedup id is one message in each run of a broker, however often it was written; unless a
+    /// clock that was set ahead made the broker forget it.
+    fn is(&mut self, number: u64, id: MessageId, clocks: &Clocks) {
+        let (known_as, since) = *self.known_as.entry(id.run()).or_insert((id, clocks.now));
+        if known_as == id || !self.named {
+            return;
+        }
+        let remembered = Span { from: self.at, until: since, ms: DEDUP_WINDOW_MS };
+        let forgotten = clocks.may_be_over(clocks.broker_of(id.run()), remembered);
+        assert!(forgotten, "I6: {number} is two messages, {known_as} and {id}");
+        self.known_as.insert(id.run(), (id, clocks.now));
     }
 }
 
@@ -102,6 +117,7 @@ pub(crate) struct Seen {
 pub(crate) struct Oracle {
     asked: BTreeMap<u64, Asked>,
     pub(crate) letters: Letters,
+    pub(crate) clocks: Clocks,
     pub(crate) broadcasts: Broadcasts,
     pub(crate) drops: Drops,
     cancels: Cancels,
@@ -155,7 +171,7 @@ impl Oracle {
         let (life, local) = source.map_or((life, true), |source| (source.life, source.local));
         assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
         self.letters.handed(number, Handing { send: asked.send, id, life, attempt, retries });
-        asked.is(number, id);
+        asked.is(number, id, &self.clocks);
         asked.ids.insert(id);
         if !asked.send && local {
             self.cancels.handed(number, asked.at, id, delivery.stamp);
@@ -261,10 +277,10 @@ impl Oracle {
 
     pub(crate) fn stored(&mut self, now: Mono, client: usize, number: u64, id: MessageId, durability: Durability) {
         let asked = self.asked.get_mut(&number).expect("only what was sent is stored");
-        asked.stored = Some(id);
-        asked.is(number, id);
+        asked.stored = Some((id, now));
+        asked.is(number, id, &self.clocks);
         if durability == Durability::Disk {
-            self.letters.told(number, id, asked.worth_ms.map(|ms| asked.at.plus_millis(ms)));
+            self.letters.told(number, id, asked.worth());
         }
         self.answered += 1;
         self.ends(now, client, number);
@@ -324,11 +340,12 @@ impl Oracle {
         self.order.judge();
     }
 
-    /// A send that this run of a broker stored and still had time for was done, or is a dead letter (I3).
-    pub(crate) fn judge_sends(&self, now: Mono, run: u64, dead: u64) {
-        let stored = self.asked.values().filter(|asked| asked.stored.is_some_and(|id| id.run() == run));
-        let in_time = |asked: &&Asked| asked.worth_ms.is_none_or(|ms| asked.at.plus_millis(ms) > now);
-        let done = |asked: &Asked| asked.stored.is_some_and(|id| self.letters.is_done(id));
+    /// A send that a broker stored and still had time for was done, or is a dead letter (I3).
+    pub(crate) fn judge_sends(&self, run: u64, dead: u64) {
+        let broker = self.clocks.broker_of(run);
+        let stored = self.asked.values().filter(|asked| asked.stored.is_some_and(|(id, _)| id.run() == run));
+        let in_time = |asked: &&Asked| !asked.worth().is_some_and(|worth| self.clocks.may_be_over(broker, worth));
+        let done = |asked: &Asked| asked.stored.is_some_and(|(id, _)| self.letters.is_done(id));
         let undone = stored.filter(in_time).filter(|asked| !done(asked)).count() as u64;
         assert!(undone <= dead, "I3: {undone} stored messages were never done, only {dead} are dead letters");
     }

@@ -30,9 +30,51 @@ pub(crate) struct Outputs {
     handed: BTreeMap<Name, u64>,
     /// Something went wrong with the archive.
     harmed: bool,
+    /// Somebody looks at a job's output as it comes.
+    follower: Option<Follower>,
+}
+
+/// One that looks at what a job prints, as it comes. Brokers may be restarted meanwhile, and their clocks be set.
+#[derive(Debug)]
+struct Follower {
+    job: u64,
+    /// The moment up to which it knows what arrived.
+    arrived: u64,
+    /// Pieces that were confirmed since it looked first, and it has not seen.
+    owed: BTreeSet<(Name, u64)>,
 }
 
 impl Outputs {
+    /// What is asked next by the one that follows a job, and what it must hear of then.
+    pub(crate) fn follow(&self) -> Option<(AdminCall, Vec<(Name, u64)>)> {
+        let Follower { job, arrived, owed } = self.follower.as_ref()?;
+        let (job, from) = (JobId(*job), OutputPlace::default());
+        let call = AdminCall::JobOutput { job, tasks: None, from, after: Some(*arrived), follow: true, limit: u32::MAX };
+        Some((call, owed.iter().copied().collect()))
+    }
+
+    /// It is answered: what is owed is there, unless it may be lost.
+    pub(crate) fn judge_follow(&mut self, owed: &[(Name, u64)], answer: &AdminAnswer) {
+        let AdminAnswer::Output { pieces, arrived, end, damaged, .. } = answer else {
+            panic!("I19: output by arrival is {answer:?}")
+        };
+        let Some(follower) = &mut self.follower else { return };
+        for OutputPiece { job, task, attempt, at, bytes, .. } in pieces {
+            let name = (job.0, *task, *attempt);
+            assert_eq!(bytes[..], stream(name, *at, bytes.len()), "I19: {name:?} at {at}");
+            follower.owed.remove(&(name, at / PIECE_BYTES));
+        }
+        follower.arrived = *arrived;
+        let is_kept = |(name, number): &(Name, u64)| self.kept.get(name).is_some_and(|now| now.contains(number));
+        let missed = owed.iter().find(|one| *end && !damaged && is_kept(one) && follower.owed.contains(one));
+        assert!(missed.is_none(), "I19: {missed:?} was confirmed, and one that follows its job does not hear of it");
+    }
+
+    /// The one that follows is gone.
+    pub(crate) fn unfollow(&mut self) {
+        self.follower = None;
+    }
+
     /// The next pieces of an attempt, or some once more.
     pub(crate) fn hand_in(&mut self, name: Name, rng: &mut Rng) -> Vec<OutputPiece> {
         let of_job: u64 =
@@ -54,8 +96,11 @@ impl Outputs {
         let is_handed_in = |one: &(JobId, u32, u32)| pieces.iter().any(|piece| name(piece) == *one);
         assert!(refused.iter().all(is_handed_in), "I19: {pieces:?} were handed in, and {refused:?} refused");
         for piece in pieces.iter().filter(|piece| !refused.contains(&name(piece))) {
-            let of = (piece.job.0, piece.task, piece.attempt);
-            self.kept.entry(of).or_default().insert(piece.at / PIECE_BYTES);
+            let (of, number) = ((piece.job.0, piece.task, piece.attempt), piece.at / PIECE_BYTES);
+            let is_new = self.kept.entry(of).or_default().insert(number);
+            if let Some(follower) = self.follower.as_mut().filter(|follower| is_new && follower.job == of.0) {
+                follower.owed.insert((of, number));
+            }
         }
     }
 
@@ -79,8 +124,8 @@ impl Outputs {
     }
 
     /// A job's output is that of its tasks, in order, each byte once, and all that was confirmed before it was asked for.
-    pub(crate) fn judge(&self, job: u64, confirmed: &[(Name, u64)], answer: &AdminAnswer) {
-        let AdminAnswer::Output { pieces, end, damaged, .. } = answer else {
+    pub(crate) fn judge(&mut self, job: u64, confirmed: &[(Name, u64)], answer: &AdminAnswer) {
+        let AdminAnswer::Output { pieces, arrived, end, damaged, .. } = answer else {
             panic!("I19: output of {job} is {answer:?}")
         };
         assert!(*end, "I19: there is little output");
@@ -103,6 +148,7 @@ impl Outputs {
             let is_told = *damaged || is_covered(ranges, *number);
             assert!(is_told, "I19: piece {number} of {name:?} was confirmed, and is silently absent: {ranges:?}");
         }
+        self.follower.get_or_insert(Follower { job, arrived: *arrived, owed: BTreeSet::new() });
     }
 }
 

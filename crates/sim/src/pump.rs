@@ -26,8 +26,9 @@ impl World {
         }
         let (now, wire) = (self.now, self.wires.len());
         let door = if self.works_for_jobs(index) { Door::Foreman } else { Door::Native };
+        let shown = self.clock_of(broker);
         let accepted =
-            self.brokers[broker].board.as_mut().and_then(|board| board.accept(now, format!("peer-{index}"), door));
+            self.brokers[broker].board.as_mut().and_then(|board| board.accept(shown, format!("peer-{index}"), door));
         self.trace.note(now, "dialled", index as u64, broker as u64);
         let Some(conn) = accepted else {
             match &mut self.peers[index].core {
@@ -85,6 +86,7 @@ impl World {
         match way {
             Way::ToBroker => {
                 self.broker_reads(wire);
+                let shown = self.clock_of(broker);
                 // A broker that was restarted since may use the same name for another connection.
                 if let Some(conn) = conn
                     && self.brokers[broker].wires.get(&conn) == Some(&wire)
@@ -93,7 +95,7 @@ impl World {
                 {
                     self.oracle.fences.wire_gone(wire);
                     self.oracle.topics.wire_gone(wire);
-                    board.hang_up(now, conn);
+                    board.hang_up(shown, conn);
                     self.loses(wire);
                 }
                 self.pump_broker(broker);
@@ -131,6 +133,7 @@ impl World {
         if self.brokers[broker].wires.get(&conn) != Some(&wire) {
             return;
         }
+        let shown = self.clock_of(broker);
         let Some(board) = &mut self.brokers[broker].board else { return };
         if !board.wants_reading(conn) {
             self.wires[wire].hold_up(now);
@@ -146,9 +149,9 @@ impl World {
                     self.oracle.topics.broker_reads(wire, bytes);
                 }
                 // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
-                let mut turn = board.take(now, conn, bytes);
+                let mut turn = board.take(shown, conn, bytes);
                 while turn == Turn::Cut {
-                    turn = board.go_on(now, conn);
+                    turn = board.go_on(shown, conn);
                 }
             }
             self.pump_broker(broker);
@@ -230,20 +233,20 @@ impl World {
     }
 
     pub(crate) fn broker_wakes(&mut self, index: usize, run: u64) {
-        let now = self.now;
+        let (now, shown) = (self.now, self.clock_of(index));
         let broker = &mut self.brokers[index];
         if broker.run != run || broker.wakes != Some(now) {
             return;
         }
         broker.wakes = None;
         if let Some(board) = &mut broker.board {
-            board.handle(now, Input::Tick);
+            board.handle(shown, Input::Tick);
             self.pump_broker(index);
         }
     }
 
     pub(crate) fn sweep(&mut self, index: usize, run: u64) {
-        let now = self.now;
+        let (now, shown) = (self.now, self.clock_of(index));
         let broker = &mut self.brokers[index];
         if broker.run != run {
             return;
@@ -257,7 +260,7 @@ impl World {
                 let ignored = self.wires[*wire].has_unread(inward) && board.unwritten(*conn).is_empty();
                 assert!(!ignored, "I21: wire {wire} is not read from though nothing waits for its peer");
             }
-            board.sweep(now);
+            board.sweep(shown);
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
             self.oracle.fences.looks_round(now, index);
@@ -395,7 +398,7 @@ impl World {
             board.sanity_check();
         }
         let run = broker.run;
-        if let Some(due) = board.next_deadline().map(|due| due.max(now))
+        if let Some(due) = board.next_deadline().map(|due| broker.clock.when(due).max(now))
             && broker.wakes.is_none_or(|wakes| due < wakes)
         {
             broker.wakes = Some(due);
@@ -411,7 +414,7 @@ impl World {
 
     /// Writes what the window takes; returns the wire if its bytes may be read again now, and which.
     fn write_to(&mut self, index: usize, conn: ConnId) -> Option<(usize, Way)> {
-        let now = self.now;
+        let (now, shown) = (self.now, self.clock_of(index));
         let wire = *self.brokers[index].wires.get(&conn)?;
         let way = self.way_out(index, conn, wire);
         let board = self.brokers[index].board.as_mut()?;
@@ -420,7 +423,7 @@ impl World {
         if self.wires[wire].dialler.is_none() {
             self.oracle.topics.broker_writes(wire, &unwritten[..taken]);
         }
-        board.wrote(now, conn, taken);
+        board.wrote(shown, conn, taken);
         self.oracle.fences.wrote(wire, taken);
         self.oracle.crossings.wrote(wire, way, taken);
         let readable = board.wants_reading(conn) && self.wires[wire].has_unread(way.back());

@@ -11,6 +11,7 @@ use turno_proto::model::Mono;
 use turno_proto::model::job::{AfterWhen, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView};
 use turno_proto::model::limits::{TASK_GRACE_MS, TASK_LOSSES_MAX};
 
+use crate::clocks::{Clock, Clocks, Span};
 use crate::hands::Said;
 use crate::output::{Name, Outputs};
 use crate::retries::Retry;
@@ -48,8 +49,8 @@ pub(crate) struct Attempt {
     /// Somebody else may have the task.
     doubtful: bool,
     told_to_stop: bool,
-    /// From then on the foreman may have given it up, if its job has a time limit.
-    limit: Option<Mono>,
+    /// When it was started, by whose clock, and how long the foreman lets it run, if its job has a time limit.
+    limit: Option<(Mono, Clock, u64)>,
 }
 
 /// A cancel that was asked for.
@@ -81,16 +82,20 @@ struct Standing {
     stops_now: bool,
 }
 
-/// Where a worker heard something: when its connection began, and whether that ever had to wait.
+/// Where a worker heard something: when its connection began, whether that ever had to wait, and the clock of the broker at its
+/// other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) hand: usize,
     pub(crate) since: Mono,
     pub(crate) flawless: bool,
+    pub(crate) clock: Clock,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
+    /// The broker that they are at.
+    pub(crate) foreman: usize,
     /// Some workers lie: what they say of others' tasks may be believed.
     pub(crate) lax: bool,
     pub(crate) asked: BTreeMap<u64, JobSpec>,
@@ -212,9 +217,10 @@ impl Tasks {
     }
 
     /// Nobody else may have the task, as long as its worker does not say that it ended.
-    fn is_firm(&self, now: Mono, attempt: &Attempt) -> bool {
-        let has_time = attempt.limit.is_none_or(|limit| now < limit);
-        has_time && !attempt.doubtful && !self.is_given_up(now, attempt.hand) && !self.lax
+    fn is_firm(&self, clocks: &Clocks, attempt: &Attempt) -> bool {
+        let over = |(at, clock, ms)| clocks.may_be_over_since(self.foreman, clock, at, ms);
+        let has_time = !attempt.limit.is_some_and(over);
+        has_time && !attempt.doubtful && !self.is_given_up(clocks.now, attempt.hand) && !self.lax
     }
 
     /// The worker's process is gone, and all its tasks with it.
@@ -227,7 +233,8 @@ impl Tasks {
     }
 
     /// A worker starts a task.
-    pub(crate) fn starts(&mut self, now: Mono, heard: Heard, task: &Task) {
+    pub(crate) fn starts(&mut self, clocks: &Clocks, heard: Heard, task: &Task) {
+        let now = clocks.now;
         let TaskId { job, task: number } = task.id();
         let (attempt, name) = (task.attempt, format!("{job}/{number} attempt {}", task.attempt));
         self.meet(job, &task.name);
@@ -235,12 +242,12 @@ impl Tasks {
         let spec = &self.asked[&known.number];
         let right = (spec.slots, spec.array.count) == (task.procs, task.num_tasks);
         assert!(right && spec.array.place_of(number).is_some(), "I19: {name} is no task of {spec:?}: {task:?}");
-        self.judge_start(now, heard, (job, number, attempt), &name);
+        self.judge_start(clocks, heard, (job, number, attempt), &name);
         // One that was cancelled since it could not begin, and was retried, waits for nothing.
         if !known.may_be_cancelled_and_retried(number) {
             self.judge_order(job, spec, &name);
         }
-        let limit = spec.time_limit_ms.map(|limit_ms| now.plus_millis(limit_ms));
+        let limit = spec.time_limit_ms.map(|limit_ms| (now, heard.clock, limit_ms));
         let new = Attempt {
             hand: heard.hand,
             stage: Stage::Running,
@@ -252,7 +259,7 @@ impl Tasks {
             limit,
         };
         assert!(self.attempts.insert((job, number, attempt), new).is_none(), "I19: {name} is started twice");
-        self.judge_parallel(now, job, &name);
+        self.judge_parallel(clocks, job, &name);
         self.started += 1;
     }
 
@@ -270,7 +277,8 @@ impl Tasks {
     }
 
     /// Nobody has that task, and nothing said that it shall not be started.
-    fn judge_start(&self, now: Mono, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
+    fn judge_start(&self, clocks: &Clocks, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
+        let now = clocks.now;
         let known = &self.jobs[&job];
         let spec = &self.asked[&known.number];
         let may_be_cancelled = self.may_be_cancelled(job, task, None) && known.may_be_cancelled_and_retried(task);
@@ -281,7 +289,7 @@ impl Tasks {
         let may_have_failed = has_unseen || self.of_task(job, task).any(|(_, before)| !succeeds(before.stage));
         let mut failures = 0;
         for (number, before) in self.of_task(job, task) {
-            let firm = self.is_firm(now, before) && !(before.shaky && may_be_cancelled);
+            let firm = self.is_firm(clocks, before) && !(before.shaky && may_be_cancelled);
             // Its word came after it was cancelled, and counts for nothing.
             let late = may_be_cancelled && (before.shaky || before.told_to_stop);
             match before.stage {
@@ -296,9 +304,13 @@ impl Tasks {
                     let lasts = before.is_lasting_success(known, task);
                     assert!(!lasts || late, "I20: {name} is started, and attempt {number} finished");
                 }
-                Stage::Told { success: false, .. } => {
-                    failures += u8::from(!late && before.is_lasting_failure(known, task))
+                Stage::Told { success: false, .. } if !late && before.is_lasting_failure(known, task) => {
+                    failures += 1;
+                    let waits = Span { from: before.over, until: before.told, ms: u64::from(spec.backoff_ms) };
+                    let waited = before.told_to_stop || clocks.may_be_over(self.foreman, waits);
+                    assert!(waited, "I19: {name} is started less than {} ms after {number} failed", waits.ms);
                 }
+                Stage::Told { success: false, .. } => {}
                 Stage::Said { success: false } | Stage::Gone => {}
             }
         }
@@ -333,24 +345,24 @@ impl Tasks {
     }
 
     /// No more of a job run than may.
-    fn judge_parallel(&self, now: Mono, job: u64, name: &str) {
+    fn judge_parallel(&self, clocks: &Clocks, job: u64, name: &str) {
         let Some(max) = self.asked[&self.jobs[&job].number].max_parallel else { return };
         let of_job = self.attempts.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
         let runs = |((_, task, _), attempt): &(&(u64, u32, u32), &Attempt)| {
             // Of one that was away and whose task was cancelled meanwhile the foreman does not wait.
             let left_alone = attempt.told_to_stop || (attempt.shaky && self.may_be_cancelled(job, *task, None));
-            attempt.stage == Stage::Running && !left_alone && self.is_firm(now, attempt)
+            attempt.stage == Stage::Running && !left_alone && self.is_firm(clocks, attempt)
         };
         let running = of_job.filter(runs).count();
         assert!(running <= max as usize || self.lax, "I19: with {name} {running} tasks run, and {max} may");
     }
 
     /// A worker is told to stop a task, and says that it does.
-    pub(crate) fn told_to_stop(&mut self, now: Mono, hand: usize, id: TaskId, number: u32) {
+    pub(crate) fn told_to_stop(&mut self, clocks: &Clocks, hand: usize, id: TaskId, number: u32) {
         let Some(attempt) = self.attempts.get_mut(&(id.job, id.task, number)) else { return };
         attempt.told_to_stop = true;
         let attempt = *attempt;
-        let doubtful = !self.is_firm(now, &attempt);
+        let doubtful = !self.is_firm(clocks, &attempt);
         let asked = self.may_be_cancelled(id.job, id.task, None);
         assert!(asked || doubtful, "I19: worker {hand} is to stop {id:?}, and nobody cancelled that");
     }
@@ -370,12 +382,12 @@ impl Tasks {
     }
 
     /// The foreman has confirmed it.
-    pub(crate) fn told(&mut self, now: Mono, said: Said) {
+    pub(crate) fn told(&mut self, clocks: &Clocks, said: Said) {
         let key = (said.id.job, said.id.task, said.attempt);
-        let firmly = self.attempts.get(&key).is_some_and(|attempt| self.is_firm(now, attempt));
+        let firmly = self.attempts.get(&key).is_some_and(|attempt| self.is_firm(clocks, attempt));
         if let Some(attempt) = self.attempts.get_mut(&key) {
             attempt.stage = Stage::Told { success: said.success, firmly };
-            attempt.told = now;
+            attempt.told = clocks.now;
         }
     }
 

@@ -11,6 +11,7 @@ use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::boss::Boss;
 use crate::client::Client;
+use crate::clocks::Clock;
 use crate::disk::Shelf;
 use crate::exclusive::Singles;
 use crate::farm::Farm;
@@ -151,6 +152,8 @@ pub(crate) struct Broker {
     /// `None` while it is down.
     pub(crate) board: Option<Switchboard>,
     pub(crate) run: u64,
+    /// What it looked at when it started.
+    pub(crate) clock: Clock,
     /// What outlives it; `None` if nothing does.
     pub(crate) shelf: Option<Shelf>,
     pub(crate) wires: BTreeMap<ConnId, usize>,
@@ -228,7 +231,8 @@ impl World {
         for broker in 0..world.plan_brokers(seed) {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
-            world.brokers.push(Broker { board: None, run: 0, shelf, wires, wakes: None, drains_until: None });
+            let clock = Clock::default();
+            world.brokers.push(Broker { board: None, run: 0, clock, shelf, wires, wakes: None, drains_until: None });
             world.start_broker(broker);
         }
         for _ in 0..world.rng.range(1, 4) {
@@ -259,10 +263,16 @@ impl World {
     /// Lets the next thing happen; false if nothing ever will.
     pub(crate) fn step(&mut self) -> bool {
         let Some(Reverse((at, _, happening))) = self.agenda.pop() else { return false };
-        self.now = self.now.max(at);
+        self.set_now(self.now.max(at));
         self.steps += 1;
         self.happen(happening);
         true
+    }
+
+    /// Time passes.
+    pub(crate) fn set_now(&mut self, now: Mono) {
+        self.now = now;
+        self.oracle.clocks.now = now;
     }
 
     fn happen(&mut self, happening: Happening) {
