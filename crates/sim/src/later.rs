@@ -78,7 +78,11 @@ impl World {
         if self.brokers[broker].shelf.is_none() {
             return;
         }
-        if self.rng.once_in(2) { self.kill_broker(broker) } else { self.end_broker(broker) }
+        if self.rng.once_in(2) {
+            self.kill_broker(broker)
+        } else {
+            self.end_broker(broker)
+        }
         self.pass(5_000);
         assert!(self.brokers[broker].board.is_some(), "I21: a broker did not come back");
     }

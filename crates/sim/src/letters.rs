@@ -117,7 +117,10 @@ impl Letters {
             let over = self.done.contains(id) || expired;
             let there = messages.contains(&id.serial());
             let Told { number, worth } = told;
-            assert!(there || over, "I1: {number} was confirmed, nobody has done it, and it is not on disk; worth {worth:?}");
+            assert!(
+                there || over,
+                "I1: {number} was confirmed, nobody has done it, and it is not on disk; worth {worth:?}"
+            );
         }
         for (_, serial) in self.dead.range((*run, 0)..=(*run, u64::MAX)).map(|(key, _)| key) {
             assert!(dead.contains(serial), "I2: {serial} was a dead letter on disk, and is none any more");

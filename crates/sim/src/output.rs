@@ -49,7 +49,8 @@ impl Outputs {
     pub(crate) fn follow(&self) -> Option<(AdminCall, Vec<(Name, u64)>)> {
         let Follower { job, arrived, owed } = self.follower.as_ref()?;
         let (job, from) = (JobId(*job), OutputPlace::default());
-        let call = AdminCall::JobOutput { job, tasks: None, from, after: Some(*arrived), follow: true, limit: u32::MAX };
+        let call =
+            AdminCall::JobOutput { job, tasks: None, from, after: Some(*arrived), follow: true, limit: u32::MAX };
         Some((call, owed.iter().copied().collect()))
     }
 

@@ -63,7 +63,12 @@ fn connections(set: &Limits) -> Vec<Row> {
 
 fn memory(set: &Limits) -> Vec<Row> {
     vec![
-        row("memory of the broker *", set.memory_bytes_max, " bytes", "refused or closed, `over_memory`"),
+        row(
+            "memory of the broker *",
+            set.memory_bytes_max,
+            " bytes",
+            "refused or closed, `over_memory`; messages on disk: one at a time per queue",
+        ),
         row(
             "bytes of an incomplete frame held without a reservation",
             limits::FRAME_HELD_BYTES,
