@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use turno_broker::Broker;
 use turno_broker::{RingConfig, ServeError, Settings, ask_for_sid};
-use turno_client::Heard;
+use turno_client::Received;
 use turno_client::blocking::Client;
 use turno_proto::model::Code;
-use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{RingState, Sid};
 use turno_proto::native::{Connect, Event, Frame, Raw, Secret, VERSION, encode};
@@ -49,10 +48,7 @@ fn client(broker: &Broker) -> Client {
 }
 
 fn view(client: &Client) -> RingView {
-    match client.admin(AdminCall::Ring {}).expect("the broker answers") {
-        AdminAnswer::Ring { ring } => *ring,
-        other => panic!("{other:?}"),
-    }
+    client.wait(client.admin().ring()).expect("the broker answers")
 }
 
 /// Waits until the broker sees a whole ring of these, from itself on.
@@ -95,15 +91,16 @@ fn ring_of_three(routers: usize) -> [(Broker, Client); 3] {
 /// What is published at one is heard at all, in order and once. Proves S3.9 to S3.14, S3.33 and S3.36.
 fn publications_go_round(routers: usize) {
     let ring = ring_of_three(routers);
-    let heard: Vec<_> = ring.iter().map(|(_, client)| client.subscribe("news.>").expect("it may listen")).collect();
+    let heard: Vec<_> =
+        ring.iter().map(|(_, client)| client.subscribe("news.>").wait().expect("it may listen")).collect();
     for number in 0..500_u32 {
-        ring[0].1.publish("news.art", number.to_string()).expect("it is published");
+        ring[0].1.publish("news.art", number.to_string()).wait().expect("it is published");
     }
     for subscription in heard {
         let bodies: Vec<String> = subscription
             .take(500)
             .map(|heard| match heard.expect("it goes on") {
-                Heard::Event(event) => String::from_utf8(event.body.to_vec()).expect("a number"),
+                Received::Event(event) => String::from_utf8(event.body.to_vec()).expect("a number"),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -143,7 +140,7 @@ fn a_broker_that_ends_leaves() {
 fn the_whole_ring_ends() {
     for routers in [1, 3] {
         let ring = ring_of_three(routers);
-        ring[1].1.admin(AdminCall::RingShutdown {}).expect("from this machine");
+        ring[1].1.wait(ring[1].1.admin().shutdown_ring()).expect("from this machine");
         for (broker, client) in ring {
             drop(client);
             broker.wait().expect("it ends in order");
@@ -209,10 +206,10 @@ fn a_port_that_is_taken_is_told_with_the_number() {
 #[test]
 fn a_member_leaves_and_joins_again() {
     let [one, two, three] = ring_of_three(1);
-    two.1.admin(AdminCall::RingLeave {}).expect("it is in a ring");
+    two.1.wait(two.1.admin().leave_ring()).expect("it is in a ring");
     until_whole(&one.1, &[1, 3]);
     until(|| view(&two.1).state == RingState::Off);
-    two.1.admin(AdminCall::RingJoin { next: address(&one.0), sid: None }).expect("it has a number");
+    two.1.wait(two.1.admin().join_ring(address(&one.0))).expect("it has a number");
     until_whole(&one.1, &[1, 3, 2]);
     until_whole(&three.1, &[3, 2, 1]);
 }

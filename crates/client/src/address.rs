@@ -1,16 +1,24 @@
 //! Where a broker listens.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-
-use crate::Error;
 
 /// The port of the native listener when an address names none.
 pub const PORT: u16 = 7460;
 
 /// Where a broker listens. Written `turno://host:port`, `host:port` or `unix:/path`; without a port it is 7460.
+///
+/// ```
+/// use turno_client::Address;
+///
+/// let address: Address = "broker.example".parse()?;
+/// assert_eq!(address.to_string(), "turno://broker.example:7460");
+/// # Ok::<(), turno_client::AddressError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Address {
     /// `host:port`, the host as a name, an IPv4 address or an IPv6 address in brackets.
     Tcp(String),
@@ -18,11 +26,18 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-impl FromStr for Address {
-    type Err = Error;
+/// The text is not an address of a broker.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an address of a broker: write turno://host:port, host:port or unix:/path")]
+pub struct AddressError {
+    text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = || Error::BadAddress(text.to_owned());
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let bad = || AddressError { text: text.to_owned() };
         let rest = text.trim();
         if let Some(path) = rest.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -39,6 +54,12 @@ impl FromStr for Address {
             None => PORT,
         };
         Ok(Self::Tcp(format!("{host}:{port}")))
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address.to_string())
     }
 }
 

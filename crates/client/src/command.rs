@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, mpsc, oneshot};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{BroadcastEnd, Code, Filter, Payload, Slots, Topic};
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use crate::broadcast::Part;
 use crate::core::{Ask, Held, Ticket};
-use crate::replies::ReplyPart;
 use crate::subscription::Inbox;
-use crate::{Answer, Error, Outcome, Reply, Stored};
+use crate::{Answer, Error, Message, Outcome, ReplyPart, Stored};
 
 /// Commands that wait for the driver. More: the caller waits.
 pub(crate) const COMMANDS_MAX: usize = 1_024;
@@ -36,8 +35,8 @@ pub(crate) enum Command {
 /// Where the end of a call goes.
 pub(crate) enum Sink {
     Reply {
-        answer: oneshot::Sender<Result<Reply, Error>>,
-        pieces: Option<(BytesMut, Reply)>,
+        answer: oneshot::Sender<Result<Message, Error>>,
+        pieces: Option<(BytesMut, Message)>,
     },
     Stream(mpsc::Sender<Result<ReplyPart, Error>>),
     Stored(oneshot::Sender<Result<Stored, Error>>),
@@ -81,7 +80,7 @@ impl Sink {
     }
 
     /// Takes a piece of a reply. An error is the end of the call.
-    pub(crate) fn piece(&mut self, reply: Reply) -> Result<(), Error> {
+    pub(crate) fn piece(&mut self, reply: Message) -> Result<(), Error> {
         match self {
             Self::Reply { pieces, .. } => {
                 let (body, whole) = pieces.get_or_insert_default();
@@ -98,7 +97,7 @@ impl Sink {
     }
 
     /// Takes word of progress; dropped where nobody asked for it.
-    pub(crate) fn progress(&mut self, reply: Reply) -> Result<(), Error> {
+    pub(crate) fn progress(&mut self, reply: Message) -> Result<(), Error> {
         match self {
             Self::Stream(parts) => pass_on(parts, ReplyPart::Progress(reply)),
             _ => Ok(()),
@@ -122,13 +121,13 @@ impl Sink {
     }
 
     /// Takes the last piece, or the only one.
-    pub(crate) fn finish(mut self, reply: Reply) {
+    pub(crate) fn finish(mut self, reply: Message) {
         if let Self::Reply { pieces: Some(_), .. } = &self {
             if let Err(error) = self.piece(reply) {
                 return self.fail(error);
             }
             if let Self::Reply { answer, pieces: Some((body, whole)) } = self {
-                let _ = answer.send(Ok(Reply { body: body.freeze(), ..whole }));
+                let _ = answer.send(Ok(Message::new(body.freeze()).headers(whole.headers)));
             }
             return;
         }
@@ -150,7 +149,7 @@ fn pass_on<T>(parts: &mpsc::Sender<Result<T, Error>>, part: T) -> Result<(), Err
 }
 
 fn refused(code: Code) -> Error {
-    Error::Refused { code, detail: String::new() }
+    Error::from_code(code, "")
 }
 
 /// Calls whose futures were dropped. A drop cannot wait for room in the channel of commands, so it leaves its

@@ -18,7 +18,7 @@ use turno_proto::native::ClosingReason;
 
 use crate::command::Command;
 use crate::core::{Handed, Held};
-use crate::{Cancellation, Delivery, Ended, Error, Outcome, WorkerEvent};
+use crate::{Cancellation, Delivery, Error, Outcome, StopMode, WorkerEnd, WorkerEvent};
 
 type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub(crate) type Handler = Arc<dyn Fn(Delivery) -> Work + Send + Sync>;
@@ -77,8 +77,8 @@ pub(crate) struct Crew {
     counts: Arc<Counts>,
     running: HashMap<Held, Task>,
     stop: Stop,
-    end: Ended,
-    ended: watch::Sender<Option<Ended>>,
+    end: WorkerEnd,
+    ended: watch::Sender<Option<WorkerEnd>>,
 }
 
 impl Crew {
@@ -88,7 +88,7 @@ impl Crew {
         commands: mpsc::Sender<Command>,
         control: watch::Receiver<Control>,
         counts: Arc<Counts>,
-        ended: watch::Sender<Option<Ended>>,
+        ended: watch::Sender<Option<WorkerEnd>>,
     ) -> Self {
         Self {
             handler,
@@ -99,7 +99,7 @@ impl Crew {
             counts,
             running: HashMap::new(),
             stop: Stop::NotWanted,
-            end: Ended::Stopped,
+            end: WorkerEnd::Stopped,
             ended,
         }
     }
@@ -113,7 +113,7 @@ impl Crew {
     /// Starts the handler, or says why it cannot be.
     pub(crate) fn take(&mut self, handed: Handed, frame_bytes_max: usize) -> Result<(), Outcome> {
         let (headers, body) =
-            headers::decode(&handed.payload).map_err(|error| Outcome::failed_for_good(error.to_string()))?;
+            headers::decode(&handed.payload).map_err(|error| Outcome::failed_permanently(error.to_string()))?;
         let (cancel, cancelled) = watch::channel(None);
         let Handed { held, wants_reply, .. } = handed;
         let queue = handed.queue.to_string();
@@ -159,7 +159,7 @@ impl Crew {
     /// A handler that had to stop for the worker's own end leaves its delivery unsettled: when the connection
     /// closes the broker gives it to another worker, and no attempt counts.
     pub(crate) const fn gives_back(&self, outcome: &Outcome) -> bool {
-        matches!((self.stop, outcome), (Stop::ExpectCancelled { .. }, Outcome::Failed { .. }))
+        matches!((self.stop, outcome), (Stop::ExpectCancelled { .. }, Outcome::Failed(_)))
     }
 
     pub(crate) fn finished(&mut self, held: Held) {
@@ -194,13 +194,13 @@ impl Crew {
             ClosingReason::Stop => false,
             ClosingReason::Now => true,
         };
-        self.end = Ended::StoppedByBroker { now };
+        self.end = WorkerEnd::StoppedByBroker(if now { StopMode::Now } else { StopMode::Drain });
         if now { self.stop_now() } else { self.drain(None) }
     }
 
     /// The worker cannot go on: what still runs is told to stop.
     pub(crate) fn give_up(&mut self, error: Error) -> Wish {
-        self.end = Ended::GaveUp(error);
+        self.end = WorkerEnd::GaveUp(error);
         self.stop_now()
     }
 

@@ -1,4 +1,4 @@
-//! What a handler gets.
+//! A message as its handler gets it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::command::Command;
 use crate::core::Held;
 use crate::message::millis;
 
-/// One message handed to this worker.
+/// One message handed to this worker. The handler's result settles it; see [`Outcome`](crate::Outcome).
 #[derive(Debug)]
 pub struct Delivery {
     /// The message's id.
@@ -24,12 +24,12 @@ pub struct Delivery {
     pub attempt: u16,
     /// Slots it takes; 0 for a broadcast, which comes beside them.
     pub cost: u16,
-    /// How long its caller still waited when it came.
+    /// How long its caller still waits, counted from the delivery's arrival.
     pub deadline: Option<Duration>,
-    /// Somebody waits for a reply.
+    /// The caller waits for a reply; otherwise the delivery is settled by an acknowledgement.
     pub wants_reply: bool,
-    /// The token with which this worker has the queue to itself: higher than that of everyone who had it before. Hand it to
-    /// what the work changes, which should refuse lower ones.
+    /// The fencing token of an exclusive worker: higher than that of every earlier holder of the queue. Pass it to the
+    /// systems that the work changes, which should refuse lower ones.
     pub token: Option<u64>,
     /// Header names and values.
     pub headers: Headers,
@@ -42,18 +42,18 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Waits until nobody wants this delivery any more, and says why. What runs should stop then; the slot is
-    /// free when the handler ends.
+    /// Waits until this delivery is cancelled, and gives the reason: the caller gave up, the deadline passed, or the
+    /// worker stops. The handler should end then, which frees the slot. Cancel safe.
     pub async fn cancelled(&self) -> Code {
         self.cancellation.cancelled().await
     }
 
-    /// The same, to be handed to whatever does the work.
+    /// A token that tells of the cancellation, to pass to other parts of the handler.
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
 
-    /// Sends a piece of the reply; the handler's outcome is the last. Waits while the broker does not read.
+    /// Sends a piece of the reply; the handler's result is the last piece. Waits while the broker does not read.
     pub async fn piece(&self, body: impl Into<Bytes>) -> Result<(), Error> {
         let body = self.fitting(body.into())?;
         self.tell(Command::Piece { held: self.held, body }).await
@@ -65,29 +65,29 @@ impl Delivery {
         self.tell(Command::Progress { held: self.held, body }).await
     }
 
-    /// Asks for that much time from now on, where the queue sets a lease.
+    /// Extends the lease to this time from now, if the queue has leases.
     pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
         self.tell(Command::Extend { held: self.held, lease_ms: millis(lease) }).await
     }
 
     fn fitting(&self, body: Bytes) -> Result<Bytes, Error> {
         if body.len() + HEADER_LEN > self.frame_bytes_max {
-            return Err(Error::Refused { code: Code::FrameTooLarge, detail: String::new() });
+            return Err(Error::from_code(Code::FrameTooLarge, ""));
         }
         Ok(body)
     }
 
     async fn tell(&self, command: Command) -> Result<(), Error> {
-        self.commands.send(command).await.map_err(|_| Error::Closed)
+        self.commands.send(command).await.map_err(|_| Error::closed())
     }
 }
 
-/// Tells that a delivery is wanted no more. Cheap to clone.
+/// Tells when a delivery is cancelled. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cancellation(pub(crate) watch::Receiver<Option<Code>>);
 
 impl Cancellation {
-    /// Waits until nobody wants the delivery any more, and says why.
+    /// Waits until the delivery is cancelled, and gives the reason. Cancel safe.
     pub async fn cancelled(&self) -> Code {
         let mut reason = self.0.clone();
         let reason = reason.wait_for(Option::is_some).await;
@@ -95,7 +95,7 @@ impl Cancellation {
         reason.ok().and_then(|reason| *reason).unwrap_or(Code::ConnectionLost)
     }
 
-    /// Why nobody wants the delivery any more; `None` while somebody does.
+    /// Why the delivery is cancelled; `None` while it is not.
     pub fn reason(&self) -> Option<Code> {
         *self.0.borrow()
     }

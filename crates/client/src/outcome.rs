@@ -5,42 +5,43 @@ use std::fmt::Display;
 use bytes::Bytes;
 use turno_proto::model::Payload;
 
-use crate::Reply;
+use crate::Message;
 use crate::core::Settlement;
 
 /// Bytes of a failure's text that travel. More: cut.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a handler made of a delivery.
+/// How a handler ends a delivery.
+///
+/// Handlers rarely name it: text, bytes and a [`Message`] are a reply, `()` is [`Done`](Self::Done), and the error of a
+/// `Result` is a [failure](Self::Failed).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The reply, or its last piece. For a send it counts as done.
-    Reply(Reply),
+    Reply(Message),
     /// Done; the caller of a request gets an empty reply.
     Done,
-    /// Not done: the message goes to another attempt if it has one left.
-    Failed {
-        /// What went wrong, for the caller and for the dead letter.
-        text: String,
-        /// No other attempt will do better.
-        permanent: bool,
-    },
+    /// Not done, for this reason: the message is delivered again if it has a retry left.
+    Failed(String),
+    /// Not done, for this reason, and no other attempt would succeed: the message is not delivered again.
+    FailedPermanently(String),
 }
 
 impl Outcome {
     /// A reply without headers.
     pub fn reply(body: impl Into<Bytes>) -> Self {
-        Self::Reply(Reply::new(body))
+        Self::Reply(Message::new(body))
     }
 
-    /// A failure that another attempt may mend.
-    pub fn failed(text: impl Into<String>) -> Self {
-        Self::Failed { text: text.into(), permanent: false }
+    /// A failure after which another attempt may succeed.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        Self::Failed(reason.into())
     }
 
-    /// A failure that no other attempt will mend.
-    pub fn failed_for_good(text: impl Into<String>) -> Self {
-        Self::Failed { text: text.into(), permanent: true }
+    /// A failure after which no other attempt would succeed.
+    pub fn failed_permanently(reason: impl Into<String>) -> Self {
+        Self::FailedPermanently(reason.into())
     }
 
     pub(crate) fn into_settlement(self, wants_reply: bool) -> Settlement {
@@ -51,19 +52,20 @@ impl Outcome {
                 Ok(payload) => Settlement::Reply(payload),
                 Err(error) => fail(error.to_string(), true),
             },
-            Self::Failed { text, permanent } => fail(text, permanent),
+            Self::Failed(reason) => fail(reason, false),
+            Self::FailedPermanently(reason) => fail(reason, true),
         }
     }
 }
 
-fn fail(text: String, permanent: bool) -> Settlement {
-    let mut bytes = Bytes::from(text);
+fn fail(reason: String, permanent: bool) -> Settlement {
+    let mut bytes = Bytes::from(reason);
     bytes.truncate(FAILURE_BYTES_MAX);
     Settlement::Fail { permanent, payload: Payload::body(bytes) }
 }
 
-impl From<Reply> for Outcome {
-    fn from(reply: Reply) -> Self {
+impl From<Message> for Outcome {
+    fn from(reply: Message) -> Self {
         Self::Reply(reply)
     }
 }
@@ -121,7 +123,11 @@ mod tests {
             (().into(), false, Settlement::Ack),
             (Outcome::failed("no"), true, failure.clone()),
             (Err::<(), &str>("no").into(), false, failure),
-            (Outcome::failed_for_good("no"), false, Settlement::Fail { permanent: true, payload: Payload::body("no") }),
+            (
+                Outcome::failed_permanently("no"),
+                false,
+                Settlement::Fail { permanent: true, payload: Payload::body("no") },
+            ),
         ];
         for (outcome, wants_reply, expected) in table {
             assert_eq!(&outcome.clone().into_settlement(*wants_reply), expected, "{outcome:?} {wants_reply}");

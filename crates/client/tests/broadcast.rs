@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use turno_broker::Broker;
 use turno_client::{
-    Answer, AnswerPart, BroadcastEnd, Client, Code, Error, Message, Options, Outcome, Party, Reply, Running, Slots,
-    Worker, blocking,
+    Answer, AnswerPart, BroadcastEnd, Client, Message, Options, Outcome, Party, Slots, Worker, WorkerHandle, blocking,
 };
 
 fn options(broker: &Broker) -> Options {
-    Options::try_from(&broker.url()).expect("its own address")
+    Options::new(broker.url())
 }
 
 /// A worker with one slot: it echoes, fails, or takes its time, as the body says.
-async fn worker(broker: &Broker, name: &str) -> Running {
+async fn worker(broker: &Broker, name: &str) -> WorkerHandle {
     let worker = Worker::new(options(broker)).queue("q").slots(Slots::Limited(1)).name(name);
     let handler = |delivery: turno_client::Delivery| async move {
         match &delivery.body[..] {
@@ -32,8 +31,13 @@ async fn worker(broker: &Broker, name: &str) -> Running {
     worker.start(handler).await.expect("started")
 }
 
-fn last(worker: u64, name: &str, body: &'static str) -> Answer {
-    Answer { worker, name: name.to_owned(), part: AnswerPart::Last(Reply::new(body)) }
+/// Who answered what.
+fn rows(answers: &[Answer]) -> Vec<(u64, &str, AnswerPart)> {
+    answers.iter().map(|answer| (answer.worker, answer.name.as_str(), answer.part.clone())).collect()
+}
+
+fn last(body: &'static str) -> AnswerPart {
+    AnswerPart::Last(Message::new(body))
 }
 
 /// Proves S2.9, S2.13 and S2.15: answers by name, the end after the last, busy workers among them.
@@ -44,11 +48,14 @@ async fn every_worker_answers_by_name() {
     let client = Client::connect(options(&broker)).await.expect("connected");
     let (mut answers, end) = client.broadcast("q", "hi").await.expect("out").finish().await.expect("over");
     answers.sort_by_key(|answer| answer.worker);
-    assert_eq!(answers, [last(1, "a", "hi"), last(2, "b", "hi")]);
+    assert_eq!(rows(&answers), [(1, "a", last("hi")), (2, "b", last("hi"))]);
     assert_eq!(end, BroadcastEnd { consumers: 2, answered: 2, ..BroadcastEnd::default() });
 
     // Every slot is taken, and broadcasts overtake them all.
-    let busy = [client.stream("q", "hang").await.expect("out"), client.stream("q", "hang").await.expect("out")];
+    let busy = [
+        client.request("q", "hang").stream().await.expect("out"),
+        client.request("q", "hang").stream().await.expect("out"),
+    ];
     let mut pieces = client.broadcast("q", "pieces").await.expect("out");
     let mut seen = 0;
     while let Some(answer) = pieces.next().await {
@@ -66,11 +73,11 @@ async fn failures_and_hangers_are_told_apart() {
     let running = worker(&broker, "a").await;
     let client = Client::connect(options(&broker)).await.expect("connected");
     let (answers, end) = client.broadcast("q", "fail").await.expect("out").finish().await.expect("over");
-    assert_eq!(answers, [Answer { worker: 1, name: "a".to_owned(), part: AnswerPart::Failed("no".to_owned()) }]);
+    assert_eq!(rows(&answers), [(1, "a", AnswerPart::Failed("no".to_owned()))]);
     assert_eq!((end.consumers, end.failed), (1, 1));
 
-    let hang = Message::from("hang").timeout(Duration::from_millis(500));
-    let (answers, end) = client.broadcast("q", hang).await.expect("out").finish().await.expect("over");
+    let hang = client.broadcast("q", "hang").timeout(Duration::from_millis(500));
+    let (answers, end) = hang.await.expect("out").finish().await.expect("over");
     let who_expired = vec![Party { worker: 1, name: "a".to_owned() }];
     assert_eq!(answers, []);
     assert_eq!(end, BroadcastEnd { consumers: 1, expired: 1, who_expired, ..BroadcastEnd::default() });
@@ -80,7 +87,7 @@ async fn failures_and_hangers_are_told_apart() {
     running.stop(Duration::from_secs(120)).await;
 }
 
-/// Proves S2.11, S2.12 and S2.15: no reply, nobody there, and what a broadcast cannot have.
+/// Proves S2.11, S2.12 and S2.15: no reply, and nobody there. The builder has no options of other messages.
 #[tokio::test]
 async fn without_replies_and_without_workers() {
     let broker = Broker::start_loopback().expect("a broker");
@@ -88,12 +95,9 @@ async fn without_replies_and_without_workers() {
     let (answers, end) = client.broadcast("q", "hi").await.expect("out").finish().await.expect("over");
     assert_eq!((answers, end), (vec![], BroadcastEnd::default()));
     let _worker = worker(&broker, "a").await;
-    let quiet = Message::from("hang").no_reply(true).skip_self(true);
-    let (_, end) = client.broadcast("q", quiet).await.expect("out").finish().await.expect("over");
+    let quiet = client.broadcast("q", "hang").no_reply().skip_self();
+    let (_, end) = quiet.await.expect("out").finish().await.expect("over");
     assert_eq!(end, BroadcastEnd { consumers: 1, ..BroadcastEnd::default() });
-    let refused = client.broadcast("q", Message::from("hi").retries(1)).await.map(|_| ());
-    assert_eq!(refused, Err(Error::BroadcastOption));
-    assert_eq!(Error::BroadcastOption.code(), Code::BadOption);
 }
 
 /// The facade gives all answers and the end at once.
@@ -101,6 +105,6 @@ async fn without_replies_and_without_workers() {
 fn the_blocking_client_waits_for_the_end() {
     let broker = Broker::start_loopback().expect("a broker");
     let client = blocking::Client::connect(options(&broker)).expect("connected");
-    let (answers, end) = client.broadcast("q", "hi").expect("over");
+    let (answers, end) = client.broadcast("q", "hi").wait().expect("out").finish().expect("over");
     assert_eq!((answers, end.consumers), (vec![], 0));
 }

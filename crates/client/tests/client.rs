@@ -2,19 +2,17 @@
 
 mod double;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use turno_client::{
-    Address, AdminCall, Client, Code, Durability, Error, Message, Options, Outcome, Reply, ReplyPart, Running, Slots,
-    Worker,
+    Address, Client, Code, Durability, ErrorKind, Message, Options, Outcome, ReplyPart, Slots, Worker, WorkerHandle,
 };
 use turno_proto::native::{ClosingReason, Kind};
 
 use double::{Double, until};
 
-async fn echo(broker: &Double, queue: &str) -> Running {
+async fn echo(broker: &Double, queue: &str) -> WorkerHandle {
     let worker = Worker::new(broker.options()).queue(queue).slots(Slots::Unlimited);
     worker.start(|delivery| async move { delivery.body }).await.expect("started")
 }
@@ -25,15 +23,15 @@ async fn a_request_gets_its_reply_and_a_send_its_answer() {
     let _worker = echo(&broker, "q").await;
     let client = Client::connect(broker.url()).await.expect("connected");
     assert_eq!(client.config().broker, "double");
-    assert_eq!(client.request("q", "hello").await, Ok(Reply::new("hello")));
-    assert_eq!(client.request("q", Bytes::new()).await, Ok(Reply::default()));
+    assert_eq!(client.request("q", "hello").await, Ok(Message::new("hello")));
+    assert_eq!(client.request("q", Bytes::new()).await, Ok(Message::default()));
     let stored = client.send("q", vec![1, 2, 3]).await.expect("stored");
     assert_eq!(stored.durability, Durability::Memory);
-    let refused = client.admin(AdminCall::Status).await.expect_err("a double has no admin");
+    let refused = client.admin().status().await.expect_err("a double has no admin");
     assert_eq!(refused.code(), Code::BadCall);
     assert_eq!(client.request("no name", "x").await.expect_err("a bad name").code(), Code::BadName);
     client.close().await;
-    assert_eq!(client.request("q", "late").await, Err(Error::Closed));
+    assert_eq!(client.request("q", "late").await.map_err(|error| error.kind()), Err(ErrorKind::Closed));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,7 +45,7 @@ async fn many_requests_of_many_tasks_share_the_connection() {
         tasks.push(tokio::spawn(async move {
             for n in 0..50 {
                 let body = format!("{task}:{n}");
-                assert_eq!(client.request("q", body.clone()).await, Ok(Reply::from(body)));
+                assert_eq!(client.request("q", body.clone()).await, Ok(Message::from(body)));
             }
         }));
     }
@@ -69,7 +67,7 @@ async fn large_bodies_pass_in_both_directions() {
     assert_eq!(two.expect("replied").body, body);
     let too_large = client.request("q", vec![0; 17 * 1024 * 1024]).await.expect_err("too large");
     assert_eq!(too_large.code(), Code::FrameTooLarge);
-    assert_eq!(client.request("q", "still there").await, Ok(Reply::new("still there")));
+    assert_eq!(client.request("q", "still there").await, Ok(Message::new("still there")));
 }
 
 #[tokio::test]
@@ -84,7 +82,7 @@ async fn a_dropped_request_is_cancelled_at_the_broker() {
     waiting.abort();
     broker.wait_for(Kind::Cancel, 1).await;
 
-    let replies = client.stream("nobody", "x").await.expect("sent");
+    let replies = client.request("nobody", "x").stream().await.expect("sent");
     broker.wait_for(Kind::Request, 2).await;
     drop(replies);
     broker.wait_for(Kind::Cancel, 2).await;
@@ -105,19 +103,19 @@ async fn a_reply_comes_in_pieces_or_whole() {
         .await
         .expect("started");
     let client = Client::connect(broker.url()).await.expect("connected");
-    assert_eq!(client.request("count", "").await, Ok(Reply::new("ab")));
+    assert_eq!(client.request("count", "").await, Ok(Message::new("ab")));
 
-    let mut replies = client.stream("count", "").await.expect("sent");
-    assert_eq!(replies.next().await, Some(Ok(Reply::new("a"))));
-    assert_eq!(replies.next().await, Some(Ok(Reply::new("b"))));
+    let mut replies = client.request("count", "").stream().await.expect("sent");
+    assert_eq!(replies.next().await, Some(Ok(Message::new("a"))));
+    assert_eq!(replies.next().await, Some(Ok(Message::new("b"))));
     assert_eq!(replies.next().await, None);
     assert_eq!(replies.next().await, None);
 
-    let mut replies = client.stream("count", "").await.expect("sent");
-    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Progress(Reply::new("working")))));
-    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Piece(Reply::new("a")))));
-    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Piece(Reply::new("b")))));
-    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Last(Reply::default()))));
+    let mut replies = client.request("count", "").stream().await.expect("sent");
+    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Progress(Message::new("working")))));
+    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Piece(Message::new("a")))));
+    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Piece(Message::new("b")))));
+    assert_eq!(replies.next_part().await, Some(Ok(ReplyPart::Last(Message::default()))));
     assert_eq!(replies.next_part().await, None);
 }
 
@@ -139,7 +137,7 @@ async fn a_stream_nobody_reads_is_ended() {
         .await
         .expect("started");
     let client = Client::connect(broker.url()).await.expect("connected");
-    let mut replies = client.stream("flood", "").await.expect("sent");
+    let mut replies = client.request("flood", "").stream().await.expect("sent");
     broker.wait_for(Kind::Cancel, 1).await;
     client.request("q", "others go on").await.expect("replied");
     let mut last = None;
@@ -159,9 +157,9 @@ async fn without_a_broker_there_is_an_error() {
     until("nothing listens", || std::net::TcpStream::connect(gone.url().trim_start_matches("turno://")).is_err()).await;
     let options = Options::new([gone.url().parse().expect("an address"), Address::Tcp(place)])
         .connect_timeout(Duration::from_millis(50));
-    let Err(Error::CannotConnect { tried }) = Client::connect(options).await else { panic!("it cannot connect") };
-    assert_eq!(tried.len(), 2);
-    assert_eq!(tried[1].1, "no answer within 50 ms");
+    let error = Client::connect(options).await.expect_err("it cannot connect");
+    assert_eq!((error.kind(), error.attempts().len()), (ErrorKind::CannotConnect, 2));
+    assert_eq!(error.attempts()[1].reason, "no answer within 50 ms");
 }
 
 /// Proves S2.2 and I15: the next broker at once; what was flagged is made again, what was not fails.
@@ -170,17 +168,14 @@ async fn a_lost_broker_is_replaced_by_the_next() {
     let (first, second) = (Double::start().await, Double::start().await);
     let _worker = echo(&second, "q").await;
     let client = Client::connect(format!("{},{}", first.url(), second.url())).await.expect("connected");
-    let client = Arc::new(client);
-    let ask = |resend: bool| {
-        let client = Arc::clone(&client);
-        tokio::spawn(async move { client.request("q", Message::new("x").resend(resend)).await })
-    };
-    let (once, twice) = (ask(false), ask(true));
+    let once = tokio::spawn(client.request("q", "x").into_future());
+    let twice = tokio::spawn(client.request("q", "x").idempotent().into_future());
     first.wait_for(Kind::Request, 2).await;
     first.drop_all(false);
-    assert_eq!(once.await.expect("no panic"), Err(Error::ConnectionLost));
-    assert_eq!(twice.await.expect("no panic"), Ok(Reply::new("x")));
-    assert_eq!(client.request("q", "y").await, Ok(Reply::new("y")));
+    let lost = once.await.expect("no panic").map_err(|error| error.kind());
+    assert_eq!(lost, Err(ErrorKind::ConnectionLost));
+    assert_eq!(twice.await.expect("no panic"), Ok(Message::new("x")));
+    assert_eq!(client.request("q", "y").await, Ok(Message::new("y")));
 }
 
 #[tokio::test]
@@ -190,7 +185,7 @@ async fn a_closing_broker_is_left_without_losing_a_request() {
     let client = Client::connect(format!("{},{}", first.url(), second.url())).await.expect("connected");
     first.say_closing(ClosingReason::Shutdown);
     second.wait_for(Kind::Open, 1).await;
-    assert_eq!(client.request("q", "y").await, Ok(Reply::new("y")));
+    assert_eq!(client.request("q", "y").await, Ok(Message::new("y")));
 }
 
 #[tokio::test]
@@ -199,8 +194,8 @@ async fn nonsense_from_the_broker_moves_to_the_next() {
     let _worker = echo(&second, "q").await;
     let client = Client::connect(format!("{},{}", first.url(), second.url())).await.expect("connected");
     first.say_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    let reply = client.request("q", Message::new("y").resend(true)).await;
-    assert_eq!(reply, Ok(Reply::new("y")));
+    let reply = client.request("q", "y").idempotent().await;
+    assert_eq!(reply, Ok(Message::new("y")));
 }
 
 /// Proves S1.4: the brokers that CONFIG tells of are kept for the next start.
@@ -242,9 +237,9 @@ fn the_blocking_client_needs_no_runtime() {
     let broker = runtime.block_on(Double::start());
     let worker = runtime.block_on(echo(&broker, "q"));
     let client = turno_client::blocking::Client::connect(broker.url()).expect("connected");
-    assert_eq!(client.request("q", "hi"), Ok(Reply::new("hi")));
-    client.send("q", "hi").expect("stored");
-    assert_eq!(client.admin(AdminCall::Status).expect_err("no admin").code(), Code::BadCall);
+    assert_eq!(client.request("q", "hi").wait(), Ok(Message::new("hi")));
+    client.send("q", "hi").wait().expect("stored");
+    assert_eq!(client.wait(client.admin().status()).expect_err("no admin").code(), Code::BadCall);
     client.close();
     drop(worker);
     runtime.block_on(async { broker.drop_all(false) });

@@ -1,7 +1,7 @@
 //! Events through a real broker, over real sockets.
 
 use turno_broker::Broker;
-use turno_client::{AdminAnswer, AdminCall, Client, Code, Event, Filter, Heard, Message, Subscription};
+use turno_client::{Client, Code, Event, Filter, Received, Subscription};
 
 async fn client(broker: &Broker) -> Client {
     Client::connect(&broker.url()).await.expect("connected")
@@ -9,7 +9,7 @@ async fn client(broker: &Broker) -> Client {
 
 async fn event(subscription: &mut Subscription) -> Event {
     match subscription.next().await {
-        Some(Ok(Heard::Event(event))) => event,
+        Some(Ok(Received::Event(event))) => event,
         other => panic!("{other:?}"),
     }
 }
@@ -21,11 +21,11 @@ async fn everyone_who_listens_hears_everything_in_order() {
     let (publisher, other) = (client(&broker).await, client(&broker).await);
     let mut own = publisher.subscribe("news.*").await.expect("taken");
     let mut every = other.subscribe(">").await.expect("taken");
-    let mut bytes = other.listen(Filter::prefix(b"news.s").unwrap(), true).await.expect("taken");
+    let mut bytes = other.subscribe(Filter::prefix(b"news.s").unwrap()).end_on_loss().await.expect("taken");
     for number in 0..500 {
         publisher.publish("news.sport", format!("{number}")).await.expect("written");
     }
-    publisher.publish_confirmed("weather", Message::new("rain").header("k", "v")).await.expect("confirmed");
+    publisher.publish("weather", "rain").header("k", "v").confirmed().await.expect("confirmed");
     for number in 0..500 {
         for subscription in [&mut own, &mut every, &mut bytes] {
             let heard = event(subscription).await;
@@ -35,10 +35,9 @@ async fn everyone_who_listens_hears_everything_in_order() {
     let last = event(&mut every).await;
     assert_eq!((last.topic.as_str(), last.headers.get("k").map(String::as_str)), ("weather", Some("v")));
     drop(own);
-    publisher.publish_confirmed("news.art", "x").await.expect("confirmed");
+    publisher.publish("news.art", "x").confirmed().await.expect("confirmed");
     assert_eq!(event(&mut every).await.topic.as_str(), "news.art");
-    let subscribers = publisher.admin(AdminCall::TopicSubscribers { topic: None, after: None, limit: 9 }).await;
-    let Ok(AdminAnswer::Subscribers { subscribers, .. }) = subscribers else { panic!("{subscribers:?}") };
+    let subscribers = publisher.admin().subscribers().collect().await.expect("listed");
     assert_eq!(subscribers.len(), 1, "the publisher listens no more");
     assert_eq!(subscribers[0].filters_all, 2);
 }
@@ -68,7 +67,7 @@ async fn a_closed_client_ends_its_subscriptions() {
 fn a_program_without_async_listens_too() {
     let broker = Broker::start_loopback().expect("a broker");
     let client = turno_client::blocking::Client::connect(broker.url()).expect("connected");
-    let mut heard = client.subscribe("t.>").expect("taken");
-    client.publish("t.x", "hi").expect("written");
-    assert!(matches!(heard.next(), Some(Ok(Heard::Event(event))) if event.body == "hi"));
+    let mut heard = client.subscribe("t.>").wait().expect("taken");
+    client.publish("t.x", "hi").wait().expect("written");
+    assert!(matches!(heard.next(), Some(Ok(Received::Event(event))) if event.body == "hi"));
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use turno_client::{Client, Code, Ended, Error, Options, Outcome, Reply, Slots, Worker, WorkerEvent};
+use turno_client::{
+    Client, Code, Error, ErrorKind, Message, Options, Outcome, StopMode, Worker, WorkerEnd, WorkerEvent,
+};
 use turno_proto::native::{ClosingReason, Kind};
 
 use double::{Double, LONG, until};
@@ -18,7 +20,7 @@ async fn outcomes_reach_the_caller() {
     let running = worker
         .start(|delivery| async move {
             match &delivery.body[..] {
-                b"reply" => Outcome::from(Reply::new("ok").header("k", "v")),
+                b"reply" => Outcome::from(Message::new("ok").header("k", "v")),
                 b"done" => Outcome::Done,
                 b"panic" => panic!("dropped a plate"),
                 _ => Outcome::failed("no idea"),
@@ -27,17 +29,17 @@ async fn outcomes_reach_the_caller() {
         .await
         .expect("started");
     let client = Client::connect(broker.url()).await.expect("connected");
-    assert_eq!(client.request("q", "reply").await, Ok(Reply::new("ok").header("k", "v")));
-    assert_eq!(client.request("q", "done").await, Ok(Reply::default()));
-    let failed = |detail: &str| Err(Error::Refused { code: Code::Failed, detail: detail.to_owned() });
+    assert_eq!(client.request("q", "reply").await, Ok(Message::new("ok").header("k", "v")));
+    assert_eq!(client.request("q", "done").await, Ok(Message::default()));
+    let failed = |detail: &str| Err(Error::from_code(Code::Failed, detail));
     assert_eq!(client.request("q", "what").await, failed("no idea"));
     assert_eq!(client.request("q", "panic").await, failed("the handler panicked: dropped a plate"));
     assert_eq!(running.panics(), 1);
-    assert_eq!(client.request("q", "done").await, Ok(Reply::default()), "the worker goes on");
+    assert_eq!(client.request("q", "done").await, Ok(Message::default()), "the worker goes on");
     client.send("q", "reply").await.expect("stored");
     broker.wait_for(Kind::Ack, 1).await;
-    assert_eq!(running.resize(Slots::Limited(1)).await, Ok(()));
-    assert_eq!(running.stop(LONG).await, Ended::Stopped);
+    assert_eq!(running.resize(1).await, Ok(()));
+    assert_eq!(running.stop(LONG).await, WorkerEnd::Stopped);
 }
 
 /// Proves S0.39: a worker that the broker does not take fails to start, and says why.
@@ -46,17 +48,20 @@ async fn a_refused_worker_fails_to_start() {
     let broker = Double::start().await;
     broker.refuse_register(Code::TooManyConnections);
     let error = Worker::new(broker.options()).queue("q").start(|_| async {}).await.expect_err("refused");
-    let detail = "the double refuses".to_owned();
-    assert_eq!(error, Error::Refused { code: Code::TooManyConnections, detail });
+    assert_eq!(error, Error::from_code(Code::TooManyConnections, "the double refuses"));
 }
 
 /// Proves S1.3 and S1.5 for workers.
 #[tokio::test]
 async fn a_worker_needs_a_broker_and_a_queue() {
     let start = |worker: Worker| worker.start(|_| async {});
-    assert_eq!(start(Worker::new(Options::new([])).queue("q")).await.err(), Some(Error::NoBroker));
-    let nowhere = Options::try_from("127.0.0.1:1").expect("an address");
-    assert_eq!(start(Worker::new(nowhere.clone())).await.err(), Some(Error::NoQueue));
+    let invalid = |error: Error| (error.kind(), error.to_string());
+    let no_broker = start(Worker::new([]).queue("q")).await.expect_err("no broker");
+    let text = "the address of at least one broker is needed".to_owned();
+    assert_eq!(invalid(no_broker), (ErrorKind::InvalidInput, text));
+    let nowhere = Options::new("127.0.0.1:1");
+    let no_queue = start(Worker::new(&nowhere)).await.expect_err("no queue");
+    assert_eq!(invalid(no_queue), (ErrorKind::InvalidInput, "a worker needs at least one queue".to_owned()));
     let error = start(Worker::new(nowhere.clone()).queue("q")).await.expect_err("nobody there");
     assert_eq!(error.code(), Code::CannotConnect);
     assert_eq!(start(Worker::new(nowhere).queue("a b")).await.expect_err("no name").code(), Code::BadName);
@@ -86,8 +91,8 @@ async fn stopping_lets_what_runs_finish() {
     broker.wait_for(Kind::Deregister, 1).await;
     assert_eq!(broker.count(Kind::Reply), 0);
     gate.notify_one();
-    assert_eq!(waiting.await.expect("no panic"), Ok(Reply::new("x")));
-    assert_eq!(stopping.await.expect("no panic"), Ended::Stopped);
+    assert_eq!(waiting.await.expect("no panic"), Ok(Message::new("x")));
+    assert_eq!(stopping.await.expect("no panic"), WorkerEnd::Stopped);
     assert_eq!(broker.count(Kind::Closing), 1);
 }
 
@@ -103,7 +108,7 @@ async fn stopping_cancels_what_takes_too_long() {
     let client = Client::connect(broker.url()).await.expect("connected");
     let waiting = tokio::spawn(async move { client.request("q", "x").await });
     until("the handler runs", || running.in_flight() == 1).await;
-    assert_eq!(running.stop(Duration::ZERO).await, Ended::Stopped);
+    assert_eq!(running.stop(Duration::ZERO).await, WorkerEnd::Stopped);
     assert_eq!(waiting.await.expect("no panic").expect_err("given back").code(), Code::WorkerLost);
     assert_eq!((broker.count(Kind::Deregister), broker.count(Kind::Fail)), (1, 0), "given back, not failed");
 }
@@ -144,11 +149,11 @@ async fn a_cancelled_delivery_reaches_its_handler() {
 
 #[tokio::test]
 async fn the_broker_may_ask_a_worker_to_end() {
-    for (reason, now) in [(ClosingReason::Stop, false), (ClosingReason::Now, true)] {
+    for (reason, mode) in [(ClosingReason::Stop, StopMode::Drain), (ClosingReason::Now, StopMode::Now)] {
         let broker = Double::start().await;
         let running = Worker::new(broker.options()).queue("q").start(|_| async {}).await.expect("started");
         broker.say_closing(reason);
-        assert_eq!(running.wait().await, Ended::StoppedByBroker { now });
+        assert_eq!(running.wait().await, WorkerEnd::StoppedByBroker(mode));
     }
 }
 
@@ -159,14 +164,14 @@ async fn a_worker_moves_to_the_next_broker_and_registers_again() {
     let (first, second) = (Double::start().await, Double::start().await);
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);
-    let options = Options::try_from(format!("{},{}", first.url(), second.url())).expect("two addresses");
+    let options = Options::new(format!("{},{}", first.url(), second.url()));
     let worker =
         Worker::new(options).queue("q").on_event(move |event| notes.lock().expect("no panic before").push(event));
     let running = worker.start(|delivery| async move { delivery.body }).await.expect("started");
     first.drop_all(false);
     second.wait_for(Kind::Consume, 1).await;
     let client = Client::connect(second.url()).await.expect("connected");
-    assert_eq!(client.request("q", "x").await, Ok(Reply::new("x")));
+    assert_eq!(client.request("q", "x").await, Ok(Message::new("x")));
     let connected = |broker: &Double| WorkerEvent::Connected {
         address: broker.url().parse().expect("an address"),
         broker: "double".to_owned(),
@@ -184,7 +189,7 @@ async fn a_worker_finishes_its_work_at_a_closing_broker() {
     let (first, second) = (Double::start().await, Double::start().await);
     let gate = Arc::new(Notify::new());
     let inside = Arc::clone(&gate);
-    let options = Options::try_from(format!("{},{}", first.url(), second.url())).expect("two addresses");
+    let options = Options::new(format!("{},{}", first.url(), second.url()));
     let running = Worker::new(options)
         .queue("q")
         .start(move |delivery| {
@@ -204,6 +209,6 @@ async fn a_worker_finishes_its_work_at_a_closing_broker() {
     until("the handler runs", || running.in_flight() == 1).await;
     first.say_closing(ClosingReason::Shutdown);
     gate.notify_one();
-    assert_eq!(waiting.await.expect("no panic"), Ok(Reply::new("x")));
+    assert_eq!(waiting.await.expect("no panic"), Ok(Message::new("x")));
     second.wait_for(Kind::Consume, 1).await;
 }

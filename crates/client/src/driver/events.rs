@@ -10,8 +10,8 @@ use super::{Connection, Driver};
 use crate::command::Sink;
 use crate::core::{Event, Ticket, taken};
 use crate::stream::Stream;
-use crate::subscription::{Event as Published, Heard};
-use crate::{Address, Answer, Error, Reply, Stored, WorkerEvent, cache};
+use crate::subscription::{Event as Published, Received};
+use crate::{Address, Answer, ConnectAttempt, Error, Message, Stored, WorkerEvent, cache};
 
 impl Driver {
     pub(super) fn handle_event(&mut self, event: Event) {
@@ -19,16 +19,19 @@ impl Driver {
             Event::Connect { address } => self.connection = Connection::Dialling(Box::pin(Stream::dial(address))),
             Event::Disconnect { flush } => self.disconnect(flush),
             Event::Opened { address, config } => self.handle_opened(address, *config),
-            Event::GaveUp { tried } => self.never_began(Error::CannotConnect { tried }),
+            Event::GaveUp { tried } => {
+                let attempts = tried.into_iter().map(|(address, reason)| ConnectAttempt::new(address, reason));
+                self.never_began(Error::cannot_connect(attempts));
+            }
             Event::Reply { ticket, more, payload } => self.handle_reply(ticket, more, &payload),
             Event::Progress { ticket, payload } => {
                 let Some(sink) = self.sinks.get_mut(&ticket) else { return };
-                let taken = Reply::from_payload(&payload).map_err(Error::from).and_then(|word| sink.progress(word));
+                let taken = Message::from_payload(&payload).map_err(Error::from).and_then(|word| sink.progress(word));
                 self.end_on_error(ticket, taken);
             }
             Event::Delivered { ticket } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
-                    sink.finish(Reply::default());
+                    sink.finish(Message::default());
                 }
             }
             Event::Stored { ticket, id, durability, duplicate } => {
@@ -62,8 +65,8 @@ impl Driver {
                 }
             }
             Event::Published { tickets, topic, payload } => self.handle_published(&tickets, &topic, &payload),
-            Event::EventsDropped { count } => self.tell_subscriptions(&Heard::Dropped(count)),
-            Event::ListeningAgain => self.tell_subscriptions(&Heard::Reconnected),
+            Event::EventsDropped { count } => self.tell_subscriptions(&Received::Dropped(count)),
+            Event::ListeningAgain => self.tell_subscriptions(&Received::Reconnected),
             Event::Failed { ticket, code, payload } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
                     sink.fail(Error::from_end(code, &payload));
@@ -99,18 +102,18 @@ impl Driver {
             Event::NotRegistered { code, detail } => {
                 crew.tell(WorkerEvent::Refused { code, detail: detail.clone() });
                 if self.ready.is_some() {
-                    self.never_began(Error::Refused { code, detail });
+                    self.never_began(Error::from_code(code, detail));
                 }
             }
             Event::Replaced { queue } => {
-                let wish = crew.give_up(Error::Refused { code: Code::QueueFull, detail: taken(&queue) });
+                let wish = crew.give_up(Error::from_code(Code::QueueFull, taken(&queue)));
                 self.grant(wish);
             }
             Event::Dropped { queue, reason, again_ms } => {
                 let again = again_ms.map(Duration::from_millis);
                 crew.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
             }
-            Event::Returned { queue } => crew.tell(WorkerEvent::Returned { queue: queue.to_string() }),
+            Event::Returned { queue } => crew.tell(WorkerEvent::Rejoined { queue: queue.to_string() }),
             Event::Lost { address, reason } => crew.tell(WorkerEvent::Lost { address, reason }),
             Event::Unreachable { address, reason } => crew.tell(WorkerEvent::Unreachable { address, reason }),
             _ => {}
@@ -135,7 +138,7 @@ impl Driver {
     }
 
     fn handle_reply(&mut self, ticket: Ticket, more: bool, payload: &Payload) {
-        let reply = Reply::from_payload(payload).map_err(Error::from);
+        let reply = Message::from_payload(payload).map_err(Error::from);
         if more {
             let Some(sink) = self.sinks.get_mut(&ticket) else { return };
             let taken = reply.and_then(|reply| sink.piece(reply));
@@ -153,13 +156,13 @@ impl Driver {
         let event = Published::from_publisher(topic.clone(), payload);
         for ticket in tickets {
             if let Some(Sink::Subscribed { inbox, .. }) = self.sinks.get(ticket) {
-                inbox.put(Heard::Event(event.clone()));
+                inbox.put(Received::Event(event.clone()));
             }
         }
     }
 
     /// Which of them it concerns, nobody knows.
-    fn tell_subscriptions(&self, heard: &Heard) {
+    fn tell_subscriptions(&self, heard: &Received) {
         for sink in self.sinks.values() {
             if let Sink::Subscribed { begun: None, inbox } = sink {
                 inbox.put(heard.clone());

@@ -76,7 +76,7 @@ impl Double {
     }
 
     pub fn options(&self) -> Options {
-        Options::try_from(self.url()).expect("an address")
+        Options::new(self.url())
     }
 
     /// How many frames of that kind came so far.

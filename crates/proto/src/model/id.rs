@@ -122,6 +122,12 @@ impl Slots {
     }
 }
 
+impl From<u32> for Slots {
+    fn from(count: u32) -> Self {
+        Self::Limited(count)
+    }
+}
+
 impl From<Option<u32>> for Slots {
     fn from(count: Option<u32>) -> Self {
         count.map_or(Self::Unlimited, Self::Limited)

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
-use turno_client::{Answer, AnswerPart, BroadcastEnd, Message, Party};
+use turno_client::{Answer, AnswerPart, BroadcastEnd, Party};
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -57,11 +57,16 @@ pub(crate) fn run(args: &BroadcastArgs, invocation: &Invocation) -> Result<u8, F
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
         let body = compose::body(args.body.as_deref(), &client.config()).await?;
-        let message =
-            Message::new(body).timeout(invocation.global.timeout()).no_reply(args.no_reply).skip_self(args.skip_self);
-        let message = args.header.iter().fold(message, |message, (key, value)| message.header(key, value));
+        let mut call = client.broadcast(&args.queue, body).timeout(invocation.global.timeout());
+        if args.no_reply {
+            call = call.no_reply();
+        }
+        if args.skip_self {
+            call = call.skip_self();
+        }
+        let call = args.header.iter().fold(call, |call, (key, value)| call.header(key, value));
         let since = Instant::now();
-        let mut broadcast = client.broadcast(&args.queue, message).await?;
+        let mut broadcast = call.await?;
         let mut kept = Vec::new();
         let (mut next, drained) = connect::patiently(&client, invocation, broadcast.next()).await;
         while let Some(answer) = next {

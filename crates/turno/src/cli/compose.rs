@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use bytes::Bytes;
 use clap::Args;
 use tokio::sync::oneshot;
-use turno_client::{Config, Message, QueueName};
+use turno_client::{Config, QueueName, RequestBuilder, SendBuilder};
 use turno_proto::model::{Code, limits, units};
 
 use super::error::Failure;
@@ -34,18 +34,14 @@ pub(crate) struct MessageFlags {
 }
 
 impl MessageFlags {
-    pub(crate) fn message(&self, body: Bytes) -> Message {
-        let mut message = Message::new(body);
-        if let Some(retries) = self.retries {
-            message = message.retries(retries);
-        }
-        if let Some(priority) = self.priority {
-            message = message.priority(priority);
-        }
-        if let Some(cost) = self.cost {
-            message = message.cost(cost);
-        }
-        self.header.iter().fold(message, |message, (key, value)| message.header(key, value))
+    pub(crate) fn request(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = request.retries(self.retries).priority(self.priority).cost(self.cost);
+        self.header.iter().fold(request, |request, (key, value)| request.header(key, value))
+    }
+
+    pub(crate) fn send(&self, send: SendBuilder) -> SendBuilder {
+        let send = send.retries(self.retries).priority(self.priority).cost(self.cost);
+        self.header.iter().fold(send, |send, (key, value)| send.header(key, value))
     }
 }
 

@@ -53,13 +53,16 @@ pub(crate) fn options(invocation: &Invocation) -> Result<Options, Failure> {
 
 /// A connection for a command about a broker: that one, even if it closes or is drained.
 pub(crate) async fn client(invocation: &Invocation) -> Result<Client, Failure> {
-    connect(options(invocation)?.stay(true)).await
+    connect(options(invocation)?.stay_while_draining()).await
 }
 
 /// The same for the broker at that address, HOST:PORT.
 pub(crate) async fn client_at(address: &str, invocation: &Invocation) -> Result<Client, Failure> {
     let options = Options::new(vec![address.parse::<Address>()?]);
-    connect(options.program(format!("turno {VERSION}")).connect_timeout(invocation.global.timeout()).stay(true)).await
+    connect(
+        options.program(format!("turno {VERSION}")).connect_timeout(invocation.global.timeout()).stay_while_draining(),
+    )
+    .await
 }
 
 /// A connection for messages: should the broker close, the next one gets them.
@@ -114,7 +117,7 @@ pub(crate) fn drained(failure: Failure) -> Failure {
 /// One question to the broker, answered in time or not at all.
 pub(crate) async fn admin(client: &Client, call: AdminCall, timeout: Duration) -> Result<AdminAnswer, Failure> {
     debug!(call = %Cut(&call), "asking");
-    match tokio::time::timeout(timeout, client.admin(call)).await {
+    match tokio::time::timeout(timeout, client.admin_call(call)).await {
         Ok(answer) => Ok(answer.inspect(|answer| debug!(answer = %Cut(answer), "answered"))?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not answer in time")
             .why("it is busy or the network is slow")

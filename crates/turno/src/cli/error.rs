@@ -5,6 +5,7 @@ mod system;
 use std::io;
 
 use turno_broker::config::Problem;
+use turno_client::{AddressError, ErrorKind};
 use turno_proto::model::Code;
 
 pub(crate) use self::system::remedy;
@@ -182,13 +183,17 @@ impl From<Vec<Problem>> for Failure {
 impl From<turno_client::Error> for Failure {
     fn from(error: turno_client::Error) -> Self {
         let code = error.code();
-        match &error {
-            turno_client::Error::CannotConnect { tried } => system::unreachable(tried),
-            turno_client::Error::Refused { detail, .. } if detail.trim().lines().count() > 1 => {
-                Self::new(code, error.to_string()).detail(detail)
-            }
+        match error.kind() {
+            ErrorKind::CannotConnect => system::unreachable(error.attempts()),
+            _ if error.detail().trim().lines().count() > 1 => Self::new(code, error.to_string()).detail(error.detail()),
             _ => Self::new(code, error.to_string()),
         }
+    }
+}
+
+impl From<AddressError> for Failure {
+    fn from(error: AddressError) -> Self {
+        turno_client::Error::from(error).into()
     }
 }
 
@@ -253,7 +258,7 @@ mod tests {
     #[test]
     fn what_a_worker_wrote_stands_below_in_full() {
         let detail = "exit 1: one\ntwo\n".to_owned();
-        let failure = Failure::from(turno_client::Error::Refused { code: Code::Failed, detail });
+        let failure = Failure::from(turno_client::Error::from_code(Code::Failed, detail));
         let text = failure.render(Paint::plain());
         assert!(text.starts_with("error: the worker said that it failed: exit 1: one\nwhy: "), "{text}");
         assert!(text.ends_with("(turno explain failed)\n| exit 1: one\n| two\n"), "{text}");
@@ -262,8 +267,9 @@ mod tests {
 
     #[test]
     fn nobody_answering_names_every_address() {
-        let tried = ["a:1", "b:2"].map(|place| (turno_client::Address::Tcp(place.to_owned()), "refused".to_owned()));
-        let failure = Failure::from(turno_client::Error::CannotConnect { tried: tried.to_vec() });
+        let address = |place: &str| turno_client::Address::Tcp(place.to_owned());
+        let tried = ["a:1", "b:2"].map(|place| turno_client::ConnectAttempt::new(address(place), "refused"));
+        let failure = Failure::from(turno_client::Error::cannot_connect(tried));
         assert_eq!(failure.exit(), 5);
         assert!(failure.what().contains("turno://a:1, turno://b:2"), "{}", failure.what());
     }

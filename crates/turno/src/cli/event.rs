@@ -54,17 +54,11 @@ fn refused(text: &str, what: &str, error: TopicError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use turno_client::Headers;
-
     use super::*;
 
     #[test]
     fn an_event_is_a_line() {
-        let event = |body: &'static [u8]| Event {
-            topic: "a.b".parse().unwrap(),
-            headers: Headers::new(),
-            body: bytes::Bytes::from_static(body),
-        };
+        let event = |body: &'static [u8]| Event::new("a.b".parse().unwrap(), body);
         let table: [(&[u8], Format, bool, &[u8]); 7] = [
             (b"x", Format::Text, false, b"a.b x\n"),
             (b"x\n", Format::Wide, false, b"a.b x\n"),

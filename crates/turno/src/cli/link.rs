@@ -139,8 +139,8 @@ fn code_of(link: &LinkView) -> Option<Code> {
 fn address(typed: &str) -> Result<String, Failure> {
     match typed.parse::<Address>() {
         Ok(Address::Tcp(place)) => Ok(place),
-        Ok(socket @ Address::Unix(_)) => Ok(socket.to_string()),
-        Err(_) => Err(Failure::new(Code::BadUsage, format!("{typed:?} is no address of a broker"))
+        Ok(socket) => Ok(socket.to_string()),
+        Err(_) => Err(Failure::new(Code::BadUsage, format!("{typed:?} is not an address of a broker"))
             .why("it is HOST:PORT or unix:/PATH, the host a name, an IPv4 address or an IPv6 address in brackets")
             .fix("give the native address of the other broker, like 10.0.0.7:7460")),
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use clap::Args;
-use turno_client::{Client, Message};
+use turno_client::Client;
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -76,14 +76,9 @@ pub(crate) fn run(args: &PubArgs, invocation: &Invocation) -> Result<u8, Failure
 }
 
 async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invocation) -> Result<(), Failure> {
-    let message = args.header.iter().fold(Message::new(body), |message, (key, value)| message.header(key, value));
-    let published = async {
-        if args.confirm {
-            client.publish_confirmed(&args.topic, message).await
-        } else {
-            client.publish(&args.topic, message).await
-        }
-    };
+    let event = client.publish(&args.topic, body);
+    let event = args.header.iter().fold(event, |event, (key, value)| event.header(key, value));
+    let published = if args.confirm { event.confirmed() } else { event };
     match tokio::time::timeout(invocation.global.timeout(), published).await {
         Ok(end) => Ok(end?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")

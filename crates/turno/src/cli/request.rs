@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use turno_client::{AdminAnswer, AdminCall, Client, Message, Reply};
+use turno_client::{AdminAnswer, AdminCall, Client, Message, RequestBuilder};
 use turno_proto::model::{Code, units};
 
 use super::Invocation;
@@ -78,32 +78,40 @@ pub(crate) struct RequestArgs {
     parallel: u64,
 }
 
+impl RequestArgs {
+    fn request(&self, request: RequestBuilder) -> RequestBuilder {
+        let mut request = self.flags.request(request);
+        if self.fail_fast {
+            request = request.fail_fast();
+        }
+        if let Some(deadline) = self.deadline {
+            request = request.deadline(deadline);
+        }
+        if self.cancel_on_timeout {
+            request = request.cancel_on_timeout();
+        } else if self.deadline.is_some() {
+            request = request.continue_on_disconnect();
+        }
+        // A caller that lets a worker try again does not mind a broker trying again.
+        if self.flags.retries.is_some_and(|retries| retries > 0) { request.idempotent() } else { request }
+    }
+}
+
 pub(crate) fn run(args: &RequestArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
         let body = compose::body(args.body.as_deref(), &client.config()).await?;
-        let mut message = args
-            .flags
-            .message(body)
-            .timeout(invocation.global.timeout())
-            .fail_fast(args.fail_fast)
-            .cancel_on_timeout(args.cancel_on_timeout)
-            .cancel_on_disconnect(args.deadline.is_none() || args.cancel_on_timeout)
-            // Whoever lets a worker try again does not mind a broker trying again.
-            .resend(args.flags.retries.is_some_and(|retries| retries > 0));
-        if let Some(deadline) = args.deadline {
-            message = message.deadline(deadline);
-        }
+        let request = args.request(client.request(&args.queue, body).timeout(invocation.global.timeout()));
         match (args.stream, args.count) {
-            (true, _) => stream(&client, args, message, invocation).await,
-            (false, 1) => one(&client, args, message, invocation).await,
-            (false, _) => many(&client, args, &message, invocation).await,
+            (true, _) => stream(&client, args, request, invocation).await,
+            (false, 1) => one(&client, args, request, invocation).await,
+            (false, _) => many(&client, args, &request, invocation).await,
         }
     })
 }
 
-fn reply_body(reply: Reply, since: Instant) -> ReplyBody {
+fn reply_body(reply: Message, since: Instant) -> ReplyBody {
     ReplyBody {
         content: Content::from(reply.body.as_ref()),
         headers: reply.headers,
@@ -111,9 +119,14 @@ fn reply_body(reply: Reply, since: Instant) -> ReplyBody {
     }
 }
 
-async fn one(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
+async fn one(
+    client: &Client,
+    args: &RequestArgs,
+    request: RequestBuilder,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
     let since = Instant::now();
-    let (end, drained) = connect::patiently(client, invocation, client.request(&args.queue, message)).await;
+    let (end, drained) = connect::patiently(client, invocation, request.into_future()).await;
     let reply = match end {
         Ok(reply) => reply,
         Err(error) if drained => return Err(connect::drained(explained(error, &args.queue))),
@@ -172,9 +185,14 @@ fn end_line(body: &[u8], invocation: &Invocation) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn stream(client: &Client, args: &RequestArgs, message: Message, invocation: &Invocation) -> Result<u8, Failure> {
+async fn stream(
+    client: &Client,
+    args: &RequestArgs,
+    request: RequestBuilder,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
     let since = Instant::now();
-    let mut replies = client.stream(&args.queue, message).await?;
+    let mut replies = request.stream().await?;
     let mut pieces = Vec::new();
     let mut number = 0;
     let mut last = Vec::new();
@@ -206,7 +224,12 @@ async fn stream(client: &Client, args: &RequestArgs, message: Message, invocatio
     Ok(0)
 }
 
-async fn many(client: &Client, args: &RequestArgs, message: &Message, invocation: &Invocation) -> Result<u8, Failure> {
+async fn many(
+    client: &Client,
+    args: &RequestArgs,
+    request: &RequestBuilder,
+    invocation: &Invocation,
+) -> Result<u8, Failure> {
     let since = Instant::now();
     let mut window = Window::new(usize::try_from(args.parallel).unwrap_or(usize::MAX));
     let mut tally = Tally::default();
@@ -216,10 +239,10 @@ async fn many(client: &Client, args: &RequestArgs, message: &Message, invocation
                 tally.take(end, asked, args, invocation)?;
             }
         }
-        let (client, queue, message) = (client.clone(), args.queue.clone(), message.clone());
+        let request = request.clone();
         window.begin(async move {
             let asked = Instant::now();
-            (client.request(&queue, message).await, asked)
+            (request.await, asked)
         });
     }
     while let Some((end, asked)) = window.finish().await {
@@ -245,7 +268,7 @@ struct Tally {
 impl Tally {
     fn take(
         &mut self,
-        end: Result<Reply, turno_client::Error>,
+        end: Result<Message, turno_client::Error>,
         asked: Instant,
         args: &RequestArgs,
         invocation: &Invocation,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use turno_client::{Client, Message, Stored};
+use turno_client::{Client, SendBuilder, Stored};
 use turno_proto::model::limits::DEDUP_ID_BYTES_MAX;
 use turno_proto::model::{Code, DedupId, DedupIdError, units};
 
@@ -95,20 +95,17 @@ pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failur
     })
 }
 
-fn message(args: &SendArgs, body: Bytes, dedup_id: Option<String>) -> Message {
-    let mut message = args.flags.message(body);
-    if let Some(ttl) = args.ttl {
-        message = message.timeout(ttl);
-    }
+fn send(client: &Client, args: &SendArgs, body: Bytes, dedup_id: Option<String>) -> SendBuilder {
+    let send = args.flags.send(client.send(&args.queue, body)).ttl(args.ttl);
     match dedup_id {
-        Some(id) => message.dedup_id(id),
-        None => message,
+        Some(id) => send.dedup_id(id),
+        None => send,
     }
 }
 
 /// The broker's answer, or why there is none in time.
-async fn stored(client: Client, queue: String, message: Message, timeout: Duration) -> Result<Stored, Failure> {
-    match tokio::time::timeout(timeout, client.send(&queue, message)).await {
+async fn stored(send: SendBuilder, timeout: Duration) -> Result<Stored, Failure> {
+    match tokio::time::timeout(timeout, send).await {
         Ok(stored) => Ok(stored?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not say in time that it has the message")
             .why("it is busy or unreachable; whether it has the message is unknown")
@@ -118,8 +115,8 @@ async fn stored(client: Client, queue: String, message: Message, timeout: Durati
 
 async fn one(client: &Client, args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let body = compose::body(args.body.as_deref(), &client.config()).await?;
-    let message = message(args, body, args.dedup_id.clone());
-    let stored = stored(client.clone(), args.queue.clone(), message, invocation.global.timeout());
+    let send = send(client, args, body, args.dedup_id.clone());
+    let stored = stored(send, invocation.global.timeout());
     let (stored, drained) = connect::patiently(client, invocation, stored).await;
     let stored = stored.map_err(|failure| if drained { connect::drained(failure) } else { failure })?;
     let document = document(stored);
@@ -129,7 +126,7 @@ async fn one(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resul
 }
 
 fn document(stored: Stored) -> StoredDocument {
-    let Stored { id, durability, duplicate } = stored;
+    let Stored { id, durability, duplicate, .. } = stored;
     StoredDocument { id: id.to_string(), durability: durability.name().to_owned(), duplicate }
 }
 
@@ -150,9 +147,8 @@ async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resu
             line = lines.recv(), if window.has_room() => match line {
                 Some(Ok(body)) => {
                     read += 1;
-                    let message = message(args, body, args.dedup_prefix.as_deref().map(|prefix| line_id(prefix, read)));
-                    let timeout = invocation.global.timeout();
-                    window.begin(stored(client.clone(), args.queue.clone(), message, timeout));
+                    let dedup_id = args.dedup_prefix.as_deref().map(|prefix| line_id(prefix, read));
+                    window.begin(stored(send(client, args, body, dedup_id), invocation.global.timeout()));
                 }
                 Some(Err(failure)) => window.begin(std::future::ready(Err(failure))),
                 None => reading = false,

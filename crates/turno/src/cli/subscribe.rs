@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::{mpsc, oneshot};
-use turno_client::{Event, Heard, Subscription};
+use turno_client::{Event, Received, Subscription};
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -67,7 +67,10 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
     connect::block_on(async {
         let mut signals = Signals::catch()?;
         let client = connect::caller(invocation).await?;
-        let listening = client.listen_to_all(filters, args.or_close);
+        let mut listening = client.subscribe_all(filters);
+        if args.or_close {
+            listening = listening.end_on_loss();
+        }
         let mut subscription = match tokio::time::timeout(invocation.global.timeout(), listening).await {
             Ok(subscription) => subscription?,
             Err(_) => {
@@ -115,18 +118,19 @@ impl Listener<'_> {
                 },
             };
             match heard {
-                Heard::Event(event) => {
+                Received::Event(event) => {
                     room.send(printed(&event, self.invocation.output.format(), self.args.raw));
                     self.take(&event);
                 }
-                Heard::Dropped(missing) => {
+                Received::Dropped(missing) => {
                     self.dropped += missing;
                     let are = count(missing, "event is", "events are");
                     self.invocation.output.warn(&format!("{are} missing: they came too fast"));
                 }
-                Heard::Reconnected => {
+                Received::Reconnected => {
                     self.invocation.output.warn("connected again; what was published meanwhile is missing");
                 }
+                _ => {}
             }
         }
         Ok(0)

@@ -56,7 +56,7 @@ impl Double {
     }
 
     pub(super) fn options(&self) -> Options {
-        Options::try_from(self.url.as_str()).expect("an address")
+        Options::new(&self.url)
     }
 }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
-use turno_client::{Address, AdminAnswer, AdminCall, Client, Options};
+use turno_client::{Address, AdminAnswer, AdminCall, Client, ConnectAttempt, Error, ErrorKind, Options};
+use turno_proto::model::Code;
 use turno_proto::model::limits::{HAND_DIAL_MS, HAND_REDIAL_MS_MAX, HAND_REDIAL_MS_MIN};
 
 use turno_broker::keepalive::keep_alive;
@@ -41,7 +42,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoWay {
     #[error(transparent)]
-    Broker(#[from] turno_client::Error),
+    Broker(#[from] Error),
     #[error("the broker at {0} has no listener for job workers")]
     NoForeman(Address),
     #[error("the foreman at {place} cannot be reached: {why}")]
@@ -70,10 +71,11 @@ pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
     let mut tried = Vec::new();
     for address in options.addresses() {
         let asked = timeout(Duration::from_millis(HAND_DIAL_MS), async {
-            let client = Client::connect(Options::new([address.clone()]).program(PROGRAM).stay(true)).await?;
-            client.admin(AdminCall::Status).await
+            let client =
+                Client::connect(Options::new([address.clone()]).program(PROGRAM).stay_while_draining()).await?;
+            client.admin_call(AdminCall::Status).await
         });
-        match asked.await.unwrap_or(Err(turno_client::Error::TimedOut)) {
+        match asked.await.unwrap_or_else(|_| Err(Error::from_code(Code::TimedOut, ""))) {
             Ok(AdminAnswer::Status { broker }) => {
                 let bound = broker.foreman.as_deref().and_then(|foreman| foreman.parse().ok());
                 let foreman = bound.map(|bound| seen_from(address, bound));
@@ -81,11 +83,11 @@ pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
                 return Ok(Place { foreman, broker: Some(address.clone()) });
             }
             Ok(_) => return Err(NoWay::NoForeman(address.clone())),
-            Err(turno_client::Error::CannotConnect { tried: one }) => tried.extend(one),
-            Err(error) => tried.push((address.clone(), error.to_string())),
+            Err(error) if error.kind() == ErrorKind::CannotConnect => tried.extend_from_slice(error.attempts()),
+            Err(error) => tried.push(ConnectAttempt::new(address.clone(), error.to_string())),
         }
     }
-    Err(turno_client::Error::CannotConnect { tried }.into())
+    Err(Error::cannot_connect(tried).into())
 }
 
 /// What is bound to an address of the broker's own host is reached at the host by which the broker is.

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 use turno_broker::files::need_files;
-use turno_client::{Ended, Options, Running};
+use turno_client::{Options, StopMode, WorkerEnd, WorkerHandle};
 use turno_proto::foreman::{Settings as ForemanSettings, TooManyProcs, Worker, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::limits::FOREMAN_HELLO_MS;
@@ -167,7 +167,7 @@ impl Hand {
     /// happens.
     pub(crate) async fn run<E>(
         mut self,
-        queues: Option<Arc<Running>>,
+        queues: Option<Arc<WorkerHandle>>,
         mut ask: impl AsyncFnMut() -> Ask,
         mut tell: impl FnMut(&Said) -> Result<(), E>,
     ) -> Result<End, E> {
@@ -266,12 +266,12 @@ impl Hand {
         self.queues.stop_now();
     }
 
-    fn queues_ended(&mut self, end: Ended) {
+    fn queues_ended(&mut self, end: WorkerEnd) {
         match end {
-            Ended::Stopped => {}
-            Ended::StoppedByBroker { now: true } => self.cut_now(End::Stopped { now: true }),
-            Ended::StoppedByBroker { now: false } => self.drain(End::Stopped { now: false }, None),
-            Ended::GaveUp(error) => self.drain(End::Queues(error), Some(self.settings.drain_timeout)),
+            WorkerEnd::StoppedByBroker(StopMode::Now) => self.cut_now(End::Stopped { now: true }),
+            WorkerEnd::StoppedByBroker(StopMode::Drain) => self.drain(End::Stopped { now: false }, None),
+            WorkerEnd::GaveUp(error) => self.drain(End::Queues(error), Some(self.settings.drain_timeout)),
+            _ => {}
         }
     }
 

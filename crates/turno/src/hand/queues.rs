@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::warn;
-use turno_client::{Ended, Running, Slots};
+use turno_client::{WorkerEnd, WorkerHandle};
 
 /// The worker of queues, if there is one.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    running: Option<Arc<Running>>,
+    running: Option<Arc<WorkerHandle>>,
 }
 
 impl Queues {
-    pub(crate) const fn new(running: Option<Arc<Running>>) -> Self {
+    pub(crate) const fn new(running: Option<Arc<WorkerHandle>>) -> Self {
         Self { running }
     }
 
@@ -41,7 +41,7 @@ impl Queues {
     pub(crate) fn resize(&self, slots: u16) {
         if let Some(running) = self.running.clone() {
             tokio::spawn(async move {
-                if let Err(error) = running.resize(Slots::Limited(u32::from(slots))).await {
+                if let Err(error) = running.resize(u32::from(slots)).await {
                     warn!(%error, "the worker of queues keeps its slots");
                 }
             });
@@ -49,7 +49,7 @@ impl Queues {
     }
 
     /// Its end; never, if there is none. May be dropped at any time.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> WorkerEnd {
         let Some(running) = self.running.clone() else { return std::future::pending().await };
         let end = running.wait().await;
         self.running = None;

@@ -1,9 +1,9 @@
 //! Requests, sends and admin calls on one connection.
 
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Durability, MessageId};
 use turno_proto::native::Outgoing;
-use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use super::super::calls::CALLS_MAX;
 use super::*;

@@ -162,6 +162,22 @@ impl FromStr for Filter {
     }
 }
 
+impl TryFrom<&str> for Filter {
+    type Error = TopicError;
+
+    fn try_from(text: &str) -> Result<Self, TopicError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Filter {
+    type Error = TopicError;
+
+    fn try_from(text: &String) -> Result<Self, TopicError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use turno_client::{Client, Error, Message};
+use turno_client::{Client, Error};
+use turno_proto::model::Code;
 
 use super::tally::Tally;
 
@@ -35,8 +37,9 @@ pub(super) enum End {
 pub(super) struct Plan {
     pub(super) kind: Kind,
     pub(super) queue: String,
-    pub(super) message: Message,
-    pub(super) body_bytes: u64,
+    pub(super) body: Bytes,
+    /// How long a sent message is worth delivering.
+    pub(super) ttl: Option<Duration>,
     /// For one answer.
     pub(super) timeout: Duration,
     pub(super) end: End,
@@ -159,15 +162,17 @@ impl Load {
     }
 
     async fn one(&self, client: &Client, since: Instant) {
-        let Plan { kind, queue, message, body_bytes, timeout, .. } = &self.plan;
+        let Plan { kind, queue, body, ttl, timeout, .. } = &self.plan;
+        let body_bytes = body.len() as u64;
         let end = match kind {
             Kind::Request => {
-                let reply = client.request(queue, message.clone()).await;
+                let reply = client.request(queue, body.clone()).timeout(*timeout).await;
                 reply.map(|reply| body_bytes + reply.body.len() as u64)
             }
             Kind::Send => {
-                let stored = tokio::time::timeout(*timeout, client.send(queue, message.clone())).await;
-                stored.unwrap_or(Err(Error::TimedOut)).map(|_| *body_bytes)
+                let send = client.send(queue, body.clone()).ttl(*ttl);
+                let stored = tokio::time::timeout(*timeout, send).await;
+                stored.unwrap_or_else(|_| Err(Error::from_code(Code::TimedOut, ""))).map(|_| body_bytes)
             }
         };
         self.tally.borrow_mut().take(since, Instant::now(), end);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use clap::{Args, Subcommand};
 use tokio::task::LocalSet;
 use turno_broker::Broker;
-use turno_client::{Client, Message, Options, Slots};
+use turno_client::{Client, Options, Slots};
 use turno_proto::model::{Code, limits, units};
 
 use super::Invocation;
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<u8, Failu
     args.check(invocation)?;
     let broker = args.embedded.then(Broker::start_loopback).transpose()?;
     let options = match &broker {
-        Some(broker) => Options::try_from(broker.url().as_str())?,
+        Some(broker) => Options::new(broker.url()),
         None => connect::options(invocation)?,
     };
     connect::block_on(LocalSet::new().run_until(bench(kind, args, options, invocation)))
@@ -199,17 +199,11 @@ impl LoadArgs {
 
     fn plan(&self, kind: Kind, timeout: Duration) -> Plan {
         let body = vec![b'x'; usize::try_from(self.body).unwrap_or(usize::MAX)];
-        let message = Message::new(Bytes::from(body));
-        let message = match (kind, &self.queue) {
-            (Kind::Request, _) => message.timeout(timeout),
-            (Kind::Send, None) => message.timeout(LEFT_BEHIND),
-            (Kind::Send, Some(_)) => message,
-        };
         Plan {
             kind,
             queue: self.queue.clone().unwrap_or_else(own_queue),
-            message,
-            body_bytes: self.body,
+            body: Bytes::from(body),
+            ttl: self.queue.is_none().then_some(LEFT_BEHIND),
             timeout,
             end: match self.count {
                 Some(count) => End::Count(count),

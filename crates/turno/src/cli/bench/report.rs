@@ -30,7 +30,7 @@ pub(super) fn document(load: &Load, args: &LoadArgs, worked: Option<(u64, f64)>)
                 Slots::Limited(slots) if worked.is_some() => Some(slots),
                 _ => None,
             },
-            body_bytes: plan.body_bytes,
+            body_bytes: plan.body.len() as u64,
             rate: plan.rate,
         },
         seconds: tally.elapsed().as_secs_f64(),

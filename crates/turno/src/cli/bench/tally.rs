@@ -150,7 +150,7 @@ mod tests {
         let begun = Instant::now();
         let mut tally = tally(&[100, 200]);
         for code in [Code::Failed, Code::TimedOut, Code::Failed] {
-            tally.take(begun, begun, Err(Error::Refused { code, detail: String::new() }));
+            tally.take(begun, begun, Err(Error::from_code(code, "")));
         }
         assert_eq!((tally.sent(), tally.answered, tally.failed), (5, 2, 3));
         assert_eq!(tally.errors, BTreeMap::from([("failed", 2), ("timed_out", 1)]));

@@ -32,7 +32,8 @@ pub(super) fn seen(data: &Path, dead_max: u64, invocation: &Invocation) -> Optio
     let timeout = invocation.global.timeout();
     let asked = connect::block_on(async {
         let client =
-            Client::connect(Options::new(vec![Address::Unix(socket)]).stay(true).connect_timeout(timeout)).await?;
+            Client::connect(Options::new(vec![Address::Unix(socket)]).stay_while_draining().connect_timeout(timeout))
+                .await?;
         let broker = match connect::admin(&client, AdminCall::Status, timeout).await? {
             AdminAnswer::Status { broker } => *broker,
             other => return Err(connect::unexpected(&other)),

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use turno_client::Address;
+use turno_client::{Address, ConnectAttempt};
 use turno_proto::model::Code;
 
 use super::Failure;
@@ -49,16 +49,16 @@ pub(super) fn remedy_of(kind: ErrorKind) -> &'static str {
 }
 
 /// Every address was tried: what was wrong with each, and the remedy for the one that came closest to a broker.
-pub(super) fn unreachable(tried: &[(Address, String)]) -> Failure {
-    let places: Vec<String> = tried.iter().map(|(address, _)| address.to_string()).collect();
-    let reasons: Vec<String> = tried.iter().map(|(address, why)| format!("{address}: {why}")).collect();
+pub(super) fn unreachable(tried: &[ConnectAttempt]) -> Failure {
+    let places: Vec<String> = tried.iter().map(|attempt| attempt.address.to_string()).collect();
+    let reasons: Vec<String> = tried.iter().map(|attempt| format!("{}: {}", attempt.address, attempt.reason)).collect();
     let failure = Failure::new(Code::CannotConnect, format!("no broker answers at {}", places.join(", ")))
         .why(reasons.join("; "));
-    let kinds: Vec<Option<ErrorKind>> = tried.iter().map(|(_, why)| kind(why)).collect();
+    let kinds: Vec<Option<ErrorKind>> = tried.iter().map(|attempt| kind(&attempt.reason)).collect();
     let has = |kind| kinds.contains(&Some(kind));
     let denied = tried.iter().zip(&kinds).find(|(_, kind)| **kind == Some(ErrorKind::PermissionDenied));
-    match denied {
-        Some(((Address::Unix(path), _), _)) => failure.fix(format!(
+    match denied.map(|(attempt, _)| &attempt.address) {
+        Some(Address::Unix(path)) => failure.fix(format!(
             "only the user who runs the broker may use {}: run the command as that user, or name a TCP address with --url",
             path.display()
         )),
@@ -68,7 +68,7 @@ pub(super) fn unreachable(tried: &[(Address, String)]) -> Failure {
         None if has(ErrorKind::HostUnreachable) || has(ErrorKind::NetworkUnreachable) => {
             failure.fix("look at the network between here and there, or name another broker with --url")
         }
-        None if tried.iter().any(|(_, why)| why.contains("lookup")) => {
+        None if tried.iter().any(|attempt| attempt.reason.contains("lookup")) => {
             failure.fix("check the host's name, or give its address: --url turno://HOST:PORT")
         }
         None => failure.fix("check that a Turno broker listens there and is not overloaded, or name another one with --url"),
@@ -118,10 +118,11 @@ mod tests {
             (vec![(tcp(), "no answer within 50 ms".to_owned())], "overloaded"),
         ];
         for (tried, expected) in table {
+            let tried: Vec<_> = tried.into_iter().map(|(address, why)| ConnectAttempt::new(address, why)).collect();
             let failure = unreachable(&tried);
             assert!(fix(&failure).contains(expected), "{failure:?}");
             assert_eq!(failure.exit(), 5);
-            assert!(tried.iter().all(|(_, why)| failure.body().why.contains(why)), "{failure:?}");
+            assert!(tried.iter().all(|attempt| failure.body().why.contains(&attempt.reason)), "{failure:?}");
         }
     }
 }

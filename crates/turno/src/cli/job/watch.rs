@@ -149,7 +149,8 @@ impl Waits {
             if self.asked.insert(*id) {
                 let (id, client) = (*id, client.clone());
                 self.open.spawn(async move {
-                    let end = client.admin(AdminCall::JobWait { job: id }).await.map_err(Failure::from).and_then(view);
+                    let end =
+                        client.admin_call(AdminCall::JobWait { job: id }).await.map_err(Failure::from).and_then(view);
                     (id, end.map_err(|failure| named(failure, id)))
                 });
             }

@@ -45,7 +45,7 @@ pub(crate) struct BroadcastAnswer {
 
 impl BroadcastAnswer {
     pub(crate) fn new(answer: Answer, seconds: f64) -> Self {
-        let Answer { worker, name, part } = answer;
+        let Answer { worker, name, part, .. } = answer;
         let more = matches!(part, AnswerPart::Piece(_));
         let party = PartyBody { worker: worker.to_string(), name };
         let (content, headers, failure) = match part {

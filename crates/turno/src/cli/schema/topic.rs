@@ -25,7 +25,7 @@ pub(crate) struct EventDocument {
 }
 
 impl From<&Event> for EventDocument {
-    fn from(Event { topic, headers, body }: &Event) -> Self {
+    fn from(Event { topic, headers, body, .. }: &Event) -> Self {
         Self { topic: topic.to_string(), content: Content::from(&body[..]), headers: headers.clone() }
     }
 }

@@ -1,8 +1,8 @@
 //! The worker without a program.
 
-use turno_client::{Delivery, Outcome, Reply};
+use turno_client::{Delivery, Message, Outcome};
 
 /// Headers and body as they came.
 pub(super) fn reply(delivery: Delivery) -> Outcome {
-    Outcome::Reply(Reply { headers: delivery.headers, body: delivery.body })
+    Outcome::Reply(Message::new(delivery.body).headers(delivery.headers))
 }

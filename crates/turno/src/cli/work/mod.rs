@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use turno_client::{Ended, Running, Slots, Worker};
+use turno_client::{Slots, StopMode, Worker, WorkerEnd, WorkerHandle};
 use turno_proto::model::{Code, limits, units};
 
 use super::Invocation;
@@ -126,9 +126,9 @@ async fn work(
 
 /// Why there is no worker, or none any more. Of a queue that another has, the broker's word says which it is.
 pub(super) fn cannot_work(error: turno_client::Error, queues: &[String]) -> Failure {
-    match &error {
-        turno_client::Error::Refused { code: Code::QueueFull, detail } if !detail.is_empty() => {
-            let failure = Failure::new(Code::QueueFull, detail.clone());
+    match (error.code(), error.detail()) {
+        (Code::QueueFull, detail) if !detail.is_empty() => {
+            let failure = Failure::new(Code::QueueFull, detail);
             match queues {
                 [queue] => failure.fix(format!(
                     "wait for it (`turno work {queue} --exclusive --standby`), or stop the worker that \
@@ -144,7 +144,7 @@ pub(super) fn cannot_work(error: turno_client::Error, queues: &[String]) -> Fail
 /// A signal came: what runs may finish, unless a second one says otherwise.
 async fn finish(
     args: &WorkArgs,
-    running: &Running,
+    running: &WorkerHandle,
     signals: &mut Signals,
     observer: &mut Observer,
     invocation: &Invocation,
@@ -164,16 +164,16 @@ async fn finish(
     }
 }
 
-fn ended(end: Ended, args: &WorkArgs, observer: &mut Observer, invocation: &Invocation) -> Result<u8, Failure> {
+fn ended(end: WorkerEnd, args: &WorkArgs, observer: &mut Observer, invocation: &Invocation) -> Result<u8, Failure> {
     observer.tell_waiting(invocation)?;
     match end {
-        Ended::Stopped => Ok(0),
-        Ended::StoppedByBroker { now } => {
-            let how = if now { "at once" } else { "after what ran" };
+        WorkerEnd::StoppedByBroker(mode) => {
+            let how = if mode == StopMode::Now { "at once" } else { "after what ran" };
             invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
             Ok(0)
         }
-        Ended::GaveUp(error) => Err(cannot_work(error, &args.queues)),
+        WorkerEnd::GaveUp(error) => Err(cannot_work(error, &args.queues)),
+        _ => Ok(0),
     }
 }
 

@@ -157,10 +157,11 @@ impl Observer {
                 );
                 format!("dropped from queue {queue}: deliveries expired here; {next}")
             }
-            WorkerEvent::Returned { queue } => {
+            WorkerEvent::Rejoined { queue } => {
                 format!("back in queue {queue}: one delivery at a time until one is done in time")
             }
             WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
+            _ => return None,
         })
     }
 }

@@ -53,7 +53,8 @@ impl From<Run> for Outcome {
     fn from(run: Run) -> Self {
         match run {
             Run::Done(output) => Self::reply(output),
-            Run::Failed { text, permanent } => Self::Failed { text, permanent },
+            Run::Failed { text, permanent: true } => Self::failed_permanently(text),
+            Run::Failed { text, permanent: false } => Self::failed(text),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::{oneshot, watch};
-use turno_client::{Running, Slots, Worker};
+use turno_client::{Slots, Worker, WorkerHandle};
 use turno_proto::model::limits::{FOREMAN_PROCS_MAX, LABEL_BYTES_MAX, WORKER_LABELS_MAX};
 use turno_proto::model::{Code, units};
 
@@ -257,7 +257,7 @@ async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
 
 /// The worker of queues beside the tasks.
 struct QueueSide {
-    running: Arc<Running>,
+    running: Arc<WorkerHandle>,
     observer: Observer,
     reply_max: watch::Sender<Option<u64>>,
 }

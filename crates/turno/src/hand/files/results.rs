@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use turno_client::Error;
 use turno_proto::foreman::Task;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, limits};
@@ -100,7 +99,7 @@ async fn hand_in(outbox: &Outbox, call: AdminCall) -> Result<(), Failure> {
     loop {
         match outbox.ask(call.clone()).await {
             Ok(_) => return Ok(()),
-            Err(Error::Refused { code: Code::WrongPlace, .. }) => return Err(Failure::Again),
+            Err(error) if error.code() == Code::WrongPlace => return Err(Failure::Again),
             Err(error) => {
                 if !patience.bears(&error).await {
                     return Err(Failure::Status(error.to_string()));

@@ -62,7 +62,7 @@ impl Outbox {
             answered: Notify::new(),
         });
         // The archive is that of the broker whose tasks run here: another one could do nothing with them.
-        let options = options.keep_trying(true).stay(true);
+        let options = options.retry_initial_connect().stay_while_draining();
         let driver = tokio::spawn(run(Arc::clone(&shared), options)).abort_handle();
         Self { shared, driver }
     }
@@ -74,7 +74,7 @@ impl Outbox {
 
     /// Asks the broker, on the same connection. Without one it waits.
     pub(crate) async fn ask(&self, call: AdminCall) -> Result<AdminAnswer, Error> {
-        self.shared.client.wait().await.admin(call).await
+        self.shared.client.wait().await.admin_call(call).await
     }
 
     /// The worker ends: what has ended may still be handed in, for a moment. Tells what was lost since the start.
@@ -222,7 +222,7 @@ async fn run(shared: Arc<Shared>, options: Options) {
         let (due, until) = shared.due();
         for (id, pieces) in due {
             let (client, worker) = (client.clone(), shared.worker.clone());
-            calls.spawn(async move { (id, client.admin(AdminCall::TaskOutput { worker, pieces }).await) });
+            calls.spawn(async move { (id, client.admin_call(AdminCall::TaskOutput { worker, pieces }).await) });
         }
         let left = until.map(|until| until.since(shared.now()));
         let alarm = async {

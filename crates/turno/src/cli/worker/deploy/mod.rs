@@ -107,7 +107,7 @@ async fn broker(invocation: &Invocation) -> Result<Broker, Failure> {
     let place = link::ask(&options).await.map_err(no_way)?;
     let native = options.addresses().iter().find_map(|address| match address {
         Address::Tcp(address) => Some(address.clone()),
-        Address::Unix(_) => None,
+        _ => None,
     });
     let native = native.ok_or_else(|| {
         Failure::new(Code::BadUsage, "ssh cannot carry a socket of this machine to another one")
