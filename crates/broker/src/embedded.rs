@@ -1,8 +1,10 @@
 //! A broker inside another program: for tests, and for programs that bring their own.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -11,15 +13,74 @@ use crate::run::{Bound, Ended, Until, serve};
 use crate::settings::Settings;
 
 /// A broker on a thread of its own. Dropping it drains and ends it.
+///
+/// ```
+/// use std::time::Duration;
+/// use turno_broker::Broker;
+///
+/// let broker = Broker::builder().name("test").drain_timeout(Duration::from_secs(1)).start()?;
+/// println!("connect to {}", broker.url());
+/// broker.stop()?;
+/// # Ok::<(), turno_broker::ServeError>(())
+/// ```
 #[derive(Debug)]
+#[must_use = "dropping it ends the broker"]
 pub struct Broker {
     bound: Bound,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<Ended, ServeError>>>,
 }
 
+/// A broker that is not started yet: on loopback, at a free port, with nothing on disk, unless it is told otherwise.
+/// [`Settings`] has everything that can be set.
+#[derive(Clone, Debug, Default)]
+#[must_use = "a broker runs when it is started"]
+pub struct BrokerBuilder {
+    settings: Settings,
+}
+
+impl BrokerBuilder {
+    /// A name for people.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Listen on this address for clients and workers; port 0 is a free one. The first call replaces loopback, each
+    /// further one adds an address.
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        if self.settings.listen == Settings::default().listen {
+            self.settings.listen.clear();
+        }
+        self.settings.listen.push(address);
+        self
+    }
+
+    /// Keep messages and jobs in this directory, so that they outlive the broker. It also gets a Unix socket.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.data = Some(directory.into());
+        self
+    }
+
+    /// How long running work may take to finish when the broker stops; 30 s if not set.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.drain_timeout = timeout;
+        self
+    }
+
+    /// Starts the broker and returns once it listens.
+    pub fn start(self) -> Result<Broker, ServeError> {
+        Broker::start(self.settings)
+    }
+}
+
 impl Broker {
-    /// Starts a broker and returns once it listens.
+    /// A broker to start.
+    pub fn builder() -> BrokerBuilder {
+        BrokerBuilder::default()
+    }
+
+    /// Starts a broker with these settings and returns once it listens.
     pub fn start(settings: Settings) -> Result<Self, ServeError> {
         let (stop, told) = oneshot::channel();
         let (tell, bound) = mpsc::sync_channel(1);
@@ -44,22 +105,22 @@ impl Broker {
         }
     }
 
-    /// Starts a broker on loopback, at any free port, with nothing on disk.
+    /// Starts a broker on loopback, at a free port, with nothing on disk: for tests.
     pub fn start_loopback() -> Result<Self, ServeError> {
         Self::start(Settings::default())
     }
 
-    /// Where it listens.
+    /// The addresses that it listens on, with the ports that the system chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.bound.native
     }
 
-    /// HOST:PORT where other members of its ring reach it.
+    /// The address that it listens on for other members of its ring.
     pub fn ring(&self) -> Option<SocketAddr> {
         self.bound.ring
     }
 
-    /// What a client connects to.
+    /// The address for clients and workers: `turno://HOST:PORT`, or `unix:/PATH` if it listens on no port.
     pub fn url(&self) -> String {
         match (self.bound.native.first(), &self.bound.unix) {
             (Some(address), _) => format!("turno://{address}"),
@@ -73,7 +134,7 @@ impl Broker {
         self.end().unwrap_or_else(|| Ok(Ended::default()))
     }
 
-    /// Waits for its end, which something else brings about: its ring ends, or refuses it.
+    /// Waits until the broker ends by itself: because its ring ends, or refuses it.
     pub fn wait(mut self) -> Result<Ended, ServeError> {
         let ended = self.thread.take().and_then(|thread| thread.join().ok());
         ended.unwrap_or_else(|| Ok(Ended::default()))

@@ -14,6 +14,7 @@ use super::keeper::StoreError;
 
 /// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]

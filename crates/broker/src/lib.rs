@@ -1,18 +1,18 @@
 //! A Turno broker, for the `turno` command and to embed in tests and other programs.
 //!
-//! [`Settings`] is all that a broker is told before it starts. [`Broker`] runs one on a thread of its own, [`run`] on this
-//! thread until a signal ends it; [`config`] makes settings of a file and the environment.
+//! [`Broker`] runs a broker on a thread of its own, [`run`] on this thread until a signal ends it. [`Settings`] has
+//! everything that can be set; [`config`] reads it from a file and the environment.
 //!
 //! ```
-//! use turno_broker::{Broker, Settings};
+//! use turno_broker::Broker;
 //! use turno_client::blocking::Client;
 //!
 //! // By default a broker is on loopback at a free port, and keeps nothing on disk.
-//! let broker = Broker::start(Settings { name: "test".to_owned(), ..Settings::default() })?;
+//! let broker = Broker::builder().name("test").start()?;
 //! assert!(broker.addresses()[0].ip().is_loopback());
 //!
 //! let client = Client::connect(broker.url())?;
-//! client.send("letters", "hello")?;
+//! client.send("letters", "hello").wait()?;
 //! drop(client);
 //!
 //! // Drains: what is under way is finished. The letter was in memory, and nobody took it.
@@ -62,7 +62,7 @@ mod tasks;
 mod timer;
 mod turn;
 
-pub use embedded::Broker;
+pub use embedded::{Broker, BrokerBuilder};
 pub use error::ServeError;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub use run::{Bound, Ended, run};

@@ -44,6 +44,7 @@ pub struct Bound {
 
 /// How a broker ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ended {
     /// Waiting requests that were given back to their callers.
     pub returned: u64,
