@@ -9,11 +9,11 @@ use crate::tidy;
 #[derive(Debug, Parser, PartialEq, Eq)]
 #[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
 pub(crate) enum Command {
-    /// Everything: set-up, fmt, clippy, tidy, ledger, build, all tests
+    /// Everything: set-up, fmt, clippy, tidy, ledger, deps, build, all tests
     ///
     /// Sets up what it needs, runs every check and every test, and names at the end what failed and what could not run.
     Test(TestOptions),
-    /// The quick half: fmt, clippy, tidy, ledger
+    /// The quick half: fmt, clippy, tidy, ledger, deps
     Check,
     /// The house rules that the compiler does not know
     ///
@@ -34,6 +34,14 @@ pub(crate) enum Command {
     /// Compares docs/reference/requirements.md with the numbers named in the doc comments of tests. Fails when a test names a number
     /// that does not exist, or a range.
     Ledger(LedgerOptions),
+    /// Licences, duplicate versions and origin of all dependencies
+    ///
+    /// Compares what `cargo tree` lists with deny.toml, and LICENSES-THIRD-PARTY.md with what is there.
+    Deps {
+        /// Write LICENSES-THIRD-PARTY.md anew
+        #[arg(long)]
+        write: bool,
+    },
     /// Many brokers, clients and workers in bad weather
     #[command(disable_help_flag = true)]
     Sim(PassedOn),

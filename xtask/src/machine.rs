@@ -7,6 +7,7 @@ use std::{env, thread};
 
 use xtask::packages;
 
+use crate::deps;
 use crate::ledger::{Ledger, report};
 use crate::step::Outcome;
 use crate::steps;
@@ -102,6 +103,14 @@ impl World for Machine {
 
     fn book(&mut self) -> Outcome {
         self.run(&["mdbook", "build"])
+    }
+
+    fn deps(&mut self) -> Outcome {
+        match deps::run(&self.root, false) {
+            Ok(true) => Outcome::Passed,
+            Ok(false) => Outcome::Failed("see the problems above".to_owned()),
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        }
     }
 
     fn ledger(&mut self) -> Outcome {

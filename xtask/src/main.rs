@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod command;
+mod deps;
 mod fuzz;
 mod ledger;
 mod machine;
@@ -49,6 +50,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Tidy => Ok(tidy::run(&Tree::load(&tree::find_root()?)?)),
         Command::Map { write } => map::run(&tree::find_root()?, *write),
         Command::Ledger(options) => show_ledger(options),
+        Command::Deps { write } => deps::run(&tree::find_root()?, *write),
         Command::Sim(passed) => suite::sim(&tree::find_root()?, &passed.words),
         Command::Bench(passed) => suite::bench(&tree::find_root()?, &passed.words),
         Command::Steps { bless } => steps::run(&tree::find_root()?, *bless),

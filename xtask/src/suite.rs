@@ -16,12 +16,17 @@ pub(crate) trait World {
     fn cargo(&mut self, args: &[&str]) -> Outcome;
     fn tidy(&mut self) -> Outcome;
     fn ledger(&mut self) -> Outcome;
+    fn deps(&mut self) -> Outcome;
     fn steps(&mut self) -> Outcome;
     fn book(&mut self) -> Outcome;
 }
 
 const FMT: &[&str] = &["fmt", "--all", "--check"];
 const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+/// The published client as others build it: in the workspace it always has the features of its other users.
+const CLIENT: &[&str] =
+    &["clippy", "--package", "turno-client", "--no-default-features", "--locked", "--", "-D", "warnings"];
+const CLIENT_DOCS: &[&str] = &["rustdoc", "--package", "turno-client", "--locked", "--", "-D", "warnings"];
 const BUILD: &[&str] = &["build", "--package", "turno", "--locked"];
 const NEXTEST: &[&str] = &["nextest", "run", "--workspace", "--locked"];
 /// Brokers with router threads pass the same end-to-end tests.
@@ -106,6 +111,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         steps.leave_out("clippy", Outcome::Skipped("--fast".to_owned()));
     } else if toolchain.has_clippy {
         cargo_step(&mut steps, world, "clippy", CLIPPY);
+        cargo_step(&mut steps, world, "client", CLIENT);
     } else {
         steps.leave_out("clippy", Outcome::NotRun("clippy is missing".to_owned()));
     }
@@ -119,7 +125,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         test_steps(&mut steps, world, options, &toolchain);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "routers", "sim", "steps", "doc tests"] {
+        for name in ["nextest", "routers", "sim", "steps", "client docs", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -130,6 +136,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
 fn text_steps(steps: &mut Steps, world: &mut dyn World) {
     steps.run("tidy", "the house rules", || world.tidy());
     steps.run("ledger", "requirements and their tests", || world.ledger());
+    steps.run("deps", "licences and versions of dependencies", || world.deps());
 }
 
 fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, toolchain: &Toolchain) {
@@ -143,7 +150,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        for name in ["routers", "sim", "steps", "doc tests"] {
+        for name in ["routers", "sim", "steps", "client docs", "doc tests"] {
             steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
         }
     } else {
@@ -160,6 +167,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
         } else {
             steps.leave_out("steps", Outcome::NotRun("VALGRIND IS MISSING and could not be installed".to_owned()));
         }
+        cargo_step(steps, world, "client docs", CLIENT_DOCS);
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
 }
@@ -214,6 +222,11 @@ mod tests {
             Outcome::Passed
         }
 
+        fn deps(&mut self) -> Outcome {
+            self.ran.push("deps".to_owned());
+            Outcome::Passed
+        }
+
         fn steps(&mut self) -> Outcome {
             self.ran.push("steps".to_owned());
             Outcome::Passed
@@ -235,16 +248,16 @@ mod tests {
     #[test]
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
-        let tests = ["nextest", "nextest", "nextest", "run", "steps", "test"];
-        assert_eq!(ran, [&["fmt", "clippy", "tidy", "ledger", "book", "build"], &tests[..]].concat());
-        assert!(passed && summary.contains("13 of 13 steps passed"), "{summary}");
+        let tests = ["nextest", "nextest", "nextest", "run", "steps", "rustdoc", "test"];
+        assert_eq!(ran, [&["fmt", "clippy", "clippy", "tidy", "ledger", "deps", "book", "build"], &tests[..]].concat());
+        assert!(passed && summary.contains("16 of 16 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 12);
+        assert_eq!(ran.len(), 15);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -263,7 +276,7 @@ mod tests {
     fn without_nextest_cargo_test_stands_in_and_the_end_says_so() {
         let fake = Fake { lacks_nextest: true, ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran[5..], ["build", "test", "run", "steps", "test"]);
+        assert_eq!(ran[7..], ["build", "test", "run", "steps", "rustdoc", "test"]);
         assert!(passed);
         let last = summary.lines().rev().nth(1).unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");
@@ -306,6 +319,6 @@ mod tests {
     fn a_check_is_the_quick_half() {
         let mut fake = Fake::default();
         assert!(run_check(&mut fake).passed());
-        assert_eq!(fake.ran, [&FMT.join(" "), &CLIPPY.join(" "), "tidy", "ledger"]);
+        assert_eq!(fake.ran, [&FMT.join(" "), &CLIPPY.join(" "), "tidy", "ledger", "deps"]);
     }
 }
