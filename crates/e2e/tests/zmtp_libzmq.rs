@@ -12,7 +12,7 @@ const SERVER_SECRET: &str = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
 const CLIENT_SECRET: &str = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
 
 fn keys(secret: &str) -> KeyPair {
-    KeyPair::from_secret_text(secret).unwrap()
+    KeyPair::from_secret_text(secret).expect("a well-formed value")
 }
 
 fn settings(ours: Ours, security: Security) -> Settings {
@@ -28,7 +28,7 @@ fn listen() -> (TcpListener, String) {
 
 /// A socket of libzmq, without the address of the other end.
 fn socket(kind: &str, security: &Value) -> Map<String, Value> {
-    let mut given = security.as_object().unwrap().clone();
+    let mut given = security.as_object().expect("a well-formed value").clone();
     given.insert("type".to_owned(), kind.into());
     given.insert("heartbeat_ms".to_owned(), 200.into());
     given

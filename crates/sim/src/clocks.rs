@@ -238,7 +238,8 @@ mod tests {
     fn when_something_is_over() {
         let span = Span { from: at(10), until: at(10), ms: 10 * MINUTE_MS };
         let right = clock(100);
-        let table: [(&str, &[(u64, Clock)], u64, bool, u64); 8] = [
+        type Case<'a> = (&'a str, &'a [(u64, Clock)], u64, bool, u64);
+        let table: [Case<'_>; 8] = [
             ("not yet", &[(0, right)], 19, false, 0),
             ("by the only clock there was", &[(0, right)], 21, true, 1),
             ("a restart changes nothing", &[(0, right), (15, right)], 21, true, 1),

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn lists_become_packages() {
-        let all = "turno v0.1.0 (/home/me/turno)\tMIT OR Apache-2.0\nb v2.0.0\tMIT\n\na v1.0.0 (proc-macro)\tMIT (*)\n\
+        let all = "turno v0.1.0 (/src/turno)\tMIT OR Apache-2.0\nb v2.0.0\tMIT\n\na v1.0.0 (proc-macro)\tMIT (*)\n\
                    c v3.0.0 (https://example.org/c?rev=1)\t\n";
         let found = read(all, "b v2.0.0\tMIT\n").expect("lists");
         let row = |package: &Package| (package.name.clone(), package.license.is_some(), package.is_shipped);

@@ -226,7 +226,7 @@ mod tests {
     /// The page in the tree has a place for every section.
     #[test]
     fn the_page_has_its_markers() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(PAGE);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation").join(PAGE);
         let page = fs::read_to_string(path).unwrap();
         for name in ["works", "growth", "overload"] {
             assert!(page::fill(&page, name, "").is_ok(), "{name}");

@@ -146,7 +146,7 @@ fn a_connection_may_rather_be_closed_than_miss_something() {
     for or_close in [false, true, false] {
         listen(&mut desk, a, filter("y"), or_close).unwrap();
         let said = publish(&mut desk, b, "x", "2");
-        let [Effect::Event { listeners, .. }] = &said[..] else { panic!("{said:?}") };
+        let [Effect::Peer(PeerEffect::Event { listeners, .. })] = &said[..] else { panic!("{said:?}") };
         assert_eq!(listeners[..], [Listener { conn: a, or_close }], "the same filter again");
     }
 }

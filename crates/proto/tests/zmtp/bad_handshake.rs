@@ -86,7 +86,7 @@ fn after_greeting(security: Security, mechanism: &[u8], bytes: &[u8]) -> (Option
 }
 
 fn error(reason: &str) -> Vec<u8> {
-    let len = u8::try_from(reason.len()).unwrap();
+    let len = u8::try_from(reason.len()).expect("the peers follow the script");
     [&[4, len + 7][..], b"\x05ERROR", &[len], reason.as_bytes()].concat()
 }
 

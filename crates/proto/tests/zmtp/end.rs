@@ -21,7 +21,7 @@ pub(crate) struct End {
 
 impl End {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self::with_entropy(settings, std::array::from_fn(|at| u8::try_from(at).unwrap()))
+        Self::with_entropy(settings, std::array::from_fn(|at| u8::try_from(at).expect("the peers follow the script")))
     }
 
     pub(crate) fn with_entropy(settings: Settings, entropy: [u8; 96]) -> Self {
@@ -53,7 +53,8 @@ impl End {
         match step {
             Step::Done => {}
             Step::Asks(_) if self.accepts => {
-                let (step, used) = self.session.step(self.now, b"early", &mut self.out).unwrap();
+                let (step, used) =
+                    self.session.step(self.now, b"early", &mut self.out).expect("the peers follow the script");
                 assert_eq!((step, used), (Step::NeedMore, 0), "nothing is taken before the owner has judged");
                 let step = self.session.accept(self.now, &mut self.out);
                 self.told(step);
@@ -132,7 +133,7 @@ pub(crate) fn curve_client() -> Security {
 }
 
 pub(crate) fn client_entropy() -> [u8; 96] {
-    std::array::from_fn(|at| u8::try_from(100 + at).unwrap())
+    std::array::from_fn(|at| u8::try_from(100 + at).expect("the peers follow the script"))
 }
 
 /// The security of a client and a server for each mechanism, and who the client is to the server.

@@ -54,8 +54,8 @@ fn null_handshake(golden: &mut Golden) {
     assert_eq!(server.hear(&greeting), b"", "it waits for the type of its peer");
     let answer = golden.is(server.hear(&ready), &["ready_router"]);
     assert_eq!(client.hear(&answer), b"");
-    assert_eq!(client.peer().unwrap().socket_type, SocketType::Router);
-    assert_eq!(*server.peer().unwrap().identity, *b"d1");
+    assert_eq!(client.peer().expect("the peers follow the script").socket_type, SocketType::Router);
+    assert_eq!(*server.peer().expect("the peers follow the script").identity, *b"d1");
 }
 
 fn plain_handshake(golden: &mut Golden) {
@@ -87,8 +87,8 @@ fn curve_session(golden: &mut Golden) {
     server.send(&[b"x"]);
     client.hear(&golden.is(server.said(), &["curve_message_server"]));
     assert_eq!(client.messages(), [[b"x".to_vec()]]);
-    let now = server.session.next_deadline().unwrap();
-    server.session.handle_timeout(now, &mut server.out).unwrap();
+    let now = server.session.next_deadline().expect("the peers follow the script");
+    server.session.handle_timeout(now, &mut server.out).expect("the peers follow the script");
     let ping = golden.is(server.said(), &["curve_ping_server"]);
     assert_eq!(server.hear(&golden.is(client.hear(&ping), &["curve_pong_client"])), b"");
     assert_eq!((client.fault, server.fault), (None, None));
@@ -106,10 +106,10 @@ fn messages_and_commands(golden: &mut Golden) {
     for (name, parts) in messages {
         client.send(parts);
         server.hear(&golden.is(client.said(), &[name]));
-        assert_eq!(server.messages().last().unwrap(), parts, "{name}");
+        assert_eq!(server.messages().last().expect("the peers follow the script"), parts, "{name}");
     }
-    let now = server.session.next_deadline().unwrap();
-    server.session.handle_timeout(now, &mut server.out).unwrap();
+    let now = server.session.next_deadline().expect("the peers follow the script");
+    server.session.handle_timeout(now, &mut server.out).expect("the peers follow the script");
     golden.is(server.said(), &["ping"]);
     let ping = golden.vectors["ping_context"].clone();
     golden.is(ping.clone(), &["ping_context"]);

@@ -171,7 +171,7 @@ impl Messages {
     fn room_to_load(&self) -> u64 {
         let limits = &self.settings.limits;
         let elsewhere = self.bytes_elsewhere.max(limits.margin() + limits.frame_share());
-        let kept_for_new = self.settings.kept_for_new.unwrap_or(limits.kept_for_new());
+        let kept_for_new = self.settings.kept_for_new.unwrap_or_else(|| limits.kept_for_new());
         let taken = [elsewhere, self.loads.bytes, kept_for_new];
         let taken = taken.into_iter().fold(self.stats.bytes, u64::saturating_add);
         limits.memory_bytes_max.saturating_sub(taken)

@@ -330,6 +330,9 @@ fn what_home_keeps_for_its_own_is_not_given_away() {
     let far = candidate(&mut net, 1);
     consume(&mut net, far, true);
     let heard = net.heard_by(far);
-    assert!(matches!(heard[..], [Effect::QueueFull { .. }]), "{heard:?}");
+    assert!(
+        matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
+        "{heard:?}"
+    );
     take(&mut net, near);
 }
