@@ -174,7 +174,8 @@ class Connection:
             else:
                 kind, rest = (REPLY, result) if frame.flags & WANTS_REPLY else (ACK, b"")
                 self.write(kind, frame.seq, frame.word, rest=rest)
-        self.ask(DEREGISTER)
+        with contextlib.suppress(ConnectionError):  # without open work the broker may end before it answers
+            self.ask(DEREGISTER)
 
 
 def shout(body, attempt):
