@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 use turno_engine::{Engine, ForemanEvent, Input};
 use turno_proto::model::view::{Counters, WorkerView};
-use turno_proto::model::{Code, ConnId, Slots};
+use turno_proto::model::{Code, ConnId};
 
 /// How often counters are looked at, and how long a second of the budget is.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
@@ -62,15 +62,12 @@ impl Diary {
         }
         self.told += 1;
         let Visitor { kind, view: WorkerView { id, name, address, slots, used, queues, .. } } = who;
-        let slots = match slots {
-            Slots::Limited(slots) => slots.to_string(),
-            Slots::Unlimited => "unlimited".to_owned(),
-        };
+        let slots = slots.to_string();
         if came {
-            info!(worker = id, name, address, kind, slots, "a worker came");
+            info!(worker = id.0, name, address, kind, slots, "a worker came");
         } else {
             let queues = some_of(queues.iter());
-            info!(worker = id, name, address, kind, in_use = used, queues, "a worker went");
+            info!(worker = id.0, name, address, kind, in_use = used, queues, "a worker went");
         }
     }
 

@@ -24,9 +24,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .time_limit(Duration::from_secs(60))
         .key("thumbnails-2026-11");
     let job = submission.clone().await?;
-    println!("job {}: {} tasks wait, because {:?}", job.id, job.tasks.waiting, job.reason);
-    assert_eq!((job.state, job.tasks.waiting), (JobState::Waiting, 3));
-    assert_eq!(jobs.get(job.id).await?.reason, Some(JobReason::NoWorker));
+    println!("job {}: {} tasks wait, because {:?}", job.id, job.counts.waiting, job.because);
+    assert_eq!((job.state, job.counts.waiting), (JobState::Waiting, 3));
+    assert_eq!(jobs.get(job.id).await?.because.as_deref(), Some(&JobReason::NoWorker));
 
     // Submitted again with its key, it is the same job.
     assert_eq!(submission.await?.id, job.id);

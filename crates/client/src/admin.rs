@@ -25,7 +25,7 @@ use crate::{Client, Error, Event, StopMode};
 /// # let client = turno_client::Client::connect(&url).await?;
 /// let stored = client.send("emails", "to: you").await?;
 /// let explanation = client.admin().explain_message(stored.id).await?;
-/// println!("{:?}", explanation.reason); // no worker consumes the queue
+/// println!("{:?}", *explanation.because); // no worker consumes the queue
 /// assert_eq!(client.admin().status().await?.ready, 1);
 /// # Ok::<(), turno_client::Error>(())
 /// # })?;
@@ -76,7 +76,7 @@ impl Admin {
             let client = client.clone();
             async move {
                 let call = AdminCall::WorkerLs { after, limit: PAGE_MAX };
-                answer!(client, call, AdminAnswer::Workers { workers, next } => (workers, next))
+                answer!(client, call, AdminAnswer::Workers { workers, next } => (workers, next.map(|worker| worker.0)))
             }
         })
     }

@@ -27,7 +27,7 @@ pub use crate::submit::SubmitBuilder;
 /// use turno_client::jobs::JobState;
 ///
 /// let job = client.jobs().submit(["render", "--frame", "{}"]).name("film").tasks(1..=1000).await?;
-/// assert_eq!((job.state, job.tasks.waiting), (JobState::Waiting, 1000));
+/// assert_eq!((job.state, job.counts.waiting), (JobState::Waiting, 1000));
 /// let job = client.jobs().cancel(job.id).await?;
 /// assert_eq!(job.state, JobState::Cancelled);
 /// # Ok::<(), turno_client::Error>(())
@@ -230,7 +230,7 @@ impl Jobs {
     async fn explained(&self, job: JobId, task: Option<u32>) -> Result<TaskExplanation, Error> {
         let call = AdminCall::JobExplain { job, task };
         answer!(self.client, call, AdminAnswer::TaskExplained { job, task, because, attempts } => {
-            TaskExplanation { job: *job, task: *task, reason: *because, attempts }
+            TaskExplanation { job: *job, task: *task, reason: because.0, attempts }
         })
     }
 

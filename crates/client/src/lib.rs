@@ -38,7 +38,7 @@ mod worker;
 pub use turno_proto::headers::{Headers, HeadersError};
 pub use turno_proto::model::{
     BroadcastEnd, ClosingReason, Code, DedupIdError, Durability, Filter, MessageId, NameError, Party, QueueName, Slots,
-    Topic, TopicError,
+    Topic, TopicError, WorkerId,
 };
 #[cfg(feature = "unstable-core")]
 #[doc(hidden)]

@@ -88,7 +88,7 @@ async fn jobs_are_submitted_held_cancelled_retried_and_removed() {
     let client = client(&broker).await;
     let jobs = client.jobs();
     let first = jobs.submit(["echo", "{}"]).tasks(1..=5).tag("t").priority(9).hold().await.expect("taken");
-    assert_eq!((first.state, first.tasks.waiting, first.name.as_str()), (JobState::Held, 5, "echo"));
+    assert_eq!((first.state, first.counts.waiting, first.name.as_str()), (JobState::Held, 5, "echo"));
     assert_eq!(jobs.release(first.id).await.expect("released").state, JobState::Waiting);
     assert_eq!(jobs.hold(first.id).await.expect("held").state, JobState::Held);
     let second = jobs.submit(["true"]).after(first.id, AfterWhen::Any).key("once");
@@ -149,7 +149,7 @@ async fn the_broker_and_its_workers_are_looked_at_and_changed() {
     let admin = client.admin();
     let stored = client.send("q", "x").await.expect("stored");
     let why = admin.explain_message(stored.id).await.expect("explained");
-    assert!(matches!(why.reason, Reason::NoWorker), "{why:?}");
+    assert!(matches!(*why.because, Reason::NoWorker), "{why:?}");
     admin.cancel_message(stored.id).await.expect("cancelled");
     assert_eq!(admin.explain_message(stored.id).await.expect_err("gone").code(), Code::NotFound);
 

@@ -104,7 +104,7 @@ fn seen(broker: &Broker, contents: &str) -> String {
         }
         let explanation = asker.explain(id);
         let message = explanation.message;
-        let (state, text) = match explanation.reason {
+        let (state, text) = match explanation.because.0 {
             Reason::Dead { failure } => ("dead", failure),
             _ => ("ready", named.splitn(5, ' ').last().unwrap_or_default().to_owned()),
         };

@@ -15,8 +15,10 @@ const HOSTILE: &str = "\x1b]52;c;aGk=\x07\x1b[31m\u{9b}2J\u{202e}\u{2066}\u{61c}
 const SEEN: &str = "52;c;aGk=";
 
 /// Values that programs read: with another text in them an answer would not be one.
-const CLOSED: [&str; 11] =
-    ["op", "state", "kind", "reason", "code", "when", "stream", "next", "topic", "brokers", "foreman"];
+const CLOSED: [&str; 13] = [
+    "op", "state", "kind", "reason", "code", "when", "stream", "next", "topic", "brokers", "foreman", "array",
+    "standing",
+];
 
 /// A way to the broker on which every text that it sends is another one; its URL.
 fn liar(broker: SocketAddr) -> String {

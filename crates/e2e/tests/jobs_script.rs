@@ -2,17 +2,18 @@
 
 use rustix::process::Signal;
 use turno_e2e::{Act, Place, Script, wait};
-use turno_proto::model::Code;
 use turno_proto::model::job::{
     After, AfterWhen, Array, JobId, JobReason, JobState, JobView, TaskCounts, TaskState, TaskView, Work,
 };
+use turno_proto::model::view::Because;
+use turno_proto::model::{Code, Moment, TaskId};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::work;
 
 const NOON: u64 = 1_794_744_000_000;
 
 fn job(id: u64, state: JobState) -> JobView {
-    let tasks = match state {
+    let counts = match state {
         JobState::Finished => TaskCounts { finished: 3, ..TaskCounts::default() },
         JobState::Failed => TaskCounts { finished: 2, failed: 1, ..TaskCounts::default() },
         JobState::Cancelled => TaskCounts { cancelled: 3, ..TaskCounts::default() },
@@ -22,19 +23,16 @@ fn job(id: u64, state: JobState) -> JobView {
         id: JobId(id),
         name: "sim".to_owned(),
         state,
-        array: Array { first: 1, count: 3, step: 1 },
-        parts: Vec::new(),
-        tasks,
+        array: Array { first: 1, count: 3, step: 1 }.into(),
+        tasks: 3,
+        counts,
+        progress: counts.progress(),
         slots: 1,
         priority: 4,
-        tags: Vec::new(),
-        items: 0,
-        submitted_unix_ms: NOON,
-        started_unix_ms: Some(NOON),
-        ended_unix_ms: state.is_end().then_some(NOON + 1_000),
-        reason: None,
-        spec: None,
-        lost: 0,
+        submitted_at: Moment::from_unix_ms(NOON),
+        started_at: Some(Moment::from_unix_ms(NOON)),
+        ended_at: state.is_end().then_some(Moment::from_unix_ms(NOON + 1_000)),
+        ..JobView::default()
     }
 }
 
@@ -45,9 +43,9 @@ fn told(job: JobView) -> Act {
 fn task(number: u32, state: TaskState) -> TaskView {
     TaskView {
         worker: Some("w".to_owned()),
-        started_unix_ms: Some(NOON),
-        ended_unix_ms: Some(NOON + 1_000),
-        ..TaskView::new(number, state, 1)
+        started_at: Some(Moment::from_unix_ms(NOON)),
+        ended_at: Some(Moment::from_unix_ms(NOON + 1_000)),
+        ..TaskView::new(TaskId { job: JobId(7), task: number }, state, 1)
     }
 }
 
@@ -85,7 +83,9 @@ fn four_jobs(call: &AdminCall) -> Act {
 #[test]
 fn a_submission_asks_for_what_was_typed_and_tells_the_job() {
     let script = Script::start(|call| match call {
-        AdminCall::JobSubmit { .. } => told(JobView { reason: Some(JobReason::NoWorker), ..job(7, JobState::Waiting) }),
+        AdminCall::JobSubmit { .. } => {
+            told(JobView { because: Some(Because(JobReason::NoWorker)), ..job(7, JobState::Waiting) })
+        }
         AdminCall::JobShow { job: None } => told(job(6, JobState::Running)),
         _ => Act::Refuse(Code::BadCall),
     });

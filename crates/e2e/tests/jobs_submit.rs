@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest as _, Sha256};
 use turno_e2e::{Act, Place, Script};
 use turno_proto::items;
-use turno_proto::model::Code;
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{Array, JobId, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView, Work};
 use turno_proto::model::limits::PIECE_BYTES_MAX;
+use turno_proto::model::{Code, Moment, TaskId};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::work;
 
@@ -24,19 +24,14 @@ fn job(spec: &JobSpec, state: JobState) -> JobView {
         id: JobId(7),
         name: spec.name.clone(),
         state,
-        array: spec.array,
-        parts: Vec::new(),
-        tasks: TaskCounts { waiting: spec.array.count, ..TaskCounts::default() },
+        array: spec.array.into(),
+        tasks: spec.array.count,
+        counts: TaskCounts { waiting: spec.array.count, ..TaskCounts::default() },
         slots: spec.slots,
         priority: spec.priority,
         tags: spec.tags.clone(),
-        items: 0,
-        submitted_unix_ms: 1_794_744_000_000,
-        started_unix_ms: None,
-        ended_unix_ms: None,
-        lost: 0,
-        reason: None,
-        spec: None,
+        submitted_at: Moment::from_unix_ms(1_794_744_000_000),
+        ..JobView::default()
     }
 }
 
@@ -373,23 +368,12 @@ fn a_wait_for_one_command_ends_as_the_command_did() {
             AdminCall::JobSubmit { spec } => told(job(spec, JobState::Waiting)),
             AdminCall::JobShow { .. } | AdminCall::JobWait { .. } => {
                 let spec = JobSpec::new("sim", Array::ONE, bytes_of_nothing());
-                let tasks = TaskCounts { failed: 1, ..TaskCounts::default() };
-                told(JobView { tasks, ..job(&spec, JobState::Failed) })
+                let counts = TaskCounts { failed: 1, ..TaskCounts::default() };
+                told(JobView { counts, ..job(&spec, JobState::Failed) })
             }
             AdminCall::JobTasks { .. } => {
-                let task = TaskView {
-                    task: 1,
-                    state: TaskState::Failed,
-                    attempt: 1,
-                    worker: None,
-                    started_unix_ms: None,
-                    ended_unix_ms: None,
-                    exit_code: Some(exit),
-                    signal: None,
-                    status: None,
-                    lost_until_unix_ms: None,
-                    item: Vec::new(),
-                };
+                let id = TaskId { job: JobId(7), task: 1 };
+                let task = TaskView { exit_code: Some(exit), ..TaskView::new(id, TaskState::Failed, 1) };
                 Act::Answer(Box::new(AdminAnswer::Tasks { tasks: vec![task], next: None }))
             }
             _ => Act::Refuse(Code::BadCall),

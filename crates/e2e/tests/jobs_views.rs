@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use turno_e2e::{Act, Place, Script, wait};
-use turno_proto::model::Code;
 use turno_proto::model::job::{Array, JobId, JobReason, JobState, JobView, TaskCounts, TaskState, TaskView};
+use turno_proto::model::view::Because;
+use turno_proto::model::{Code, Moment, TaskId};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 const NOON: u64 = 1_794_744_000_000;
@@ -16,7 +17,7 @@ const LONG: Duration = wait::PATIENCE;
 const FAILED: [u32; 5] = [3, 4, 5, 9, 12];
 
 fn job(id: u64, state: JobState) -> JobView {
-    let tasks = match state {
+    let counts = match state {
         JobState::Finished => TaskCounts { finished: 20, ..TaskCounts::default() },
         JobState::Failed => TaskCounts { finished: 15, failed: 5, ..TaskCounts::default() },
         JobState::Waiting => TaskCounts { waiting: 20, ..TaskCounts::default() },
@@ -26,19 +27,17 @@ fn job(id: u64, state: JobState) -> JobView {
         id: JobId(id),
         name: "sim".to_owned(),
         state,
-        array: Array { first: 1, count: 20, step: 1 },
-        parts: Vec::new(),
-        tasks,
+        array: Array { first: 1, count: 20, step: 1 }.into(),
+        tasks: 20,
+        counts,
+        progress: counts.progress(),
         slots: 1,
         priority: 4,
-        tags: Vec::new(),
-        items: 0,
-        submitted_unix_ms: NOON,
-        started_unix_ms: Some(NOON),
-        ended_unix_ms: state.is_end().then_some(NOON + 20_000),
-        reason: (state == JobState::Waiting).then_some(JobReason::NoWorker),
-        spec: None,
-        lost: 0,
+        submitted_at: Moment::from_unix_ms(NOON),
+        started_at: Some(Moment::from_unix_ms(NOON)),
+        ended_at: state.is_end().then_some(Moment::from_unix_ms(NOON + 20_000)),
+        because: (state == JobState::Waiting).then_some(Because(JobReason::NoWorker)),
+        ..JobView::default()
     }
 }
 
@@ -48,18 +47,15 @@ fn task(number: u32) -> TaskView {
         12 => Some("killed by signal 9".to_owned()),
         _ => failed.then(|| format!("exit 3: cannot open <b>{number}.dat</b>")),
     };
+    let state = if failed { TaskState::Failed } else { TaskState::Finished };
     TaskView {
-        task: number,
-        state: if failed { TaskState::Failed } else { TaskState::Finished },
-        attempt: 1,
         worker: Some(format!("w{}", number % 3)),
-        started_unix_ms: Some(NOON + u64::from(number) * 500),
-        ended_unix_ms: Some(NOON + u64::from(number) * 1_000),
+        started_at: Some(Moment::from_unix_ms(NOON + u64::from(number) * 500)),
+        ended_at: Some(Moment::from_unix_ms(NOON + u64::from(number) * 1_000)),
         exit_code: if number == 12 { None } else { Some(if failed { 3 } else { 0 }) },
         signal: (number == 12).then_some(9),
         status,
-        lost_until_unix_ms: None,
-        item: Vec::new(),
+        ..TaskView::new(TaskId { job: JobId(7), task: number }, state, 1)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use turno_proto::model::{Limits, MessageId, Mono, limits};
+use turno_proto::model::{Limits, MessageId, Moment, Mono, limits};
 
 use crate::messages::table::chain::NIL;
 use crate::messages::workers::policy::Policy;
@@ -76,6 +76,11 @@ impl Settings {
     /// A moment as it is stored.
     pub(crate) fn unix_ms(&self, at: Mono) -> u64 {
         self.store.map_or(0, |store| store.unix_ms) + at.as_millis()
+    }
+
+    /// The same, as it is shown.
+    pub(crate) fn moment(&self, at: Mono) -> Moment {
+        Moment::from_unix_ms(self.unix_ms(at))
     }
 
     /// The id of a message. That of a durable one names no place, and holds in every run of its store.

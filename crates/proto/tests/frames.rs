@@ -5,6 +5,7 @@ mod seed;
 
 use proptest::prelude::*;
 use turno_proto::model::{Code, limits};
+use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Outgoing, Raw, decode, encode, flags, split};
 
 use crate::seed::any_seed;
@@ -21,6 +22,20 @@ proptest! {
         let read = decode(&piece.header, piece.rest).expect("a sound frame");
         prop_assert_eq!(written(&read), bytes.clone());
         prop_assert_eq!(read, frame);
+    }
+
+    /// What is shown as JSON can be read again: one type serves both.
+    #[test]
+    fn any_answer_comes_back_from_json(seed in any_seed()) {
+        let mut answer = seed.answer();
+        // A submission is shown with its work read, and not to be submitted again.
+        if let AdminAnswer::Jobs { jobs, .. } = &mut answer {
+            jobs.iter_mut().for_each(|job| job.spec = None);
+        } else if let AdminAnswer::Job { job } | AdminAnswer::TaskExplained { job, .. } = &mut answer {
+            job.spec = None;
+        }
+        let json = serde_json::to_string(&answer).expect("an answer is JSON");
+        prop_assert_eq!(serde_json::from_str::<AdminAnswer>(&json).expect(&json), answer);
     }
 
     #[test]

@@ -276,7 +276,7 @@ impl Boss {
                 }
                 let left = jobs.iter().filter(|job| !job.state.is_end());
                 self.left =
-                    left.map(|job| format!("{} {:?} {:?} {:?}", job.id, job.state, job.tasks, job.reason)).collect();
+                    left.map(|job| format!("{} {:?} {:?} {:?}", job.id, job.state, job.counts, job.because)).collect();
                 self.looked.clear();
                 if jobs.iter().all(|job| job.state.is_end()) {
                     self.ended = jobs.iter().map(|job| (job.id.0, job.clone())).collect();

@@ -410,7 +410,11 @@ impl Tasks {
 
     fn judge_job(&self, id: u64, known: &Known, view: &JobView, rows: &[TaskView]) {
         let spec = &self.asked[&known.number];
-        assert_eq!((view.array, view.slots), (spec.array, spec.slots), "I20: job {id} is not what was submitted");
+        assert_eq!(
+            (view.numbers().array, view.slots),
+            (spec.array, spec.slots),
+            "I20: job {id} is not what was submitted"
+        );
         let mut counts = TaskCounts::default();
         for (place, row) in rows.iter().enumerate() {
             let place = u32::try_from(place).expect("few");
@@ -424,7 +428,7 @@ impl Tasks {
             self.judge_task(id, (known, spec), row, rows);
         }
         assert_eq!(rows.len(), spec.array.count as usize, "I19: job {id} does not have all its tasks");
-        assert_eq!(view.tasks, counts, "I19: the tasks of job {id} are counted wrongly");
+        assert_eq!(view.counts, counts, "I19: the tasks of job {id} are counted wrongly");
         let state = match (counts.failed, counts.cancelled) {
             (0, 0) => JobState::Finished,
             (0, _) => JobState::Cancelled,

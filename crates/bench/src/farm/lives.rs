@@ -44,8 +44,8 @@ pub(super) fn measure(server: &mut Server, finished: Finished, router_count: usi
         let mut link = submitter(server).await?;
         for number in 1..=finished.jobs {
             let view = job(&mut link, AdminCall::JobShow { job: Some(JobId(number.into())) }).await?;
-            if view.array.count != finished.tasks {
-                bail!("job {number} has {} tasks", view.array.count);
+            if view.tasks != finished.tasks {
+                bail!("job {number} has {} tasks", view.tasks);
             }
             check(&view)?;
         }

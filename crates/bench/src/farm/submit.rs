@@ -46,8 +46,8 @@ pub(super) async fn wait(link: &mut Link, id: JobId, patience: Duration) -> Resu
 
 /// That every task of a job is finished.
 pub(super) fn check(job: &JobView) -> Result<()> {
-    if job.tasks.finished != job.array.count {
-        bail!("of job {} with {} tasks there are {:?}", job.id, job.array.count, job.tasks);
+    if job.counts.finished != job.tasks {
+        bail!("of job {} with {} tasks there are {:?}", job.id, job.tasks, job.counts);
     }
     Ok(())
 }
@@ -77,16 +77,16 @@ pub(super) fn measure(router_count: usize) -> Result<[Sample; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use turno_proto::model::job::TaskCounts;
+
     use super::*;
 
     #[test]
     fn a_job_with_a_task_that_did_not_finish_is_no_figure() {
-        let text = r#"{"id": 7, "name": "x", "state": "finished", "array": {"first": 1, "count": 3, "step": 1},
-            "tasks": {"finished": 3}, "slots": 1, "priority": 4, "submitted_unix_ms": 1, "started_unix_ms": 1,
-            "ended_unix_ms": 2}"#;
-        let mut job: JobView = serde_json::from_str(text).unwrap();
+        let counts = TaskCounts { finished: 3, ..TaskCounts::default() };
+        let mut job = JobView { id: JobId(7), tasks: 3, counts, ..JobView::default() };
         assert!(check(&job).is_ok());
-        (job.tasks.finished, job.tasks.failed) = (2, 1);
+        (job.counts.finished, job.counts.failed) = (2, 1);
         assert!(check(&job).unwrap_err().to_string().starts_with("of job 7 with 3 tasks"));
     }
 }

@@ -75,7 +75,7 @@ async fn kills(address: SocketAddr) -> Result<Sample> {
         let killed = now()?;
         holder.end()?;
         let first = first_delivery(&mut link).await?;
-        if first.token <= held.exclusive.map(|held| held.token) {
+        if first.token <= held.exclusive.map(|held| held.token.0) {
             bail!("the one that was killed has answered");
         }
         let takeover = millis(killed, first.began);

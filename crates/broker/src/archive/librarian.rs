@@ -5,11 +5,11 @@ use std::fmt;
 use bytes::Bytes;
 use tracing::{info, warn};
 use turno_engine::ArchiveCall;
-use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::archive::{FileView, OutputPiece, OutputPlace, OutputStream, UploadId};
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::OUTPUT_ANSWER_PIECES_MAX;
+use turno_proto::model::{Code, TaskId};
 use turno_store::archive::{Archive, FileList, FilePiece, FileRow, Flaw, Output, Piece, Place, Refusal, Trouble, Want};
 use turno_store::disk::Disk;
 
@@ -115,7 +115,7 @@ impl<D: Disk> Librarian<D> {
                 let after = after.as_ref().map(|(task, name)| (*task, name.as_str()));
                 let FileList { rows, more, damaged } = archive.files(job.0, after, limit)?;
                 let next = rows.last().filter(|_| more).map(|row| (row.task, row.name.clone()));
-                AdminAnswer::Files { files: rows.into_iter().map(file_view).collect(), next, damaged }
+                AdminAnswer::Files { files: rows.into_iter().map(|row| file_view(job, row)).collect(), next, damaged }
             }
             ArchiveCall::File { job, task, name, at } => piece(archive.file(job.0, task, &name, at)?),
             ArchiveCall::Check { uploads } => {
@@ -180,9 +180,9 @@ fn told(output: Output) -> AdminAnswer {
     AdminAnswer::Output { pieces, next: OutputPlace { task, attempt, at }, arrived, end, damaged }
 }
 
-fn file_view(row: FileRow) -> FileView {
-    let FileRow { task, attempt, name, size, lost } = row;
-    FileView { task, attempt, name, size, lost }
+fn file_view(job: JobId, row: FileRow) -> FileView {
+    let FileRow { task, attempt, name, size: bytes, lost } = row;
+    FileView { id: TaskId { job, task }, task, attempt, name, bytes, lost }
 }
 
 fn piece((bytes, size): (Vec<u8>, u64)) -> AdminAnswer {

@@ -44,7 +44,7 @@ fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
     let address = broker.address();
     let mut asker = Peer::greeted(address, 0);
     for id in book.waiting(3) {
-        let Explanation { reason, .. } = asker.explain(id);
+        let reason = asker.explain(id).because.0;
         assert!(matches!(reason, Reason::NoWorker | Reason::Behind { .. }), "life {number}, {id}: {reason:?}");
     }
     let is_in_order = number % IN_ORDER_EVERY == IN_ORDER_EVERY - 1;
@@ -135,9 +135,9 @@ fn what_was_stored_outlives_every_crash() {
     assert_eq!((left.ready, left.in_flight), (0, 0), "after an end in order");
     assert!(book.can_be_dead(left.dead), "{} must be dead, {} are", dead.len(), left.dead);
     for (number, id) in dead {
-        let Explanation { message, reason } = asker.explain(id);
-        let Reason::Dead { failure } = reason else { panic!("{id} is no dead letter: {reason:?}") };
-        let is_known = failure == format!("cannot do {number}") || failure == Code::WorkerLost.text().what;
+        let Explanation { message, because } = asker.explain(id);
+        let Reason::Dead { failure } = &*because else { panic!("{id} is no dead letter: {because:?}") };
+        let is_known = *failure == format!("cannot do {number}") || failure == Code::WorkerLost.text().what;
         assert!(is_known, "{id}: {failure}");
         assert_eq!(message.attempts, u16::from(POISON_RETRIES) + 1, "{id}");
     }

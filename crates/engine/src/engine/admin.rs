@@ -61,7 +61,10 @@ impl Engine {
             | AdminCall::TopicSubscribers { .. }
             | AdminCall::TopicCreate { .. }
             | AdminCall::TopicRecv { .. }
-            | AdminCall::TopicDestroy { .. } => self.topics.call(self.messages.now(), call, self.messages.peers()),
+            | AdminCall::TopicDestroy { .. } => {
+                let settings = self.messages.settings();
+                self.topics.call(|at| settings.moment(at), call, self.messages.peers())
+            }
             AdminCall::LinkLs {} | AdminCall::LinkAdd { .. } | AdminCall::LinkRm { .. } | AdminCall::LinkGraph {} => {
                 self.messages.link_call(call, out)
             }
@@ -168,8 +171,9 @@ impl Engine {
 
     fn worker_answer(&self, conn: ConnId) -> AdminAnswer {
         let mut view = self.worker_view(conn).expect("the worker was found a moment ago");
-        view.holds = self.messages.messages_of(conn, VIEW_MESSAGES_MAX);
-        view.tasks = self.jobs.tasks_at(conn, VIEW_MESSAGES_MAX).1;
+        view.standings = Some(self.messages.standings_of(conn));
+        view.holds = Some(self.messages.messages_of(conn, VIEW_MESSAGES_MAX));
+        view.tasks = Some(self.jobs.tasks_at(conn, VIEW_MESSAGES_MAX).1);
         AdminAnswer::Worker { worker: Box::new(view) }
     }
 

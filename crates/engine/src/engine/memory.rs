@@ -50,6 +50,7 @@ impl Engine {
         let Buffers { incoming, outgoing, kept_free, waiting, refused, closed } = self.buffers;
         let (messages, jobs, archive) = (self.messages.bytes(), self.jobs.bytes(), self.archive.bytes() as u64);
         let (events, dead) = (self.memory() - messages - jobs - archive, self.messages.dead_bytes());
-        MemoryView { messages, dead, jobs, events, archive, incoming, outgoing, kept_free, waiting, refused, closed }
+        let parts = MemoryView { messages, dead, jobs, events, archive, incoming, outgoing, ..MemoryView::default() };
+        MemoryView { kept_free, waiting, refused, closed, ..parts }.summed()
     }
 }

@@ -9,7 +9,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::Engine;
 use crate::effect::{HostEffect, PeerEffect, Sink};
-use crate::ring::{Host, Passed, PublicationRef, RingEffect, RingInput};
+use crate::ring::{Passed, PublicationRef, RingEffect, RingInput};
 
 impl Engine {
     /// A publication of the ring came: as [`Input::Ring`] with that word, but nobody has to own it.
@@ -110,7 +110,7 @@ impl Engine {
 
     /// The ring as this broker sees it; `None`: it has no place in any.
     pub(super) fn ring_view(&self) -> Option<RingView> {
-        self.ring.as_deref().map(Host::view)
+        self.ring.as_deref().map(|host| host.view(self.messages.now(), self.messages.settings()))
     }
 
     /// Whether somebody is on the broker's own machine: at its Unix socket, or by loopback.

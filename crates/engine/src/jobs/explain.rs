@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{JobId, JobReason, TaskReason, TaskState, TaskView};
 use turno_proto::model::limits::SHOWN_ITEM_BYTES_MAX;
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::view::Because;
+use turno_proto::model::{Code, ConnId, Seconds};
 
 use super::Jobs;
 use super::context::Context;
@@ -73,11 +74,11 @@ impl Jobs {
             None => telling_place(job),
         };
         let view = self.job_view(cx, job, Look::Close, false);
-        let because = self.task_reason(cx, job, place, view.reason.as_ref());
+        let because = self.task_reason(cx, job, place, view.because.as_deref());
         let item = item_of(job, place, SHOWN_ITEM_BYTES_MAX);
         let task = Box::new(TaskView { item, ..self.task_view(cx, job, place) });
         let attempts = self.past.of(id, place);
-        Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(because), attempts })
+        Ok(AdminAnswer::TaskExplained { job: Box::new(view), task, because: Box::new(Because(because)), attempts })
     }
 
     /// Why a task is where it is, with what holds up the job.
@@ -113,7 +114,7 @@ impl Jobs {
             return TaskReason::Ending { worker };
         }
         if let Some(gone) = running.gone {
-            return TaskReason::Away { worker, left_ms: gone.millis_left(cx.now) };
+            return TaskReason::Away { worker, left_seconds: Seconds::from_millis(gone.millis_left(cx.now)) };
         }
         if let Some(stop) = running.stop {
             return TaskReason::Stopping { worker, time_limit: stop == Stop::TimeLimit };
@@ -123,7 +124,7 @@ impl Jobs {
             Phase::Offered => TaskReason::Offered { worker },
             Phase::Runs => {
                 let for_ms = cx.unix_ms().saturating_sub(running.started_unix_ms);
-                TaskReason::Runs { worker, for_ms }
+                TaskReason::Runs { worker, for_seconds: Seconds::from_millis(for_ms) }
             }
         }
     }
@@ -134,7 +135,7 @@ impl Jobs {
             return reason;
         }
         if let Some(due) = job.delayed.get(&place) {
-            return JobReason::Backoff { in_ms: due.millis_left(cx.now) };
+            return JobReason::Backoff { in_seconds: Seconds::from_millis(due.millis_left(cx.now)) };
         }
         of_job.cloned().expect("a close look at a job with a task that waits finds a reason")
     }
@@ -149,7 +150,7 @@ impl Jobs {
         }
         if job.waiting.is_empty() {
             let due = job.delayed.values().min().filter(|_| job.running.is_empty())?;
-            return Some(JobReason::Backoff { in_ms: due.millis_left(cx.now) });
+            return Some(JobReason::Backoff { in_seconds: Seconds::from_millis(due.millis_left(cx.now)) });
         }
         self.unplaced(cx, job, look)
     }
@@ -182,7 +183,7 @@ impl Jobs {
         }
         let largest = self.largest_for(cx, job);
         if largest == 0 {
-            let labels = job.spec.labels.clone();
+            let labels: Vec<String> = job.spec.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let all = self.pools.get(&Labels::default()).map_or(0, Pool::largest);
             return Some(if labels.is_empty() || all == 0 {
                 JobReason::NoWorker

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use turno_proto::model::job::{AttemptView, JobId};
 use turno_proto::model::limits::{ATTEMPTED_TASKS_MAX, TASK_ATTEMPTS_KEPT_MAX};
+use turno_proto::model::{Moment, Seconds};
 
 use super::job::Job;
 use super::record::TaskEnd;
@@ -45,12 +46,14 @@ impl Past {
 }
 
 fn view(end: &TaskEnd) -> AttemptView {
+    let [started_at, ended_at] = [end.started_unix_ms, end.ended_unix_ms].map(|at| Some(Moment::from_unix_ms(at)));
     AttemptView {
         attempt: end.attempt,
         state: end.state,
         worker: end.worker.to_string(),
-        started_unix_ms: end.started_unix_ms,
-        ended_unix_ms: end.ended_unix_ms,
+        started_at,
+        ended_at,
+        seconds: Seconds::between(started_at, ended_at),
         exit_code: end.exit_code,
         signal: end.signal,
         status: Some(end.status.to_string()).filter(|status| !status.is_empty()),

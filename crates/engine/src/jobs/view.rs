@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use turno_proto::items;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::job::{JobId, JobSpec, JobView, TaskState, TaskView};
+use turno_proto::model::job::{JobId, JobSpec, JobView, TaskNumbers, TaskState, TaskView};
 use turno_proto::model::limits::{LISTED_ITEM_BYTES_MAX, PAGE_MAX, TASKS_SEEN_MAX};
-use turno_proto::model::view::{JobsView, WorkerTaskView};
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::view::{Because, JobsView, WorkerTaskView};
+use turno_proto::model::{Code, ConnId, Moment, Seconds, TaskId};
 
 use super::Jobs;
 use super::context::Context;
@@ -39,22 +39,27 @@ impl Jobs {
     }
 
     pub(super) fn job_view(&self, cx: &Context<'_>, job: &Job, look: Look, whole: bool) -> JobView {
+        let counts = job.counts();
+        let started_at = job.started_unix_ms.map(Moment::from_unix_ms);
+        let ended_at = job.ended_unix_ms.map(Moment::from_unix_ms);
         JobView {
             id: job.id,
             name: job.spec.name.clone(),
             state: job.state(),
-            array: job.spec.array,
-            parts: job.spec.parts.clone(),
-            tasks: job.counts(),
+            array: TaskNumbers { array: job.spec.array, parts: job.spec.parts.clone() },
+            tasks: job.spec.array.count,
+            counts,
+            lost: self.lost_of(job),
             slots: job.spec.slots,
             priority: job.spec.priority,
+            progress: counts.progress(),
             tags: job.spec.tags.clone(),
             items: if job.spec.items.is_empty() { 0 } else { job.spec.array.count },
-            submitted_unix_ms: job.submitted_unix_ms,
-            started_unix_ms: job.started_unix_ms,
-            ended_unix_ms: job.ended_unix_ms,
-            lost: self.lost_of(job),
-            reason: self.reason_of(cx, job, look),
+            submitted_at: Moment::from_unix_ms(job.submitted_unix_ms),
+            started_at,
+            ended_at,
+            seconds: Seconds::between(started_at, ended_at),
+            because: self.reason_of(cx, job, look).map(Because),
             // Items may be megabytes: who submitted the job has them.
             spec: whole.then(|| Box::new(JobSpec { items: Bytes::new(), ..JobSpec::clone(&job.spec) })),
         }
@@ -95,12 +100,11 @@ impl Jobs {
             let job = self.get(id);
             let running = job.and_then(|job| job.running.get(&place)).filter(|task| task.attempt == held.attempt);
             WorkerTaskView {
-                job: id,
+                id: TaskId { job: id, task: held.task },
                 name: job.map(|job| job.spec.name.clone()).unwrap_or_default(),
-                task: held.task,
                 attempt: held.attempt,
                 slots: held.slots,
-                started_unix_ms: running.map(|running| running.started_unix_ms),
+                started_at: running.map(|running| Moment::from_unix_ms(running.started_unix_ms)),
             }
         };
         (hand.held.len() as u64, hand.held.iter().take(most).map(view).collect())
@@ -141,26 +145,29 @@ impl Jobs {
     }
 
     pub(super) fn task_view(&self, cx: &Context<'_>, job: &Job, place: u32) -> TaskView {
-        let task = job.spec.numbers().number_of(place);
+        let id = TaskId { job: job.id, task: job.spec.numbers().number_of(place) };
         let blank = TaskView {
             item: item_of(job, place, LISTED_ITEM_BYTES_MAX),
-            ..TaskView::new(task, job.task_state(place), job.tried(place).attempt)
+            ..TaskView::new(id, job.task_state(place), job.tried(place).attempt)
         };
         if let Some(running) = job.running.get(&place) {
             return TaskView {
                 attempt: running.attempt,
                 worker: Some(running.worker.to_string()),
-                started_unix_ms: Some(running.started_unix_ms),
-                lost_until_unix_ms: running.gone.map(|gone| cx.settings.unix_ms(gone)),
+                started_at: Some(Moment::from_unix_ms(running.started_unix_ms)),
+                lost_until: running.gone.map(|gone| cx.settings.moment(gone)),
                 ..blank
             };
         }
         let Some(end) = job.ended.get(place) else { return blank };
+        let started_at = Some(Moment::from_unix_ms(end.started_unix_ms(job.submitted_unix_ms)));
+        let ended_at = Some(Moment::from_unix_ms(end.ended_unix_ms(job.submitted_unix_ms)));
         TaskView {
             attempt: u32::from(end.attempt),
             worker: job.ended.worker_of(end).map(ToString::to_string),
-            started_unix_ms: Some(end.started_unix_ms(job.submitted_unix_ms)),
-            ended_unix_ms: Some(end.ended_unix_ms(job.submitted_unix_ms)),
+            started_at,
+            ended_at,
+            seconds: Seconds::between(started_at, ended_at),
             exit_code: end.exit_code(),
             signal: end.signal(),
             status: job.ended.status_of(place).map(ToString::to_string),

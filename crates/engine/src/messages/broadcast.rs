@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::link::Path;
 use turno_proto::model::{
-    Broadcast, BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Outgoing, Party, Payload, limits,
+    Broadcast, BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Outgoing, Party, Payload, WorkerId, limits,
 };
 
 use crate::effect::{BroadcastAnswer, CallerWord, Deliver, Lent, PeerEffect, Sink};
@@ -268,7 +268,7 @@ impl Messages {
         let queue = self.messages[index].queue;
         match self.messages[broadcast].origin {
             Some(origin) => {
-                let Party { worker, name } = self.party(conn);
+                let Party { worker: WorkerId(worker), name } = self.party(conn);
                 let answer = BroadcastAnswer { worker, name: name.into(), more, failed, payload };
                 out.peer(origin.hears(CallerWord::BroadcastAnswer(answer)));
             }
@@ -412,7 +412,7 @@ impl Messages {
 
     fn party(&self, conn: ConnId) -> Party {
         let record = self.peers.worker(conn).expect("a part's holder is a worker");
-        Party { worker: record.id, name: record.name.clone() }
+        Party { worker: WorkerId(record.id), name: record.name.clone() }
     }
 }
 

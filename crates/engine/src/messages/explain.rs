@@ -1,7 +1,7 @@
 //! Why a message is where it is: anything that waits can say what it waits for.
 
-use turno_proto::model::view::{Explanation, MessageState, MessageView, Reason};
-use turno_proto::model::{ConnId, MessageId};
+use turno_proto::model::view::{Because, Explanation, MessageState, MessageView, Reason};
+use turno_proto::model::{ConnId, MessageId, Seconds, WorkerId};
 
 use crate::messages::Messages;
 use crate::messages::links::{FarWorkers, LinkCounts};
@@ -12,7 +12,7 @@ use crate::messages::table::message::{Message, State};
 impl Messages {
     /// Messages that go before it are counted no further than `ahead_max`: a long backlog is not walked to its end.
     pub(super) fn explain(&self, index: u32, ahead_max: u64) -> Explanation {
-        Explanation { message: self.message_view(index), reason: self.reason(index, ahead_max) }
+        Explanation { message: self.message_view(index), because: Because(self.reason(index, ahead_max)) }
     }
 
     /// The same of a message that only the store holds, which `message` was made of.
@@ -20,7 +20,7 @@ impl Messages {
         let backlog = &self.queues.at(message.queue).backlog;
         let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, ahead_max);
         let id = self.settings.id(message.serial, NIL);
-        Explanation { message: self.view_of(message, id), reason: self.why_waiting(message, ahead) }
+        Explanation { message: self.view_of(message, id), because: Because(self.why_waiting(message, ahead)) }
     }
 
     fn reason(&self, index: u32, ahead_max: u64) -> Reason {
@@ -28,11 +28,12 @@ impl Messages {
         match message.state {
             State::Held { worker, age_ms, .. } => {
                 let since_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
+                let since_seconds = Seconds::from_millis(since_ms);
                 if let Some((broker, name)) = self.links.far_end(worker) {
-                    return Reason::AtLink { broker, name, since_ms };
+                    return Reason::AtLink { broker, name, since_seconds };
                 }
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
-                Reason::AtWorker { worker: record.id, name: record.name.clone(), since_ms }
+                Reason::AtWorker { worker: WorkerId(record.id), name: record.name.clone(), since_seconds }
             }
             State::Broadcast => {
                 let tally = &self.broadcasts[&index];
@@ -48,7 +49,7 @@ impl Messages {
                     return Reason::StoppingAtLink { broker, name };
                 }
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
-                Reason::Stopping { worker: record.id }
+                Reason::Stopping { worker: WorkerId(record.id) }
             }
             State::Dead => {
                 let failure = self.failures.get(&index).map(|failure| &failure.bytes[..]).unwrap_or_default();
@@ -92,7 +93,7 @@ impl Messages {
         if ahead == 0
             && let Some(worker) = queue.reserved.and_then(|reserved| self.peers.worker(reserved))
         {
-            return Reason::Reserved { worker: worker.id, cost: message.cost, free: worker.room() };
+            return Reason::Reserved { worker: WorkerId(worker.id), cost: message.cost, free: worker.room() };
         }
         if ahead > 0 && (far.free || self.pick(message.queue, 1).is_some()) {
             return Reason::Behind { ahead };
@@ -128,8 +129,8 @@ impl Messages {
         self.messages[index].holder().is_some_and(|holder| self.links.is_link(holder))
     }
 
-    fn named(&self, worker: ConnId) -> Option<(u64, String)> {
-        self.peers.worker(worker).map(|worker| (worker.id, worker.name.clone()))
+    fn named(&self, worker: ConnId) -> Option<(WorkerId, String)> {
+        self.peers.worker(worker).map(|worker| (WorkerId(worker.id), worker.name.clone()))
     }
 
     /// Nobody could take anything from this queue, however long it waits as things are.
@@ -158,7 +159,7 @@ impl Messages {
         if let Some((offered, left_ms)) = self.kept_for(number)
             && let Some((worker, name)) = self.named(offered)
         {
-            return Reason::KeptFor { worker, name, left_ms };
+            return Reason::KeptFor { worker, name, left_seconds: Seconds::from_millis(left_ms) };
         }
         if queue.exclusive.is_some() || waiters > 0 {
             return Reason::NotFree { in_flight: u64::from(queue.in_flight + queue.returning), waiters };
@@ -193,9 +194,10 @@ impl Messages {
             priority: message.priority,
             cost: message.cost,
             bytes: message.bytes.len() as u64,
-            age_ms: self.now.millis_since(message.born),
-            deadline_ms: message.deadline.map(|deadline| deadline.millis_left(self.now)),
-            worker: holder.map(|worker| worker.id),
+            received_at: self.settings.moment(message.born),
+            age_seconds: Seconds::from_millis(self.now.millis_since(message.born)),
+            deadline_at: message.deadline.map(|deadline| self.settings.moment(deadline)),
+            worker: holder.map(|worker| WorkerId(worker.id)),
             came_by: Vec::new(),
         }
     }

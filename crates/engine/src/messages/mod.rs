@@ -217,6 +217,10 @@ impl Messages {
         !self.durable.is_idle()
     }
 
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     pub(crate) const fn now(&self) -> Mono {
         self.now
     }

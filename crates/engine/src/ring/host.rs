@@ -3,10 +3,11 @@
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Origin, RingState};
 use turno_proto::model::topic::EventRef;
-use turno_proto::model::{ConnId, Mono};
+use turno_proto::model::{ConnId, Mono, Seconds};
 
 use super::node::{Node, Passed};
 use super::{PublicationRef, RingEffect, RingInput, RingSettings};
+use crate::settings::Settings;
 
 /// The broker's place in a ring.
 #[derive(Debug)]
@@ -32,8 +33,10 @@ impl Host {
         self.node.kept_bytes()
     }
 
-    pub(crate) fn view(&self) -> RingView {
-        self.node.view()
+    pub(crate) fn view(&self, now: Mono, settings: &Settings) -> RingView {
+        let since = self.node.since();
+        let view = RingView { since_at: settings.moment(since), ..self.node.view() };
+        view.told(Seconds::from_millis(now.millis_since(since)))
     }
 
     /// Whether it has nothing to do with the ring any more.

@@ -3,19 +3,24 @@
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_WORK, TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
-use turno_proto::model::{Code, Filter, Mono, Topic};
+use turno_proto::model::{Code, Filter, Moment, Mono, Topic};
 
 use super::fetch::Fetched;
 use super::{Receiver, Topics, Who};
 use crate::messages::workers::peer::Peers;
 
 impl Topics {
-    /// Answers a call about topics. Connections have their names from `peers`.
-    pub(crate) fn call(&mut self, now: Mono, call: AdminCall, peers: &Peers) -> Result<AdminAnswer, Code> {
+    /// Answers a call about topics. Connections have their names from `peers`; `moment` dates what is shown.
+    pub(crate) fn call(
+        &mut self,
+        moment: impl Fn(Mono) -> Moment,
+        call: AdminCall,
+        peers: &Peers,
+    ) -> Result<AdminAnswer, Code> {
         match call {
             AdminCall::TopicLs { after, limit } => {
                 let after = after.map(|after| after.parse()).transpose().map_err(|_| Code::BadTopic)?;
-                Ok(self.topic_page(now, after.as_ref(), limit))
+                Ok(self.topic_page(moment, after.as_ref(), limit))
             }
             AdminCall::TopicSubscribers { topic, after, limit } => {
                 let topic = topic.map(|topic| topic.parse()).transpose().map_err(|_| Code::BadTopic)?;
@@ -45,7 +50,7 @@ impl Topics {
         }
     }
 
-    fn topic_page(&mut self, now: Mono, after: Option<&Topic>, limit: u32) -> AdminAnswer {
+    fn topic_page(&mut self, moment: impl Fn(Mono) -> Moment, after: Option<&Topic>, limit: u32) -> AdminAnswer {
         let limit = limit.clamp(1, TOPIC_PAGE_MAX) as usize;
         let (page, more) = self.counted.after(after, limit);
         let (mut topics, mut more) = (Vec::new(), more);
@@ -62,7 +67,7 @@ impl Topics {
                 topic: topic.to_string(),
                 events: count.events,
                 bytes: count.bytes,
-                latest_ms: now.millis_since(count.latest),
+                latest_at: moment(count.latest),
             });
         }
         let next = topics.last().filter(|_| more).map(|topic| topic.topic.clone());

@@ -1,15 +1,11 @@
 //! What an admin sees and changes.
 
-use std::collections::BTreeMap;
-
 use turno_engine::{Effect, Input, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::view::{
-    BrokerView, Counters, JobsView, MemoryView, QueueView, WorkerKind, WorkerState, WorkerView,
-};
-use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Slots, limits};
+use turno_proto::model::view::{BrokerView, Counters, MemoryView, QueueView, WorkerState, WorkerView};
+use turno_proto::model::{ClosingReason, Code, ConnId, Limits, Moment, Seconds, Slots, WorkerId, limits};
 
-use crate::desk::{Desk, ask};
+use crate::desk::{Desk, START_MS, ask};
 use crate::seen::{Seen, closing, delivered, reply, sent, turn, undelivered};
 
 /// A worker changed by an admin: as it is afterwards, and what follows.
@@ -42,10 +38,8 @@ fn the_broker_as_it_is_shown() {
         BrokerView {
             name: "b1".to_owned(),
             version: "9.9".to_owned(),
-            up_ms: 1_234,
-            draining: false,
-            maintenance: false,
-            foreman: None,
+            started_at: Moment::from_unix_ms(START_MS),
+            up_seconds: Seconds::from_millis(1_234),
             connections: 3,
             workers: 2,
             slots: 4,
@@ -53,40 +47,26 @@ fn the_broker_as_it_is_shown() {
             queues: 2,
             ready: 1,
             in_flight: 1,
-            dead: 0,
-            jobs: JobsView::default(),
-            data: None,
-            disk: None,
             bytes: 128 + 3 + 128 + 2,
-            links_up: 0,
-            links_wanted: 0,
-            links_down: 0,
-            ring: None,
             bytes_max: Limits::default().memory_bytes_max,
-            memory: MemoryView { messages: 128 + 3 + 128 + 2, ..MemoryView::default() },
+            memory: MemoryView { used: 261, messages: 261, ..MemoryView::default() },
             counters,
+            ..BrokerView::default()
         }
     );
     let view = QueueView {
         name: "q".to_owned(),
         ready: 1,
         in_flight: 1,
-        dead: 0,
-        dead_bytes: 0,
         bytes: 261,
-        oldest_ms: Some(1_234),
+        oldest_seconds: Some(Seconds::from_millis(1_234)),
         consumers: 1,
-        slots_free: 0,
-        durable: false,
         drop_after: 2,
         weight: 1,
-        settings: None,
-        exclusive: None,
-        waiters: 0,
         counters,
-        head: Vec::new(),
+        ..QueueView::default()
     };
-    assert_eq!(QueueView { head: Vec::new(), ..desk.queue("q") }, view);
+    assert_eq!(QueueView { head: None, ..desk.queue("q") }, view);
 }
 
 /// Proves S0.23: a worker is shown with its queues, its account and what it holds.
@@ -99,33 +79,25 @@ fn a_worker_as_it_is_shown() {
     assert_eq!(desk.pass(250), []);
     let held = desk.explain(desk.id(worker, "a")).message;
     let view = WorkerView {
-        id: 1,
-        kind: WorkerKind::Queue,
+        id: WorkerId(1),
         name: "w0".to_owned(),
         address: "10.0.0.0:7".to_owned(),
         state: WorkerState::Ready,
         slots: Slots::Limited(2),
-        slots_max: None,
         used: 1,
+        free: Slots::Limited(1),
         queues: vec!["q".to_owned(), "mail".to_owned()],
-        exclusive: Vec::new(),
-        waits_for: Vec::new(),
-        labels: BTreeMap::new(),
-        registered_ms: 350,
-        idle_ms: Some(250),
+        registered_at: Moment::from_unix_ms(START_MS),
+        last_used_at: Some(Moment::from_unix_ms(START_MS + 100)),
         deliveries: 1,
-        settled: 0,
-        failed: 0,
-        dropped: 0,
-        unread_bytes: 0,
-        standings: Vec::new(),
-        holds: vec![held],
-        tasks_running: 0,
-        tasks: Vec::new(),
+        standings: Some(Vec::new()),
+        holds: Some(vec![held]),
+        tasks: Some(Vec::new()),
+        ..WorkerView::default()
     };
     assert_eq!(desk.worker_view("w0"), view);
     assert_eq!(desk.worker_view("1"), view, "by id too");
-    let listed = WorkerView { holds: Vec::new(), ..view };
+    let listed = WorkerView { standings: None, holds: None, tasks: None, ..view };
     let page = desk.look(AdminCall::WorkerLs { after: None, limit: 10 });
     assert_eq!(page, Ok(AdminAnswer::Workers { workers: vec![listed], next: None }));
 }
@@ -154,9 +126,9 @@ fn listings_come_in_pages() {
         loop {
             let answer = desk.look(AdminCall::WorkerLs { after, limit });
             let Ok(AdminAnswer::Workers { workers, next }) = answer else { panic!("{answer:?}") };
-            ids.extend(workers.into_iter().map(|worker| worker.id));
+            ids.extend(workers.into_iter().map(|worker| worker.id.0));
             count += 1;
-            after = next;
+            after = next.map(|next| next.0);
             if after.is_none() {
                 break;
             }
@@ -256,7 +228,7 @@ fn an_admin_stops_a_worker_at_once() {
     assert_eq!(desk.cancel(client, 4).len(), 2);
     let (view, seen) = change(&mut desk, stop("w0", true));
     let view = view.unwrap();
-    assert_eq!((view.state, view.used, view.holds), (WorkerState::Draining, 0, vec![]));
+    assert_eq!((view.state, view.used, view.holds), (WorkerState::Draining, 0, Some(vec![])));
     assert_eq!(seen, [closing(worker, ClosingReason::Now, 0)]);
     assert_eq!((desk.counters().returned, desk.counters().lost), (2, 0));
     let (other, got) = desk.joining(Slots::Limited(5), &["q"]);

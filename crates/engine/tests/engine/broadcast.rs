@@ -3,7 +3,7 @@
 use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, Reason};
-use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, limits};
+use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, WorkerId, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, closing, drained, reply, turn, undelivered};
@@ -42,7 +42,7 @@ fn over(conn: ConnId, seq: u32, end: BroadcastEnd) -> Seen {
 }
 
 fn party(worker: u64, peer: ConnId) -> Party {
-    Party { worker, name: format!("w{}", peer.index) }
+    Party { worker: WorkerId(worker), name: format!("w{}", peer.index) }
 }
 
 fn of(consumers: u32) -> BroadcastEnd {
@@ -252,7 +252,7 @@ fn a_cancelled_broadcast_ends_once() {
     let id = desk.id(a, "ho").to_string();
     let (shown, _) = desk.admin(AdminCall::MessageExplain { id: id.clone() });
     let Ok(AdminAnswer::Message { explanation }) = shown else { panic!("{shown:?}") };
-    assert_eq!(explanation.reason, Reason::AtConsumers { consumers: 2, open: 2, brokers: 0 });
+    assert_eq!(explanation.because.0, Reason::AtConsumers { consumers: 2, open: 2, brokers: 0 });
     assert_eq!(explanation.message.kind, MessageKind::Broadcast);
     assert_eq!(explanation.message.state, MessageState::InFlight);
     let seen = desk.say(Input::Admin { conn: client, seq: 5, call: AdminCall::MessageCancel { id } });

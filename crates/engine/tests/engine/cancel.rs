@@ -2,7 +2,7 @@
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, MessageId, Slots, limits};
+use turno_proto::model::{Code, MessageId, Seconds, Slots, WorkerId, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
@@ -11,7 +11,7 @@ use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
 fn cancel(desk: &mut Desk, id: MessageId) -> (Result<Reason, Code>, Vec<Seen>) {
     let (answer, seen) = desk.admin(AdminCall::MessageCancel { id: id.to_string() });
     let reason = answer.map(|answer| match answer {
-        AdminAnswer::Message { explanation } => explanation.reason,
+        AdminAnswer::Message { explanation } => explanation.because.0,
         other => panic!("{other:?} is no message"),
     });
     (reason, seen)
@@ -90,13 +90,14 @@ fn an_admin_ends_any_message() {
     assert_eq!(cancel(&mut desk, waiting), (Ok(Reason::NoWorker), vec![]));
     assert_eq!(cancel(&mut desk, waiting), (Err(Code::NotFound), vec![]));
     let worker = desk.worker(1, &["q"]);
-    let at_worker = Reason::AtWorker { worker: 1, name: "w1".to_owned(), since_ms: 0 };
+    let at_worker =
+        Reason::AtWorker { worker: WorkerId(1), name: "w1".to_owned(), since_seconds: Seconds::from_millis(0) };
     assert_eq!(desk.request(client, ask(2, "q", "b")), [turn(worker, "b")]);
     let running = desk.id(worker, "b");
     assert_ne!(running, waiting, "the place is the same, the id is not");
     let told = vec![undelivered(client, 2, Code::Cancelled), desk.stopped(worker, "b", Code::Cancelled)];
     assert_eq!(cancel(&mut desk, running), (Ok(at_worker.clone()), told));
-    assert_eq!(cancel(&mut desk, running), (Ok(Reason::Stopping { worker: 1 }), vec![]));
+    assert_eq!(cancel(&mut desk, running), (Ok(Reason::Stopping { worker: WorkerId(1) }), vec![]));
     assert_eq!(desk.ack(worker, "b"), []);
     assert_eq!(cancel(&mut desk, running), (Err(Code::NotFound), vec![]));
     let (sent_id, got) = desk.send(client, ask(3, "q", "c"));
@@ -108,7 +109,8 @@ fn an_admin_ends_any_message() {
     assert_eq!(desk.request(client, ask(9, "q", "no reply").no_reply()), got);
     let running = desk.id(worker, "no reply");
     let told = vec![desk.stopped(worker, "no reply", Code::Cancelled)];
-    let since_now = Reason::AtWorker { worker: 1, name: "w1".to_owned(), since_ms: 0 };
+    let since_now =
+        Reason::AtWorker { worker: WorkerId(1), name: "w1".to_owned(), since_seconds: Seconds::from_millis(0) };
     assert_eq!(cancel(&mut desk, running), (Ok(since_now), told), "its caller has had its outcome");
     assert_eq!(desk.ack(worker, "no reply"), []);
     let (dead, _) = desk.send(client, ask(4, "q", "d"));
@@ -127,7 +129,7 @@ fn of_what_goes_first_not_all_is_counted() {
     let ids: Vec<MessageId> = (1..=200).map(|seq| desk.send(client, ask(seq, "q", &seq.to_string())).0).collect();
     let busy =
         |ahead| Reason::AllBusy { workers: 1, used: 1, ahead, probing: 0, dropped: 0, not_reading: 0, brokers: 0 };
-    assert_eq!(desk.explain(ids[199]).reason, busy(198), "who only asks is told");
+    assert_eq!(desk.explain(ids[199]).because.0, busy(198), "who only asks is told");
     assert_eq!(cancel(&mut desk, ids[199]).0, Ok(busy(limits::AHEAD_CANCELLED_MAX)));
     assert_eq!(cancel(&mut desk, ids[51]).0, Ok(busy(50)));
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use turno_engine::{DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
-use turno_proto::model::{Code, ConnId, Limits, MessageId, Payload, Slots, limits};
+use turno_proto::model::{Code, ConnId, Limits, MessageId, Moment, Payload, Slots, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, sent, undelivered};
@@ -87,7 +87,10 @@ fn a_dead_letter_is_shown_in_pieces() {
         let Ok(AdminAnswer::DeadLetter { dead, headers, piece }) = answer else { panic!("{answer:?}") };
         assert_eq!((dead.failure, headers, piece.len()), ("y".repeat(3_000), true, length));
         let message = dead.message;
-        assert_eq!((message.attempts, message.attempts_max, message.age_ms, message.bytes), (1, 10, 700, 20));
+        assert_eq!(
+            (message.attempts, message.attempts_max, message.age_seconds.as_millis(), message.bytes),
+            (1, 10, 700, 20)
+        );
         whole.extend_from_slice(&piece);
     }
     assert_eq!(whole, payload.bytes);
@@ -106,7 +109,7 @@ fn a_retried_letter_goes_to_the_end_of_its_lane() {
     assert_eq!(desk.ack(worker, "waits"), [sent(worker, "a")]);
     assert_eq!(desk.ack(worker, "a"), [sent(worker, "c")]);
     assert_eq!(desk.fail_for_good(worker, "c", "again"), []);
-    assert_eq!(desk.explain(ids[2]).reason, Reason::Dead { failure: "again".to_owned() });
+    assert_eq!(desk.explain(ids[2]).because.0, Reason::Dead { failure: "again".to_owned() });
     assert_eq!((desk.counters().retried, desk.queue("q").dead), (2, 2));
 }
 
@@ -272,8 +275,9 @@ fn a_full_disk_keeps_the_letter_dead() {
     let (answer, _) = desk.admin_then(retry(&[], 1), refused);
     assert_eq!(answer, Err(Code::OverDisk));
     let letter = desk.explain(durable_id(7));
-    assert_eq!(letter.reason, Reason::Dead { failure: "no".to_owned() });
-    assert_eq!((letter.message.attempts, letter.message.deadline_ms), (10, Some(0)));
+    assert_eq!(letter.because.0, Reason::Dead { failure: "no".to_owned() });
+    let deadline_at = Some(Moment::from_unix_ms(ZERO_UNIX_MS + 6_000));
+    assert_eq!((letter.message.attempts, letter.message.deadline_at), (10, deadline_at));
     let (_, seen) = desk.admin(purge(&[durable_id(7)], 0));
     assert_eq!(seen, [persist(2, Persist::Remove { serial: 7, marked: true })], "the disk still has its mark");
 }
@@ -285,7 +289,7 @@ fn a_letter_can_be_cancelled_on_its_way_back() {
         let mut desk = durable_desk(&[(7, "a", None)]);
         let admin = ConnId { index: 77, generation: 1 };
         desk.say(Input::Admin { conn: admin, seq: 1, call: retry(&[], 1) });
-        assert_eq!(desk.explain(durable_id(7)).reason, Reason::Storing);
+        assert_eq!(desk.explain(durable_id(7)).because.0, Reason::Storing);
         assert_eq!(desk.look(retry(&[durable_id(7)], 0)), Err(Code::NotFound), "it is no dead letter any more");
         desk.admin(AdminCall::MessageCancel { id: durable_id(7).to_string() }).0.expect("it is there");
         let code = Code::OverDisk;
@@ -310,7 +314,7 @@ fn dead_letters_that_fill_the_memory_refuse_and_lose_nothing() {
             dies(&mut desk, worker, client, text);
         }
         let memory = desk.status().memory;
-        assert_eq!((memory.messages, memory.dead, memory.total()), (most, most, most));
+        assert_eq!((memory.messages, memory.dead, memory.used), (most, most, most));
         assert!(memory.is_short(most) && memory.is_mostly_dead());
         for seq in 2..5 {
             assert_eq!(desk.try_send(client, ask(seq, "q", "")), [undelivered(client, seq, Code::OverMemory)]);

@@ -9,6 +9,9 @@ use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Paylo
 
 use crate::seen::{Seen, Turn, body};
 
+/// Where the clock stands when a desk opens.
+pub(crate) const START_MS: u64 = 5_000;
+
 /// A message as a caller would word it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
@@ -90,7 +93,7 @@ impl Desk {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let now = Mono::from_millis(5_000);
+        let now = Mono::from_millis(START_MS);
         Self {
             engine: Engine::new(settings, now),
             now,

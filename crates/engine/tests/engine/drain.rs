@@ -54,7 +54,7 @@ fn a_drain_with_everything() {
     let refused = [undelivered(client, 7, Code::Closing)];
     assert_eq!(desk.request(client, ask(7, "q", "new")), refused);
     assert_eq!(desk.try_send(client, ask(7, "q", "new")), refused);
-    assert_eq!(desk.explain(kept).reason, Reason::Draining);
+    assert_eq!(desk.explain(kept).because.0, Reason::Draining);
     assert!(desk.status().draining);
     assert_eq!(desk.ack(worker, "b"), [], "its slot is free, but nothing new goes out");
     assert_eq!(desk.resize(worker, 9), Ok(vec![]));
@@ -226,7 +226,7 @@ fn maintenance_and_back() {
     let told = vec![maintenance(worker), maintenance(client), undelivered(client, 2, Code::Closing)];
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), told));
     assert_eq!(change(&mut desk, AdminCall::Drain), (Ok((true, true)), vec![]), "once");
-    assert_eq!(desk.explain(kept).reason, Reason::Maintenance);
+    assert_eq!(desk.explain(kept).because.0, Reason::Maintenance);
     let refused = [undelivered(client, 5, Code::Closing)];
     assert_eq!(desk.request(client, ask(5, "q", "new")), refused);
     assert_eq!(desk.try_send(client, ask(5, "q", "new")), refused);

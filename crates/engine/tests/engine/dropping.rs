@@ -3,9 +3,9 @@
 use turno_engine::{Effect, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{QueueSettings, Standing, StandingState};
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::{Code, ConnId, Moment};
 
-use crate::desk::{Desk, ask};
+use crate::desk::{Desk, START_MS, ask};
 use crate::seen::{Seen, reply, sent, turn, undelivered};
 
 const SHORT_MS: u32 = 200;
@@ -36,11 +36,22 @@ fn expire_twice(desk: &mut Desk, client: ConnId, worker: ConnId, queue: &str, se
     assert_eq!(expire(desk, client, worker, queue, seq + 1), [dropped(worker, handle)]);
 }
 
+/// How a worker stands that was dropped at that moment, after two deliveries.
+fn dropped_after_two(at_ms: u64, reason: &str) -> Standing {
+    Standing {
+        state: StandingState::Dropped,
+        expired: 2,
+        dropped_at: Some(Moment::from_unix_ms(START_MS + at_ms)),
+        reason: Some(reason.to_owned()),
+    }
+}
+
 /// How a worker stands in the queue "q": what it comes to, and how many expired in a row.
 fn standing(desk: &mut Desk, worker: ConnId) -> Option<(StandingState, u32)> {
     let name = format!("w{}", worker.index);
     let row = desk.consumers("q").into_iter().find(|row| row.name == name).expect("it is listed");
-    row.standing.map(|standing| (standing.state, standing.expired))
+    let Standing { state, expired, .. } = row.standing;
+    (state != StandingState::Consuming).then_some((state, expired))
 }
 
 /// Proves S2.29, S2.30 and S2.32: one expired delivery is not enough, two in a row are; the worker is told on its own
@@ -147,9 +158,7 @@ fn a_lease_that_runs_out_counts() {
     let told = desk.stopped(worker, "a", Code::LeaseExpired);
     assert_eq!(desk.pass(1_000), [told, dropped(worker, 0)]);
     let row = &desk.consumers("q")[0];
-    let expected =
-        Standing { state: StandingState::Dropped, expired: 2, dropped_ms: Some(0), reason: "lease_expired".to_owned() };
-    assert_eq!((row.turn, row.standing.clone()), (None, Some(expected)));
+    assert_eq!((row.turn, row.standing.clone()), (None, dropped_after_two(2_000, "lease_expired")));
     assert_eq!(desk.consume(worker, "q"), Ok(vec![sent(worker, "a").attempt(3)]));
     assert_eq!(desk.ack(worker, "a"), []);
 }
@@ -232,7 +241,7 @@ fn a_handle_given_to_another_queue_ends_it() {
     let (worker, client) = (desk.worker(2, &["q"]), desk.client());
     expire_twice(&mut desk, client, worker, "q", 1);
     assert_eq!(desk.open(worker, 0, "r"), Ok(vec![]));
-    assert_eq!(desk.worker_view("w0").standings, []);
+    assert_eq!(desk.worker_view("w0").standings, Some(vec![]));
     assert_eq!(desk.consumers("q"), []);
 }
 
@@ -321,13 +330,13 @@ fn an_admin_sees_who_was_dropped() {
     expire_twice(&mut desk, client, worker, "q", 1);
     assert_eq!(desk.pass(1_234), []);
     let shown = desk.worker_view("w0");
-    let expected =
-        Standing { state: StandingState::Dropped, expired: 2, dropped_ms: Some(1_234), reason: "timed_out".to_owned() };
-    let listed: Vec<_> = shown.standings.iter().map(|view| (view.queue.as_str(), view.standing.clone())).collect();
+    let expected = dropped_after_two(400, "timed_out");
+    let listed: Vec<_> =
+        shown.standings.iter().flatten().map(|view| (view.queue.as_str(), view.standing.clone())).collect();
     assert_eq!((listed, shown.dropped), (vec![("q", expected.clone())], 1));
     assert_eq!(shown.queues, Vec::<String>::new());
     let row = desk.consumers("q").remove(0);
-    assert_eq!((row.turn, row.standing, row.in_flight), (None, Some(expected), 0));
+    assert_eq!((row.turn, row.standing, row.in_flight), (None, expected, 0));
     assert_eq!(desk.say(Input::PeerClosing { conn: worker }), []);
 }
 

@@ -6,9 +6,9 @@ use turno_engine::{
 };
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{MessageState, Reason};
-use turno_proto::model::{Code, ConnId, Durability, MessageId, Payload, Slots};
+use turno_proto::model::{Code, ConnId, Durability, MessageId, Moment, Payload, Slots, WorkerId};
 
-use crate::desk::{Desk, ask};
+use crate::desk::{Desk, START_MS, ask};
 use crate::seen::{Seen, body, sent, turn, undelivered};
 
 /// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
@@ -108,7 +108,7 @@ fn a_failed_attempt_is_stored_before_the_next() {
     let dead = Persist::Dead { serial: 41, attempts: 2, failure: Bytes::from("no") };
     assert_eq!(desk.fail(worker, "a", "no"), [persist(5, dead)]);
     let id = MessageId::new(1, 41, u32::MAX);
-    assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "no".to_owned() });
+    assert_eq!(desk.explain(id).because.0, Reason::Dead { failure: "no".to_owned() });
     assert_eq!(cancel(&mut desk, id), [remove(6, 41, true)]);
 }
 
@@ -243,7 +243,7 @@ fn a_message_can_be_cancelled_on_its_way_to_the_disk() {
     desk.try_send(client, ask(1, "q", "a"));
     let id = MessageId::new(1, 41, u32::MAX);
     let explanation = desk.explain(id);
-    assert_eq!((explanation.message.state, explanation.reason), (MessageState::Storing, Reason::Storing));
+    assert_eq!((explanation.message.state, explanation.because.0), (MessageState::Storing, Reason::Storing));
     assert_eq!(cancel(&mut desk, id), []);
     assert_eq!(desk.say(Input::Persisted { group: 1 }), [stored(client, 1, 41), remove(2, 41, false)]);
     assert_eq!(desk.status().ready, 0);
@@ -258,7 +258,7 @@ fn a_running_message_is_removed_when_it_is_cancelled() {
     desk.say(Input::Persisted { group: 1 });
     let stopped = desk.stopped(worker, "a", Code::Cancelled);
     assert_eq!(cancel(&mut desk, MessageId::new(1, 41, u32::MAX)), [stopped, remove(2, 41, false)]);
-    assert_eq!(desk.explain(MessageId::new(1, 41, u32::MAX)).reason, Reason::Stopping { worker: 1 });
+    assert_eq!(desk.explain(MessageId::new(1, 41, u32::MAX)).because.0, Reason::Stopping { worker: WorkerId(1) });
     assert_eq!(desk.ack(worker, "a"), []);
 }
 
@@ -317,7 +317,7 @@ fn survivors_take_their_places() {
             remove(2, 11, false),
         ]
     );
-    assert_eq!(desk.explain(MessageId::new(1, 12, u32::MAX)).reason, Reason::Dead { failure: "never".to_owned() });
+    assert_eq!(desk.explain(MessageId::new(1, 12, u32::MAX)).because.0, Reason::Dead { failure: "never".to_owned() });
     assert_eq!(desk.ack(worker, "tried"), [remove(3, 9, true)]);
 }
 
@@ -332,7 +332,8 @@ fn a_clock_set_back_prolongs_no_deadline() {
     desk.engine.recover(Survivor { record, ..survivor(7, "late") });
     desk.engine.sanity_check();
     let view = desk.explain(MessageId::new(1, 7, u32::MAX)).message;
-    assert_eq!((view.age_ms, view.deadline_ms), (0, Some(20_000)));
+    let now_ms = ZERO_UNIX_MS + START_MS;
+    assert_eq!((view.age_seconds.as_millis(), view.deadline_at), (0, Some(Moment::from_unix_ms(now_ms + 20_000))));
     assert_eq!(desk.pass(19_999), []);
     assert_eq!(desk.pass(1), [remove(1, 7, false)]);
 }

@@ -2,7 +2,7 @@
 
 use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
-use turno_proto::model::{Code, ConnId, Delivery, Slots};
+use turno_proto::model::{Code, ConnId, Delivery, Slots, Token, WorkerId};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, body, reply, sent, turn};
@@ -442,13 +442,16 @@ fn views_tell_who_has_a_queue_and_who_waits() {
     desk.stand_by(next, "q");
     assert_eq!(desk.joining(Slots::Limited(1), &["other"]).1, []);
     let queue = desk.queue("q");
-    assert_eq!((queue.exclusive, queue.waiters), (Some(ExclusiveView { token: FIRST, worker: Some(1) }), 1));
+    assert_eq!(
+        (queue.exclusive, queue.waiters),
+        (Some(ExclusiveView { token: Token(FIRST), worker: Some(WorkerId(1)) }), 1)
+    );
     let other = desk.queue("other");
     assert_eq!((other.exclusive, other.waiters), (None, 0));
-    let rows: Vec<_> = desk.consumers("q").iter().map(|row| (row.worker, row.turn, row.token, row.waits)).collect();
-    assert_eq!(rows, [(1, Some(1), Some(FIRST), None), (2, None, None, Some(1))]);
+    let rows: Vec<_> = desk.consumers("q").iter().map(|row| (row.worker.0, row.turn, row.token, row.waits)).collect();
+    assert_eq!(rows, [(1, Some(1), Some(Token(FIRST)), None), (2, None, None, Some(1))]);
     let shown = desk.worker_view("1");
-    assert_eq!(shown.exclusive, [HoldingView { queue: "q".to_owned(), token: FIRST }]);
+    assert_eq!(shown.exclusive, [HoldingView { queue: "q".to_owned(), token: Token(FIRST) }]);
     assert!(shown.waits_for.is_empty());
     let shown = desk.worker_view("2");
     assert!(shown.exclusive.is_empty());
@@ -475,7 +478,7 @@ fn the_next_one_is_told_when_everything_is_back() {
         desk.ack(holder, "b");
         let attempts = Persist::Attempts { serial: 41, attempts: 1 };
         assert_eq!(desk.leave(holder), [Seen::Said(Effect::Disk(DiskEffect::Persist { group: 4, op: attempts }))]);
-        assert_eq!(desk.queue("q").exclusive, Some(ExclusiveView { token: FIRST, worker: None }));
+        assert_eq!(desk.queue("q").exclusive, Some(ExclusiveView { token: Token(FIRST), worker: None }));
         assert_eq!(desk.alone(third, "q"), Got::Full, "its message is on its way back");
         let told = desk.available(next, "q");
         let disk = if room { Input::Persisted { group: 4 } } else { Input::Refused { group: 4, code: Code::OverDisk } };

@@ -1,7 +1,7 @@
 //! Queues with a single consumer among the other rules: its worker is dropped, and messages go to everybody.
 
 use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect};
-use turno_proto::model::{BroadcastEnd, Code, ConnId};
+use turno_proto::model::{BroadcastEnd, Code, ConnId, Token};
 
 use crate::desk::{Desk, ask};
 use crate::exclusive::{FIRST, Got, idle};
@@ -38,11 +38,11 @@ fn a_dropped_holder_makes_way_for_the_standby() {
     assert_eq!(expire(&mut desk, client, holder, 1, "a", FIRST), []);
     let told = dropped(&mut desk, holder);
     assert_eq!(expire(&mut desk, client, holder, 2, "b", FIRST), [told]);
-    assert_eq!(desk.queue("q").exclusive.map(|view| view.token), Some(FIRST), "it still holds two of them");
+    assert_eq!(desk.queue("q").exclusive.map(|view| view.token), Some(Token(FIRST)), "it still holds two of them");
     let rows = |desk: &mut Desk| {
-        let rows =
-            desk.consumers("q").into_iter().map(|row| (row.worker, row.token, row.waits, row.standing.is_some()));
-        rows.collect::<Vec<(u64, Option<u64>, Option<u64>, bool)>>()
+        let rows = desk.consumers("q").into_iter();
+        let rows = rows.map(|row| (row.worker.0, row.token, row.waits, row.standing.expired > 0));
+        rows.collect::<Vec<(u64, Option<Token>, Option<u64>, bool)>>()
     };
     let listed = [(2, None, Some(1), false), (1, None, None, true)];
     assert_eq!(rows(&mut desk), listed, "whoever was dropped has the queue no more");

@@ -3,13 +3,13 @@
 use turno_engine::Input;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, MessageView, Reason};
-use turno_proto::model::{Code, MessageId, Slots};
+use turno_proto::model::{Code, MessageId, Moment, Seconds, Slots, WorkerId};
 
-use crate::desk::{Desk, ask};
+use crate::desk::{Desk, START_MS, ask};
 use crate::seen::{sent, turn};
 
 fn why(desk: &mut Desk, id: MessageId) -> Reason {
-    desk.explain(id).reason
+    desk.explain(id).because.0
 }
 
 /// A waiting message names what keeps it: nobody consumes, nobody is ready, everybody drains, everybody is busy and
@@ -32,7 +32,7 @@ fn why_a_message_waits() {
     assert_eq!(desk.consume(second, "q"), Ok(vec![]));
     assert_eq!(why(&mut desk, id), Reason::WorkersGreeting { workers: 1 }, "one drains, one greets");
     assert_eq!(desk.ready(second), [sent(second, "a")]);
-    let since = Reason::AtWorker { worker: 2, name: "w2".to_owned(), since_ms: 0 };
+    let since = Reason::AtWorker { worker: WorkerId(2), name: "w2".to_owned(), since_seconds: Seconds::from_millis(0) };
     assert_eq!(why(&mut desk, id), since);
     assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(second, "b")]);
     let (third, _) = desk.send(client, ask(3, "q", "c"));
@@ -59,7 +59,7 @@ fn why_a_costly_message_waits() {
     assert_eq!(why(&mut desk, behind), Reason::Behind { ahead: 1 });
     assert_eq!(desk.resize(worker, 4), Ok(vec![sent(worker, "a").cost(4)]));
     let (dear, _) = desk.send(client, ask(3, "q", "c").cost(2).priority(5));
-    assert_eq!(why(&mut desk, dear), Reason::Reserved { worker: 1, cost: 2, free: 0 });
+    assert_eq!(why(&mut desk, dear), Reason::Reserved { worker: WorkerId(1), cost: 2, free: 0 });
     assert_eq!(
         why(&mut desk, behind),
         Reason::AllBusy { workers: 1, used: 4, ahead: 1, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
@@ -77,7 +77,7 @@ fn why_the_second_costly_head_waits() {
     let (first, _) = desk.send(client, ask(2, "q", "b").cost(2));
     let (second, got) = desk.send(client, ask(3, "other", "c").cost(2));
     assert_eq!(got, []);
-    assert_eq!(why(&mut desk, first), Reason::Reserved { worker: 1, cost: 2, free: 1 });
+    assert_eq!(why(&mut desk, first), Reason::Reserved { worker: WorkerId(1), cost: 2, free: 1 });
     assert_eq!(
         why(&mut desk, second),
         Reason::AllBusy { workers: 2, used: 1, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
@@ -92,10 +92,11 @@ fn why_a_message_does_not_wait() {
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     let id = desk.id(worker, "a");
     assert_eq!(desk.pass(1_500), []);
-    let since = Reason::AtWorker { worker: 1, name: "w0".to_owned(), since_ms: 1_500 };
+    let since =
+        Reason::AtWorker { worker: WorkerId(1), name: "w0".to_owned(), since_seconds: Seconds::from_millis(1_500) };
     assert_eq!(why(&mut desk, id), since);
     assert_eq!(desk.cancel(client, 1).len(), 2);
-    assert_eq!(why(&mut desk, id), Reason::Stopping { worker: 1 });
+    assert_eq!(why(&mut desk, id), Reason::Stopping { worker: WorkerId(1) });
     assert_eq!(desk.ack(worker, "a"), []);
     let (dead, _) = desk.send(client, ask(2, "q", "b"));
     assert_eq!(desk.fail_for_good(worker, "b", "bad \u{fffd}"), []);
@@ -125,9 +126,10 @@ fn a_message_as_it_is_shown() {
         priority: 8,
         cost: 2,
         bytes: 4,
-        age_ms: 2_500,
-        deadline_ms: Some(7_500),
-        worker: Some(1),
+        received_at: Moment::from_unix_ms(START_MS),
+        age_seconds: Seconds::from_millis(2_500),
+        deadline_at: Some(Moment::from_unix_ms(START_MS + 10_000)),
+        worker: Some(WorkerId(1)),
         came_by: Vec::new(),
     };
     assert_eq!(desk.explain(id).message, view);
@@ -136,12 +138,12 @@ fn a_message_as_it_is_shown() {
     assert_eq!(desk.fail(worker, "body", "no"), []);
     let waiting = MessageView { state: MessageState::Ready, attempts: 2, worker: None, ..view.clone() };
     assert_eq!(desk.explain(id).message, waiting);
-    assert_eq!(desk.queue("q").head, [waiting]);
+    assert_eq!(desk.queue("q").head, Some(vec![waiting]));
     assert_eq!(desk.resize(worker, 2), Ok(vec![turn(worker, "body").cost(2).attempt(3).left(Some(7_500))]));
     assert_eq!(desk.cancel(client, 1).len(), 2);
-    let stopping = MessageView { state: MessageState::Stopping, attempts: 3, bytes: 0, deadline_ms: None, ..view };
+    let stopping = MessageView { state: MessageState::Stopping, attempts: 3, bytes: 0, deadline_at: None, ..view };
     assert_eq!(desk.explain(id).message, stopping);
-    assert_eq!(desk.worker_view("w0").holds, [stopping]);
+    assert_eq!(desk.worker_view("w0").holds, Some(vec![stopping]));
 }
 
 /// Ids of another run, of a message that is gone, or that are no ids, are not found.

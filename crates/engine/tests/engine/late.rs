@@ -251,10 +251,10 @@ fn a_late_request_is_told_like_an_expired_one() {
     assert_eq!(shop.desk.request(client, ask(1, "q", "head").within(40)), []);
     assert_eq!(shop.desk.request(client, ask(2, "q", "next")), []);
     assert_eq!(shop.desk.pass(30), []);
-    let id = shop.desk.queue("q").head[0].id.clone();
+    let id = shop.desk.waiting("q").remove(0);
     let told = shop.desk.explain(id.parse().expect("an id is shown as it is asked for"));
     assert_eq!(
-        told.reason,
+        told.because.0,
         Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
     );
     assert_eq!(shop.desk.ack(worker, "busy").len(), 2);

@@ -48,7 +48,7 @@ fn extending_renews_the_lease() {
     assert_eq!(desk.pass(999), []);
     assert_eq!(desk.pass(1), [desk.stopped(worker, "a", Code::LeaseExpired)]);
     let failure = Code::LeaseExpired.text().what.to_owned();
-    assert_eq!(desk.explain(id).reason, Reason::Dead { failure });
+    assert_eq!(desk.explain(id).because.0, Reason::Dead { failure });
     assert_eq!(extend(&mut desk, worker, "a", 1_000), []);
     assert_eq!(desk.counters().late, 1);
 }

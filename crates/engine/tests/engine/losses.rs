@@ -122,7 +122,7 @@ fn a_poison_message_dies_and_its_neighbours_do_not() {
             };
             held.extend(given(&got));
         }
-        assert!(matches!(desk.explain(poison).reason, Reason::Dead { .. }), "{slots}");
+        assert!(matches!(desk.explain(poison).because.0, Reason::Dead { .. }), "{slots}");
         assert_eq!((desk.status().dead, desk.counters().acked), (1, 19), "{slots}");
         assert!(deaths >= 10, "{slots}: it has its ten attempts, {deaths} deaths");
     }
@@ -164,7 +164,7 @@ fn a_send_with_two_strikes_goes_alone() {
     assert_eq!(desk.send(client, ask(5, "other", "o")).1, [sent(other, "o").of("other")]);
     assert_eq!(desk.consume(other, "q").map(|seen| given(&seen)), Ok(vec![]), "it holds something else");
     let row = desk.consumers("q")[0].clone();
-    assert_eq!(row.standing.map(|standing| standing.state), Some(StandingState::Probing), "two were lost before it");
+    assert_eq!(row.standing.state, StandingState::Probing, "two were lost before it");
     let got = given(&desk.ack(other, "o"));
     assert_eq!(got, [(other, "0".to_owned(), 1)], "alone");
     assert_eq!(desk.send(client, ask(6, "other", "p")).1, [], "it gets nothing else");

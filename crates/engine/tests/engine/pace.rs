@@ -3,7 +3,7 @@
 use turno_engine::{Buffers, Effect, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{ConnId, Limits, Slots, limits};
+use turno_proto::model::{ConnId, Limits, Slots, WorkerId, limits};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{Seen, sent};
@@ -135,7 +135,10 @@ fn nobody_is_kept_for_that_does_not_read() {
     let quick = desk.worker(10, &["p", "q"]);
     assert_eq!(desk.request(client, ask(9, "p", "runs").cost(5)).len(), 1);
     let (id, seen) = desk.send(client, ask(1, "q", "costly").cost(8));
-    assert_eq!((seen, desk.explain(id).reason), (vec![], Reason::Reserved { worker: 2, cost: 8, free: 5 }));
+    assert_eq!(
+        (seen, desk.explain(id).because.0),
+        (vec![], Reason::Reserved { worker: WorkerId(2), cost: 8, free: 5 })
+    );
     assert_eq!(desk.reply(quick, "runs", "done").last(), Some(&sent(quick, "costly").cost(8)));
 }
 
@@ -148,7 +151,7 @@ fn it_is_told_who_does_not_read() {
     let (id, seen) = desk.send(client, ask(1, "q", "waits"));
     assert_eq!(seen, []);
     let busy = Reason::AllBusy { workers: 1, used: 4, ahead: 0, probing: 0, dropped: 0, not_reading: 1, brokers: 0 };
-    assert_eq!(desk.explain(id).reason, busy);
+    assert_eq!(desk.explain(id).because.0, busy);
     let unread = |desk: &mut Desk| match desk.look(AdminCall::WorkerShow { worker: "1".to_owned() }) {
         Ok(AdminAnswer::Worker { worker }) => worker.unread_bytes,
         other => panic!("{other:?}"),

@@ -165,7 +165,7 @@ fn registering_after_deregistering() {
     assert_eq!(desk.deregister(worker), Ok(vec![]));
     assert_eq!(desk.reply(worker, "b", "B"), [reply(client, 2, "B")]);
     assert_eq!(desk.register(worker, Slots::Limited(2)), Ok(vec![]));
-    assert_eq!(desk.worker_view("w0").id, 2, "a worker that was gone comes back as a new one");
+    assert_eq!(desk.worker_view("w0").id.0, 2, "a worker that was gone comes back as a new one");
 }
 
 /// Proves S0.41 and S2.34: a worker that lost its connection registers on a new one under the same name and gets

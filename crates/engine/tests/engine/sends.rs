@@ -2,9 +2,9 @@
 
 use turno_engine::{Effect, HostEffect, NativeEffect, PeerEffect, Report, Settings};
 use turno_proto::model::view::{MessageKind, MessageState, MessageView, Reason};
-use turno_proto::model::{Durability, Limits, Slots, limits};
+use turno_proto::model::{Durability, Limits, Moment, Slots, limits};
 
-use crate::desk::{Desk, ask};
+use crate::desk::{Desk, START_MS, ask};
 use crate::seen::{Seen, sent};
 
 /// Proves S2.39: a send is answered at once with its id and where it is kept, before it goes to anyone, whether or
@@ -50,7 +50,7 @@ fn a_send_has_ten_attempts() {
         assert_eq!(desk.waiting("q"), [next.to_string()]);
     }
     assert_eq!(desk.fail(worker, "a", "never"), [sent(worker, "b")]);
-    assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "never".to_owned() });
+    assert_eq!(desk.explain(id).because.0, Reason::Dead { failure: "never".to_owned() });
     let counters = desk.counters();
     assert_eq!((counters.failed, counters.retried, counters.dead), (10, 9, 1));
 }
@@ -63,7 +63,7 @@ fn a_permanent_failure_is_the_last() {
     let (id, _) = desk.send(client, ask(1, "q", "a").retries(255));
     assert_eq!(desk.fail_for_good(worker, "a", "bad input"), []);
     let explanation = desk.explain(id);
-    assert_eq!(explanation.reason, Reason::Dead { failure: "bad input".to_owned() });
+    assert_eq!(explanation.because.0, Reason::Dead { failure: "bad input".to_owned() });
     assert_eq!(
         explanation.message,
         MessageView {
@@ -76,10 +76,8 @@ fn a_permanent_failure_is_the_last() {
             priority: 4,
             cost: 1,
             bytes: 1,
-            age_ms: 0,
-            deadline_ms: None,
-            worker: None,
-            came_by: Vec::new(),
+            received_at: Moment::from_unix_ms(START_MS),
+            ..MessageView::default()
         }
     );
     assert_eq!((desk.status().slots_used, desk.queue("q").dead), (0, 1));
@@ -95,9 +93,9 @@ fn a_dead_letter_says_what_happened() {
     let words = "x".repeat(limits::FAILURE_BYTES_MAX + 50);
     assert_eq!(desk.fail(worker, "a", &words), []);
     assert_eq!(desk.leave(worker), []);
-    assert_eq!(desk.explain(long).reason, Reason::Dead { failure: words[..limits::FAILURE_BYTES_MAX].to_owned() });
+    assert_eq!(desk.explain(long).because.0, Reason::Dead { failure: words[..limits::FAILURE_BYTES_MAX].to_owned() });
     let failure = "the worker was lost while it had the message".to_owned();
-    assert_eq!(desk.explain(lost).reason, Reason::Dead { failure });
+    assert_eq!(desk.explain(lost).because.0, Reason::Dead { failure });
 }
 
 /// Proves I1: no number of dead letters deletes one. The operator hears of the first beyond the limit, and of every
@@ -119,7 +117,7 @@ fn dead_letters_are_never_deleted_for_others() {
         let view = desk.status();
         assert_eq!((view.dead, view.counters.dead), (5, 5));
         for id in ids {
-            assert_eq!(desk.explain(id).reason, Reason::Dead { failure: "no".to_owned() });
+            assert_eq!(desk.explain(id).because.0, Reason::Dead { failure: "no".to_owned() });
         }
         let report =
             |dead| Seen::Said(Effect::Host(HostEffect::Report(Report::ManyDead { queue: "q".parse().unwrap(), dead })));

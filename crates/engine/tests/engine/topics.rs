@@ -5,9 +5,9 @@ use std::sync::Arc;
 use turno_engine::{Effect, Event, Input, Listener, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
-use turno_proto::model::{Code, ConnId, Filter, limits};
+use turno_proto::model::{Code, ConnId, Filter, Moment, limits};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, START_MS};
 use crate::seen::{Seen, body};
 
 fn filter(text: &str) -> Filter {
@@ -269,8 +269,8 @@ fn topics_and_subscribers_are_shown() {
         topic: topic.to_owned(),
         events,
         bytes,
-        latest_ms: 0,
         subscribers,
+        latest_at: Moment::from_unix_ms(START_MS),
     };
     let expected =
         AdminAnswer::Topics { topics: vec![view("news.art", 1, 1, 1), view("news.sport", 1, 5, 2)], next: None };

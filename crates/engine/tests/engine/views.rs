@@ -104,7 +104,7 @@ impl Desk {
 
     /// The bodies' ids that wait in a queue, next first.
     pub(crate) fn waiting(&mut self, queue: &str) -> Vec<String> {
-        self.queue(queue).head.into_iter().map(|message| message.id).collect()
+        self.queue(queue).head.into_iter().flatten().map(|message| message.id).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use turno_engine::Input;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, ConnId, Slots};
+use turno_proto::model::{Code, ConnId, Slots, WorkerId};
 
 use crate::desk::{Desk, ask};
 use crate::seen::{reply, sent, turn, undelivered};
@@ -22,7 +22,7 @@ fn reserved() -> (Desk, ConnId, ConnId) {
 /// Why the head of "q" waits.
 fn why(desk: &mut Desk) -> Reason {
     let head = desk.waiting("q").remove(0);
-    desk.explain(head.parse().expect("an id")).reason
+    desk.explain(head.parse().expect("an id")).because.0
 }
 
 /// Proves I9: the sum of the costs of what a worker holds never passes its slots, and what is settled gives back
@@ -60,7 +60,7 @@ fn a_costly_message_goes_to_the_first_with_enough() {
 #[test]
 fn a_costly_head_cannot_be_starved() {
     let (mut desk, worker, client) = reserved();
-    assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 3, free: 2 });
+    assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(1), cost: 3, free: 2 });
     for seq in 4..20 {
         assert_eq!(desk.request(client, ask(seq, "other", "more")), []);
     }
@@ -112,7 +112,7 @@ fn a_reservation_ends_when_the_worker_shrinks() {
 
     let (mut desk, worker, _) = reserved();
     assert_eq!(desk.resize(worker, 3), Ok(vec![]), "still large enough");
-    assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 3, free: 2 });
+    assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(1), cost: 3, free: 2 });
     assert_eq!(desk.resize(worker, 4), Ok(vec![turn(worker, "dear").cost(3)]));
 }
 
@@ -134,7 +134,7 @@ fn a_reservation_moves_to_the_next_worker() {
         assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(first, "a")]);
         assert_eq!(desk.send(client, ask(2, "q", "b")).1, [sent(second, "b")]);
         assert_eq!(desk.send(client, ask(3, "q", "dear").cost(2)).1, []);
-        assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 2, free: 1 });
+        assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(1), cost: 2, free: 1 });
         assert_eq!(desk.send(client, ask(4, "other", "c")).1, [sent(second, "c").of("other")], "free for others");
         let seen = match way {
             "lost" => desk.leave(first),
@@ -168,7 +168,7 @@ fn a_new_head_changes_the_reservation() {
         Reason::AllBusy { workers: 1, used: 2, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
     );
     assert_eq!(desk.reply(worker, "busy", "r"), [reply(client, 1, "r"), turn(worker, "cheap")]);
-    assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 2, free: 1 });
+    assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(1), cost: 2, free: 1 });
 
     let mut desk = Desk::new();
     let [small, large] = [2, 4].map(|slots| desk.worker(slots, &["q", "other"]));
@@ -178,9 +178,9 @@ fn a_new_head_changes_the_reservation() {
         assert_eq!(desk.request(client, ask(seq, "other", text).cost(cost)), [given]);
     }
     assert_eq!(desk.request(client, ask(3, "q", "two").cost(2)), []);
-    assert_eq!(why(&mut desk), Reason::Reserved { worker: 1, cost: 2, free: 0 });
+    assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(1), cost: 2, free: 0 });
     assert_eq!(desk.request(client, ask(4, "q", "four").cost(4).priority(9)), []);
-    assert_eq!(why(&mut desk), Reason::Reserved { worker: 2, cost: 4, free: 1 });
+    assert_eq!(why(&mut desk), Reason::Reserved { worker: WorkerId(2), cost: 4, free: 1 });
     assert_eq!(desk.request(client, ask(5, "other", "c")), [], "kept for the costlier head");
     assert_eq!(desk.reply(large, "b", "r"), [reply(client, 2, "r"), turn(large, "four").cost(4)]);
 }

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::TaskId;
 use super::job::JobId;
 use super::limits::FILE_NAME_BYTES_MAX;
+use super::words::words;
 
 /// What an upload is known by: the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,14 +35,14 @@ impl<'de> Deserialize<'de> for UploadId {
     }
 }
 
-/// Where a task wrote something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputStream {
-    /// Its standard output.
-    Stdout,
-    /// Its standard error.
-    Stderr,
+words! {
+    /// Where a task wrote something.
+    pub enum OutputStream {
+        /// Its standard output.
+        Stdout = "stdout",
+        /// Its standard error.
+        Stderr = "stderr",
+    }
 }
 
 /// Something that a task wrote.
@@ -83,19 +85,22 @@ pub struct OutputPlace {
     pub at: u64,
 }
 
-/// A file that a task brought back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A result file of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct FileView {
+    /// Job and number of the task, as commands accept it.
+    pub id: TaskId,
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// Attempt that produced it.
     pub attempt: u32,
     /// Its path in the task's directory.
     pub name: String,
-    /// Its size.
-    pub size: u64,
-    /// It is lost to damage of the archive; its name is what can be read of that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Size in bytes.
+    pub bytes: u64,
+    /// True if the file is lost to damage; then its name is the readable part of it.
     pub lost: bool,
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::{ARRAY_PARTS_MAX, TASK_NUMBER_MAX, TASKS_MAX};
+use super::number::text_in_schemas;
 
 /// The numbers of a job's tasks: `first`, `first + step`, … , `count` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,6 +214,55 @@ impl fmt::Display for Numbers<'_> {
         Ok(())
     }
 }
+
+/// The numbers of a job's tasks, owned. Text in every format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskNumbers {
+    /// See [`Numbers::array`].
+    pub array: Array,
+    /// See [`Numbers::parts`].
+    pub parts: Vec<Array>,
+}
+
+impl TaskNumbers {
+    /// The same, lent.
+    pub fn numbers(&self) -> Numbers<'_> {
+        Numbers { array: self.array, parts: &self.parts }
+    }
+}
+
+impl Default for TaskNumbers {
+    fn default() -> Self {
+        Self { array: Array::ONE, parts: Vec::new() }
+    }
+}
+
+impl From<Array> for TaskNumbers {
+    fn from(array: Array) -> Self {
+        Self { array, parts: Vec::new() }
+    }
+}
+
+impl fmt::Display for TaskNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.numbers().fmt(f)
+    }
+}
+
+impl Serialize for TaskNumbers {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskNumbers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Numbers::parse(&text).map(|(array, parts)| Self { array, parts }).map_err(serde::de::Error::custom)
+    }
+}
+
+text_in_schemas!(TaskNumbers);
 
 /// The parts of a list as one text, `1,3,5-8`: a control map has few values.
 pub(super) mod list {

@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::WorkerId;
+
 /// A worker that a broadcast went to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Party {
     /// Its id.
-    pub worker: u64,
+    pub worker: WorkerId,
     /// Its name.
     pub name: String,
 }
@@ -14,25 +17,26 @@ pub struct Party {
 /// The end of a broadcast. Every consumer it went to counts as one of answered, failed, expired and left; of a
 /// no-reply broadcast nothing but `consumers` is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BroadcastEnd {
     /// Consumers it went to.
     pub consumers: u32,
-    /// Those that replied.
+    /// Workers that replied.
     #[serde(default)]
     pub answered: u32,
-    /// Those that said that they failed.
+    /// Workers that reported a failure.
     #[serde(default)]
     pub failed: u32,
-    /// Those that had said nothing when its time was over.
+    /// Workers that did not answer before the deadline.
     #[serde(default)]
     pub expired: u32,
-    /// Those that were lost or left before they answered.
+    /// Workers that were lost or left before they answered.
     #[serde(default)]
     pub left: u32,
-    /// The first of those that expired, as many as the limit allows.
+    /// The first 100 workers that expired.
     #[serde(default)]
     pub who_expired: Vec<Party>,
-    /// The first of those that left, as many as the limit allows.
+    /// The first 100 workers that left.
     #[serde(default)]
     pub who_left: Vec<Party>,
 }

@@ -4,29 +4,30 @@ use serde::{Deserialize, Serialize};
 
 /// Counters since the broker started. They only rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Counters {
-    /// Requests taken in.
+    /// Accepted requests.
     pub requests: u64,
-    /// Sends taken in.
+    /// Accepted sends.
     pub sends: u64,
-    /// Broadcasts taken in.
+    /// Accepted broadcasts.
     pub broadcasts: u64,
-    /// Messages refused at the door.
+    /// Refused messages.
     pub refused: u64,
-    /// Deliveries made.
+    /// Deliveries.
     pub deliveries: u64,
-    /// Deliveries settled by the worker's last REPLY.
+    /// Deliveries settled with a reply.
     pub replied: u64,
-    /// Deliveries settled by ACK.
+    /// Deliveries of sends settled with success.
     pub acked: u64,
-    /// Deliveries settled by FAIL.
+    /// Deliveries settled with a failure.
     pub failed: u64,
     /// Deliveries that ended because the worker was lost.
     pub lost: u64,
-    /// Messages put back for another attempt.
+    /// Messages returned to the queue for another attempt.
     pub retried: u64,
-    /// Deliveries given back without counting as an attempt (drain, resize, a lost worker that cannot be blamed on it).
+    /// Deliveries returned to the queue that do not count as an attempt (drain, resize, some lost workers).
     pub returned: u64,
     /// Messages that passed their deadline.
     pub expired: u64,
@@ -34,16 +35,16 @@ pub struct Counters {
     pub cancelled: u64,
     /// Messages that became dead letters.
     pub dead: u64,
-    /// Dedup ids forgotten before their hour was over, because their queue had too many.
+    /// Dedup ids removed before one hour because their queue had too many.
     pub dedup_forgotten: u64,
-    /// Settling frames for a delivery that is no longer the worker's.
+    /// Results for a delivery that was no longer at the worker.
     pub late: u64,
-    /// Settling frames for a delivery the worker had settled already.
+    /// Results for a delivery that the worker had already settled.
     pub doubled: u64,
-    /// Settling frames for a delivery of another worker.
+    /// Results for a delivery of another worker.
     pub forged: u64,
     /// Replies whose caller was gone.
     pub unclaimed: u64,
-    /// Workers dropped from a queue because deliveries expired at them.
+    /// Workers dropped from a queue because deliveries expired.
     pub dropped: u64,
 }

@@ -120,6 +120,36 @@ impl Slots {
             Self::Unlimited => u32::MAX,
         }
     }
+
+    /// Those that are left beside `used` ones.
+    #[must_use]
+    pub const fn free(self, used: u32) -> Self {
+        match self {
+            Self::Limited(count) => Self::Limited(count.saturating_sub(used)),
+            Self::Unlimited => Self::Unlimited,
+        }
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::Limited(0)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Slots {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Slots".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<u32>::json_schema(generator)
+    }
 }
 
 impl From<u32> for Slots {

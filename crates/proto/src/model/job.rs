@@ -1,39 +1,30 @@
 //! Jobs: what a submitter asks for, and what the broker tells of it.
-//!
-//! Moments are Unix milliseconds: a job outlives the broker's runs, and the clocks of those.
-
-use std::fmt;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::archive::UploadId;
 use super::array::list;
-pub use super::array::{Array, ArrayError, Numbers};
+pub use super::array::{Array, ArrayError, Numbers, TaskNumbers};
 use super::limits::PRIORITY;
+pub use super::number::JobId;
+use super::reason::Because;
+pub use super::reason::{JobReason, TaskReason};
+pub use super::spec::{AfterView, CommandView, GivenFileView, SpecView};
 pub use super::task::{AttemptView, TaskView};
+use super::words::words;
+use super::{Moment, Seconds, spec};
 
-/// A job's number: 1, 2, 3 … in the order of submission, never used twice by one store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JobId(pub u64);
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+words! {
+    /// How the job before must have ended.
+    pub enum AfterWhen {
+        /// With every task finished.
+        Ok = "ok",
+        /// In whatever way.
+        Any = "any",
+        /// With a task that failed, or cancelled.
+        Failed = "failed",
     }
-}
-
-/// How the job before must have ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AfterWhen {
-    /// With every task finished.
-    Ok,
-    /// In whatever way.
-    Any,
-    /// With a task that failed, or cancelled.
-    Failed,
 }
 
 /// A job that must have ended before.
@@ -194,22 +185,40 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a job comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// No task of it has run.
-    Waiting,
-    /// A task of it runs or has run, and there is more to do.
-    Running,
-    /// Nothing of it is started until it is released. What runs goes on.
-    Held,
-    /// Every task finished.
-    Finished,
-    /// Every task has ended, and one failed.
-    Failed,
-    /// Every task has ended, none failed, and one was cancelled.
-    Cancelled,
+words! {
+    /// What a job comes to.
+    #[derive(Default)]
+    pub enum JobState {
+        /// No task of it has run.
+        #[default]
+        Waiting = "waiting",
+        /// A task of it runs or has run, and there is more to do.
+        Running = "running",
+        /// Nothing of it is started until it is released. What runs goes on.
+        Held = "held",
+        /// Every task finished.
+        Finished = "finished",
+        /// Every task has ended, and one failed.
+        Failed = "failed",
+        /// Every task has ended, none failed, and one was cancelled.
+        Cancelled = "cancelled",
+    }
+
+    /// What a task comes to.
+    #[derive(Default)]
+    pub enum TaskState {
+        /// It waits for a slot, for its job or for its next attempt.
+        #[default]
+        Waiting = "waiting",
+        /// It was given to a worker.
+        Running = "running",
+        /// It did what it should.
+        Finished = "finished",
+        /// It did not, and has no attempt left.
+        Failed = "failed",
+        /// Somebody ended it.
+        Cancelled = "cancelled",
+    }
 }
 
 impl JobState {
@@ -219,221 +228,84 @@ impl JobState {
     }
 }
 
-/// What a task comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskState {
-    /// It waits for a slot, for its job or for its next attempt.
-    Waiting,
-    /// It was given to a worker.
-    Running,
-    /// It did what it should.
-    Finished,
-    /// It did not, and has no attempt left.
-    Failed,
-    /// Somebody ended it.
-    Cancelled,
-}
-
 /// How many tasks are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TaskCounts {
-    /// See [`TaskState::Waiting`].
+    /// Waiting tasks.
     pub waiting: u32,
-    /// See [`TaskState::Running`].
+    /// Tasks at workers.
     pub running: u32,
-    /// See [`TaskState::Finished`].
+    /// Tasks that finished.
     pub finished: u32,
-    /// See [`TaskState::Failed`].
+    /// Tasks that failed and have no attempt left.
     pub failed: u32,
-    /// See [`TaskState::Cancelled`].
+    /// Tasks that were cancelled.
     pub cancelled: u32,
 }
 
-/// Why a job does not go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum JobReason {
-    /// Somebody holds it.
-    Held,
-    /// Other jobs must end first.
-    After {
-        /// Those.
-        jobs: Vec<JobId>,
-    },
-    /// It depends on a job that ended otherwise than it must: it can never begin, and is cancelled.
-    Missed {
-        /// That job.
-        job: JobId,
-        /// How that job had to end.
-        when: AfterWhen,
-    },
-    /// No worker for jobs is connected, or all of them are being stopped.
-    NoWorker,
-    /// No worker has all the labels that it asks for.
-    NoLabels {
-        /// Those.
-        labels: Vec<(String, String)>,
-    },
-    /// No worker has as many slots as one task takes.
-    TooWide {
-        /// Slots a task takes.
-        slots: u16,
-        /// Slots of the largest worker.
-        largest: u32,
-    },
-    /// Every slot is taken.
-    Busy {
-        /// Slots of all workers.
-        slots: u64,
-        /// Tasks of other jobs whose turn is before.
-        ahead: u64,
-    },
-    /// As many tasks run as may at a time.
-    MaxParallel {
-        /// How many may.
-        max: u32,
-    },
-    /// More of its tasks failed than may: nothing more of it is started, and what has not ended is cancelled.
-    MaxFailures {
-        /// How many may.
-        max: u32,
-    },
-    /// Its tasks wait for their next attempt.
-    Backoff {
-        /// Milliseconds until the first of them is due.
-        in_ms: u64,
-    },
-    /// Workers that it may use have room, and cannot be given anything now: they have not answered what they were given
-    /// last, rest after a refusal, or have less room than they say. Only `job.show` and `job.explain` look that closely.
-    Unready {
-        /// How many of them.
-        workers: u32,
-    },
-    /// The worker that has room for it is kept free for a task of another job, which takes more. Only `job.show` and
-    /// `job.explain` look that closely.
-    Kept {
-        /// That job.
-        job: JobId,
-        /// The worker.
-        worker: String,
-    },
-    /// What somebody asked for is on its way to the disk.
-    Storing,
-    /// The broker is drained.
-    Draining,
-    /// The disk takes nothing.
-    Disk,
+impl TaskCounts {
+    /// Percent of all that have ended, rounded down; 100 if there are none.
+    pub fn progress(&self) -> u64 {
+        let [waiting, running, finished, failed, cancelled] =
+            [self.waiting, self.running, self.finished, self.failed, self.cancelled].map(u64::from);
+        let ended = finished + failed + cancelled;
+        (ended * 100).checked_div(waiting + running + ended).unwrap_or(100)
+    }
 }
 
-/// Why a task is where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum TaskReason {
-    /// It waits to be started.
-    Waits {
-        /// What for.
-        why: JobReason,
-        /// Tasks of the same job whose turn is before.
-        before: u32,
-    },
-    /// It waited and was cancelled, and that is on its way to the disk.
-    Cancelling,
-    /// It was given to a worker, which hears of it once that is on disk.
-    Starting {
-        /// The worker.
-        worker: String,
-    },
-    /// Its worker was told, and has not answered.
-    Offered {
-        /// The worker.
-        worker: String,
-    },
-    /// It runs.
-    Runs {
-        /// Its worker.
-        worker: String,
-        /// For how many milliseconds.
-        for_ms: u64,
-    },
-    /// Its worker was told to stop it, and has not said that it does.
-    Stopping {
-        /// Its worker.
-        worker: String,
-        /// Because it had its time, and not because somebody cancelled it.
-        time_limit: bool,
-    },
-    /// Its worker is not connected, or did not name it when it came back. If nothing is heard of it, it waits for another
-    /// attempt.
-    Away {
-        /// Its worker.
-        worker: String,
-        /// Milliseconds until then.
-        left_ms: u64,
-    },
-    /// It is over, and that is on its way to the disk.
-    Ending {
-        /// Its worker.
-        worker: String,
-    },
-    /// It did what it should.
-    Finished,
-    /// It did not, and has no attempt left.
-    Failed,
-    /// Somebody ended it.
-    Cancelled,
-}
-
-/// One job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct JobView {
-    /// Its number.
+    /// Number of the job.
     pub id: JobId,
-    /// Its name.
+    /// Name; not necessarily unique.
     pub name: String,
-    /// What it comes to.
+    /// State of the job.
     pub state: JobState,
-    /// Its tasks.
-    pub array: Array,
-    /// The parts of a list of numbers, see [`Numbers::parts`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "list")]
-    pub parts: Vec<Array>,
-    /// How many are in which state.
-    pub tasks: TaskCounts,
-    /// Slots a task takes.
-    pub slots: u16,
-    /// 0 to 9, 9 first.
-    pub priority: u8,
-    /// Words to find it by.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    /// Items that its tasks are for, one each; 0 if their numbers say it all.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub items: u32,
-    /// When it came.
-    pub submitted_unix_ms: u64,
-    /// When its first task was given to a worker.
-    pub started_unix_ms: Option<u64>,
-    /// When its last task ended.
-    pub ended_unix_ms: Option<u64>,
-    /// Running tasks whose worker is lost and may still come back.
-    #[serde(default, skip_serializing_if = "is_default")]
+    /// Numbers of its tasks.
+    pub array: TaskNumbers,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Number of tasks by state.
+    #[serde(flatten)]
+    pub counts: TaskCounts,
+    /// Running tasks whose worker is lost and might return.
     pub lost: u32,
-    /// Why nothing of it is started now; `None` if something is, or if it has ended, unless by
-    /// [`JobReason::MaxFailures`] or [`JobReason::Missed`]. Only `job.show` and `job.ls` tell of [`JobReason::Busy`]: who is ahead takes a look at
-    /// all jobs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<JobReason>,
-    /// All that was asked for but its items; not in listings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Slots that a task uses.
+    pub slots: u16,
+    /// Priority 0 to 9, 9 first.
+    pub priority: u8,
+    /// Percentage of ended tasks, rounded down.
+    pub progress: u64,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Number of items, one for each task; 0 if the job has none.
+    pub items: u32,
+    /// When it was submitted.
+    pub submitted_at: Moment,
+    /// When its first task started; null if none has.
+    pub started_at: Option<Moment>,
+    /// When its last task ended; null if the job has not ended.
+    pub ended_at: Option<Moment>,
+    /// Seconds from start to end; null until it has ended. Tables show the time so far.
+    pub seconds: Option<Seconds>,
+    /// Why no task starts now; null if tasks can start, and for an ended job unless too many tasks failed or a job that it
+    /// depends on did not end as required.
+    pub because: Option<Because<JobReason>>,
+    /// The submission without its items; in MessagePack as it was submitted. Omitted in listings.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "spec::serialize")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<SpecView>"))]
     pub spec: Option<Box<JobSpec>>,
 }
 
 impl JobView {
     /// The numbers of its tasks.
     pub fn numbers(&self) -> Numbers<'_> {
-        Numbers { array: self.array, parts: &self.parts }
+        self.array.numbers()
     }
 }
 

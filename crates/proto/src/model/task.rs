@@ -3,86 +3,69 @@
 use serde::{Deserialize, Serialize};
 
 use super::job::TaskState;
+use super::{Moment, Seconds, TaskId};
 
-/// One task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TaskView {
-    /// Its number.
+    /// Job and number of the task, as commands accept it.
+    pub id: TaskId,
+    /// Number of the task.
     pub task: u32,
-    /// What it comes to.
+    /// State of the task.
     pub state: TaskState,
-    /// Its latest attempt, from 1; 0 if it had none.
+    /// Number of the latest attempt, from 1; 0 if there was none.
     pub attempt: u32,
-    /// The worker of that attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Worker of that attempt; null if there was none.
     pub worker: Option<String>,
-    /// When that attempt began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_unix_ms: Option<u64>,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_unix_ms: Option<u64>,
-    /// What its program returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When that attempt started.
+    pub started_at: Option<Moment>,
+    /// When that attempt ended.
+    pub ended_at: Option<Moment>,
+    /// Duration of that attempt; null until it has ended. Tables show the time so far.
+    pub seconds: Option<Seconds>,
+    /// Exit code of the program.
     pub exit_code: Option<i32>,
-    /// What ended its program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Signal that ended the program.
     pub signal: Option<i32>,
-    /// What its worker said of a failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Failure reported by the worker.
     pub status: Option<String>,
-    /// Of a running task whose worker is lost: when it is given to another one, unless its worker comes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost_until_unix_ms: Option<u64>,
-    /// The fields of its item; empty in a job without items. In a listing a long item is cut, see
-    /// [`super::limits::LISTED_ITEM_BYTES_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// For a running task whose worker is lost: when another worker gets it, unless its worker returns; null otherwise.
+    pub lost_until: Option<Moment>,
+    /// Fields of its item, in a job with items; shortened in listings, and then it ends with `…`.
     pub item: Vec<String>,
-}
-
-/// An attempt of a task that is over, and was followed by another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttemptView {
-    /// Its number, from 1.
-    pub attempt: u32,
-    /// How it ended. An attempt that its worker gave back counts as cancelled, one whose worker was lost as failed.
-    pub state: TaskState,
-    /// Its worker.
-    pub worker: String,
-    /// When it began.
-    pub started_unix_ms: u64,
-    /// When it ended.
-    pub ended_unix_ms: u64,
-    /// What its program returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// What ended its program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// What its worker said of a failure, `worker_lost` or `given_back`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
 }
 
 impl TaskView {
     /// A task of whose latest attempt no more is known than its number.
-    pub const fn new(task: u32, state: TaskState, attempt: u32) -> Self {
-        let (worker, status) = (None, None);
-        let (started_unix_ms, ended_unix_ms, exit_code, signal) = (None, None, None, None);
-        let lost_until_unix_ms = None;
-        let item = Vec::new();
-        Self {
-            task,
-            state,
-            attempt,
-            worker,
-            started_unix_ms,
-            ended_unix_ms,
-            exit_code,
-            signal,
-            status,
-            lost_until_unix_ms,
-            item,
-        }
+    pub fn new(id: TaskId, state: TaskState, attempt: u32) -> Self {
+        Self { id, task: id.task, state, attempt, ..Self::default() }
     }
+}
+
+/// An attempt of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct AttemptView {
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// How it ended: `cancelled` also if the worker returned the task, `failed` also if the worker was lost.
+    pub state: TaskState,
+    /// Worker; empty if it is not known.
+    pub worker: String,
+    /// When it started.
+    pub started_at: Option<Moment>,
+    /// When it ended; null if it goes on.
+    pub ended_at: Option<Moment>,
+    /// Duration; null until it has ended.
+    pub seconds: Option<Seconds>,
+    /// Exit code of the program.
+    pub exit_code: Option<i32>,
+    /// Signal that ended the program.
+    pub signal: Option<i32>,
+    /// Failure reported by the worker, `worker_lost` or `given_back`.
+    pub status: Option<String>,
 }

@@ -14,6 +14,7 @@ const OVERVIEW: &str = include_str!("../../../../docs/reference/protocol/README.
 const FRAMES: &str = include_str!("../../../../docs/reference/protocol/frames.md");
 const CLIENT: &str = include_str!("../../../../docs/reference/protocol/client.md");
 const ADMIN: &str = include_str!("../../../../docs/reference/protocol/admin.md");
+const VIEWS: &str = include_str!("../../../../docs/reference/views.md");
 const LINKS: &str = include_str!("../../../../docs/reference/protocol/links.md");
 const RING: &str = include_str!("../../../../docs/reference/protocol/ring.md");
 const HOW_TO: &str = include_str!("../../../../docs/how-to/write-a-client.md");
@@ -21,7 +22,7 @@ const HOW_TO: &str = include_str!("../../../../docs/how-to/write-a-client.md");
 const HOW_TO_LINES_MAX: usize = 200;
 
 fn all_pages() -> String {
-    [OVERVIEW, FRAMES, CLIENT, ADMIN, LINKS, RING].join("\n")
+    [OVERVIEW, FRAMES, CLIENT, ADMIN, VIEWS, LINKS, RING].join("\n")
 }
 
 /// The page whose table has the frames of this direction.

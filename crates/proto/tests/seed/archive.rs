@@ -1,5 +1,6 @@
 //! Any call about output, results and uploads, and any answer.
 
+use turno_proto::model::TaskId;
 use turno_proto::model::archive::{FileView, OutputPiece, OutputPlace, OutputStream, UploadId};
 use turno_proto::model::job::JobId;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -48,8 +49,9 @@ impl Seed {
                 damaged: some,
             },
             2 => {
-                let file =
-                    FileView { task: self.word, attempt: self.number, name: self.text(), size: self.long, lost: end };
+                let id = TaskId { job, task: self.word };
+                let (attempt, bytes) = (self.number, self.long);
+                let file = FileView { id, task: self.word, attempt, name: self.text(), bytes, lost: end };
                 AdminAnswer::Files {
                     files: vec![file; rows],
                     next: some.then(|| (self.word, self.text())),

@@ -1,10 +1,12 @@
 //! Any call about jobs, and any answer.
 
+use turno_proto::model::TaskId;
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
-    After, AfterWhen, Array, AttemptView, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason,
-    TaskState, TaskView,
+    After, AfterWhen, Array, AttemptView, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskNumbers,
+    TaskReason, TaskState, TaskView,
 };
+use turno_proto::model::view::Because;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use super::Seed;
@@ -51,7 +53,7 @@ impl Seed {
             2 => AdminAnswer::TaskExplained {
                 job: Box::new(self.job()),
                 task: Box::new(self.task()),
-                because: Box::new(TaskReason::Waits { why: JobReason::Storing, before: self.word }),
+                because: Box::new(Because(self.task_reason())),
                 attempts: vec![self.attempt(); usize::from(self.small % 3)],
             },
             3 => AdminAnswer::Retried { job: JobId(self.long), tasks: self.number, next: some.then_some(self.word) },
@@ -67,6 +69,17 @@ impl Seed {
         let parts =
             [(1, 1, 1), (3, 1, 1), (5, 4, 1), (10, 2, 5)].map(|(first, count, step)| Array { first, count, step });
         if self.bits[5] { parts.to_vec() } else { Vec::new() }
+    }
+
+    /// Numbers of which there are some: others cannot be written as a person writes them.
+    fn numbers(&self) -> TaskNumbers {
+        match self.parts() {
+            parts if parts.is_empty() => {
+                Array { first: self.small.into(), count: 1 + self.word % 1_000, step: 1 + u32::from(self.choice) }
+                    .into()
+            }
+            parts => TaskNumbers { array: Array { first: 1, count: 8, step: 1 }, parts },
+        }
     }
 
     fn spec(&self) -> JobSpec {
@@ -111,17 +124,19 @@ impl Seed {
             id: JobId(self.long),
             name: self.text(),
             state: states[usize::from(self.small) % states.len()],
-            array: self.array(),
-            parts: self.parts(),
-            tasks: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
+            array: self.numbers(),
+            tasks: self.word,
+            counts: TaskCounts { waiting: self.number, running: 1, finished: self.word, failed: 0, cancelled: 128 },
+            progress: self.choice.into(),
             slots: self.small,
             priority: self.choice,
             tags: vec![self.text(); usize::from(self.choice % 3)],
             items: self.word,
-            submitted_unix_ms: self.long,
-            started_unix_ms: self.bits[1].then_some(self.long),
-            ended_unix_ms: self.bits[2].then_some(self.long),
-            reason: self.bits[3].then(|| self.job_reason()),
+            submitted_at: self.moment(),
+            started_at: self.bits[1].then(|| self.moment()),
+            ended_at: self.bits[2].then(|| self.moment()),
+            seconds: self.bits[2].then(|| self.seconds()),
+            because: self.bits[3].then(|| Because(self.job_reason())),
             lost: self.small.into(),
             spec: self.bits[4].then(|| Box::new(self.spec())),
         }
@@ -135,9 +150,9 @@ impl Seed {
             3 => JobReason::TooWide { slots: self.small, largest: self.number },
             4 => JobReason::Busy { slots: self.long, ahead: self.word.into() },
             5 => JobReason::MaxParallel { max: self.number },
-            6 => JobReason::Backoff { in_ms: self.long },
+            6 => JobReason::Backoff { in_seconds: self.seconds() },
             7 => JobReason::Draining,
-            8 => JobReason::NoLabels { labels: vec![(self.text(), self.text()); usize::from(self.choice % 17)] },
+            8 => JobReason::NoLabels { labels: vec![self.text(); usize::from(self.choice % 17)] },
             9 => JobReason::Unready { workers: self.number },
             10 => JobReason::Kept { job: JobId(self.long), worker: self.text() },
             11 => JobReason::Storing,
@@ -147,19 +162,38 @@ impl Seed {
         }
     }
 
+    fn task_reason(&self) -> TaskReason {
+        let worker = self.text();
+        match self.small % 11 {
+            0 => TaskReason::Cancelling,
+            1 => TaskReason::Starting { worker },
+            2 => TaskReason::Offered { worker },
+            3 => TaskReason::Runs { worker, for_seconds: self.seconds() },
+            4 => TaskReason::Stopping { worker, time_limit: self.bits[0] },
+            5 => TaskReason::Away { worker, left_seconds: self.seconds() },
+            6 => TaskReason::Ending { worker },
+            7 => TaskReason::Finished,
+            8 => TaskReason::Failed,
+            9 => TaskReason::Cancelled,
+            _ => TaskReason::Waits { why: self.job_reason(), before: self.word },
+        }
+    }
+
     fn task(&self) -> TaskView {
         let [worker, started, ended, code, signal, status] = self.bits;
         TaskView {
+            id: TaskId { job: JobId(self.long), task: self.word },
             task: self.word,
             state: self.task_state(),
             attempt: self.number,
             worker: worker.then(|| self.text()),
-            started_unix_ms: started.then_some(self.long),
-            ended_unix_ms: ended.then_some(self.long),
+            started_at: started.then(|| self.moment()),
+            ended_at: ended.then(|| self.moment()),
+            seconds: ended.then(|| self.seconds()),
             exit_code: code.then_some(self.number.cast_signed()),
             signal: signal.then_some(self.word.cast_signed()),
             status: status.then(|| self.text()),
-            lost_until_unix_ms: worker.then_some(self.long),
+            lost_until: worker.then(|| self.moment()),
             item: vec![self.text(); usize::from(self.small % 3)],
         }
     }
@@ -170,8 +204,9 @@ impl Seed {
             attempt: self.number,
             state: self.task_state(),
             worker: self.text(),
-            started_unix_ms: self.long,
-            ended_unix_ms: self.long,
+            started_at: code.then(|| self.moment()),
+            ended_at: signal.then(|| self.moment()),
+            seconds: signal.then(|| self.seconds()),
             exit_code: code.then_some(self.number.cast_signed()),
             signal: signal.then_some(self.word.cast_signed()),
             status: status.then(|| self.text()),

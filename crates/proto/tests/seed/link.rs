@@ -144,8 +144,8 @@ impl Seed {
                         broker: some(),
                         address: some(),
                         state: states[usize::from(self.small) % states.len()],
-                        since_ms: self.long,
-                        round_trip_us: self.bits[2].then_some(self.long),
+                        since_at: self.moment(),
+                        round_trip_seconds: self.bits[2].then(|| self.seconds()),
                         offered: self.long,
                         backlog: self.number.into(),
                         forwarded: self.word.into(),
@@ -161,8 +161,11 @@ impl Seed {
                     BrokerNode {
                         broker: self.text(),
                         name: self.text(),
-                        path: self.texts(),
+                        hops: self.long,
+                        way: self.texts(),
                         neighbours: self.texts(),
+                        way_ids: self.texts(),
+                        neighbour_ids: self.texts(),
                     };
                     usize::from(self.small % 4)
                 ],

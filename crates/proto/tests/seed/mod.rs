@@ -17,7 +17,10 @@ use turno_proto::model::view::{
     MessageKind, MessageState, MessageView, QueueSettings, QueueView, Standing, StandingState, StandingView,
     WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
-use turno_proto::model::{BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Party, Payload, Slots};
+use turno_proto::model::{
+    BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Moment, Party, Payload, Seconds, Slots, TaskId,
+    Token, WorkerId,
+};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
     Answer, Broadcast, Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register,
@@ -224,7 +227,7 @@ impl Seed {
     }
 
     fn broadcast_end(&self) -> BroadcastEnd {
-        let parties = vec![Party { worker: self.long, name: self.text() }; usize::from(self.choice % 5)];
+        let parties = vec![Party { worker: WorkerId(self.long), name: self.text() }; usize::from(self.choice % 5)];
         BroadcastEnd {
             consumers: self.number,
             answered: self.word,
@@ -283,7 +286,8 @@ impl Seed {
         }
     }
 
-    fn answer(&self) -> AdminAnswer {
+    #[allow(dead_code, reason = "not every test that has seeds reads answers")]
+    pub(crate) fn answer(&self) -> AdminAnswer {
         let some = self.bits[0];
         let rows = usize::from(self.small % 22);
         match self.choice % 23 {
@@ -291,7 +295,7 @@ impl Seed {
             1 => AdminAnswer::Queues { queues: vec![self.queue(); rows], next: some.then(|| self.text()) },
             2 => AdminAnswer::Queue { queue: Box::new(self.queue()) },
             3 => AdminAnswer::Consumers { consumers: vec![self.consumer(); rows], more: self.long },
-            4 => AdminAnswer::Workers { workers: vec![self.worker(); rows], next: some.then_some(self.long) },
+            4 => AdminAnswer::Workers { workers: vec![self.worker(); rows], next: some.then_some(WorkerId(self.long)) },
             5 => AdminAnswer::Worker { worker: Box::new(self.worker()) },
             6 => AdminAnswer::DeadLetters { dead: vec![self.dead(); rows], next: some.then(|| self.text()) },
             7 => AdminAnswer::DeadLetter {
@@ -306,6 +310,16 @@ impl Seed {
             other @ 20..22 => self.link_answer(other - 20),
             _ => AdminAnswer::Ring { ring: Box::new(self.ring()) },
         }
+    }
+
+    /// Within the years that a calendar has.
+    fn moment(&self) -> Moment {
+        Moment::from_unix_ms(self.long % 253_000_000_000_000)
+    }
+
+    /// Within what a number of seconds tells to the microsecond.
+    fn seconds(&self) -> Seconds {
+        Seconds::from_micros(self.long % (1 << 50))
     }
 
     fn settings(&self) -> Option<QueueSettings> {
@@ -332,7 +346,8 @@ impl Seed {
         BrokerView {
             name: self.text(),
             version: self.text(),
-            up_ms: self.long,
+            started_at: self.moment(),
+            up_seconds: self.seconds(),
             draining: self.bits[1],
             maintenance: self.bits[2],
             foreman: self.bits[3].then(|| self.text()),
@@ -371,41 +386,49 @@ impl Seed {
             dead: self.word.into(),
             dead_bytes: self.long,
             bytes: self.small.into(),
-            oldest_ms: self.bits[1].then_some(self.long),
+            oldest_seconds: self.bits[1].then(|| self.seconds()),
             consumers: 0,
             slots_free: 65_536,
             durable: self.bits[2],
             drop_after: self.small,
             weight: self.choice,
             settings: self.settings(),
-            exclusive: self.bits[3].then_some(ExclusiveView { token: self.long, worker: Some(self.word.into()) }),
+            exclusive: self.bits[3]
+                .then_some(ExclusiveView { token: Token(self.long), worker: Some(WorkerId(self.word.into())) }),
             waiters: self.small.into(),
             counters: self.counters(),
-            head: vec![self.message(); usize::from(self.choice % 3)],
+            head: self.bits[0].then(|| vec![self.message(); usize::from(self.choice % 3)]),
         }
     }
 
     fn consumer(&self) -> ConsumerView {
         ConsumerView {
-            worker: self.long,
+            worker: WorkerId(self.long),
             name: self.text(),
             slots: self.slots(),
             used: self.word,
+            free: self.slots(),
             turn: self.bits[0].then_some(self.small.into()),
             in_flight: self.seq.into(),
-            standing: self.bits[1].then_some(self.standing()),
-            token: self.bits[3].then_some(self.long),
+            standing: self.standing(),
+            token: self.bits[3].then_some(Token(self.long)),
             waits: self.bits[2].then_some(self.small.into()),
         }
     }
 
     fn standing(&self) -> Standing {
-        let states = [StandingState::Suspect, StandingState::Dropped, StandingState::Probing];
+        let states = [
+            StandingState::Consuming,
+            StandingState::Suspect,
+            StandingState::Dropped,
+            StandingState::Probing,
+            StandingState::Standby,
+        ];
         Standing {
             state: states[usize::from(self.small) % states.len()],
             expired: self.number,
-            dropped_ms: self.bits[2].then_some(self.long),
-            reason: self.text(),
+            dropped_at: self.bits[2].then(|| self.moment()),
+            reason: self.bits[1].then(|| self.text()),
         }
     }
 
@@ -413,7 +436,7 @@ impl Seed {
         let states = [WorkerState::Greeting, WorkerState::Ready, WorkerState::Draining];
         let kinds = [WorkerKind::Queue, WorkerKind::Job, WorkerKind::Both];
         WorkerView {
-            id: self.long,
+            id: WorkerId(self.long),
             kind: kinds[usize::from(self.choice) % kinds.len()],
             name: self.text(),
             address: self.text(),
@@ -421,35 +444,32 @@ impl Seed {
             slots: self.slots(),
             slots_max: self.bits[1].then_some(self.word),
             used: self.word,
+            free: self.slots(),
             queues: vec![self.text(); usize::from(self.choice % 4)],
-            exclusive: vec![HoldingView { queue: self.text(), token: self.long }; usize::from(self.choice % 2)],
+            exclusive: vec![HoldingView { queue: self.text(), token: Token(self.long) }; usize::from(self.choice % 2)],
             waits_for: self.texts(),
             labels: self.texts().into_iter().map(|text| (text.clone(), text)).collect(),
-            registered_ms: self.number.into(),
-            idle_ms: self.bits[2].then_some(self.long),
+            registered_at: self.moment(),
+            last_used_at: self.bits[2].then(|| self.moment()),
             deliveries: 1,
             settled: 2,
             failed: 3,
             dropped: self.long,
             unread_bytes: self.long,
-            standings: vec![
-                StandingView { queue: self.text(), standing: self.standing() };
-                usize::from(self.choice % 2)
-            ],
-            holds: vec![self.message(); usize::from(self.choice % 3)],
+            standings: self.bits[3].then(|| vec![StandingView { queue: self.text(), standing: self.standing() }]),
+            holds: self.bits[4].then(|| vec![self.message(); usize::from(self.choice % 3)]),
             tasks_running: self.long,
-            tasks: vec![self.worker_task(); usize::from(self.choice % 3)],
+            tasks: self.bits[5].then(|| vec![self.worker_task(); usize::from(self.choice % 3)]),
         }
     }
 
     fn worker_task(&self) -> WorkerTaskView {
         WorkerTaskView {
-            job: JobId(self.long),
+            id: TaskId { job: JobId(self.long), task: self.word },
             name: self.text(),
-            task: self.word,
             attempt: self.number,
             slots: self.small,
-            started_unix_ms: self.bits[0].then_some(self.long),
+            started_at: self.bits[0].then(|| self.moment()),
         }
     }
 
@@ -465,9 +485,10 @@ impl Seed {
             priority: self.choice,
             cost: self.small,
             bytes: self.long,
-            age_ms: self.number.into(),
-            deadline_ms: self.bits[4].then_some(self.long),
-            worker: self.bits[5].then_some(self.long),
+            received_at: self.moment(),
+            age_seconds: self.seconds(),
+            deadline_at: self.bits[4].then(|| self.moment()),
+            worker: self.bits[5].then_some(WorkerId(self.long)),
             came_by: vec![self.text(); usize::from(self.choice % 9)],
         }
     }

@@ -20,24 +20,31 @@ impl Seed {
         let [whole, some, ..] = self.bits;
         let sid = Sid::new(self.small);
         let members = vec![
-            MemberView { sid, incarnation: self.long, address: self.text(), native: self.text() };
+            MemberView {
+                sid,
+                role: self.text(),
+                incarnation: self.long,
+                address: self.text(),
+                native: some.then(|| self.text()),
+            };
             usize::from(self.choice % 5)
         ];
         RingView {
             sid,
             incarnation: self.long,
             address: self.text(),
-            has_secret: self.bits[3],
+            secret: self.bits[3],
             state: RingState::ALL[usize::from(self.choice) % RingState::ALL.len()],
-            since_ms: self.number.into(),
+            since_at: self.moment(),
             whole,
+            why: some.then(|| self.text()),
             previous: some.then_some(sid),
             next: some.then(|| Sid::new(self.small.rotate_left(3))),
             members: members.clone(),
             lost: members,
-            round_trip_us: some.then_some(self.long),
+            round_trip_seconds: some.then(|| self.seconds()),
             not_round: self.word.into(),
-            oldest_ms: some.then_some(self.long),
+            oldest_seconds: some.then(|| self.seconds()),
             buffered: self.number.into(),
             buffer_bytes: self.long,
             slowed: self.bits[2],

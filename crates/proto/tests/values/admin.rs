@@ -1,19 +1,20 @@
 //! Admin calls and answers.
 
 use bytes::Bytes;
-use turno_proto::model::Slots;
 use turno_proto::model::job::JobId;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
+    Because, BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, Explanation, HoldingView, JobsView,
     MemoryView, MessageKind, MessageState, MessageView, QueueSettings, QueueView, Reason, Standing, StandingState,
     StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
+use turno_proto::model::{Moment, Seconds, Slots, TaskId, Token, WorkerId};
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 const FIRST_ID: &str = "11223344556600000000000100000000";
 /// Term 1,790,000,000,000, counter 3.
-const TOKEN: u64 = 1_790_000_000_000 << 20 | 3;
+const TOKEN: Token = Token(1_790_000_000_000 << 20 | 3);
+const NOON: u64 = 1_794_744_000_000;
 const SECOND_ID: &str = "ffeeddccbbaa00000000002a00000007";
 
 const VOLATILE: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
@@ -63,17 +64,30 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     table.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
 }
 
-fn listings() -> Vec<(&'static str, AdminAnswer)> {
-    let consumers = vec![
+fn three_consumers() -> Vec<ConsumerView> {
+    vec![
         consumer(),
-        ConsumerView { worker: 43, name: String::new(), slots: Slots::Unlimited, used: 0, turn: Some(2), ..consumer() },
-        ConsumerView { worker: 44, turn: None, in_flight: 0, standing: Some(dropped()), ..consumer() },
-    ];
+        ConsumerView {
+            worker: WorkerId(43),
+            name: String::new(),
+            slots: Slots::Unlimited,
+            used: 0,
+            free: Slots::Unlimited,
+            turn: Some(2),
+            ..consumer()
+        },
+        ConsumerView { worker: WorkerId(44), turn: None, in_flight: 0, standing: dropped(), ..consumer() },
+    ]
+}
+
+fn listings() -> Vec<(&'static str, AdminAnswer)> {
+    let consumers = three_consumers();
     let holder = ConsumerView { token: Some(TOKEN), ..consumer() };
-    let standby = ConsumerView { worker: 43, used: 0, turn: None, in_flight: 0, waits: Some(1), ..consumer() };
+    let waits = Standing { state: StandingState::Standby, ..Standing::default() };
+    let standby = ConsumerView { worker: WorkerId(43), turn: None, waits: Some(1), standing: waits, ..consumer() };
     let settings = Some(QueueSettings { durable: Some(true), ..PATIENT });
-    let shown_queue = QueueView { head: vec![waiting()], durable: true, settings, ..queue() };
-    let exclusive = Some(ExclusiveView { token: TOKEN, worker: Some(42) });
+    let shown_queue = QueueView { head: Some(vec![waiting()]), durable: true, settings, ..queue() };
+    let exclusive = Some(ExclusiveView { token: TOKEN, worker: Some(WorkerId(42)) });
     let held_queue = QueueView { exclusive, waiters: 2, ..shown_queue.clone() };
     let dead_queue = QueueView { dead: 3, dead_bytes: 400, ..held_queue.clone() };
     let dead = DeadView { message: dead(), failure: "disk full".to_owned() };
@@ -85,8 +99,8 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
     let shown_worker = WorkerView {
         state: WorkerState::Draining,
         dropped: 1,
-        standings: vec![StandingView { queue: "emails".to_owned(), standing: dropped() }],
-        holds: vec![running()],
+        standings: Some(vec![StandingView { queue: "emails".to_owned(), standing: dropped() }]),
+        holds: Some(vec![running()]),
         ..worker()
     };
     let holding = vec![HoldingView { queue: "emails".to_owned(), token: TOKEN }];
@@ -94,7 +108,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         exclusive: holding,
         waits_for: vec!["idle".to_owned()],
         dropped: 0,
-        standings: Vec::new(),
+        standings: Some(Vec::new()),
         ..shown_worker.clone()
     };
     let unread_worker = WorkerView { unread_bytes: 70_000, ..lone_worker.clone() };
@@ -118,7 +132,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_dead_none", AdminAnswer::DeadLetters { dead: Vec::new(), next: None }),
         ("answer_dead_letter", shown_dead),
         ("answer_portion", AdminAnswer::Portion { done: 1_000, left: 70_000 }),
-        ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(43) }),
+        ("answer_workers", AdminAnswer::Workers { workers: vec![worker(), new_worker()], next: Some(WorkerId(43)) }),
         ("answer_worker", AdminAnswer::Worker { worker: Box::new(shown_worker) }),
         ("answer_worker_labels", AdminAnswer::Worker { worker: Box::new(labelled_worker) }),
         ("answer_queue_exclusive", AdminAnswer::Queue { queue: Box::new(held_queue) }),
@@ -134,7 +148,8 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
 
 fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
-    let at_worker = Reason::AtWorker { worker: 42, name: "w1".to_owned(), since_ms: 1_500 };
+    let at_worker =
+        Reason::AtWorker { worker: WorkerId(42), name: "w1".to_owned(), since_seconds: Seconds::from_millis(1_500) };
     let name = || "w1".to_owned();
     let dropped =
         Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4, not_reading: 0, brokers: 0 };
@@ -150,10 +165,14 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         (
             "answer_message_exclusive_busy",
             waiting(),
-            Reason::ExclusiveBusy { worker: 42, name: name(), used: 10, ahead: 3 },
+            Reason::ExclusiveBusy { worker: WorkerId(42), name: name(), used: 10, ahead: 3 },
         ),
         ("answer_message_not_free", waiting(), Reason::NotFree { in_flight: 1, waiters: 2 }),
-        ("answer_message_kept_for", waiting(), Reason::KeptFor { worker: 42, name: name(), left_ms: 4_500 }),
+        (
+            "answer_message_kept_for",
+            waiting(),
+            Reason::KeptFor { worker: WorkerId(42), name: name(), left_seconds: Seconds::from_millis(4_500) },
+        ),
         ("answer_message_workers_greeting", waiting(), Reason::WorkersGreeting { workers: 2 }),
         ("answer_message_workers_draining", waiting(), Reason::WorkersDraining { workers: 2 }),
         (
@@ -177,38 +196,49 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_message_too_long", waiting(), Reason::TooLong { bytes: 70_000, largest: 65_536 }),
         ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
         ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
-        ("answer_message_reserved", waiting(), Reason::Reserved { worker: 42, cost: 3, free: 1 }),
+        ("answer_message_reserved", waiting(), Reason::Reserved { worker: WorkerId(42), cost: 3, free: 1 }),
         ("answer_message_at_worker", running(), at_worker.clone()),
         ("answer_message_came", came, at_worker),
-        ("answer_message_at_link", crossed, Reason::AtLink { broker: broker(), name: far(), since_ms: 1_500 }),
+        (
+            "answer_message_at_link",
+            crossed,
+            Reason::AtLink { broker: broker(), name: far(), since_seconds: Seconds::from_millis(1_500) },
+        ),
         ("answer_message_at_consumers", spread.clone(), Reason::AtConsumers { consumers: 3, open: 2, brokers: 0 }),
         ("answer_message_at_brokers", spread, Reason::AtConsumers { consumers: 3, open: 2, brokers: 1 }),
         ("answer_message_stopping_at_link", stopping_far, Reason::StoppingAtLink { broker: broker(), name: far() }),
-        ("answer_message_stopping", stopping, Reason::Stopping { worker: 42 }),
+        ("answer_message_stopping", stopping, Reason::Stopping { worker: WorkerId(42) }),
         ("answer_message_dead", dead(), Reason::Dead { failure: "disk full".to_owned() }),
         ("answer_message_draining", waiting(), Reason::Draining),
         ("answer_message_maintenance", waiting(), Reason::Maintenance),
     ];
-    let answer = |message, reason| AdminAnswer::Message { explanation: Box::new(Explanation { message, reason }) };
+    let answer = |message, reason| {
+        let explanation = Explanation { message, because: Because(reason) };
+        AdminAnswer::Message { explanation: Box::new(explanation) }
+    };
     table.into_iter().map(|(name, message, reason)| (name, answer(message, reason))).collect()
 }
 
 fn consumer() -> ConsumerView {
     ConsumerView {
-        worker: 42,
+        worker: WorkerId(42),
         name: "w1".to_owned(),
         slots: Slots::Limited(10),
         used: 3,
+        free: Slots::Limited(7),
         turn: Some(1),
         in_flight: 1,
-        standing: None,
-        token: None,
-        waits: None,
+        ..ConsumerView::default()
     }
 }
 
 fn dropped() -> Standing {
-    Standing { state: StandingState::Dropped, expired: 2, dropped_ms: Some(1_500), reason: "timed_out".to_owned() }
+    Standing {
+        state: StandingState::Dropped,
+        expired: 2,
+        dropped_at: Some(Moment::from_unix_ms(NOON)),
+        reason: Some("timed_out".to_owned()),
+    }
 }
 
 fn counters() -> Counters {
@@ -240,10 +270,10 @@ fn broker() -> BrokerView {
     BrokerView {
         name: "b1".to_owned(),
         version: "0.1.0".to_owned(),
-        up_ms: 90_000,
+        started_at: Moment::from_unix_ms(NOON),
+        up_seconds: Seconds::from_millis(90_000),
         draining: true,
         maintenance: true,
-        foreman: None,
         connections: 3,
         workers: 2,
         slots: 10,
@@ -251,18 +281,10 @@ fn broker() -> BrokerView {
         queues: 2,
         ready: 2,
         in_flight: 1,
-        dead: 0,
-        jobs: JobsView::default(),
-        data: None,
-        disk: None,
         bytes: 70_261,
         bytes_max: 1 << 32,
-        memory: MemoryView::default(),
-        links_up: 0,
-        links_wanted: 0,
-        links_down: 0,
-        ring: None,
         counters: counters(),
+        ..BrokerView::default()
     }
 }
 
@@ -294,7 +316,7 @@ fn broker_with_memory() -> BrokerView {
         closed,
         ..MemoryView::default()
     };
-    BrokerView { memory, ..broker() }
+    BrokerView { memory: memory.summed(), ..broker() }
 }
 
 fn broker_with_dead_letters() -> BrokerView {
@@ -311,96 +333,65 @@ fn queue() -> QueueView {
         name: "emails".to_owned(),
         ready: 2,
         in_flight: 1,
-        dead: 0,
-        dead_bytes: 0,
         bytes: 70_261,
-        oldest_ms: Some(1_200),
+        oldest_seconds: Some(Seconds::from_millis(1_200)),
         consumers: 1,
-        slots_free: 0,
-        durable: false,
         drop_after: 2,
         weight: 1,
-        settings: None,
-        exclusive: None,
-        waiters: 0,
         counters: counters(),
-        head: Vec::new(),
+        ..QueueView::default()
     }
 }
 
 fn idle_queue() -> QueueView {
-    QueueView {
-        name: "idle".to_owned(),
-        ready: 0,
-        in_flight: 0,
-        bytes: 0,
-        oldest_ms: None,
-        consumers: 0,
-        counters: Counters::default(),
-        ..queue()
-    }
+    QueueView { name: "idle".to_owned(), drop_after: 2, weight: 1, ..QueueView::default() }
 }
 
 fn worker() -> WorkerView {
     WorkerView {
-        id: 42,
-        kind: WorkerKind::Queue,
+        id: WorkerId(42),
         name: "w1".to_owned(),
         address: "127.0.0.1:50000".to_owned(),
         state: WorkerState::Ready,
         slots: Slots::Limited(10),
-        slots_max: None,
         used: 3,
+        free: Slots::Limited(7),
         queues: vec!["emails".to_owned(), "echo".to_owned()],
-        exclusive: Vec::new(),
-        waits_for: Vec::new(),
-        labels: std::collections::BTreeMap::new(),
-        registered_ms: 60_000,
-        idle_ms: Some(15),
+        registered_at: Moment::from_unix_ms(NOON),
+        last_used_at: Some(Moment::from_unix_ms(NOON + 15)),
         deliveries: 7,
         settled: 5,
         failed: 1,
-        dropped: 0,
-        unread_bytes: 0,
-        standings: Vec::new(),
-        holds: Vec::new(),
-        tasks_running: 0,
-        tasks: Vec::new(),
+        ..WorkerView::default()
     }
 }
 
 fn worker_with_tasks() -> WorkerView {
-    let task = |task, started_unix_ms| WorkerTaskView {
-        job: JobId(7),
+    let task = |task, started_at| WorkerTaskView {
+        id: TaskId { job: JobId(7), task },
         name: "sim".to_owned(),
-        task,
         attempt: 2,
         slots: 3,
-        started_unix_ms,
+        started_at,
     };
     WorkerView {
         kind: WorkerKind::Both,
         slots: Slots::Limited(6),
         slots_max: Some(10),
         tasks_running: 300,
-        tasks: vec![task(1, Some(1_794_744_000_000)), task(70_000, None)],
+        tasks: Some(vec![task(1, Some(Moment::from_unix_ms(NOON))), task(70_000, None)]),
         ..worker()
     }
 }
 
 fn new_worker() -> WorkerView {
     WorkerView {
-        id: 43,
-        name: String::new(),
-        state: WorkerState::Greeting,
+        id: WorkerId(43),
+        address: "127.0.0.1:50000".to_owned(),
         slots: Slots::Unlimited,
-        used: 0,
-        queues: Vec::new(),
-        idle_ms: None,
-        deliveries: 0,
-        settled: 0,
-        failed: 0,
-        ..worker()
+        free: Slots::Unlimited,
+        registered_at: Moment::from_unix_ms(NOON),
+        ..WorkerView::default()
     }
 }
 
@@ -415,10 +406,10 @@ fn waiting() -> MessageView {
         priority: 4,
         cost: 1,
         bytes: 5,
-        age_ms: 1_200,
-        deadline_ms: Some(28_800),
-        worker: None,
-        came_by: Vec::new(),
+        received_at: Moment::from_unix_ms(NOON),
+        age_seconds: Seconds::from_millis(1_200),
+        deadline_at: Some(Moment::from_unix_ms(NOON + 30_000)),
+        ..MessageView::default()
     }
 }
 
@@ -433,10 +424,10 @@ fn running() -> MessageView {
         priority: 9,
         cost: 3,
         bytes: 70_000,
-        age_ms: 5_000_000_000,
-        deadline_ms: None,
-        worker: Some(42),
-        came_by: Vec::new(),
+        received_at: Moment::from_unix_ms(NOON),
+        age_seconds: Seconds::from_millis(5_000_000_000),
+        worker: Some(WorkerId(42)),
+        ..MessageView::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Admin calls about output, results and uploads, and their answers.
 
 use bytes::Bytes;
+use turno_proto::model::TaskId;
 use turno_proto::model::archive::{FileView, OutputPiece, OutputPlace, OutputStream, UploadId};
 use turno_proto::model::job::JobId;
 use turno_proto::native::Frame;
@@ -72,7 +73,14 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     let per_task = 1_048_576;
     let pieces = vec![hello(), piece(3, OutputStream::Stderr, 6, b"\x00\xff")];
     let next = OutputPlace { task: 3, attempt: 1, at: 8 };
-    let file = FileView { task: 3, attempt: 2, name: "out/a.csv".to_owned(), size: 5_000_000_000, lost: false };
+    let file = FileView {
+        id: TaskId { job: JOB, task: 3 },
+        task: 3,
+        attempt: 2,
+        name: "out/a.csv".to_owned(),
+        bytes: 5_000_000_000,
+        lost: false,
+    };
     let table = vec![
         ("answer_kept", AdminAnswer::OutputKept { per_task, follow: Vec::new(), refused: Vec::new() }),
         (

@@ -3,8 +3,11 @@
 use bytes::Bytes;
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{
-    After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason, TaskState, TaskView,
+    After, AfterWhen, Array, AttemptView, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason,
+    TaskState, TaskView,
 };
+use turno_proto::model::view::Because;
+use turno_proto::model::{Moment, Seconds, TaskId};
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
@@ -69,8 +72,8 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         ("answer_job_busy", JobReason::Busy { slots: 64, ahead: 70_000 }),
         ("answer_job_max_parallel", JobReason::MaxParallel { max: 10 }),
         ("answer_job_max_failures", JobReason::MaxFailures { max: 10 }),
-        ("answer_job_backoff", JobReason::Backoff { in_ms: 1_500 }),
-        ("answer_job_no_labels", JobReason::NoLabels { labels: vec![("gpu".to_owned(), "yes".to_owned())] }),
+        ("answer_job_backoff", JobReason::Backoff { in_seconds: Seconds::from_millis(1_500) }),
+        ("answer_job_no_labels", JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] }),
         ("answer_job_unready", JobReason::Unready { workers: 2 }),
         ("answer_job_kept", JobReason::Kept { job: JobId(9), worker: "w1".to_owned() }),
         ("answer_job_storing", JobReason::Storing),
@@ -79,7 +82,7 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     ];
     table.extend(reasons.into_iter().map(|(name, reason)| {
         let state = if reason == JobReason::Held { JobState::Held } else { JobState::Waiting };
-        (name, job(JobView { state, reason: Some(reason), ..waiting() }))
+        (name, job(JobView { state, because: Some(Because(reason)), ..waiting() }))
     }));
     table.extend(explained());
     table.into_iter().map(|(name, answer)| (name, Frame::AdminAnswer { seq: 11, answer })).collect()
@@ -93,9 +96,9 @@ fn explained() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_explain_cancelling", TaskReason::Cancelling),
         ("answer_explain_starting", TaskReason::Starting { worker: worker() }),
         ("answer_explain_offered", TaskReason::Offered { worker: worker() }),
-        ("answer_explain_runs", TaskReason::Runs { worker: worker(), for_ms: 1_500 }),
+        ("answer_explain_runs", TaskReason::Runs { worker: worker(), for_seconds: Seconds::from_millis(1_500) }),
         ("answer_explain_stopping", TaskReason::Stopping { worker: worker(), time_limit: true }),
-        ("answer_explain_away", TaskReason::Away { worker: worker(), left_ms: 59_000 }),
+        ("answer_explain_away", TaskReason::Away { worker: worker(), left_seconds: Seconds::from_millis(59_000) }),
         ("answer_explain_ending", TaskReason::Ending { worker: worker() }),
         ("answer_explain_finished", TaskReason::Finished),
         ("answer_explain_failed", TaskReason::Failed),
@@ -105,8 +108,17 @@ fn explained() -> Vec<(&'static str, AdminAnswer)> {
     let told = |because| AdminAnswer::TaskExplained {
         job: Box::new(waiting()),
         task: Box::new(task.clone()),
-        because: Box::new(because),
-        attempts: Vec::new(),
+        because: Box::new(Because(because)),
+        attempts: vec![AttemptView {
+            attempt: 1,
+            state: TaskState::Failed,
+            worker: "w1".to_owned(),
+            started_at: Some(Moment::from_unix_ms(NOON)),
+            ended_at: Some(Moment::from_unix_ms(NOON + 1_500)),
+            seconds: Some(Seconds::from_millis(1_500)),
+            exit_code: Some(1),
+            ..AttemptView::default()
+        }],
     };
     reasons.into_iter().map(|(name, because)| (name, told(because))).collect()
 }
@@ -159,31 +171,25 @@ fn waiting() -> JobView {
     JobView {
         id: JOB,
         name: "sim".to_owned(),
-        state: JobState::Waiting,
-        array: Array { first: 1, count: 20, step: 1 },
-        parts: Vec::new(),
-        tasks: TaskCounts { waiting: 20, ..TaskCounts::default() },
+        array: Array { first: 1, count: 20, step: 1 }.into(),
+        tasks: 20,
+        counts: TaskCounts { waiting: 20, ..TaskCounts::default() },
         slots: 1,
         priority: 4,
-        tags: Vec::new(),
-        items: 0,
-        submitted_unix_ms: NOON,
-        started_unix_ms: None,
-        ended_unix_ms: None,
-        lost: 0,
-        reason: None,
-        spec: None,
+        submitted_at: Moment::from_unix_ms(NOON),
+        ..JobView::default()
     }
 }
 
 fn running() -> JobView {
     JobView {
         state: JobState::Running,
-        array: Array { first: 0, count: 100_000, step: 10 },
-        tasks: TaskCounts { waiting: 99_850, running: 10, finished: 130, failed: 7, cancelled: 3 },
+        array: Array { first: 0, count: 100_000, step: 10 }.into(),
+        tasks: 100_000,
+        counts: TaskCounts { waiting: 99_850, running: 10, finished: 130, failed: 7, cancelled: 3 },
         slots: 300,
         priority: 9,
-        started_unix_ms: Some(NOON + 250),
+        started_at: Some(Moment::from_unix_ms(NOON + 250)),
         ..waiting()
     }
 }
@@ -192,36 +198,38 @@ fn finished() -> JobView {
     JobView {
         id: JobId(6),
         state: JobState::Finished,
-        tasks: TaskCounts { finished: 20, ..TaskCounts::default() },
-        started_unix_ms: Some(NOON + 250),
-        ended_unix_ms: Some(NOON + 60_000),
+        counts: TaskCounts { finished: 20, ..TaskCounts::default() },
+        progress: 100,
+        started_at: Some(Moment::from_unix_ms(NOON + 250)),
+        ended_at: Some(Moment::from_unix_ms(NOON + 60_000)),
+        seconds: Some(Seconds::from_millis(59_750)),
         ..waiting()
     }
 }
 
+const fn id(task: u32) -> TaskId {
+    TaskId { job: JOB, task }
+}
+
 fn lost_task() -> TaskView {
-    let running = TaskView::new(7, TaskState::Running, 1);
-    TaskView { worker: Some("w1".to_owned()), lost_until_unix_ms: Some(NOON + 60_000), ..running }
+    let running = TaskView::new(id(7), TaskState::Running, 1);
+    TaskView { worker: Some("w1".to_owned()), lost_until: Some(Moment::from_unix_ms(NOON + 60_000)), ..running }
 }
 
 fn tasks() -> Vec<TaskView> {
-    let waiting = TaskView::new(1, TaskState::Waiting, 0);
-    let running = TaskView {
-        task: 2,
-        state: TaskState::Running,
-        attempt: 1,
+    let ended = |task, state, attempt| TaskView {
         worker: Some("w1".to_owned()),
-        started_unix_ms: Some(NOON + 250),
-        ..waiting.clone()
+        started_at: Some(Moment::from_unix_ms(NOON + 250)),
+        ended_at: Some(Moment::from_unix_ms(NOON + 60_000)),
+        seconds: Some(Seconds::from_millis(59_750)),
+        ..TaskView::new(id(task), state, attempt)
     };
-    let ended = TaskView { ended_unix_ms: Some(NOON + 60_000), ..running.clone() };
-    let status = Some("time_limit".to_owned());
     vec![
-        waiting.clone(),
-        running,
-        TaskView { task: 3, state: TaskState::Finished, exit_code: Some(0), ..ended.clone() },
-        TaskView { task: 4, state: TaskState::Failed, attempt: 70_000, exit_code: Some(-1), ..ended.clone() },
-        TaskView { task: 5, state: TaskState::Failed, signal: Some(9), status, ..ended },
-        TaskView { task: 6, state: TaskState::Cancelled, ..waiting },
+        TaskView::new(id(1), TaskState::Waiting, 0),
+        TaskView { ended_at: None, seconds: None, ..ended(2, TaskState::Running, 1) },
+        TaskView { exit_code: Some(0), ..ended(3, TaskState::Finished, 1) },
+        TaskView { exit_code: Some(-1), ..ended(4, TaskState::Failed, 70_000) },
+        TaskView { signal: Some(9), status: Some("time_limit".to_owned()), ..ended(5, TaskState::Failed, 1) },
+        TaskView { item: vec!["a b".to_owned()], ..TaskView::new(id(6), TaskState::Cancelled, 0) },
     ]
 }

@@ -9,7 +9,7 @@ use turno_proto::model::link::{
     Room,
 };
 use turno_proto::model::topic::Event;
-use turno_proto::model::{MessageId, Payload};
+use turno_proto::model::{MessageId, Moment, Payload, Seconds};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Frame, LinkChallenge, LinkHello, Proof};
 
@@ -167,31 +167,40 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
 
 pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
     let up = LinkView {
-        target: Some("10.0.0.7:7460".to_owned()),
         name: Some("b".to_owned()),
-        broker: Some(B.to_string()),
-        address: Some("10.0.0.7:7460".to_owned()),
         state: LinkState::Up,
-        since_ms: 12_000,
-        round_trip_us: Some(180),
+        round_trip_seconds: Some(Seconds::from_micros(180)),
         offered: 10,
         backlog: 2,
         forwarded: 70_000,
         received: 5,
         returned: 1,
+        target: Some("10.0.0.7:7460".to_owned()),
+        since_at: Moment::from_unix_ms(1_794_744_000_000),
         code: None,
+        broker: Some(B.to_string()),
+        address: Some("10.0.0.7:7460".to_owned()),
     };
-    let states = [LinkState::Closing, LinkState::Dialling, LinkState::Down, LinkState::Itself, LinkState::Doubled]
-        .map(|state| LinkView { state, name: None, broker: None, address: None, round_trip_us: None, ..up.clone() });
+    let states = [LinkState::Closing, LinkState::Dialling, LinkState::Down, LinkState::Itself, LinkState::Doubled].map(
+        |state| LinkView { state, name: None, broker: None, address: None, round_trip_seconds: None, ..up.clone() },
+    );
     let accepted = LinkView { target: None, code: Some("link_down".to_owned()), ..up.clone() };
     let links = [up, accepted].into_iter().chain(states).collect();
-    let first =
-        BrokerNode { broker: A.to_string(), name: "a".to_owned(), path: Vec::new(), neighbours: vec![B.to_string()] };
+    let first = BrokerNode {
+        name: "a".to_owned(),
+        neighbours: vec!["b".to_owned()],
+        broker: A.to_string(),
+        neighbour_ids: vec![B.to_string()],
+        ..BrokerNode::default()
+    };
     let second = BrokerNode {
-        broker: B.to_string(),
         name: "b".to_owned(),
-        path: vec![B.to_string()],
-        neighbours: vec![A.to_string()],
+        hops: 1,
+        way: vec!["b".to_owned()],
+        neighbours: vec!["a".to_owned()],
+        broker: B.to_string(),
+        way_ids: vec![B.to_string()],
+        neighbour_ids: vec![A.to_string()],
     };
     let answers = vec![
         ("answer_links", AdminAnswer::Links { links }),

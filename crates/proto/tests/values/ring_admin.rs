@@ -2,6 +2,7 @@
 
 use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
 use turno_proto::model::ring::{RingState, Sid};
+use turno_proto::model::{Moment, Seconds};
 use turno_proto::native::Frame;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
@@ -25,16 +26,17 @@ pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
         next: None,
         members: Vec::new(),
         lost: vec![member(9)],
-        round_trip_us: None,
+        round_trip_seconds: None,
         not_round: 0,
-        oldest_ms: None,
+        oldest_seconds: None,
         buffered: 0,
         buffer_bytes: 0,
         slowed: false,
         counters: RingCounters::default(),
         code: Some("duplicate_sid".to_owned()),
         ..whole.clone()
-    };
+    }
+    .told(Seconds::from_millis(12_000));
     let answers = vec![("answer_ring", whole), ("answer_ring_off", off)];
     let frame = |ring| Frame::AdminAnswer { seq: 11, answer: AdminAnswer::Ring { ring: Box::new(ring) } };
     answers.into_iter().map(|(name, ring)| (name, frame(ring))).collect()
@@ -46,17 +48,15 @@ pub(super) fn ring() -> RingView {
         sid: Sid::new(3),
         incarnation: 1_800_000_000_003,
         address: "127.0.0.1:8003".to_owned(),
-        has_secret: false,
         state: RingState::Member,
-        since_ms: 12_000,
+        since_at: Moment::from_unix_ms(1_794_744_000_000),
         whole: true,
         previous: Some(Sid::new(300)),
         next: Some(Sid::new(5)),
         members: vec![member(3), member(5), member(300)],
-        lost: Vec::new(),
-        round_trip_us: Some(180),
+        round_trip_seconds: Some(Seconds::from_micros(180)),
         not_round: 2,
-        oldest_ms: Some(40),
+        oldest_seconds: Some(Seconds::from_millis(40)),
         buffered: 7,
         buffer_bytes: 70_000,
         slowed: true,
@@ -72,12 +72,19 @@ pub(super) fn ring() -> RingView {
             refused: 8,
             healed: 9,
         },
-        code: None,
+        ..RingView::default()
     }
+    .told(Seconds::from_millis(12_000))
 }
 
 fn member(sid: u16) -> MemberView {
     let incarnation = 1_800_000_000_000 + u64::from(sid);
     let address = |base| format!("127.0.0.1:{}", base + sid);
-    MemberView { sid: Sid::new(sid), incarnation, address: address(8_000), native: address(8_100) }
+    MemberView {
+        sid: Sid::new(sid),
+        incarnation,
+        address: address(8_000),
+        native: Some(address(8_100)),
+        ..MemberView::default()
+    }
 }

@@ -1,8 +1,8 @@
 //! Frames about topics, calls and their answers.
 
 use bytes::Bytes;
-use turno_proto::model::Filter;
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
+use turno_proto::model::{Filter, Moment};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Event, Frame, Raw};
 
@@ -44,8 +44,9 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
 }
 
 pub(super) fn answers() -> Vec<(&'static str, Frame<'static>)> {
+    let latest_at = Moment::from_unix_ms(1_794_744_000_000);
     let topic =
-        TopicView { topic: "news.art".to_owned(), events: 70_000, bytes: 5_000_000_000, latest_ms: 12, subscribers: 3 };
+        TopicView { topic: "news.art".to_owned(), events: 70_000, bytes: 5_000_000_000, subscribers: 3, latest_at };
     let connection = SubscriberView {
         number: 7,
         name: "screen".to_owned(),

@@ -113,7 +113,7 @@ fn finish(
     invocation: &Invocation,
 ) -> Result<u8, Failure> {
     let seconds = since.elapsed().as_secs_f64();
-    let document = BroadcastEndDocument::new(end, seconds);
+    let document = BroadcastEndDocument { end: end.clone(), seconds };
     match invocation.output.format() {
         Format::Json => invocation.output.document(&BroadcastDocument { answers, end: document })?,
         Format::Jsonl => invocation.output.document(&document)?,
@@ -157,12 +157,14 @@ fn names(count: u32, named: &[Party]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use turno_proto::model::WorkerId;
+
     use super::*;
 
     /// S2.13: the last line says how each consumer ended.
     #[test]
     fn the_last_line_says_who_did_not_answer() {
-        let party = |worker, name: &str| Party { worker, name: name.to_owned() };
+        let party = |worker, name: &str| Party { worker: WorkerId(worker), name: name.to_owned() };
         let all = BroadcastEnd { consumers: 2, answered: 2, ..BroadcastEnd::default() };
         let some = BroadcastEnd {
             consumers: 7,

@@ -11,7 +11,7 @@ use super::Invocation;
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::schema::broker::{BrokerBody, StatusDocument};
+use super::schema::broker::StatusDocument;
 use super::words::count;
 
 /// How long to wait for what runs.
@@ -80,8 +80,7 @@ async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Resul
 }
 
 fn tell(view: &BrokerView, text: String, invocation: &Invocation) -> Result<u8, Failure> {
-    let document = StatusDocument { broker: BrokerBody::new(view, invocation.output.clock()) };
-    invocation.output.one(&document, &view.name, || text)?;
+    invocation.output.one(&StatusDocument { broker: view }, &view.name, || text)?;
     Ok(0)
 }
 

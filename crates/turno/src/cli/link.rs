@@ -14,7 +14,7 @@ use super::connect;
 use super::error::Failure;
 use super::global::Format;
 use super::help;
-use super::schema::link::{BrokerRow, LinkDocument, LinkGraphDocument, LinkListDocument, LinkRow, state};
+use super::schema::link::{LinkDocument, LinkGraphDocument, LinkListDocument};
 use super::schema::meta::TextDocument;
 use super::words::{count, one_line};
 
@@ -114,9 +114,8 @@ async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Resul
 async fn list(invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let links = ask(&client, AdminCall::LinkLs {}, invocation).await?;
-    let rows: Vec<LinkRow> = links.iter().map(|view| LinkRow::new(view, invocation.output.clock())).collect();
-    invocation.output.rows(&LinkListDocument { links: &rows, next: None }, &rows)?;
-    if rows.is_empty() {
+    invocation.output.rows(&LinkListDocument { links: &links, next: None }, &links)?;
+    if links.is_empty() {
         invocation.output.hint("it has no links; try: turno link add HOST:PORT");
     }
     let mut told: Vec<Code> = Vec::new();
@@ -228,14 +227,13 @@ fn told_of(link: &LinkView) -> String {
         LinkState::Doubled => {
             format!("{called} leads to a broker that is linked already; dialled if that link is lost")
         }
-        state_now => format!("a link to {called} is wanted: {}", state(state_now)),
+        state => format!("a link to {called} is wanted: {state}"),
     }
 }
 
 fn tell(link: &LinkView, text: &str, invocation: &Invocation) -> Result<(), Failure> {
-    let document = LinkDocument { link: LinkRow::new(link, invocation.output.clock()) };
-    let name = super::table::Row::name(&document.link);
-    invocation.output.one(&document, &name, || format!("{text}\n"))
+    let name = super::table::Row::name(link);
+    invocation.output.one(&LinkDocument { link }, &name, || format!("{text}\n"))
 }
 
 async fn remove(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -280,7 +278,7 @@ fn unknown(failure: Failure, link: &str) -> Failure {
 async fn graph(args: &GraphArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let brokers = match connect::admin(&client, AdminCall::LinkGraph {}, invocation.global.timeout()).await? {
-        AdminAnswer::LinkGraph { brokers } => BrokerRow::all(&brokers),
+        AdminAnswer::LinkGraph { brokers } => brokers,
         other => return Err(connect::unexpected(&other)),
     };
     match (args.dot, invocation.output.format()) {
@@ -330,17 +328,9 @@ mod tests {
         let view = |name: Option<&str>, target: Option<&str>, address: Option<&str>| LinkView {
             target: target.map(ToOwned::to_owned),
             name: name.map(ToOwned::to_owned),
-            broker: None,
             address: address.map(ToOwned::to_owned),
             state: LinkState::Up,
-            since_ms: 0,
-            round_trip_us: None,
-            offered: 0,
-            backlog: 0,
-            forwarded: 0,
-            received: 0,
-            returned: 0,
-            code: None,
+            ..LinkView::default()
         };
         let table = [
             (view(Some("rb-2"), Some("10.0.0.7:7460"), Some("10.0.0.7:7460")), "rb-2 (10.0.0.7:7460)"),

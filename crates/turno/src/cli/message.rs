@@ -8,13 +8,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client, MessageId};
 use turno_proto::model::Code;
-use turno_proto::model::view::Explanation;
+use turno_proto::model::view::{Explanation, MessageView};
 
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::schema::message::{ExplanationDocument, MessageBody};
 use super::table;
 use super::words::one_line;
 
@@ -56,10 +55,9 @@ async fn explain(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let explanation =
         ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, invocation.global.timeout()).await?;
-    let document = ExplanationDocument::new(&explanation, invocation.output.clock());
-    invocation.output.one(&document, id, || {
-        let mut facts = facts(&document.message, invocation);
-        facts.push(("because", document.because.text.clone()));
+    invocation.output.one(&explanation, id, || {
+        let mut facts = facts(&explanation.message, invocation);
+        facts.push(("because", explanation.because.to_string()));
         table::facts(&facts)
     })?;
     Ok(0)
@@ -87,20 +85,20 @@ async fn ask(client: &Client, call: AdminCall, id: &str, timeout: Duration) -> R
     }
 }
 
-pub(crate) fn facts(message: &MessageBody, invocation: &Invocation) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(message: &MessageView, invocation: &Invocation) -> Vec<(&'static str, String)> {
     let clock = invocation.output.clock();
-    let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
+    let moment = |moment| clock.phrase(moment);
     let mut facts = vec![
         ("message", message.id.clone()),
         ("queue", message.queue.clone()),
-        ("kind", message.kind.clone()),
-        ("state", message.state.clone()),
+        ("kind", message.kind.to_string()),
+        ("state", message.state.to_string()),
         ("attempts", format!("{} of {}", message.attempts, message.attempts_max)),
         ("priority", message.priority.to_string()),
         ("cost", message.cost.to_string()),
         ("bytes", message.bytes.to_string()),
-        ("received", moment(&message.received_at)),
-        ("deadline", message.deadline_at.as_deref().map_or_else(|| "none".to_owned(), moment)),
+        ("received", moment(message.received_at)),
+        ("deadline", message.deadline_at.map_or_else(|| "none".to_owned(), moment)),
     ];
     if !message.came_by.is_empty() {
         let names: Vec<String> = message.came_by.iter().map(|name| one_line(name)).collect();

@@ -100,12 +100,12 @@ impl Output {
     }
 
     /// Many things: `document` holds the same rows for `json`.
-    pub(crate) fn rows<D: Document, R: Row>(&self, document: &D, rows: &[R]) -> Result<(), Failure> {
+    pub(crate) fn rows<D: Document, R: Row + Document>(&self, document: &D, rows: &[R]) -> Result<(), Failure> {
         self.rows_with(document, rows, &[])
     }
 
     /// The same with other columns than usual, unless the user chose some.
-    pub(crate) fn rows_with<D: Document, R: Row>(
+    pub(crate) fn rows_with<D: Document, R: Row + Document>(
         &self,
         document: &D,
         rows: &[R],
@@ -128,7 +128,7 @@ impl Output {
     }
 
     /// One row for programs; with `--columns` only those, in their order, behind the schema's name.
-    fn row<R: Row>(&self, row: &R, keys: &[&str]) -> String {
+    fn row<R: Document>(&self, row: &R, keys: &[&str]) -> String {
         if self.columns.is_empty() {
             return schema::line(&schema::envelope(row));
         }
@@ -192,7 +192,7 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn chosen<R: Row>(row: &R, keys: &[&str]) -> String {
+fn chosen<R: Document>(row: &R, keys: &[&str]) -> String {
     let value = serde_json::to_value(row).unwrap_or_default();
     let pair = |key: &str, value: &Value| format!("{}:{value}", Value::from(key));
     let mut pairs = vec![pair("schema", &R::SCHEMA.into())];

@@ -5,7 +5,7 @@ mod upkeep;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
-use turno_proto::model::view::QueueView;
+use turno_proto::model::view::{MessageView, QueueView};
 use turno_proto::model::{Code, limits};
 
 use super::Invocation;
@@ -13,12 +13,11 @@ use super::compose::{check_queue, parse_count};
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::schema::message::MessageBody;
-use super::schema::queue::{ConsumerListDocument, ConsumerRow, QueueDocument, QueueListDocument, QueueRow};
+use super::schema::queue::{ConsumerListDocument, QueueDocument, QueueListDocument};
 use super::shown::Page;
 use super::size;
-use super::table;
-use super::time::short;
+use super::table::{self, Cell as _};
+use super::words::counted;
 
 /// Look at queues, empty and set them
 #[derive(Args, Debug)]
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &QueueArgs, invocation: &Invocation) -> Result<u8, Failu
 
 async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
-    let mut rows: Vec<QueueRow> = Vec::new();
+    let mut rows: Vec<QueueView> = Vec::new();
     let mut after = args.after.clone();
     let next = loop {
         let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
@@ -100,9 +99,9 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
             AdminAnswer::Queues { queues, next } => (queues, next),
             other => return Err(connect::unexpected(&other)),
         };
-        rows.extend(queues.iter().map(QueueRow::from));
-        let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
-        if next.is_none() || full || queues.is_empty() {
+        let is_last = next.is_none() || queues.is_empty();
+        rows.extend(queues);
+        if is_last || args.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break next;
         }
         after = next;
@@ -118,8 +117,7 @@ async fn show(queue: &str, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
     let view = view(&client, queue, invocation).await?;
-    let document = QueueDocument::new(&view, invocation.output.clock());
-    invocation.output.one(&document, queue, || text(&document, invocation))?;
+    invocation.output.one(&QueueDocument { queue: &view }, queue, || text(&view, invocation))?;
     if view.ready > 0 && view.consumers == 0 {
         invocation.output.hint(&format!("nobody consumes it; start a worker: turno work {queue} -- PROGRAM"));
     }
@@ -134,9 +132,8 @@ async fn consumers(queue: &str, invocation: &Invocation) -> Result<u8, Failure> 
         AdminAnswer::Consumers { consumers, more } => (consumers, more),
         other => return Err(connect::unexpected(&other)),
     };
-    let rows: Vec<ConsumerRow> =
-        consumers.iter().map(|view| ConsumerRow::new(view, invocation.output.clock())).collect();
-    invocation.output.rows(&ConsumerListDocument { queue: queue.to_owned(), consumers: &rows, more }, &rows)?;
+    let document = ConsumerListDocument { queue: queue.to_owned(), consumers: &consumers, more };
+    invocation.output.rows(&document, &consumers)?;
     if more > 0 {
         invocation.output.hint(&format!("{more} more consumers are not shown"));
     }
@@ -161,12 +158,9 @@ async fn ask(client: &Client, call: AdminCall, queue: &str, invocation: &Invocat
     })
 }
 
-fn text(document: &QueueDocument, invocation: &Invocation) -> Page {
-    let row = &document.queue.row;
-    let oldest = match row.oldest_seconds {
-        Some(age) => short(std::time::Duration::from_secs_f64(age)),
-        None => "-".to_owned(),
-    };
+fn text(row: &QueueView, invocation: &Invocation) -> Page {
+    let clock = invocation.output.clock();
+    let oldest = row.oldest_seconds.map_or_else(|| "-".to_owned(), |age| age.cell(clock));
     let mut facts = vec![
         ("queue", row.name.clone()),
         ("ready", row.ready.to_string()),
@@ -178,7 +172,7 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> Page {
         ("durable", told_durable(row)),
         ("drops", told_drops(row.drop_after)),
         ("weight", row.weight.to_string()),
-        ("so far", row.counters.told()),
+        ("so far", counted(&row.counters)),
     ];
     if let Some(exclusive) = &row.exclusive {
         let whose =
@@ -189,12 +183,12 @@ fn text(document: &QueueDocument, invocation: &Invocation) -> Page {
         facts.push(("standing by", row.waiters.to_string()));
     }
     let mut page = table::facts(&facts);
-    page.append(&messages("next:", &document.queue.head, invocation));
+    page.append(&messages("next:", row.head.as_deref().unwrap_or_default(), invocation));
     page
 }
 
 /// Whether sends to it outlive the broker, and who says so.
-fn told_durable(row: &QueueRow) -> String {
+fn told_durable(row: &QueueView) -> String {
     let durable = if row.durable { "yes" } else { "no" };
     match row.settings.as_ref().and_then(|settings| settings.durable) {
         Some(_) => format!("{durable}, set for this queue"),
@@ -212,13 +206,13 @@ fn told_drops(drop_after: u16) -> String {
 }
 
 /// A few messages below a heading; nothing if there are none.
-pub(crate) fn messages(heading: &str, list: &[MessageBody], invocation: &Invocation) -> Page {
+pub(crate) fn messages(heading: &str, list: &[MessageView], invocation: &Invocation) -> Page {
     let mut page = Page::new();
     if !list.is_empty() {
         page.line(heading);
     }
     for message in list {
-        let moment = message.received_at.parse().map(|at| invocation.output.clock().phrase(at)).unwrap_or_default();
+        let moment = invocation.output.clock().phrase(message.received_at);
         page.line(&format!(
             "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, came {moment}",
             message.id,

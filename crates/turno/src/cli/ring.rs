@@ -10,19 +10,19 @@ use turno_broker::config::Next;
 use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;
-use turno_proto::model::ring::view::RingView;
+use turno_proto::model::ring::view::{MemberView, RingView};
 
 use super::Invocation;
 use super::confirm;
 use super::connect;
 use super::error::Failure;
 use super::help;
-use super::schema::ring::{MemberRow, RingBody, RingDocument};
+use super::schema::ring::RingDocument;
 use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
-use super::words::{count, one_line};
+use super::words::{count, counted, one_line};
 
 /// How often the broker is asked how far it is.
 const POLL: Duration = Duration::from_millis(50);
@@ -127,20 +127,15 @@ async fn look_until(
     Ok(view)
 }
 
-fn tell<P: Into<Page>>(
-    view: &RingView,
-    invocation: &Invocation,
-    text: impl FnOnce(&RingBody) -> P,
-) -> Result<u8, Failure> {
-    let document = RingDocument { ring: RingBody::new(view, invocation.output.clock()) };
-    invocation.output.one(&document, &view.sid.to_string(), || text(&document.ring))?;
+fn tell<P: Into<Page>>(view: &RingView, invocation: &Invocation, text: impl FnOnce() -> P) -> Result<u8, Failure> {
+    invocation.output.one(&RingDocument { ring: view }, &view.sid.to_string(), text)?;
     Ok(0)
 }
 
 async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let mut view = ask(&client, AdminCall::Ring {}, invocation).await?;
-    let is_settled = |view: &RingView| told::why_not_whole(view).is_none();
+    let is_settled = |view: &RingView| view.why.is_none();
     if args.wait {
         view = look_until(&client, view, invocation, is_settled).await?;
         if !is_settled(&view) {
@@ -149,7 +144,7 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
                 .fix("wait longer with --timeout; `turno ring show` tells what is known"));
         }
     }
-    tell(&view, invocation, |ring| text(&view, ring, invocation))?;
+    tell(&view, invocation, || text(&view, invocation))?;
     if let Some(code) = view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
         invocation.output.hint(code.text().fix);
     } else if view.state == RingState::Off {
@@ -158,22 +153,22 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> Page {
-    let millis = |ms: u64| short(Duration::from_millis(ms));
+fn text(view: &RingView, invocation: &Invocation) -> Page {
+    let clock = invocation.output.clock();
     let mut facts = vec![("ring", told::line(view))];
     if !view.members.is_empty() {
         let last = if view.whole || view.members.len() == 1 { "" } else { ", as it was last" };
         facts.push(("circle", format!("{}{last}", told::circle(view))));
     }
     facts.push(("this broker", format!("sid {} at {}", view.sid, one_line(&view.address))));
-    facts.push(("state", format!("{} since {}", ring.state, millis(view.since_ms))));
-    if let Some(us) = view.round_trip_us {
-        facts.push(("round trip", short(Duration::from_micros(us))));
+    facts.push(("state", format!("{} since {}", view.state, short(clock.since(view.since_at)))));
+    if let Some(took) = view.round_trip_seconds {
+        facts.push(("round trip", short(took.duration())));
     }
     facts.push((
         "not round",
-        match view.oldest_ms {
-            Some(oldest) => format!("{}, the oldest since {}", view.not_round, millis(oldest)),
+        match view.oldest_seconds {
+            Some(oldest) => format!("{}, the oldest since {}", view.not_round, short(oldest.duration())),
             None => view.not_round.to_string(),
         },
     ));
@@ -182,13 +177,13 @@ fn text(view: &RingView, ring: &RingBody, invocation: &Invocation) -> Page {
     if view.slowed {
         facts.push(("publishers", "slowed down until publications have come round".to_owned()));
     }
-    facts.push(("so far", so_far(ring)));
+    facts.push(("so far", counted(&view.counters)));
     let mut page = table::facts(&facts);
-    let columns: Vec<&table::Column<MemberRow>> = <MemberRow as table::Row>::COLUMNS.iter().collect();
-    let rows: Vec<MemberRow> = ring.members.iter().chain(&ring.lost).cloned().collect();
+    let columns: Vec<&table::Column<MemberView>> = <MemberView as table::Row>::COLUMNS.iter().collect();
+    let rows: Vec<MemberView> = view.members.iter().chain(&view.lost).cloned().collect();
     if !rows.is_empty() {
         page.line("");
-        page.append(&table::render(&columns, &rows, invocation.output.clock()));
+        page.append(&table::render(&columns, &rows, clock));
     }
     page
 }
@@ -210,7 +205,7 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
         if !has(&view, &next) {
             return Err(elsewhere(&view, &next));
         }
-        return tell(&view, invocation, |_| {
+        return tell(&view, invocation, || {
             format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
         });
     }
@@ -219,7 +214,7 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let view = look_until(&client, view, invocation, is_decided).await?;
     match view.state {
         RingState::Member | RingState::Rewiring => {
-            tell(&view, invocation, |_| format!("joined: {}\n", told::circle(&view)))?;
+            tell(&view, invocation, || format!("joined: {}\n", told::circle(&view)))?;
             if view.whole && !has(&view, &next) {
                 invocation
                     .output
@@ -279,7 +274,7 @@ async fn leave(invocation: &Invocation) -> Result<u8, Failure> {
     let view = ask(&client, AdminCall::RingLeave {}, invocation).await?;
     let view = look_until(&client, view, invocation, |view| view.state == RingState::Off).await?;
     match view.state {
-        RingState::Off => tell(&view, invocation, |_| "left the ring; the broker goes on alone"),
+        RingState::Off => tell(&view, invocation, || "left the ring; the broker goes on alone"),
         _ => Err(Failure::new(Code::TimedOut, "the broker has not left the ring yet")
             .why(told::line(&view))
             .fix("`turno ring show` tells how far it is")),
@@ -291,11 +286,11 @@ async fn shutdown(invocation: &Invocation) -> Result<u8, Failure> {
     let view = ask(&client, AdminCall::Ring {}, invocation).await?;
     let all = count(view.members.len().max(1) as u64, "broker", "brokers");
     confirm::ask(invocation, &format!("end all brokers of the ring, {all}?"))?;
-    if !view.has_secret {
+    if !view.secret {
         end_others(&view, invocation).await?;
     }
     let view = ask(&client, AdminCall::RingShutdown {}, invocation).await?;
-    tell(&view, invocation, |_| format!("the ring ends: {all}\n"))
+    tell(&view, invocation, || format!("the ring ends: {all}\n"))
 }
 
 /// Ends every other member. If one of them cannot be asked, none is ended that has not been yet.
@@ -309,16 +304,17 @@ async fn end_others(view: &RingView, invocation: &Invocation) -> Result<(), Fail
         };
         // What a member says of itself is not proven: it must be on this machine, and be the one that is meant.
         let is_here = |address: SocketAddr| address.ip().is_loopback();
-        if !member.native.parse().is_ok_and(is_here) {
+        let native = member.native.as_deref().unwrap_or_default();
+        if !native.parse().is_ok_and(is_here) {
             return Err(unreachable(
                 "the ring has no secret, and that broker has no native address on loopback".to_owned(),
             ));
         }
-        let client = connect::client_at(&member.native, invocation).await;
+        let client = connect::client_at(native, invocation).await;
         let client = client.map_err(|failure| unreachable(failure.what().to_owned()))?;
         let there = ask(&client, AdminCall::Ring {}, invocation).await.ok();
         if there.is_none_or(|there| (there.sid, there.incarnation) != (member.sid, member.incarnation)) {
-            return Err(unreachable(format!("another broker is at {}", member.native)));
+            return Err(unreachable(format!("another broker is at {native}")));
         }
         others.push(client);
     }
@@ -326,15 +322,4 @@ async fn end_others(view: &RingView, invocation: &Invocation) -> Result<(), Fail
         ask(client, AdminCall::RingShutdown {}, invocation).await?;
     }
     Ok(())
-}
-
-/// What is not zero.
-fn so_far(ring: &RingBody) -> String {
-    let Ok(serde_json::Value::Object(map)) = serde_json::to_value(&ring.counters) else { return String::new() };
-    let parts: Vec<String> = map
-        .iter()
-        .filter(|(_, count)| **count != 0)
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
-        .collect();
-    if parts.is_empty() { "nothing yet".to_owned() } else { parts.join(", ") }
 }

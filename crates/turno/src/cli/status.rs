@@ -1,22 +1,20 @@
 //! `turno status`: the broker as a whole.
 
-use std::time::Duration;
-
 use clap::Args;
 use turno_client::{AdminAnswer, AdminCall};
-use turno_proto::model::view::BrokerView;
+use turno_proto::model::view::{BrokerView, JobsView, MemoryView};
 
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
 use super::help;
 use super::ring::told;
-use super::schema::broker::{BrokerBody, JobsBody, MemoryBody, StatusDocument};
+use super::schema::broker::StatusDocument;
 use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
-use super::words::count;
+use super::words::{count, counted};
 
 /// Show the broker as a whole
 #[derive(Args, Debug)]
@@ -33,9 +31,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
             AdminAnswer::Status { broker } => broker,
             other => return Err(connect::unexpected(&other)),
         };
-        let name = view.name.clone();
-        let document = StatusDocument { broker: BrokerBody::new(&view, invocation.output.clock()) };
-        invocation.output.one(&document, &name, || text(&view, &document.broker, invocation))?;
+        invocation.output.one(&StatusDocument { broker: &view }, &view.name, || text(&view, invocation))?;
         if view.maintenance {
             invocation.output.hint("it takes no work until `turno resume`");
         } else if view.memory.is_short(view.bytes_max) && view.memory.is_mostly_dead() {
@@ -58,7 +54,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
     })
 }
 
-fn state(broker: &BrokerBody) -> &'static str {
+fn state(broker: &BrokerView) -> &'static str {
     match (broker.maintenance, broker.draining, broker.in_flight + broker.jobs.tasks_running) {
         (true, _, 0) => "drained for maintenance",
         (true, ..) => "draining for maintenance",
@@ -67,13 +63,13 @@ fn state(broker: &BrokerBody) -> &'static str {
     }
 }
 
-fn jobs(broker: &BrokerBody) -> String {
-    let JobsBody { known, unfinished, tasks_running, tasks_lost } = &broker.jobs;
+fn jobs(broker: &BrokerView) -> String {
+    let JobsView { known, unfinished, tasks_running, tasks_lost } = &broker.jobs;
     let lost = if *tasks_lost > 0 { format!(" ({tasks_lost} of a lost worker)") } else { String::new() };
     format!("{known}, {unfinished} unfinished, {} running{lost}", count(*tasks_running, "task", "tasks"))
 }
 
-fn disk(broker: &BrokerBody) -> String {
+fn disk(broker: &BrokerView) -> String {
     match (&broker.disk, &broker.data) {
         (Some(disk), _) => format!("{} free of {}", size::short(disk.free), size::short(disk.total)),
         (None, Some(_)) => "unknown".to_owned(),
@@ -82,7 +78,7 @@ fn disk(broker: &BrokerBody) -> String {
 }
 
 /// Those that are up, and what is missing.
-fn links(broker: &BrokerBody) -> String {
+fn links(broker: &BrokerView) -> String {
     match (broker.links_up, broker.links_wanted, broker.links_down) {
         (0, 0, _) => "none".to_owned(),
         (up, _, 0) => format!("{up} up"),
@@ -91,8 +87,8 @@ fn links(broker: &BrokerBody) -> String {
 }
 
 /// How much is used, by which part, and what was refused for want of it.
-fn memory(broker: &BrokerBody) -> String {
-    let MemoryBody {
+fn memory(broker: &BrokerView) -> String {
+    let MemoryView {
         used, messages, dead, jobs, events, archive, incoming, outgoing, waiting, refused, closed, ..
     } = broker.memory;
     let share = used.saturating_mul(100).checked_div(broker.bytes_max).unwrap_or_default();
@@ -115,12 +111,11 @@ fn memory(broker: &BrokerBody) -> String {
     format!("{used} of {most} ({share}%){list}{}", events.collect::<String>())
 }
 
-fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page {
-    let started = broker.started_at.parse().map(|moment| invocation.output.clock().phrase(moment)).unwrap_or_default();
+fn text(broker: &BrokerView, invocation: &Invocation) -> Page {
     let mut facts = vec![
         ("broker", format!("{} (turno {})", broker.name, broker.version)),
-        ("started", started),
-        ("up", short(Duration::from_secs_f64(broker.up_seconds))),
+        ("started", invocation.output.clock().phrase(broker.started_at)),
+        ("up", short(broker.up_seconds.duration())),
         ("state", state(broker).to_owned()),
         ("job workers at", broker.foreman.clone().unwrap_or_else(|| "nowhere".to_owned())),
         ("connections", broker.connections.to_string()),
@@ -133,7 +128,7 @@ fn text(view: &BrokerView, broker: &BrokerBody, invocation: &Invocation) -> Page
         ("memory", memory(broker)),
         ("links", links(broker)),
     ];
-    facts.extend(view.ring.as_deref().map(|ring| ("ring", told::line(ring))));
-    facts.push(("so far", broker.counters.told()));
+    facts.extend(broker.ring.as_deref().map(|ring| ("ring", told::line(ring))));
+    facts.push(("so far", counted(&broker.counters)));
     table::facts(&facts)
 }

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
 use turno_broker::config::nearest;
-use turno_proto::model::Code;
+use turno_proto::model::archive::OutputStream;
+use turno_proto::model::job::{JobId, JobState, TaskNumbers, TaskState};
+use turno_proto::model::link::view::LinkState;
+use turno_proto::model::ring::Sid;
+use turno_proto::model::view::{WorkerKind, WorkerState};
+use turno_proto::model::{Code, Moment, Seconds, Slots, TaskId, Token, WorkerId};
 
 use super::error::Failure;
-use super::schema::Document;
 use super::shown::{Page, escaped};
-use super::time::Clock;
+use super::time::{Clock, short};
 
 /// One column of a kind of row. Its key is the row's key in JSON, so that `--columns` means the same in both.
 pub(crate) struct Column<R> {
@@ -29,8 +32,85 @@ impl<R> Column<R> {
     }
 }
 
+/// The columns of a kind of row, each with a semicolon: the name of a field, or the key of a column with what is in its
+/// cells. Those with `wide` in front are shown only when asked for.
+macro_rules! columns {
+    (@[$($done:expr,)*]) => {
+        &[$($done),*]
+    };
+    (@[$($done:expr,)*] wide $key:ident = $cell:expr; $($rest:tt)*) => {
+        columns![@[$($done,)* $crate::cli::table::Column::wide(stringify!($key), $cell),] $($rest)*]
+    };
+    (@[$($done:expr,)*] wide $field:ident; $($rest:tt)*) => {
+        columns![@[$($done,)*] wide $field = |row, clock| row.$field.cell(clock); $($rest)*]
+    };
+    (@[$($done:expr,)*] $key:ident = $cell:expr; $($rest:tt)*) => {
+        columns![@[$($done,)* $crate::cli::table::Column::new(stringify!($key), $cell),] $($rest)*]
+    };
+    (@[$($done:expr,)*] $field:ident; $($rest:tt)*) => {
+        columns![@[$($done,)*] $field = |row, clock| row.$field.cell(clock); $($rest)*]
+    };
+    ($($all:tt)*) => {{
+        #[allow(unused_imports, reason = "columns may all have cells of their own")]
+        use $crate::cli::table::Cell as _;
+        columns![@[] $($all)*]
+    }};
+}
+pub(crate) use columns;
+
+/// A value as it stands in a column.
+pub(crate) trait Cell {
+    fn cell(&self, clock: &Clock) -> String;
+}
+
+macro_rules! shown_as_text {
+    ($($kind:ty)*) => { $(
+        impl Cell for $kind {
+            fn cell(&self, _: &Clock) -> String {
+                self.to_string()
+            }
+        }
+    )* };
+}
+
+shown_as_text! {
+    String u8 u16 u32 u64 i32
+    Slots WorkerId Token JobId TaskId TaskNumbers Sid
+    WorkerKind WorkerState LinkState JobState TaskState OutputStream
+}
+
+impl Cell for bool {
+    fn cell(&self, _: &Clock) -> String {
+        if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+impl Cell for Moment {
+    fn cell(&self, clock: &Clock) -> String {
+        clock.cell(*self)
+    }
+}
+
+impl Cell for Seconds {
+    fn cell(&self, _: &Clock) -> String {
+        short(self.duration())
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self, clock: &Clock) -> String {
+        self.as_ref().map(|value| value.cell(clock)).unwrap_or_default()
+    }
+}
+
+impl Cell for Vec<String> {
+    fn cell(&self, _: &Clock) -> String {
+        self.join(",")
+    }
+}
+
 /// Something that is listed.
-pub(crate) trait Row: Serialize + Document + Sized + 'static {
+pub(crate) trait Row: Sized + 'static {
     /// Every column, in order.
     const COLUMNS: &'static [Column<Self>];
 
@@ -114,27 +194,20 @@ fn filled(cell: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use schemars::JsonSchema;
-
     use super::*;
     use crate::cli::time::TimeStyle;
 
-    #[derive(Serialize, JsonSchema)]
     struct Fruit {
         name: &'static str,
         count: u32,
-        colour: &'static str,
-    }
-
-    impl Document for Fruit {
-        const SCHEMA: &'static str = "turno.fruit/1";
+        colour: Option<String>,
     }
 
     impl Row for Fruit {
-        const COLUMNS: &'static [Column<Self>] = &[
-            Column::new("name", |fruit, _| fruit.name.to_owned()),
-            Column::new("count", |fruit, _| fruit.count.to_string()),
-            Column::wide("colour", |fruit, _| fruit.colour.to_owned()),
+        const COLUMNS: &'static [Column<Self>] = columns![
+            name = |fruit, _| fruit.name.to_owned();
+            count;
+            wide colour;
         ];
 
         fn name(&self) -> String {
@@ -143,7 +216,8 @@ mod tests {
     }
 
     fn shown(asked: &[&str], wide: bool) -> Result<Page, Failure> {
-        let rows = [Fruit { name: "fig", count: 7, colour: "" }, Fruit { name: "mango", count: 120, colour: "yellow" }];
+        let yellow = Some("yellow".to_owned());
+        let rows = [Fruit { name: "fig", count: 7, colour: None }, Fruit { name: "mango", count: 120, colour: yellow }];
         let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
         let clock = Clock::new(TimeStyle::Utc);
         Ok(render(&choose::<Fruit>(&asked, wide)?, &rows, &clock))
@@ -162,6 +236,25 @@ mod tests {
         let lines = [cells("NAME", "QUEUE"), cells("a\nb", "q\x1b[2J"), cells("longer", "\u{202e}q")];
         let expected = "NAME    QUEUE\na\\nb    q\\x1b[2J\nlonger  \\u{202e}q\n";
         assert_eq!(layout(&lines, &[false, false]), expected);
+    }
+
+    #[test]
+    fn cells_by_kind() {
+        let clock = Clock::at("2026-11-15T12:00:00Z", TimeStyle::Relative);
+        let moment = Moment::from_unix_ms(1_794_743_910_000);
+        let cells = [
+            (true.cell(&clock), "yes"),
+            (false.cell(&clock), "no"),
+            (moment.cell(&clock), "1m30s"),
+            (None::<Moment>.cell(&clock), ""),
+            (Seconds::from_millis(61_000).cell(&clock), "1m1s"),
+            (vec!["a".to_owned(), "b".to_owned()].cell(&clock), "a,b"),
+            (Slots::Unlimited.cell(&clock), "unlimited"),
+            (Some(WorkerState::Draining).cell(&clock), "draining"),
+        ];
+        for (cell, expected) in cells {
+            assert_eq!(cell, expected);
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Moments and lengths of time, as people and programs read them.
+//! Moments and lengths of time, as people read them.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use turno_proto::model::Moment;
+pub(crate) use turno_proto::model::text::short;
 
 /// How moments are shown to people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -20,7 +22,7 @@ pub(crate) enum TimeStyle {
     Unix,
 }
 
-/// What the broker's "so long ago" is reckoned against: the moment of the question, since a command may wait.
+/// What moments are compared with: the moment of the question, since a command may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// A moment that stands still, for tests.
@@ -43,42 +45,27 @@ impl Clock {
     }
 
     /// How long ago that was; nothing for a moment to come.
-    pub(crate) fn since(&self, moment: Timestamp) -> Duration {
-        self.now().duration_since(moment).try_into().unwrap_or_default()
-    }
-
-    /// The moment so many milliseconds ago.
-    pub(crate) fn ago(&self, ms: u64) -> Timestamp {
-        self.shift(ms, Timestamp::checked_sub)
-    }
-
-    /// The moment in so many milliseconds.
-    pub(crate) fn ahead(&self, ms: u64) -> Timestamp {
-        self.shift(ms, Timestamp::checked_add)
-    }
-
-    fn shift(&self, ms: u64, step: fn(Timestamp, SignedDuration) -> Result<Timestamp, jiff::Error>) -> Timestamp {
-        let span = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
-        let now = self.now();
-        step(now, span).unwrap_or(now)
+    pub(crate) fn since(&self, moment: Moment) -> Duration {
+        self.now().duration_since(moment.timestamp()).try_into().unwrap_or_default()
     }
 
     /// A moment for people, in the style that was asked for; without blanks, so that `awk` counts right.
-    pub(crate) fn cell(&self, moment: Timestamp) -> String {
+    pub(crate) fn cell(&self, moment: Moment) -> String {
+        let timestamp = moment.timestamp();
         match self.style {
             TimeStyle::Relative => {
-                let span = moment.duration_since(self.now());
+                let span = timestamp.duration_since(self.now());
                 let text = short(span.unsigned_abs());
                 if span.is_positive() { format!("+{text}") } else { text }
             }
-            TimeStyle::Local => moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-            TimeStyle::Utc => rfc3339(moment),
-            TimeStyle::Unix => moment.as_second().to_string(),
+            TimeStyle::Local => timestamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            TimeStyle::Utc => moment.to_string(),
+            TimeStyle::Unix => timestamp.as_second().to_string(),
         }
     }
 
     /// The same within a sentence.
-    pub(crate) fn phrase(&self, moment: Timestamp) -> String {
+    pub(crate) fn phrase(&self, moment: Moment) -> String {
         let text = self.cell(moment);
         match (self.style, text.strip_prefix('+')) {
             (TimeStyle::Relative, Some(ahead)) => format!("in {ahead}"),
@@ -88,71 +75,26 @@ impl Clock {
     }
 
     /// A moment ahead as the end of a wait: the time of day, or the style that was asked for.
-    pub(crate) fn until(&self, moment: Timestamp) -> String {
+    pub(crate) fn until(&self, moment: Moment) -> String {
         match self.style {
-            TimeStyle::Relative => moment.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string(),
+            TimeStyle::Relative => moment.timestamp().to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string(),
             _ => self.cell(moment),
         }
     }
-}
-
-/// A moment for programs: RFC 3339 in UTC, to the millisecond.
-pub(crate) fn rfc3339(moment: Timestamp) -> String {
-    moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-}
-
-/// A length of time for people: the two largest units, blanks left out.
-pub(crate) fn short(duration: Duration) -> String {
-    let ms = duration.as_millis();
-    let (days, hours, minutes) = (ms / 86_400_000, ms / 3_600_000 % 24, ms / 60_000 % 60);
-    let seconds = ms / 1_000 % 60;
-    match (days, hours, minutes) {
-        (0, 0, 0) if ms < 1_000 => format!("{ms}ms"),
-        (0, 0, 0) if ms < 10_000 => format!("{seconds}.{}s", ms / 100 % 10),
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m{seconds}s"),
-        (0, _, _) => format!("{hours}h{minutes}m"),
-        _ => format!("{days}d{hours}h"),
-    }
-}
-
-/// Milliseconds as seconds, for programs.
-#[expect(clippy::cast_precision_loss, reason = "a length of time, not an id")]
-pub(crate) fn seconds(ms: u64) -> f64 {
-    ms as f64 / 1_000.0
-}
-
-/// Microseconds as seconds, for programs.
-#[expect(clippy::cast_precision_loss, reason = "a length of time, not an id")]
-pub(crate) fn micros(us: u64) -> f64 {
-    us as f64 / 1_000_000.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn lengths_of_time() {
-        let table = [
-            (0, "0ms"),
-            (999, "999ms"),
-            (1_250, "1.2s"),
-            (42_900, "42s"),
-            (61_000, "1m1s"),
-            (7_260_000, "2h1m"),
-            (180_000_000, "2d2h"),
-        ];
-        for (ms, expected) in table {
-            assert_eq!(short(Duration::from_millis(ms)), expected);
-        }
-    }
+    const NOON: u64 = 1_794_744_000_000;
 
     #[test]
     fn moments_in_each_style() {
+        let (before, after) = (Moment::from_unix_ms(NOON - 90_000), Moment::from_unix_ms(NOON + 5_000));
         let show = |style| {
             let clock = Clock::at("2026-11-15T12:00:00Z", style);
-            (clock.cell(clock.ago(90_000)), clock.cell(clock.ahead(5_000)))
+            (clock.cell(before), clock.cell(after))
         };
         assert_eq!(show(TimeStyle::Relative), ("1m30s".to_owned(), "+5.0s".to_owned()));
         assert_eq!(
@@ -161,14 +103,15 @@ mod tests {
         );
         assert_eq!(show(TimeStyle::Unix), ("1794743910".to_owned(), "1794744005".to_owned()));
         let clock = Clock::at("2026-11-15T12:00:00Z", TimeStyle::Relative);
-        assert_eq!(clock.phrase(clock.ago(90_000)), "1m30s ago");
-        assert_eq!(clock.phrase(clock.ahead(5_000)), "in 5.0s");
+        assert_eq!(clock.phrase(before), "1m30s ago");
+        assert_eq!(clock.phrase(after), "in 5.0s");
         assert!(show(TimeStyle::Local).0.starts_with("2026-11-1"));
+        assert_eq!((clock.since(before), clock.since(after)), (Duration::from_secs(90), Duration::ZERO));
     }
 
     #[test]
-    fn a_silly_age_is_no_panic() {
+    fn a_silly_moment_is_no_panic() {
         let clock = Clock::at("2026-11-15T12:00:00Z", TimeStyle::Utc);
-        assert_eq!(clock.cell(clock.ago(u64::MAX)), "2026-11-15T12:00:00.000Z");
+        assert!(clock.cell(Moment::from_unix_ms(u64::MAX)).starts_with("9999-"));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client, Event};
-use turno_proto::model::topic::view::{EventView, SubscriberView};
+use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Code, Payload, limits};
 
 use super::Invocation;
@@ -15,8 +15,7 @@ use super::event::{check_topic, filters, printed};
 use super::global::Format;
 use super::help;
 use super::schema::topic::{
-    EventDocument, EventListDocument, SubscriberDocument, SubscriberListDocument, SubscriberRow, TopicListDocument,
-    TopicRow,
+    self as shown, EventDocument, EventListDocument, SubscriberDocument, SubscriberListDocument, TopicListDocument,
 };
 use super::words::count;
 
@@ -132,7 +131,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
         check_topic(after)?;
     }
     let client = connect::client(invocation).await?;
-    let mut rows: Vec<TopicRow> = Vec::new();
+    let mut rows: Vec<TopicView> = Vec::new();
     let mut after = args.after.clone();
     let next = loop {
         let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
@@ -141,9 +140,9 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
             AdminAnswer::Topics { topics, next } => (topics, next),
             other => return Err(connect::unexpected(&other)),
         };
-        rows.extend(topics.iter().map(|view| TopicRow::new(view, invocation.output.clock())));
-        let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
-        if next.is_none() || full || topics.is_empty() {
+        let is_last = next.is_none() || topics.is_empty();
+        rows.extend(topics);
+        if is_last || args.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break next;
         }
         after = next;
@@ -160,7 +159,7 @@ async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<
         check_topic(topic)?;
     }
     let client = connect::client(invocation).await?;
-    let mut rows: Vec<SubscriberRow> = Vec::new();
+    let mut rows: Vec<SubscriberView> = Vec::new();
     let mut after = None;
     loop {
         let call = AdminCall::TopicSubscribers { topic: args.topic.clone(), after, limit: limits::PAGE_MAX };
@@ -168,8 +167,9 @@ async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<
             AdminAnswer::Subscribers { subscribers, next } => (subscribers, next),
             other => return Err(connect::unexpected(&other)),
         };
-        rows.extend(subscribers.iter().map(SubscriberRow::from));
-        if next.is_none() || subscribers.is_empty() {
+        let is_last = next.is_none() || subscribers.is_empty();
+        rows.extend(subscribers);
+        if is_last {
             break;
         }
         after = next;
@@ -211,10 +211,8 @@ fn one(answer: AdminAnswer) -> Result<SubscriberView, Failure> {
 }
 
 fn tell(subscriber: &SubscriberView, what: &str, invocation: &Invocation) -> Result<(), Failure> {
-    let row = SubscriberRow::from(subscriber);
-    let text = format!("{} {what} {}\n", row.name, row.filters());
-    let document = SubscriberDocument { subscriber: row };
-    invocation.output.one(&document, &document.subscriber.name, || text)
+    let text = || format!("{} {what} {}\n", subscriber.name, shown::filters(subscriber));
+    invocation.output.one(&SubscriberDocument { subscriber }, &subscriber.name, text)
 }
 
 fn bad_id(failure: Failure, id: &str) -> Failure {

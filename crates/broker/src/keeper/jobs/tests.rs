@@ -269,7 +269,7 @@ fn counts(engine: &mut Engine, store: &mut Mem, conn: ConnId) -> TaskCounts {
     let told = run(engine, store, Input::Admin { conn, seq: 9, call: AdminCall::JobShow { job: None } });
     match &told[..] {
         [Effect::Peer(PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. })] => match &**answer {
-            AdminAnswer::Job { job } => job.tasks,
+            AdminAnswer::Job { job } => job.counts,
             other => panic!("{other:?} is no job"),
         },
         other => panic!("{other:?} is no answer"),

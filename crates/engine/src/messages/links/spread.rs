@@ -137,7 +137,7 @@ impl Messages {
             return self.finish(index, End::Otherwise);
         };
         for Party { worker, .. } in end.who_expired.iter_mut().chain(&mut end.who_left) {
-            *worker = self.number_of_far(broadcast, conn, *worker);
+            worker.0 = self.number_of_far(broadcast, conn, worker.0);
         }
         self.far_part_over(index, end, out);
     }

@@ -6,7 +6,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
 use turno_proto::model::link::{BrokerId, Path};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, ConnId, limits};
+use turno_proto::model::{Code, ConnId, Seconds, limits};
 
 use super::targets::Target;
 use super::{Link, Links};
@@ -183,19 +183,11 @@ impl Messages {
             return self.link_view(link);
         }
         LinkView {
-            target: Some(target.address.clone()),
-            name: None,
-            broker: None,
-            address: None,
             state: target.state,
-            since_ms: self.now.millis_since(target.since),
-            round_trip_us: None,
-            offered: 0,
-            backlog: 0,
-            forwarded: 0,
-            received: 0,
-            returned: 0,
+            target: Some(target.address.clone()),
+            since_at: self.settings.moment(target.since),
             code: target.code.map(|code| code.name().to_owned()),
+            ..LinkView::default()
         }
     }
 
@@ -203,45 +195,51 @@ impl Messages {
         let target = link.target.and_then(|number| self.links.targets.get(number));
         let offered = link.far.values().map(|far| u64::from(far.room_for(&Default::default()))).sum();
         LinkView {
-            target: target.map(|target| target.address.clone()),
             name: Some(link.name.clone()),
-            broker: Some(link.broker.to_string()),
-            address: Some(link.address.clone()),
             state: if link.closing { LinkState::Closing } else { LinkState::Up },
-            since_ms: self.now.millis_since(link.since),
-            round_trip_us: link.round_trip_us,
+            round_trip_seconds: link.round_trip_us.map(Seconds::from_micros),
             offered,
             backlog: link.out.len() as u64,
             forwarded: link.forwarded,
             received: link.received,
             returned: link.returned,
+            target: target.map(|target| target.address.clone()),
+            since_at: self.settings.moment(link.since),
             code: None,
+            broker: Some(link.broker.to_string()),
+            address: Some(link.address.clone()),
         }
     }
 
     fn graph(&self) -> Vec<BrokerNode> {
-        let texts = |brokers: &[BrokerId]| brokers.iter().map(BrokerId::to_string).collect::<Vec<String>>();
-        let neighbours: Vec<BrokerId> = self.links.by_conn.values().map(|link| link.broker).collect();
-        let own = BrokerNode {
-            broker: self.links.me.to_string(),
-            name: self.settings.name.clone(),
-            path: Vec::new(),
-            neighbours: texts(&neighbours),
+        let reachable = self.links.reachable();
+        let name = |id: &BrokerId| match reachable.get(id) {
+            _ if *id == self.links.me => self.settings.name.clone(),
+            Some((_, presence)) => presence.name.clone(),
+            None => id.to_string(),
         };
-        let mut others: Vec<BrokerNode> = self
-            .links
-            .reachable()
-            .into_iter()
-            .map(|(broker, (_, presence))| BrokerNode {
+        let node = |broker: BrokerId, way: &[BrokerId], neighbours: &[BrokerId]| {
+            // In the order of their names, not of the connections, so that the same links look the same everywhere.
+            let mut neighbours: Vec<(String, String)> =
+                neighbours.iter().map(|id| (name(id), id.to_string())).collect();
+            neighbours.sort_unstable();
+            let (neighbours, neighbour_ids) = neighbours.into_iter().unzip();
+            BrokerNode {
+                name: name(&broker),
+                hops: way.len() as u64,
+                way: way.iter().map(name).collect(),
+                neighbours,
                 broker: broker.to_string(),
-                name: presence.name.clone(),
-                path: texts(presence.path.brokers()),
-                neighbours: texts(&presence.neighbours),
-            })
-            .collect();
+                way_ids: way.iter().map(BrokerId::to_string).collect(),
+                neighbour_ids,
+            }
+        };
+        let neighbours: Vec<BrokerId> = self.links.by_conn.values().map(|link| link.broker).collect();
+        let others = reachable.iter();
+        let others = others.map(|(broker, (_, it))| node(*broker, it.path.brokers(), &it.neighbours));
+        let mut others: Vec<BrokerNode> = others.collect();
         others.sort_by(|one, other| (&one.name, &one.broker).cmp(&(&other.name, &other.broker)));
-        let mut all = vec![own];
-        all.extend(others);
-        all
+        others.insert(0, node(self.links.me, &[], &neighbours));
+        others
     }
 }

@@ -116,7 +116,7 @@ impl Loads {
     }
 
     pub(crate) fn check(&self) {
-        assert_eq!(self.changed, [], "every change was looked at");
+        assert!(self.changed.is_empty(), "every change was looked at");
         let questions = self.out.iter().filter(|load| matches!(load.why, Why::Question(_)));
         assert_eq!(questions.count(), self.questions, "the count of questions");
         assert_eq!(self.out.iter().map(|load| load.bytes).sum::<u64>(), self.bytes, "the bytes on their way");

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::view::{ExclusiveView, HoldingView};
-use turno_proto::model::{Code, ConnId, Delivery, Mono, limits};
+use turno_proto::model::{Code, ConnId, Delivery, Mono, Token, WorkerId, limits};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
@@ -321,7 +321,7 @@ impl Messages {
 impl Messages {
     pub(in crate::messages) fn exclusive_view(&self, queue: u32) -> Option<ExclusiveView> {
         let Exclusive { token, holder } = self.queues.at(queue).exclusive?;
-        Some(ExclusiveView { token, worker: self.peers.worker(holder).map(|worker| worker.id) })
+        Some(ExclusiveView { token: Token(token), worker: self.peers.worker(holder).map(|worker| WorkerId(worker.id)) })
     }
 
     pub(in crate::messages) fn waiters_of(&self, queue: u32) -> u64 {
@@ -348,7 +348,7 @@ impl Messages {
         let queues = worker.consumes.iter().map(|consuming| self.queues.at(consuming.queue));
         let holding = |place: &crate::messages::queues::queue::Queue| {
             let token = place.exclusive?.token;
-            Some(HoldingView { queue: place.name.to_string(), token })
+            Some(HoldingView { queue: place.name.to_string(), token: Token(token) })
         };
         queues.filter_map(holding).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, VIEW_MESSAGES_MAX};
 use turno_proto::model::view::{ConsumerView, QueueView};
-use turno_proto::model::{Code, ConnId, MessageId};
+use turno_proto::model::{Code, ConnId, MessageId, Seconds};
 
 use super::cold::Question;
 use crate::effect::{PeerEffect, Sink};
@@ -38,7 +38,7 @@ impl Messages {
                 let number = self.queues.find(&queue).ok_or(Code::NotFound)?;
                 let mut view = self.queue_view(number);
                 let head = self.queues.at(number).backlog.iter(&self.messages).take(VIEW_MESSAGES_MAX);
-                view.head = head.map(|index| self.message_view(index)).collect();
+                view.head = Some(head.map(|index| self.message_view(index)).collect());
                 AdminAnswer::Queue { queue: Box::new(view) }
             }
             AdminCall::QueueConsumers { queue } => {
@@ -91,7 +91,7 @@ impl Messages {
             dead: u64::from(queue.dead.len()),
             bytes: queue.bytes,
             dead_bytes: queue.dead_bytes,
-            oldest_ms: oldest.map(|born| self.now.millis_since(born)),
+            oldest_seconds: oldest.map(|born| Seconds::from_millis(self.now.millis_since(born))),
             consumers: queue.consumers_len() as u64,
             slots_free: free,
             durable: self.settings.store.is_some() && queue.is_durable(),
@@ -101,7 +101,7 @@ impl Messages {
             exclusive: self.exclusive_view(number),
             waiters: self.waiters_of(number),
             counters: queue.counters,
-            head: Vec::new(),
+            head: None,
         }
     }
 
@@ -121,10 +121,10 @@ impl Messages {
         // One that was dropped may wait for the queue too.
         let dropped = self.dropped(number).filter(|worker| !told.contains(&worker.id));
         consumers.extend(dropped.map(|worker| (worker, None, None)));
-        let shown = consumers.iter().take(PAGE_MAX as usize).map(|(worker, turn, waits)| {
-            let view = self.consumer_view(worker, number, *turn);
-            ConsumerView { waits: waits.or(view.waits), ..view }
-        });
+        let shown = consumers
+            .iter()
+            .take(PAGE_MAX as usize)
+            .map(|(worker, turn, waits)| self.consumer_view(worker, number, *turn, *waits));
         let shown: Vec<ConsumerView> = shown.collect();
         let more = (consumers.len() - shown.len()) as u64;
         (shown, more)

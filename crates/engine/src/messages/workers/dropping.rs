@@ -13,13 +13,14 @@
 use std::collections::BTreeMap;
 
 use turno_proto::model::view::{self, ConsumerView, StandingState, StandingView};
-use turno_proto::model::{Code, ConnId, Mono, limits};
+use turno_proto::model::{Code, ConnId, Mono, Token, WorkerId, limits};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::losses::Trust;
 use crate::messages::table::chain::Lane;
 use crate::messages::workers::peer::{Consuming, Worker};
+use crate::settings::Settings;
 
 /// What counts against a worker in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Standings {
         }
     }
 
-    fn view(&self, queue: u32, now: Mono) -> Option<view::Standing> {
+    fn view(&self, queue: u32, settings: &Settings) -> Option<view::Standing> {
         let standing = self.0.get(&queue)?;
         let (state, dropped) = match standing.place {
             Place::Consumer => (StandingState::Suspect, None),
@@ -138,16 +139,16 @@ impl Standings {
         Some(view::Standing {
             state,
             expired: standing.expired,
-            dropped_ms: dropped.map(|at| now.millis_since(at)),
-            reason: standing.reason.name().to_owned(),
+            dropped_at: dropped.map(|at| settings.moment(at)),
+            reason: Some(standing.reason.name().to_owned()),
         })
     }
 }
 
 /// A worker on trial because others were lost before it; see `losses`.
 fn on_trial(worker: &Worker) -> Option<view::Standing> {
-    let reason = Code::WorkerLost.name().to_owned();
-    let standing = view::Standing { state: StandingState::Probing, expired: 0, dropped_ms: None, reason };
+    let reason = Some(Code::WorkerLost.name().to_owned());
+    let standing = view::Standing { state: StandingState::Probing, reason, ..view::Standing::default() };
     (worker.trust != Trust::Full).then_some(standing)
 }
 
@@ -269,19 +270,30 @@ impl Messages {
     }
 
     /// How a worker that consumes the queue, or did, stands there.
-    pub(in crate::messages) fn consumer_view(&self, worker: &Worker, queue: u32, turn: Option<u64>) -> ConsumerView {
+    pub(in crate::messages) fn consumer_view(
+        &self,
+        worker: &Worker,
+        queue: u32,
+        turn: Option<u64>,
+        waits: Option<u64>,
+    ) -> ConsumerView {
         let held = worker.held.iter(&self.messages, Lane::Place);
+        let standing = worker.standings.view(queue, &self.settings).or_else(|| on_trial(worker));
         ConsumerView {
-            worker: worker.id,
+            turn,
+            worker: WorkerId(worker.id),
             name: worker.name.clone(),
             slots: worker.slots,
             used: worker.used(),
-            turn,
+            free: worker.slots.free(worker.used()),
             in_flight: held.filter(|index| self.messages[*index].queue == queue).count() as u64,
-            standing: worker.standings.view(queue, self.now).or_else(|| on_trial(worker)),
             // One that was dropped has the queue no more, though nobody else has it before all is settled.
-            token: turn.and_then(|_| self.queues.at(queue).token()),
-            waits: None,
+            token: turn.and_then(|_| self.queues.at(queue).token()).map(Token),
+            waits,
+            standing: standing.unwrap_or_else(|| {
+                let state = if waits.is_some() { StandingState::Standby } else { StandingState::Consuming };
+                view::Standing { state, ..view::Standing::default() }
+            }),
         }
     }
 
@@ -300,7 +312,7 @@ impl Messages {
         let queues = worker.standings.0.keys().take(limits::VIEW_MESSAGES_MAX);
         let views = queues.filter_map(|queue| {
             let name = self.queues.at(*queue).name.to_string();
-            Some(StandingView { queue: name, standing: worker.standings.view(*queue, self.now)? })
+            Some(StandingView { queue: name, standing: worker.standings.view(*queue, &self.settings)? })
         });
         views.collect()
     }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::view::{BrokerView, JobsView, MemoryView, MessageView, WorkerKind, WorkerState, WorkerView};
-use turno_proto::model::{Code, ConnId, Slots};
+use turno_proto::model::view::{
+    BrokerView, JobsView, MemoryView, MessageView, StandingView, WorkerKind, WorkerState, WorkerView,
+};
+use turno_proto::model::{Code, ConnId, Seconds, Slots, WorkerId};
 
 use super::peer::Worker;
 use crate::messages::Messages;
@@ -48,6 +50,11 @@ impl Messages {
         held.take(limit).map(|index| self.message_view(index)).collect()
     }
 
+    /// What counts against a worker in its queues, over any of its connections.
+    pub(crate) fn standings_of(&self, conn: ConnId) -> Vec<StandingView> {
+        self.both(conn).flat_map(|worker| self.standing_views(worker)).collect()
+    }
+
     fn both(&self, conn: ConnId) -> impl Iterator<Item = &Worker> {
         self.connections_of(conn).into_iter().filter_map(|conn| self.peers.worker(conn))
     }
@@ -79,7 +86,7 @@ impl Messages {
         let sum = |count: fn(&Worker) -> u64| both.iter().map(|worker| count(worker)).sum();
         let consumes = both.iter().flat_map(|worker| &worker.consumes);
         Some(WorkerView {
-            id: worker.id,
+            id: WorkerId(worker.id),
             kind,
             name: worker.name.clone(),
             address: peer.address.clone(),
@@ -87,21 +94,22 @@ impl Messages {
             slots: worker.slots,
             slots_max: None,
             used: worker.used(),
+            tasks_running: 0,
+            free: worker.slots.free(worker.used()),
             queues: consumes.map(|consuming| self.queues.at(consuming.queue).name.to_string()).collect(),
             exclusive: all.iter().flat_map(|conn| self.holdings(*conn)).collect(),
             waits_for: all.iter().flat_map(|conn| self.waits_for(*conn)).collect(),
             labels: BTreeMap::new(),
-            registered_ms: self.now.millis_since(worker.registered),
-            idle_ms: both.iter().filter_map(|worker| worker.last_used).max().map(|used| self.now.millis_since(used)),
+            registered_at: self.settings.moment(worker.registered),
+            last_used_at: both.iter().filter_map(|worker| worker.last_used).max().map(|at| self.settings.moment(at)),
             unread_bytes: sum(|worker| if worker.must_read { worker.unread_bytes } else { 0 }),
             deliveries: sum(|worker| worker.deliveries),
             settled: sum(|worker| worker.settled),
             failed: sum(|worker| worker.failed),
             dropped: sum(|worker| worker.dropped),
-            standings: both.iter().flat_map(|worker| self.standing_views(worker)).collect(),
-            holds: Vec::new(),
-            tasks_running: 0,
-            tasks: Vec::new(),
+            standings: None,
+            holds: None,
+            tasks: None,
         })
     }
 
@@ -124,7 +132,8 @@ impl Messages {
         BrokerView {
             name: self.settings.name.clone(),
             version: self.settings.version.clone(),
-            up_ms: self.now.millis_since(self.started),
+            started_at: self.settings.moment(self.started),
+            up_seconds: Seconds::from_millis(self.now.millis_since(self.started)),
             draining: self.drain.is_some(),
             maintenance: self.is_in_maintenance(),
             foreman: self.settings.foreman.clone(),

@@ -2,6 +2,7 @@
 
 use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
 use turno_proto::model::ring::{Member, Sid};
+use turno_proto::model::{Moment, Mono, Seconds};
 
 use super::Node;
 use super::states::State;
@@ -35,13 +36,19 @@ impl Node {
         }
     }
 
-    /// The ring as this node sees it.
+    /// Since when it is in its state.
+    pub(in crate::ring) const fn since(&self) -> Mono {
+        self.since
+    }
+
+    /// The ring as this node sees it, but for the moments of a calendar and what is said in words.
     pub fn view(&self) -> RingView {
         let view = |member: &Member| MemberView {
             sid: member.origin.sid,
+            role: String::new(),
             incarnation: member.origin.incarnation,
             address: member.address.clone(),
-            native: member.native.clone(),
+            native: Some(member.native.clone()).filter(|native| !native.is_empty()),
         };
         let (buffered, buffer_bytes) = self.publications.kept();
         let me = &self.settings.me;
@@ -49,17 +56,18 @@ impl Node {
             sid: me.origin.sid,
             incarnation: me.origin.incarnation,
             address: me.address.clone(),
-            has_secret: self.settings.has_secret,
+            secret: self.settings.has_secret,
             state: self.told,
-            since_ms: self.now.millis_since(self.since),
+            since_at: Moment::default(),
             whole: self.is_whole(),
+            why: None,
             previous: self.previous_peer().map(|peer| peer.origin.sid),
             next: self.next_peer().map(|peer| peer.origin.sid),
             members: self.circle().members.iter().map(view).collect(),
             lost: self.roll.lost().map(view).collect(),
-            round_trip_us: self.roll.round_trip_us(),
+            round_trip_seconds: self.roll.round_trip_us().map(Seconds::from_micros),
             not_round: self.publications.under_way(),
-            oldest_ms: self.publications.oldest().map(|at| self.now.millis_since(at)),
+            oldest_seconds: self.publications.oldest().map(|at| Seconds::from_millis(self.now.millis_since(at))),
             buffered,
             buffer_bytes,
             slowed: self.publications.is_slowed(),

@@ -4,6 +4,7 @@ use turno_proto::items::Builder;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{AttemptView, JobId, JobSpec, TaskState, TaskView};
 use turno_proto::model::limits::{LISTED_ITEM_BYTES_MAX, TASK_ATTEMPTS_KEPT_MAX, TASK_GRACE_MS};
+use turno_proto::model::{Moment, Seconds};
 
 use super::farm::{Farm, job};
 
@@ -42,7 +43,9 @@ fn earlier_attempts_are_told() {
     let (task, attempts) = farm.explained(id, 1);
     assert_eq!((task.attempt, task.state), (2, TaskState::Running));
     assert_eq!(short(&attempts), [(1, "a", TaskState::Failed, Some(1), Some("went wrong"))]);
-    assert_eq!((attempts[0].started_unix_ms, attempts[0].ended_unix_ms), (began, began + 20));
+    let moment = |unix_ms| Some(Moment::from_unix_ms(unix_ms));
+    assert_eq!((attempts[0].started_at, attempts[0].ended_at), (moment(began), moment(began + 20)));
+    assert_eq!(attempts[0].seconds, Some(Seconds::from_millis(20)));
     farm.lose(a);
     farm.pass(TASK_GRACE_MS);
     let (b, _) = farm.joining("b", 1);

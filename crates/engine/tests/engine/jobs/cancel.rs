@@ -16,14 +16,14 @@ fn what_waits_ends_at_once() {
     assert_eq!(farm.finished(worker, id, 10, 1), [Said::Offer(worker, vec![(id, 20, 1)])]);
     farm.accept(worker);
     let (view, said) = farm.cancel(id, Some(vec![(0, 10), (35, 49), (41, 42)]));
-    assert_eq!((view.tasks, said), (counts(2, 1, 1, 0, 1), vec![]), "40 alone lies between 35 and 49");
+    assert_eq!((view.counts, said), (counts(2, 1, 1, 0, 1), vec![]), "40 alone lies between 35 and 49");
     assert_eq!(farm.finished(worker, id, 20, 1), [Said::Offer(worker, vec![(id, 30, 1)])]);
     farm.accept(worker);
     assert_eq!(farm.finished(worker, id, 30, 1), [Said::Offer(worker, vec![(id, 50, 1)])], "40 is passed over");
     farm.accept(worker);
     farm.finished(worker, id, 50, 1);
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Cancelled, counts(0, 0, 4, 0, 1)));
+    assert_eq!((view.state, view.counts), (JobState::Cancelled, counts(0, 0, 4, 0, 1)));
     assert_eq!(farm.refused(AdminCall::JobCancel { job: JobId(id), tasks: None }), Code::JobEnded);
     assert_eq!(farm.refused(AdminCall::JobCancel { job: JobId(9), tasks: None }), Code::NotFound);
 }
@@ -36,7 +36,7 @@ fn what_cannot_be_cancelled_is_refused() {
         assert_eq!(farm.refused(AdminCall::JobCancel { job: JobId(id), tasks: Some(tasks) }), Code::BadCall);
     }
     let (view, said) = farm.cancel(id, Some(vec![(10, u32::MAX), (0, 0)]));
-    assert_eq!((view.tasks, said), (counts(9, 0, 0, 0, 0), vec![]), "none of these is a task of it");
+    assert_eq!((view.counts, said), (counts(9, 0, 0, 0, 0), vec![]), "none of these is a task of it");
 }
 
 /// Proves S4.56: a running task is cancelled when its worker confirms; its slot comes back with its last word, once.
@@ -49,7 +49,7 @@ fn a_running_task_is_cancelled_when_it_is_confirmed() {
     let (other, said) = farm.submit(job(2));
     assert_eq!(said, []);
     let (view, said) = farm.cancel(id, None);
-    assert_eq!((view.tasks, said), (counts(0, 1, 0, 0, 0), vec![Said::Cancel(worker, id, 1)]));
+    assert_eq!((view.counts, said), (counts(0, 1, 0, 0, 0), vec![Said::Cancel(worker, id, 1)]));
     assert_eq!(farm.cancel(id, None).1, [], "once is enough");
     assert_eq!(farm.confirm(worker, id, 1), [], "its process may be there still");
     let task = farm.task(id, 1);
@@ -57,7 +57,7 @@ fn a_running_task_is_cancelled_when_it_is_confirmed() {
     assert_eq!(farm.failed(worker, id, 1, 1), [Said::Offer(worker, vec![(other, 1, 1)])], "now its slot is free");
     let request = farm.next_request();
     assert_eq!(farm.update(worker, id, 1, Some(1), false), [Said::Ack(worker, request)], "once");
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 0, 1), "and its outcome stays");
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 0, 1), "and its outcome stays");
 }
 
 /// The job may be removed while a process of it is told to stop: the slot comes back all the same.
@@ -136,9 +136,9 @@ fn a_cancel_ends_with_its_worker() {
     farm.accept(worker);
     farm.cancel(id, Some(vec![(1, 1)]));
     assert_eq!(farm.lose(worker), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 1));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 1));
     assert_eq!(farm.cancel(id, Some(vec![(2, 2)])).1, []);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 0, 2), "and one whose worker is away ends at once");
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 0, 2), "and one whose worker is away ends at once");
     let back = farm.connect();
     let said = farm.hello(back, "a", 2, &[(id, 1, Some(1)), (id, 2, Some(1))]);
     assert_eq!(said, [Said::Cancel(back, id, 1), Said::Cancel(back, id, 2)], "it comes back, and is told");
@@ -153,12 +153,12 @@ fn a_cancel_in_the_middle_of_an_offer() {
     let (_, said) = farm.cancel(id, Some(vec![(2, 2)]));
     assert_eq!(said, [Said::Cancel(worker, id, 2)]);
     assert_eq!(farm.refuse_offer(worker, 2), []);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 1), "refused, and over");
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 1), "refused, and over");
     assert_eq!(farm.no_such_job(worker, id, 2), []);
 
     farm.quick = false;
     farm.pass(1_000);
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 1));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 1));
     assert_eq!(farm.call(AdminCall::JobCancel { job: JobId(id), tasks: None }), []);
     assert_eq!(farm.stored(1), [Said::Offer(worker, vec![(id, 1, 1)])], "the start was first");
     let said = farm.stored(1);
@@ -169,7 +169,7 @@ fn a_cancel_in_the_middle_of_an_offer() {
     assert_eq!(second, []);
     farm.accept(worker);
     farm.stored(1);
-    assert_eq!(farm.show(2).tasks, counts(0, 1, 0, 0, 0), "its start is on its way");
+    assert_eq!(farm.show(2).counts, counts(0, 1, 0, 0, 0), "its start is on its way");
     farm.call(AdminCall::JobCancel { job: JobId(2), tasks: None });
     let said = farm.flush();
     assert!(said.iter().any(|said| matches!(said, Said::Offer(..))), "starts are stored in order: {said:?}");
@@ -205,7 +205,7 @@ fn a_cancel_that_says_nothing_new_is_stored_too() {
     assert!(matches!(&farm.stored(1)[..], [Said::Job(..)]), "the second");
     farm.restart(1);
     farm.quick = true;
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 0, 3));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 0, 3));
 }
 
 /// I19: the same for a task whose end is on its way to the disk. If that is lost, and the worker too, it is cancelled.
@@ -226,5 +226,5 @@ fn a_cancel_beside_an_end_is_stored_too() {
     );
     farm.restart(1);
     farm.quick = true;
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 1, 0, 0));
 }

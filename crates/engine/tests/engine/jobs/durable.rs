@@ -66,11 +66,11 @@ fn chunks_take_the_place_of_tasks() {
     let (jobs, tasks, chunks) = farm.store.sizes();
     assert_eq!((jobs, chunks), (1, 2));
     assert!(tasks <= 52, "{tasks}: those of the third chunk alone");
-    let before = farm.show(id).tasks;
+    let before = farm.show(id).counts;
     assert_eq!((before.finished, before.failed), (2_040, 20));
     let (failed, finished) = (farm.task(id, 100), farm.task(id, 101));
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, before);
+    assert_eq!(farm.show(id).counts, before);
     assert_eq!((farm.task(id, 100), farm.task(id, 101)), (failed.clone(), finished));
     assert_eq!((failed.status.as_deref(), failed.worker.as_deref()), (Some("went wrong"), Some("a")));
     let worker = farm.connect();
@@ -80,7 +80,7 @@ fn chunks_take_the_place_of_tasks() {
         farm.finished(worker, id, task, 1);
     }
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Failed, counts(0, 0, 2_080, 20, 0)));
+    assert_eq!((view.state, view.counts), (JobState::Failed, counts(0, 0, 2_080, 20, 0)));
     assert_eq!(farm.store.sizes(), (1, 0, 3));
     farm.told(AdminCall::JobRm { job: JobId(id) });
     assert_eq!(farm.store.sizes(), (0, 0, 0));
@@ -101,12 +101,12 @@ fn a_chunk_with_cancelled_tasks() {
     for task in [3, 4] {
         farm.confirm(worker, id, task);
     }
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 0, 1_499));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 1, 0, 1_499));
     assert_eq!(farm.store.sizes(), (1, 0, 1), "the second chunk has nothing to tell");
     let tasks = [farm.task(id, 1), farm.task(id, 2), farm.task(id, 3)];
     assert_eq!(tasks[2].state, TaskState::Cancelled);
-    let ended = farm.show(id).ended_unix_ms;
+    let ended = farm.show(id).ended_at;
     farm.restart(1);
     assert_eq!([farm.task(id, 1), farm.task(id, 2), farm.task(id, 3)].map(|task| task.state), tasks.map(|t| t.state));
-    assert_eq!((farm.show(id).tasks, farm.show(id).ended_unix_ms), (counts(0, 0, 1, 0, 1_499), ended));
+    assert_eq!((farm.show(id).counts, farm.show(id).ended_at), (counts(0, 0, 1, 0, 1_499), ended));
 }

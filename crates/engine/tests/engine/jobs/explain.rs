@@ -2,9 +2,9 @@
 //! (see `truth`).
 
 use turno_engine::ForemanEvent;
-use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{After, AfterWhen, JobId, JobReason, JobSpec, TaskReason};
+use turno_proto::model::{Code, Seconds};
 
 use super::farm::{Farm, job, labels};
 
@@ -25,7 +25,7 @@ fn a_task_that_waits() {
     farm.accept(a);
     assert_eq!(farm.why(id, 3), waits(JobReason::MaxParallel { max: 1 }, 1));
     let (rare, _) = farm.submit(JobSpec { labels: labels(&[("gpu", "yes")]), ..job(1) });
-    assert_eq!(farm.why(rare, 1), waits(JobReason::NoLabels { labels: labels(&[("gpu", "yes")]) }, 0));
+    assert_eq!(farm.why(rare, 1), waits(JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] }, 0));
     let (wide, _) = farm.submit(JobSpec { slots: 3, ..job(1) });
     assert_eq!(farm.why(wide, 1), waits(JobReason::TooWide { slots: 3, largest: 2 }, 0));
     let (pair, _) = farm.submit(JobSpec { slots: 2, ..job(1) });
@@ -72,10 +72,10 @@ fn a_task_that_a_worker_has() {
     farm.quick = true;
     farm.accept(a);
     farm.pass(700);
-    assert_eq!(farm.why(id, 1), TaskReason::Runs { worker: worker(), for_ms: 700 });
+    assert_eq!(farm.why(id, 1), TaskReason::Runs { worker: worker(), for_seconds: Seconds::from_millis(700) });
     farm.lose(a);
     farm.pass(1_000);
-    assert_eq!(farm.why(id, 1), TaskReason::Away { worker: worker(), left_ms: 59_000 });
+    assert_eq!(farm.why(id, 1), TaskReason::Away { worker: worker(), left_seconds: Seconds::from_millis(59_000) });
     let a = farm.connect();
     farm.hello(a, "a", 2, &[(id, 1, Some(1)), (id, 2, Some(1))]);
     farm.pass(9_400);
@@ -84,7 +84,7 @@ fn a_task_that_a_worker_has() {
     farm.update(a, id, 1, Some(1), false);
     assert_eq!(farm.why(id, 1), TaskReason::Ending { worker: worker() });
     farm.flush();
-    assert_eq!(farm.why(id, 1), waits(JobReason::Backoff { in_ms: 500 }, 0));
+    assert_eq!(farm.why(id, 1), waits(JobReason::Backoff { in_seconds: Seconds::from_millis(500) }, 0));
     farm.call(AdminCall::JobCancel { job: JobId(id), tasks: None });
     assert_eq!(farm.why(id, 1), TaskReason::Cancelling);
     farm.flush();

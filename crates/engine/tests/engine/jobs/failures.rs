@@ -25,16 +25,22 @@ fn one_failure_too_many_ends_the_rest() {
         farm.accept(worker);
         assert_eq!(farm.failed(worker, id, 2, 1), [Said::Offer(worker, vec![(id, 2, 2)])]);
         farm.accept(worker);
-        assert_eq!(farm.show(id).reason, Some(JobReason::Busy { slots: 3, ahead: 0 }));
+        assert_eq!(farm.reason(id), Some(JobReason::Busy { slots: 3, ahead: 0 }));
         let said = farm.failed(worker, id, 2, 2);
         assert_eq!(said, [Said::Cancel(worker, id, 3), Said::Cancel(worker, id, 4)]);
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks, view.reason), (JobState::Running, counts(0, 2, 0, 2, 2), REASON));
+        assert_eq!(
+            (view.state, view.counts, view.because.map(|why| why.0)),
+            (JobState::Running, counts(0, 2, 0, 2, 2), REASON)
+        );
         farm.confirm(worker, id, 3);
         assert_eq!(farm.failed(worker, id, 3, 1), []);
         assert_eq!(farm.finished(worker, id, 4, 1), [], "it was done before it was told to stop");
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks, view.reason), (JobState::Failed, counts(0, 0, 1, 2, 3), REASON));
+        assert_eq!(
+            (view.state, view.counts, view.because.map(|why| why.0)),
+            (JobState::Failed, counts(0, 0, 1, 2, 3), REASON)
+        );
     }
 }
 
@@ -46,7 +52,7 @@ fn the_first_failure_may_be_too_many() {
     let (id, _) = farm.submit(JobSpec { max_failures: Some(0), ..job(1_000) });
     farm.accept(worker);
     assert_eq!(farm.failed(worker, id, 1, 1), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 1, 999));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 1, 999));
 }
 
 /// The broker ends between the failure and the cancel: that is done when it starts again, and tasks that ran are stopped.
@@ -62,11 +68,15 @@ fn a_restart_between_failure_and_cancel() {
     farm.update(worker, id, 2, Some(1), false);
     farm.stored(1);
     assert_eq!(farm.groups.len(), 1, "the cancel is on its way");
-    assert_eq!((farm.show(id).tasks, farm.show(id).reason), (counts(1, 2, 0, 2, 0), REASON));
+    assert_eq!((farm.show(id).counts, farm.reason(id)), (counts(1, 2, 0, 2, 0), REASON));
     for times in 0..2 {
         farm.restart(1);
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks, view.reason), (JobState::Failed, counts(0, 0, 0, 2, 3), REASON), "{times}");
+        assert_eq!(
+            (view.state, view.counts, view.because.map(|why| why.0)),
+            (JobState::Failed, counts(0, 0, 0, 2, 3), REASON),
+            "{times}"
+        );
     }
     farm.quick = true;
     let back = farm.connect();
@@ -87,11 +97,11 @@ fn a_refused_end_is_tried_again() {
     farm.update(worker, id, 1, Some(1), false);
     farm.stored(1);
     farm.refuse();
-    assert_eq!((farm.show(id).tasks, farm.groups.len()), (counts(2, 0, 0, 1, 0), 0));
-    assert_eq!(farm.show(id).reason, Some(JobReason::MaxFailures { max: 0 }));
+    assert_eq!((farm.show(id).counts, farm.groups.len()), (counts(2, 0, 0, 1, 0), 0));
+    assert_eq!(farm.reason(id), Some(JobReason::MaxFailures { max: 0 }));
     farm.pass(1_000);
     assert_eq!(farm.flush(), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 1, 2));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 1, 2));
 }
 
 /// The same, and somebody retries what failed before the disk takes it: the failures do not count any more.
@@ -109,7 +119,7 @@ fn a_retry_before_the_end_is_stored() {
     farm.quick = true;
     let said = farm.flush();
     assert_eq!(said.last(), Some(&Said::Offer(worker, vec![(id, 1, 2)])), "{said:?}");
-    assert_eq!((farm.pass(5_000), farm.show(id).tasks), (vec![], counts(2, 1, 0, 0, 0)));
+    assert_eq!((farm.pass(5_000), farm.show(id).counts), (vec![], counts(2, 1, 0, 0, 0)));
 }
 
 /// After a retry failures are counted afresh, those that stay failed do not count, and a restart knows that.
@@ -123,7 +133,7 @@ fn failures_count_afresh_after_a_retry() {
             farm.accept(worker);
             farm.failed(worker, id, task, 1);
         }
-        assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 2, 4));
+        assert_eq!(farm.show(id).counts, counts(0, 0, 0, 2, 4));
         let (tasks, said) = farm.retry(id, Some(vec![(2, 2), (4, 5)]));
         assert_eq!((tasks, said), (3, vec![Said::Offer(worker, vec![(id, 2, 2)])]), "1 stays failed");
         if restarts {
@@ -133,12 +143,15 @@ fn failures_count_afresh_after_a_retry() {
         } else {
             farm.accept(worker);
         }
-        assert_eq!((farm.show(id).tasks, farm.show(id).reason), (counts(2, 1, 0, 1, 2), None.or(busy())));
+        assert_eq!((farm.show(id).counts, farm.reason(id)), (counts(2, 1, 0, 1, 2), None.or(busy())));
         assert_eq!(farm.failed(worker, id, 2, 2), [Said::Offer(worker, vec![(id, 4, 1)])], "one may");
         farm.accept(worker);
         assert_eq!(farm.failed(worker, id, 4, 1), []);
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks, view.reason), (JobState::Failed, counts(0, 0, 0, 3, 3), REASON));
+        assert_eq!(
+            (view.state, view.counts, view.because.map(|why| why.0)),
+            (JobState::Failed, counts(0, 0, 0, 3, 3), REASON)
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use turno_engine::{
     STOP_NOW, Settings, StoreSettings,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::job::{Array, JobId, JobSpec, JobView, TaskCounts, TaskState, TaskView};
+use turno_proto::model::job::{Array, JobId, JobReason, JobSpec, JobView, TaskCounts, TaskState, TaskView};
 use turno_proto::model::limits::TASK_GRACE_MS;
 use turno_proto::model::{Code, ConnId, Limits, Mono};
 
@@ -340,6 +340,11 @@ impl Farm {
 
     pub(super) fn show(&mut self, job: u64) -> JobView {
         self.told(AdminCall::JobShow { job: Some(JobId(job)) }).0
+    }
+
+    /// Why nothing of a job is started.
+    pub(super) fn reason(&mut self, job: u64) -> Option<JobReason> {
+        self.show(job).because.map(|because| because.0)
     }
 
     pub(super) fn cancel(&mut self, job: u64, tasks: Option<Vec<(u32, u32)>>) -> (JobView, Vec<Said>) {

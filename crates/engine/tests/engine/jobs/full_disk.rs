@@ -34,7 +34,7 @@ fn a_refused_start_is_none() {
     let worker = farm.worker("a", 1);
     assert_eq!(farm.refuse(), []);
     let view = farm.show(1);
-    assert_eq!((view.tasks, view.reason), (counts(2, 0, 0, 0, 0), Some(JobReason::Disk)));
+    assert_eq!((view.counts, view.because.map(|why| why.0)), (counts(2, 0, 0, 0, 0), Some(JobReason::Disk)));
     let other = farm.worker("b", 1);
     assert_eq!((farm.pass(999), farm.groups.len()), (vec![], 0));
     farm.pass(1);
@@ -53,7 +53,7 @@ fn a_refused_end_is_tried_again() {
     assert_eq!(farm.update(worker, 1, 1, Some(1), true), []);
     for _ in 0..3 {
         assert_eq!(farm.refuse(), []);
-        assert_eq!(farm.show(1).tasks, counts(0, 1, 0, 0, 0));
+        assert_eq!(farm.show(1).counts, counts(0, 1, 0, 0, 0));
         assert_eq!(farm.pass(1_000), []);
     }
     farm.lose(worker);
@@ -72,10 +72,10 @@ fn a_refused_change_is_none() {
     farm.flush();
     farm.call(AdminCall::JobCancel { job: JobId(1), tasks: Some(vec![(1, 2)]) });
     farm.call(AdminCall::JobCancel { job: JobId(1), tasks: Some(vec![(2, 3)]) });
-    assert_eq!(farm.show(1).tasks, counts(5, 0, 0, 0, 0), "not before it is stored");
+    assert_eq!(farm.show(1).counts, counts(5, 0, 0, 0, 0), "not before it is stored");
     assert_eq!(farm.refuse(), [Said::Error(2, Code::OverDisk)]);
     farm.stored(1);
-    assert_eq!(farm.show(1).tasks, counts(4, 0, 0, 0, 1), "1 waits again, and so does 2, which the first had");
+    assert_eq!(farm.show(1).counts, counts(4, 0, 0, 0, 1), "1 waits again, and so does 2, which the first had");
     assert_eq!(farm.store.jobs[&JobId(1)].cancelled, [(0, 2)], "the later record told of both");
     farm.pass(1_000);
     farm.flush();
@@ -144,7 +144,7 @@ fn changes_that_cross_each_other() {
     farm.call(AdminCall::JobCancel { job: JobId(1), tasks: Some(vec![(2, 2)]) });
     farm.flush();
     assert_eq!((farm.show(1).state, farm.store.jobs[&JobId(1)].held), (JobState::Running, false));
-    assert_eq!(farm.show(1).tasks, counts(0, 1, 0, 0, 2));
+    assert_eq!(farm.show(1).counts, counts(0, 1, 0, 0, 2));
 }
 
 /// A record that is owed to the disk is not written once its job is being removed: the job would live again.

@@ -1,8 +1,8 @@
 //! Workers come, come back, and are lost.
 
 use turno_engine::{ForemanEvent, Hello};
-use turno_proto::model::Code;
 use turno_proto::model::job::{JobState, TaskState};
+use turno_proto::model::{Code, Moment};
 
 use super::farm::{Farm, Said, counts, job};
 
@@ -12,7 +12,7 @@ fn hello_makes_a_worker() {
     let mut farm = Farm::in_memory();
     let (id, _) = farm.submit(job(3));
     let conn = farm.connect();
-    assert_eq!(farm.show(id).tasks, counts(3, 0, 0, 0, 0), "nothing before HELLO");
+    assert_eq!(farm.show(id).counts, counts(3, 0, 0, 0, 0), "nothing before HELLO");
     let said =
         farm.event(conn, ForemanEvent::Hello(Hello { id: None, name: "old".to_owned(), slots: 1, ..Hello::default() }));
     assert_eq!(said, [Said::Offer(conn, vec![(id, 1, 1)])]);
@@ -29,7 +29,7 @@ fn a_worker_that_comes_back_keeps_its_tasks() {
     let (id, _) = farm.submit(job(2));
     farm.accept(worker);
     assert_eq!(farm.lose(worker), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 2, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 2, 0, 0, 0));
     assert_eq!(farm.pass(59_999), []);
     let conn = farm.connect();
     assert_eq!(farm.hello(conn, "another", 2, &[(id, 1, Some(1)), (id, 2, None)]), []);
@@ -54,7 +54,7 @@ fn a_worker_that_stays_away_loses_its_tasks() {
     assert_eq!(farm.hello(conn, "a", 1, &[(id, 1, Some(1))]), [Said::Cancel(conn, id, 1)], "it is another's now");
     let request = farm.next_request();
     assert_eq!(farm.update(conn, id, 1, Some(1), true), [Said::Ack(conn, request)], "and its word counts no more");
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 1, 0, 0));
     farm.accept(b);
     assert_eq!(farm.finished(b, id, 1, 2), []);
     assert_eq!(farm.task(id, 1).attempt, 2);
@@ -68,21 +68,21 @@ fn tasks_of_a_lost_worker_say_so() {
     let worker = farm.worker("a", 2);
     let (id, _) = farm.submit(job(2));
     farm.accept(worker);
-    assert_eq!((farm.task(id, 1).lost_until_unix_ms, farm.show(id).lost), (None, 0));
+    assert_eq!((farm.task(id, 1).lost_until, farm.show(id).lost), (None, 0));
     assert_eq!((farm.engine.status().jobs.tasks_running, farm.engine.status().jobs.tasks_lost), (2, 0));
-    let until = farm.unix_ms() + 5_000;
+    let until = Moment::from_unix_ms(farm.unix_ms() + 5_000);
     farm.lose(worker);
     for task in [1, 2] {
         let view = farm.task(id, task);
-        assert_eq!((view.state, view.lost_until_unix_ms), (TaskState::Running, Some(until)));
+        assert_eq!((view.state, view.lost_until), (TaskState::Running, Some(until)));
     }
-    assert_eq!((farm.show(id).lost, farm.show(id).tasks), (2, counts(0, 2, 0, 0, 0)));
+    assert_eq!((farm.show(id).lost, farm.show(id).counts), (2, counts(0, 2, 0, 0, 0)));
     let jobs = farm.engine.status().jobs;
     assert_eq!((jobs.known, jobs.unfinished, jobs.tasks_running, jobs.tasks_lost), (1, 1, 2, 2));
     assert_eq!(farm.pass(4_999), []);
     assert_eq!(farm.show(id).lost, 2);
     farm.pass(1);
-    assert_eq!((farm.show(id).lost, farm.show(id).tasks), (0, counts(2, 0, 0, 0, 0)));
+    assert_eq!((farm.show(id).lost, farm.show(id).counts), (0, counts(2, 0, 0, 0, 0)));
     farm.cancel(id, None);
     let jobs = farm.engine.status().jobs;
     assert_eq!((jobs.known, jobs.unfinished, jobs.tasks_running), (1, 0, 0));
@@ -91,7 +91,7 @@ fn tasks_of_a_lost_worker_say_so() {
     let (id, _) = farm.submit(job(1));
     farm.accept(worker);
     farm.restart(1_000);
-    assert_eq!(farm.task(id, 1).lost_until_unix_ms, Some(farm.unix_ms() + 5_000));
+    assert_eq!(farm.task(id, 1).lost_until, Some(Moment::from_unix_ms(farm.unix_ms() + 5_000)));
     assert_eq!(farm.engine.status().jobs.tasks_lost, 1);
 }
 
@@ -176,7 +176,7 @@ fn what_is_not_its_own_is_cancelled() {
     for (job, task) in [(99, 1), (id, 77)] {
         assert_eq!((farm.confirm(a, job, task), farm.no_such_job(a, job, task)), (vec![], vec![]));
     }
-    assert_eq!(farm.show(id).tasks, counts(1, 2, 0, 0, 0), "nothing else changed");
+    assert_eq!(farm.show(id).counts, counts(1, 2, 0, 0, 0), "nothing else changed");
     assert_eq!(farm.pass(5_000), [Said::Offer(a, vec![(id, 1, 2)])], "what it did not list was lost");
 }
 
@@ -211,9 +211,9 @@ fn an_update_survives_a_reconnect() {
         assert_eq!(said, []);
         assert_eq!(farm.update(back, id, 1, attempt, true), [], "the same again");
         assert_eq!(farm.flush(), [Said::Ack(back, 2)]);
-        assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 0, 0));
+        assert_eq!(farm.show(id).counts, counts(0, 0, 1, 0, 0));
         assert_eq!(farm.update(back, id, 1, attempt, true), [Said::Ack(back, 3)], "and again");
-        assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 0, 0));
+        assert_eq!(farm.show(id).counts, counts(0, 0, 1, 0, 0));
     }
 }
 
@@ -240,7 +240,7 @@ fn too_many_processors_are_refused() {
     let (id, _) = farm.submit(job(1_000));
     let (worker, said) = farm.joining("a", 65_534);
     assert!(matches!(&said[..], [Said::Offer(at, tasks)] if *at == worker && tasks.len() == 256), "{said:?}");
-    assert_eq!(farm.show(id).tasks.running, 256);
+    assert_eq!(farm.show(id).counts.running, 256);
     let (_, said) = farm.joining("none", 0);
     assert_eq!(said, [], "none is legal too (S4.37)");
 }

@@ -11,7 +11,7 @@ fn needs(wanted: &[(&str, &str)], count: u32) -> JobSpec {
 }
 
 fn no_labels(wanted: &[(&str, &str)]) -> Option<JobReason> {
-    Some(JobReason::NoLabels { labels: labels(wanted) })
+    Some(JobReason::NoLabels { labels: wanted.iter().map(|(key, value)| format!("{key}={value}")).collect() })
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_worker_has_all_labels_of_the_job() {
             };
             assert_eq!(!said.is_empty(), good, "{wanted:?} {has:?}");
             let reason = if good { None } else { no_labels(wanted) };
-            assert_eq!(farm.show(id).reason, reason, "{wanted:?} {has:?}");
+            assert_eq!(farm.reason(id), reason, "{wanted:?} {has:?}");
         }
     }
 }
@@ -50,19 +50,19 @@ fn a_worker_has_all_labels_of_the_job() {
 fn nobody_waits_for_a_job_that_nobody_can_do() {
     let mut farm = Farm::in_memory();
     let (rare, _) = farm.submit(JobSpec { priority: 9, slots: 2, ..needs(&[("gpu", "yes")], 2) });
-    assert_eq!(farm.show(rare).reason, Some(JobReason::NoWorker));
+    assert_eq!(farm.reason(rare), Some(JobReason::NoWorker));
     let (a, _) = farm.labelled("a", 4, &[("pool", "p")]);
-    assert_eq!(farm.show(rare).reason, no_labels(&[("gpu", "yes")]));
+    assert_eq!(farm.reason(rare), no_labels(&[("gpu", "yes")]));
     let (usual, said) = farm.submit(job(5));
     assert_eq!(said, [Said::Offer(a, (1..=4).map(|task| (usual, task, 1)).collect())]);
-    assert_eq!(farm.show(usual).reason, Some(JobReason::Busy { slots: 4, ahead: 0 }), "nothing is kept free for it");
+    assert_eq!(farm.reason(usual), Some(JobReason::Busy { slots: 4, ahead: 0 }), "nothing is kept free for it");
     let (narrow, said) = farm.labelled("b", 1, &[("gpu", "yes")]);
     assert_eq!(said, [Said::Offer(narrow, vec![(usual, 5, 1)])], "it has what is asked for, but not enough of it");
-    assert_eq!(farm.show(rare).reason, Some(JobReason::TooWide { slots: 2, largest: 1 }));
+    assert_eq!(farm.reason(rare), Some(JobReason::TooWide { slots: 2, largest: 1 }));
     let (b, said) = farm.labelled("c", 2, &[("gpu", "yes"), ("pool", "q")]);
     assert_eq!(said, [Said::Offer(b, vec![(rare, 1, 1)])]);
     farm.accept(b);
-    assert_eq!(farm.show(rare).reason, Some(JobReason::Busy { slots: 3, ahead: 0 }), "only theirs are counted");
+    assert_eq!(farm.reason(rare), Some(JobReason::Busy { slots: 3, ahead: 0 }), "only theirs are counted");
     assert_eq!(farm.finished(b, rare, 1, 1), [Said::Offer(b, vec![(rare, 2, 1)])]);
 }
 
@@ -100,7 +100,7 @@ fn a_wide_job_keeps_a_worker_with_its_labels() {
     farm.labels.insert("gpu".to_owned(), Vec::new());
     let said = farm.hello(gpu, "gpu", 3, &[(usual, on_gpu[2], Some(1))]);
     assert_eq!(said.len(), 1, "what was kept free serves others: {said:?}");
-    assert_eq!(farm.show(wide).reason, no_labels(&[("gpu", "yes")]));
+    assert_eq!(farm.reason(wide), no_labels(&[("gpu", "yes")]));
 }
 
 /// A worker that says HELLO again with other labels keeps what it runs, and is given what it may have from then on. What
@@ -121,7 +121,7 @@ fn labels_may_change() {
     farm.labels.insert("a".to_owned(), Vec::new());
     farm.hello(a, "a", 2, &[(id, 2, Some(1))]);
     assert_eq!(farm.flush(), [], "and is not told");
-    assert_eq!(farm.show(id).tasks, counts(1, 1, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(1, 1, 1, 0, 0));
     farm.quick = true;
     farm.restart(1);
     let (b, said) = farm.labelled("b", 1, &[("gpu", "yes")]);

@@ -25,13 +25,13 @@ fn tasks_have_the_numbers_of_the_list() {
         farm.accept(worker);
         assert_eq!(farm.refused(AdminCall::JobExplain { job: JobId(id), task: Some(4) }), Code::NotFound);
         let (view, _) = farm.cancel(id, Some(vec![(2, 4), (6, 7)]));
-        assert_eq!(view.tasks, counts(1, 2, 1, 0, 2), "3 has ended, 2 and 4 are none of its tasks");
+        assert_eq!(view.counts, counts(1, 2, 1, 0, 2), "3 has ended, 2 and 4 are none of its tasks");
         let numbers = |farm: &mut Farm| farm.tasks(id, None).iter().map(|task| task.task).collect::<Vec<_>>();
         assert_eq!(numbers(&mut farm), [1, 3, 5, 6, 7, 8]);
         assert_eq!(farm.retry(id, Some(vec![(4, 6)])), (1, vec![]));
         if stores {
             farm.restart(1);
-            assert_eq!((numbers(&mut farm), farm.show(id).tasks), (vec![1, 3, 5, 6, 7, 8], counts(2, 2, 1, 0, 1)));
+            assert_eq!((numbers(&mut farm), farm.show(id).counts), (vec![1, 3, 5, 6, 7, 8], counts(2, 2, 1, 0, 1)));
             let conn = farm.connect();
             farm.hello(conn, "a", 2, &[(id, 1, Some(1)), (id, 5, Some(1))]);
             assert_eq!(farm.finished(conn, id, 5, 1), [Said::Offer(conn, vec![(id, 6, 1)])]);

@@ -46,7 +46,7 @@ fn a_refusal_costs_a_second_and_no_attempt() {
     let worker = farm.worker("a", 4);
     let (id, _) = farm.submit(job(2));
     assert_eq!(farm.refuse_offer(worker, 4), [], "it has room, and refuses");
-    assert_eq!(farm.show(id).tasks, counts(2, 0, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(2, 0, 0, 0, 0));
     assert_eq!(farm.store.sizes(), (1, 0, 0), "nothing of the offer is left");
     assert_eq!(farm.pass(999), []);
     let (other, said) = farm.joining("b", 1);
@@ -93,7 +93,7 @@ fn answers_to_nothing_are_ignored() {
     assert_eq!(farm.event(b, ForemanEvent::Accepted { offer }), [], "the offer of another");
     assert_eq!(farm.accept(a), []);
     assert_eq!(farm.event(a, ForemanEvent::Refused { offer, slots_free: 0 }), [], "answered before");
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 0));
     assert_eq!(farm.finished(a, id, 1, 1), []);
 }
 
@@ -130,9 +130,9 @@ fn a_start_is_stored_before_it_is_offered() {
     farm.quick = false;
     let worker = farm.worker("a", 1);
     assert_eq!(farm.update(worker, id, 1, Some(1), true), [Said::Ack(worker, 1)], "it cannot know of it");
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 0));
     assert_eq!(farm.lose(worker), []);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 0));
     assert_eq!(farm.flush(), []);
     farm.quick = true;
     let (other, said) = farm.joining("b", 1);

@@ -15,9 +15,9 @@ fn tasks_go_out_in_turn() {
     let (b, said) = farm.joining("b", 2);
     assert_eq!(said, [Said::Offer(b, vec![(id, 3, 1), (id, 4, 1)])]);
     assert_eq!((farm.accept(a), farm.accept(b)), (vec![], vec![]));
-    assert_eq!(farm.show(id).reason, Some(JobReason::Busy { slots: 4, ahead: 0 }));
+    assert_eq!(farm.reason(id), Some(JobReason::Busy { slots: 4, ahead: 0 }));
     assert_eq!(farm.finished(b, id, 3, 1), [Said::Offer(b, vec![(id, 5, 1)])]);
-    assert_eq!(farm.show(id).reason, None, "all that is left runs");
+    assert_eq!(farm.reason(id), None, "all that is left runs");
 }
 
 /// Hands take turns: the least recently used has the next task, and one with a JOB that is not answered gets none.
@@ -46,7 +46,7 @@ fn priority_then_begun_then_the_lowest_number() {
     let (second, _) = farm.submit(job(2));
     let (urgent, _) = farm.submit(JobSpec { priority: 9, ..job(1) });
     let (third, _) = farm.submit(JobSpec { priority: 0, ..job(1) });
-    assert_eq!(farm.show(second).reason, Some(JobReason::Busy { slots: 1, ahead: 3 }));
+    assert_eq!(farm.reason(second), Some(JobReason::Busy { slots: 1, ahead: 3 }));
     farm.accept(worker);
     let mut at = (first, 1);
     let mut turns = vec![at];
@@ -66,7 +66,7 @@ fn no_more_run_than_may() {
     let (id, said) = farm.submit(JobSpec { max_parallel: Some(2), ..job(3) });
     assert_eq!(said, [Said::Offer(worker, vec![(id, 1, 1), (id, 2, 1)])]);
     assert_eq!(farm.accept(worker), []);
-    assert_eq!(farm.show(id).reason, Some(JobReason::MaxParallel { max: 2 }));
+    assert_eq!(farm.reason(id), Some(JobReason::MaxParallel { max: 2 }));
     let (other, said) = farm.submit(job(1));
     assert_eq!(said, [Said::Offer(worker, vec![(other, 1, 1)])], "others go on");
     farm.accept(worker);
@@ -112,7 +112,7 @@ fn a_task_too_wide_for_all_waits_alone() {
     let worker = farm.worker("a", 2);
     let (wide, said) = farm.submit(JobSpec { slots: 3, priority: 9, ..job(1) });
     assert_eq!(said, []);
-    assert_eq!(farm.show(wide).reason, Some(JobReason::TooWide { slots: 3, largest: 2 }));
+    assert_eq!(farm.reason(wide), Some(JobReason::TooWide { slots: 3, largest: 2 }));
     let (other, said) = farm.submit(job(1));
     assert_eq!(said, [Said::Offer(worker, vec![(other, 1, 1)])]);
     let (large, said) = farm.joining("b", 3);

@@ -33,7 +33,7 @@ impl World {
                     assert!(self.finished.contains(&(job, task.task, task.attempt)), "{key:?}: some worker did it");
                 }
             }
-            assert_eq!(counts, view.tasks, "the counts of job {job} are those of its tasks");
+            assert_eq!(counts, view.counts, "the counts of job {job} are those of its tasks");
             views.push(view);
         }
         views

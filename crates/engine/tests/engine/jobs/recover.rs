@@ -2,6 +2,7 @@
 
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{JobId, JobReason, JobSpec, JobState, TaskState};
+use turno_proto::model::{Moment, Seconds};
 
 use super::farm::{Farm, Said, counts, job};
 
@@ -14,7 +15,7 @@ fn running_tasks_outlive_the_broker() {
     farm.accept(worker);
     farm.restart(1_000);
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Running, counts(1, 3, 0, 0, 0)));
+    assert_eq!((view.state, view.counts), (JobState::Running, counts(1, 3, 0, 0, 0)));
     assert_eq!(farm.task(id, 1).worker.as_deref(), Some("a"));
     let back = farm.connect();
     let said = farm.hello(back, "a", 3, &[(id, 1, Some(1)), (id, 2, None)]);
@@ -22,7 +23,7 @@ fn running_tasks_outlive_the_broker() {
     farm.accept(back);
     assert_eq!(farm.finished(back, id, 3, 1), [], "it ended while the broker was away, and its UPDATE follows");
     assert_eq!(farm.pass(200_000), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 3, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 3, 1, 0, 0));
 }
 
 /// Proves S4.76 over a restart: otherwise they wait again.
@@ -56,7 +57,7 @@ fn what_was_acknowledged_is_known() {
     assert_eq!(farm.update(worker, id, 2, Some(1), true), []);
     farm.restart(1);
     farm.quick = true;
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 1, 0, 0));
     let back = farm.connect();
     assert_eq!(farm.hello(back, "a", 2, &[]), []);
     assert_eq!(farm.finished(back, id, 2, 1), []);
@@ -72,7 +73,7 @@ fn retries_outlive_the_broker() {
     farm.accept(worker);
     farm.failed(worker, id, 1, 1);
     farm.restart(4_000);
-    assert_eq!(farm.show(id).reason, Some(JobReason::Backoff { in_ms: 6_000 }));
+    assert_eq!(farm.reason(id), Some(JobReason::Backoff { in_seconds: Seconds::from_millis(6_000) }));
     let worker = farm.worker("a", 2);
     assert_eq!(farm.pass(5_999), []);
     assert_eq!(farm.pass(1), [Said::Offer(worker, vec![(id, 1, 2)])]);
@@ -89,10 +90,10 @@ fn a_cancel_outlives_the_broker() {
     let (id, _) = farm.submit(job(3));
     farm.accept(worker);
     let (view, _) = farm.cancel(id, None);
-    assert_eq!(view.tasks, counts(0, 1, 0, 0, 2));
+    assert_eq!(view.counts, counts(0, 1, 0, 0, 2));
     farm.restart(1);
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Cancelled, counts(0, 0, 0, 0, 3)));
+    assert_eq!((view.state, view.counts), (JobState::Cancelled, counts(0, 0, 0, 0, 3)));
     let back = farm.connect();
     assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), [Said::Cancel(back, id, 1)]);
     farm.told(AdminCall::JobRm { job: JobId(id) });
@@ -112,7 +113,7 @@ fn what_was_not_stored_never_was() {
     farm.quick = false;
     farm.worker("a", 1);
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 0), "a start that was not stored was not offered");
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 0), "a start that was not stored was not offered");
 }
 
 /// The time of a task goes on while the broker is away.
@@ -153,7 +154,7 @@ fn what_belongs_to_nothing_is_removed() {
     farm.submit_and_flush();
     assert_eq!(farm.store.sizes(), (3, 1, 1), "one running task and one chunk are what they should be");
     farm.quick = true;
-    assert_eq!(farm.show(other).tasks, counts(2, 1, 0, 0, 0));
+    assert_eq!(farm.show(other).counts, counts(2, 1, 0, 0, 0));
     assert_eq!(farm.tasks(id, Some(TaskState::Finished)).len(), 2);
 }
 
@@ -169,7 +170,7 @@ fn a_clock_set_back_prolongs_no_wait() {
     farm.accept(worker);
     farm.failed(worker, failed, 1, 1);
     farm.restart_back(MONTH_MS);
-    assert_eq!(farm.show(failed).reason, Some(JobReason::Backoff { in_ms: 2_000 }));
+    assert_eq!(farm.reason(failed), Some(JobReason::Backoff { in_seconds: Seconds::from_millis(2_000) }));
     let worker = farm.worker("a", 1);
     assert_eq!(farm.pass(1_999), []);
     assert_eq!(farm.pass(1), [Said::Offer(worker, vec![(failed, 1, 2)])]);
@@ -191,7 +192,7 @@ fn a_clock_set_back_prolongs_no_time_limit() {
     let worker = farm.worker("a", 1);
     let (id, _) = farm.submit(JobSpec { time_limit_ms: Some(30_000), ..job(1) });
     farm.accept(worker);
-    let started_unix_ms = farm.unix_ms();
+    let started_at = Some(Moment::from_unix_ms(farm.unix_ms()));
     farm.restart_back(MONTH_MS);
     let back = farm.connect();
     assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), []);
@@ -199,7 +200,7 @@ fn a_clock_set_back_prolongs_no_time_limit() {
     assert_eq!(farm.pass(1), [Said::Cancel(back, id, 1)], "with the time that its worker has to end it itself");
     farm.failed(back, id, 1, 1);
     let task = farm.task(id, 1);
-    assert_eq!((task.started_unix_ms, task.ended_unix_ms), (Some(started_unix_ms), Some(started_unix_ms)));
+    assert_eq!((task.started_at, task.ended_at), (started_at, started_at));
 }
 
 /// A job that has ended is kept for no longer, and one that ends by the new clock for as long as others.

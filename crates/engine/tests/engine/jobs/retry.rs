@@ -21,7 +21,7 @@ fn what_failed_runs_again() {
             farm.failed(worker, id, task, 2);
         }
         let before = farm.show(id);
-        assert_eq!((before.state, before.tasks), (JobState::Failed, counts(0, 0, 1, 2, 0)));
+        assert_eq!((before.state, before.counts), (JobState::Failed, counts(0, 0, 1, 2, 0)));
         farm.pass(10);
         let (tasks, said) = farm.retry(id, None);
         assert_eq!(
@@ -30,8 +30,8 @@ fn what_failed_runs_again() {
             "attempts go on rising"
         );
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks), (JobState::Running, counts(0, 2, 1, 0, 0)));
-        assert_eq!((view.started_unix_ms, view.ended_unix_ms), (before.started_unix_ms, None));
+        assert_eq!((view.state, view.counts), (JobState::Running, counts(0, 2, 1, 0, 0)));
+        assert_eq!((view.started_at, view.ended_at), (before.started_at, None));
         farm.accept(worker);
         assert_eq!(
             farm.failed(worker, id, 2, 3),
@@ -42,8 +42,8 @@ fn what_failed_runs_again() {
         farm.finished(worker, id, 2, 4);
         farm.finished(worker, id, 3, 3);
         let view = farm.show(id);
-        assert_eq!((view.state, view.tasks), (JobState::Finished, counts(0, 0, 3, 0, 0)));
-        assert!(view.ended_unix_ms > before.ended_unix_ms);
+        assert_eq!((view.state, view.counts), (JobState::Finished, counts(0, 0, 3, 0, 0)));
+        assert!(view.ended_at > before.ended_at);
         let task = farm.task(id, 2);
         assert_eq!((task.attempt, task.exit_code, task.status), (4, Some(0), None), "nothing is left of its failures");
         assert_eq!(farm.retry(id, None), (0, vec![]), "nothing failed");
@@ -62,11 +62,11 @@ fn what_is_named_and_has_ended_runs_again() {
     farm.failed(worker, id, 20, 1);
     farm.accept(worker);
     farm.cancel(id, Some(vec![(40, 40)]));
-    assert_eq!(farm.show(id).tasks, counts(1, 1, 1, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(1, 1, 1, 1, 1));
     assert_eq!(farm.retry(id, Some(vec![(0, 9), (11, 19), (30, 30), (50, 50), (60, u32::MAX)])), (0, vec![]));
     assert_eq!(farm.retry(id, None), (1, vec![]), "the cancelled one did not fail");
     assert_eq!(farm.retry(id, Some(vec![(0, 100)])), (2, vec![]), "one that finished and one that was cancelled");
-    assert_eq!(farm.show(id).tasks, counts(4, 1, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(4, 1, 0, 0, 0));
     let mut offered = vec![(30, 1)];
     for next in [(10, 2), (20, 2), (40, 1), (50, 1)] {
         let (task, attempt) = offered.pop().unwrap();
@@ -154,7 +154,7 @@ fn an_end_that_crosses_a_retry() {
         said.iter().any(|said| matches!(said, Said::Job(seq, view) if *seq == wait && view.state == JobState::Failed)),
         "{said:?}"
     );
-    assert_eq!(farm.show(id).tasks.finished, 1);
+    assert_eq!(farm.show(id).counts.finished, 1);
     let said = farm.flush();
     assert!(said.contains(&Said::Offer(worker, vec![(second, 1, 1), (id, 1, 2)])), "{said:?}");
 }
@@ -194,7 +194,7 @@ fn a_retried_task_waits_until_its_worker_has_let_go() {
         farm.cancel(id, None);
         farm.confirm(first, id, 1);
         assert_eq!(farm.retry(id, Some(vec![(1, 1)])), (1, vec![]), "its process may be there still");
-        assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 0));
+        assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 0));
         assert_eq!(farm.cancel(id, None).0.state, JobState::Cancelled, "it can be cancelled meanwhile");
         assert_eq!(farm.retry(id, Some(vec![(1, 1)])), (1, vec![]));
         farm.quick = false;
@@ -228,7 +228,7 @@ fn a_late_word_is_not_the_next_ones() {
     assert_eq!(farm.hello(back, "a", 1, &[(id, 1, Some(1))]), [Said::Cancel(back, id, 1)]);
     let request = farm.next_request();
     assert_eq!(farm.update(back, id, 1, Some(1), true), [Said::Ack(back, request)]);
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 0));
     farm.finished(second, id, 1, 2);
     assert_eq!(farm.task(id, 1).attempt, 2);
 }
@@ -246,14 +246,14 @@ fn retries_and_cancels_that_cross() {
     farm.call(AdminCall::JobCancel { job: JobId(id), tasks: Some(vec![(2, 3)]) });
     farm.call(AdminCall::JobRetry { job: JobId(id), tasks: all(), after: None });
     farm.flush();
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 2), "2 was retried once, and the cancel came after that");
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 2), "2 was retried once, and the cancel came after that");
     assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [(1, 2)]);
     farm.quick = true;
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 2));
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 2));
     assert_eq!(farm.retry(id, all()), (2, vec![]));
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(3, 0, 0, 0, 0), "and no cancel of before is left");
+    assert_eq!(farm.show(id).counts, counts(3, 0, 0, 0, 0), "and no cancel of before is left");
 }
 
 /// No more run than may at a time, and a job that is held is not started.
@@ -267,13 +267,13 @@ fn a_retried_job_is_what_it_was_asked_to_be() {
     farm.failed(worker, id, 1, 1);
     farm.failed(worker, id, 2, 1);
     assert_eq!(farm.retry(id, Some(vec![(1, 4)])), (4, vec![Said::Offer(worker, vec![(id, 1, 2), (id, 2, 2)])]));
-    assert_eq!(farm.show(id).reason, Some(JobReason::MaxParallel { max: 2 }));
+    assert_eq!(farm.reason(id), Some(JobReason::MaxParallel { max: 2 }));
     farm.accept(worker);
     farm.told(AdminCall::JobHold { job: JobId(id) });
     farm.failed(worker, id, 1, 2);
     assert_eq!(farm.retry(id, None), (1, vec![]));
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Held, counts(3, 1, 0, 0, 0)));
+    assert_eq!((view.state, view.counts), (JobState::Held, counts(3, 1, 0, 0, 0)));
 }
 
 /// Jobs after one that is retried stay as they are, begun or cancelled, also over a restart; a new one waits.
@@ -296,15 +296,15 @@ fn jobs_after_it_stay_as_they_are() {
         if restarts {
             farm.restart(1);
         }
-        assert_eq!(farm.show(failed).reason, Some(JobReason::NoWorker), "what it waited for was");
+        assert_eq!(farm.reason(failed), Some(JobReason::NoWorker), "what it waited for was");
         assert_eq!(farm.show(ok).state, JobState::Cancelled);
-        assert_eq!(farm.show(late).reason, Some(JobReason::After { jobs: vec![JobId(id)] }));
+        assert_eq!(farm.reason(late), Some(JobReason::After { jobs: vec![JobId(id)] }));
         let (worker, said) = farm.joining("b", 1);
         assert_eq!(said, [Said::Offer(worker, vec![(id, 1, 2)])], "a job that has begun goes first");
         farm.accept(worker);
         farm.finished(worker, id, 1, 2);
         assert_eq!(farm.show(late).state, JobState::Cancelled);
-        assert_eq!(farm.show(failed).tasks.cancelled, 0);
+        assert_eq!(farm.show(failed).counts.cancelled, 0);
     }
 }
 
@@ -327,8 +327,8 @@ fn many_are_retried_in_portions() {
         after = next;
     }
     assert_eq!(portions, [10_000, 10_000, 3_999]);
-    assert_eq!(farm.show(id).tasks, counts(23_999, 0, 0, 0, 1_001));
+    assert_eq!(farm.show(id).counts, counts(23_999, 0, 0, 0, 1_001));
     assert_eq!(farm.store.sizes(), (1, 0, 0), "what never began needs no record");
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(23_999, 0, 0, 0, 1_001));
+    assert_eq!(farm.show(id).counts, counts(23_999, 0, 0, 0, 1_001));
 }

@@ -20,7 +20,7 @@ fn ended() -> (Farm, u64) {
     farm.accept(worker);
     farm.failed(worker, id, 2, 2);
     farm.lose(worker);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 1, 1, 1));
     assert_eq!(farm.store.sizes(), (1, 0, 1), "one record tells of all of them");
     (farm, id)
 }
@@ -37,7 +37,11 @@ fn a_restart_at_each_moment() {
             let (mut farm, id) = ended();
             farm.quick = false;
             assert_eq!(farm.call(call(id, Some(vec![(1, 3)]))), []);
-            assert_eq!((farm.show(id).tasks, farm.groups.len()), (counts(0, 0, 1, 1, 1), 1), "not before it is stored");
+            assert_eq!(
+                (farm.show(id).counts, farm.groups.len()),
+                (counts(0, 0, 1, 1, 1), 1),
+                "not before it is stored"
+            );
             if heard {
                 let said = farm.stored(groups);
                 assert_eq!(said.iter().filter_map(retried).map(|(_, tasks, _)| tasks).sum::<u32>(), told.waiting);
@@ -50,8 +54,8 @@ fn a_restart_at_each_moment() {
             for _ in 0..2 {
                 farm.restart(1);
                 let view = farm.show(id);
-                assert_eq!((view.tasks, view.ended_unix_ms.is_some()), (told, groups == 0));
-                assert!(view.started_unix_ms.is_some(), "it began before");
+                assert_eq!((view.counts, view.ended_at.is_some()), (told, groups == 0));
+                assert!(view.started_at.is_some(), "it began before");
                 let attempts: Vec<u32> = farm.tasks(id, None).iter().map(|task| task.attempt).collect();
                 assert_eq!(attempts, [1, 2, 0], "and their attempts are known");
             }
@@ -64,7 +68,7 @@ fn a_restart_at_each_moment() {
                 }
                 assert_eq!(farm.store.sizes(), (1, 0, 1), "brought together again");
                 farm.restart(1);
-                assert_eq!((farm.show(id).state, farm.show(id).tasks), (JobState::Finished, counts(0, 0, 3, 0, 0)));
+                assert_eq!((farm.show(id).state, farm.show(id).counts), (JobState::Finished, counts(0, 0, 3, 0, 0)));
                 assert_eq!(farm.task(id, 2).attempt, 3);
             }
         }
@@ -122,7 +126,7 @@ fn a_cancelled_task_of_a_chunk_waits() {
     assert_eq!(farm.store.jobs[&JobId(id)].cancelled, []);
     for _ in 0..2 {
         farm.restart(1);
-        assert_eq!(farm.show(id).tasks, counts(1, 0, 1, 1, 0));
+        assert_eq!(farm.show(id).counts, counts(1, 0, 1, 1, 0));
         let (worker, said) = farm.joining("b", 1);
         assert_eq!(said, [Said::Offer(worker, vec![(id, 3, 1)])]);
         farm.refuse_offer(worker, 0);
@@ -131,7 +135,7 @@ fn a_cancelled_task_of_a_chunk_waits() {
     farm.cancel(id, None);
     assert_eq!(farm.store.sizes(), (1, 0, 1));
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 1, 1, 1));
 }
 
 /// A retry that the disk refuses is none: who asked is told, and the disk has what it had.
@@ -142,13 +146,13 @@ fn a_refused_retry_is_none() {
     farm.quick = false;
     farm.call(call(id, Some(vec![(1, 3)])));
     assert_eq!(farm.refuse(), [Said::Error(farm.seqs, Code::OverDisk)]);
-    assert_eq!((farm.show(id).state, farm.show(id).tasks), (JobState::Failed, counts(0, 0, 1, 1, 1)));
-    assert!(farm.show(id).ended_unix_ms.is_some());
+    assert_eq!((farm.show(id).state, farm.show(id).counts), (JobState::Failed, counts(0, 0, 1, 1, 1)));
+    assert!(farm.show(id).ended_at.is_some());
     farm.pass(1_000);
     farm.quick = true;
     farm.flush();
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 1, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(0, 0, 1, 1, 1));
     assert_eq!((farm.store.jobs[&JobId(id)].cancelled.clone(), farm.store.chunks), (vec![(2, 2)], before.chunks));
     assert_eq!(farm.store.tasks.len(), 0);
 }
@@ -178,9 +182,9 @@ fn a_retry_beside_the_writing_of_its_chunk() {
         farm.flush();
         farm.pass(2_000);
         let expected = if refused == Some(1) { counts(0, 0, 1, 1, 0) } else { counts(0, 1, 1, 0, 0) };
-        assert_eq!(farm.show(id).tasks, expected, "{refused:?}");
+        assert_eq!(farm.show(id).counts, expected, "{refused:?}");
         farm.restart(1);
-        assert_eq!(farm.show(id).tasks, expected, "{refused:?}");
+        assert_eq!(farm.show(id).counts, expected, "{refused:?}");
         if refused != Some(1) {
             let back = farm.connect();
             farm.hello(back, "a", 2, &[(id, 2, Some(2))]);
@@ -202,12 +206,12 @@ fn a_refused_retry_beside_another() {
     farm.call(call(id, Some(vec![(1, 1)])));
     farm.refuse();
     farm.stored(1);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 1, 1));
     assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [], "the later record told of both");
     farm.pass(1_000);
     farm.flush();
     assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [(2, 2)], "and was mended");
     farm.quick = true;
     farm.restart(1);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 1, 1));
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 1, 1));
 }

@@ -4,7 +4,7 @@ use turno_engine::{Drained, Effect, HostEffect, Input, NativeEffect, PeerEffect}
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobReason, JobSpec, JobState, TaskState};
 use turno_proto::model::limits::WORK_BYTES_MAX;
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::{Code, ConnId, Moment};
 
 use super::farm::{Farm, Said, ZERO_UNIX_MS, counts, job};
 
@@ -17,12 +17,13 @@ fn a_million_tasks_are_one_record() {
     let mut farm = Farm::on_disk();
     let (view, said) = farm.told(submit(job(1_000_000)));
     assert_eq!(said, []);
-    assert_eq!((view.id, view.state, view.tasks), (JobId(1), JobState::Waiting, counts(1_000_000, 0, 0, 0, 0)));
-    assert_eq!((view.submitted_unix_ms, view.started_unix_ms, view.ended_unix_ms), (ZERO_UNIX_MS + 5_000, None, None));
-    assert_eq!(view.reason, Some(JobReason::NoWorker));
+    assert_eq!((view.id, view.state, view.counts), (JobId(1), JobState::Waiting, counts(1_000_000, 0, 0, 0, 0)));
+    let submitted_at = Moment::from_unix_ms(ZERO_UNIX_MS + 5_000);
+    assert_eq!((view.submitted_at, view.started_at, view.ended_at), (submitted_at, None, None));
+    assert_eq!(view.because.map(|why| why.0), Some(JobReason::NoWorker));
     assert_eq!(farm.store.sizes(), (1, 0, 0));
     let (view, _) = farm.cancel(1, Some(vec![(5, 900_000)]));
-    assert_eq!(view.tasks, counts(100_004, 0, 0, 0, 899_996));
+    assert_eq!(view.counts, counts(100_004, 0, 0, 0, 899_996));
     assert_eq!(farm.store.sizes(), (1, 0, 0), "cancelled tasks that waited are a range");
 }
 
@@ -190,7 +191,7 @@ fn a_held_job_starts_nothing_until_it_is_released() {
     let (id, said) = farm.submit(JobSpec { hold: true, ..job(2) });
     assert_eq!(said, []);
     let view = farm.show(id);
-    assert_eq!((view.state, view.reason), (JobState::Held, Some(JobReason::Held)));
+    assert_eq!((view.state, view.because.map(|why| why.0)), (JobState::Held, Some(JobReason::Held)));
     farm.restart(1);
     assert_eq!(farm.show(id).state, JobState::Held, "also after a restart");
     let worker = farm.worker("a", 1);
@@ -198,7 +199,7 @@ fn a_held_job_starts_nothing_until_it_is_released() {
     assert_eq!((view.state, said), (JobState::Waiting, vec![Said::Offer(worker, vec![(id, 1, 1)])]));
     assert_eq!(farm.accept(worker), []);
     let (view, said) = farm.told(AdminCall::JobHold { job: JobId(id) });
-    assert_eq!((view.state, view.tasks, said), (JobState::Held, counts(1, 1, 0, 0, 0), vec![]));
+    assert_eq!((view.state, view.counts, said), (JobState::Held, counts(1, 1, 0, 0, 0), vec![]));
     assert_eq!(farm.told(AdminCall::JobHold { job: JobId(id) }).0.state, JobState::Held, "twice is once");
     assert_eq!(farm.finished(worker, id, 1, 1), [], "what ran goes on, and nothing follows");
     let (view, said) = farm.told(AdminCall::JobRelease { job: JobId(id) });
@@ -227,8 +228,8 @@ fn who_waits_is_told_when_the_job_has_ended() {
     assert_eq!(farm.update(worker, id, 2, Some(1), true), [], "not before it is stored");
     let said = farm.flush();
     let [Said::Ack(..), Said::Job(seq, view)] = &said[..] else { panic!("{said:?}") };
-    assert_eq!((*seq, view.state, view.tasks), (waiting, JobState::Finished, counts(0, 0, 2, 0, 0)));
-    assert_eq!(view.ended_unix_ms, Some(farm.unix_ms()));
+    assert_eq!((*seq, view.state, view.counts), (waiting, JobState::Finished, counts(0, 0, 2, 0, 0)));
+    assert_eq!(view.ended_at, Some(Moment::from_unix_ms(farm.unix_ms())));
     farm.quick = true;
     assert_eq!(farm.told(AdminCall::JobWait { job: JobId(id) }).0.state, JobState::Finished, "at once if it has");
     assert_eq!(farm.refused(AdminCall::JobWait { job: JobId(9) }), Code::NotFound);
@@ -267,7 +268,7 @@ fn a_drain_stops_offers_and_submits() {
     assert_eq!(closings, [farm.admin], "a foreman's worker has no frame for it");
     assert_eq!(farm.refused(submit(job(1))), Code::Closing);
     assert_eq!(farm.finished(worker, id, 1, 1), []);
-    assert_eq!(farm.show(id).reason, Some(JobReason::Draining));
+    assert_eq!(farm.reason(id), Some(JobReason::Draining));
     let said = farm.call(AdminCall::Resume);
     assert!(said.contains(&Said::Offer(worker, vec![(id, 2, 1)])), "{said:?}");
     assert_eq!(farm.accept(worker), []);

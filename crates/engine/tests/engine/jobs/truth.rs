@@ -33,7 +33,7 @@ impl Farm {
     /// Why that task is where it is.
     pub(super) fn why(&mut self, job: u64, task: u32) -> TaskReason {
         match self.aside(AdminCall::JobExplain { job: JobId(job), task: Some(task) }) {
-            Some(AdminAnswer::TaskExplained { because, .. }) => *because,
+            Some(AdminAnswer::TaskExplained { because, .. }) => because.0,
             other => panic!("{other:?} is no explanation"),
         }
     }
@@ -97,9 +97,9 @@ impl Farm {
             TaskReason::Offered { worker } | TaskReason::Runs { worker, .. } => {
                 assert!(!hands.is_empty() && task.worker.as_ref() == Some(worker), "{}", what());
             }
-            TaskReason::Away { left_ms, .. } => assert!(*left_ms > 0, "{}", what()),
+            TaskReason::Away { left_seconds, .. } => assert!(left_seconds.as_millis() > 0, "{}", what()),
             TaskReason::Waits { why, before } => {
-                assert!(*before < job.array.count, "{}", what());
+                assert!(*before < job.tasks, "{}", what());
                 self.check_waiting(job, why, spec, hands, &what);
             }
             _ => {}
@@ -129,11 +129,12 @@ impl Farm {
             }
             JobReason::Missed { job: before, when } => {
                 let listed = spec.after.iter().any(|after| (after.job, after.when) == (*before, *when));
-                assert!(listed && job.started_unix_ms.is_none(), "{}", what());
+                assert!(listed && job.started_at.is_none(), "{}", what());
             }
             JobReason::NoWorker => assert_eq!(open.len(), 0, "{}", what()),
             JobReason::NoLabels { labels } => {
-                assert_eq!((mine.len(), open.is_empty(), labels), (0, false, &spec.labels), "{}", what());
+                let wanted: Vec<String> = spec.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                assert_eq!((mine.len(), open.is_empty(), labels), (0, false, &wanted), "{}", what());
             }
             JobReason::TooWide { slots, largest: told } => {
                 assert_eq!((*slots, *told), (job.slots, largest), "{}", what());
@@ -151,17 +152,17 @@ impl Farm {
                 let Some(AdminAnswer::Job { job: wide }) = self.aside(AdminCall::JobShow { job: Some(*other) }) else {
                     panic!("{}", what());
                 };
-                assert!(wide.slots > 1 && wide.tasks.waiting > 0, "{}", what());
+                assert!(wide.slots > 1 && wide.counts.waiting > 0, "{}", what());
             }
             JobReason::MaxParallel { max } => {
                 assert_eq!(spec.max_parallel, Some(*max), "{}", what());
-                assert!(job.tasks.running >= *max, "{}", what());
+                assert!(job.counts.running >= *max, "{}", what());
             }
             JobReason::MaxFailures { max } => {
                 assert_eq!(spec.max_failures, Some(*max), "{}", what());
-                assert!(job.tasks.failed > *max, "{}", what());
+                assert!(job.counts.failed > *max, "{}", what());
             }
-            JobReason::Backoff { in_ms } => assert!(*in_ms > 0, "{}", what()),
+            JobReason::Backoff { in_seconds } => assert!(in_seconds.as_millis() > 0, "{}", what()),
             JobReason::Storing => assert!(!self.groups.is_empty(), "{}", what()),
             JobReason::Disk => {
                 let refused = self.refused_at.expect("the disk refused something");

@@ -3,6 +3,7 @@
 use turno_engine::{ForemanEvent, Update};
 use turno_proto::model::job::{JobId, JobReason, JobSpec, JobState, TaskState};
 use turno_proto::model::limits::TASK_STATUS_BYTES_MAX;
+use turno_proto::model::{Moment, Seconds};
 
 use super::farm::{Farm, Said, counts, job};
 
@@ -32,7 +33,9 @@ fn an_update_says_how_it_went() {
     assert_eq!(said, [Said::Ack(worker, 7), Said::Offer(worker, vec![(id, 2, 1)])]);
     let task = farm.task(id, 1);
     assert_eq!((task.state, task.attempt, task.exit_code, task.signal), (TaskState::Failed, 1, Some(3), Some(9)));
-    assert_eq!((task.started_unix_ms, task.ended_unix_ms), (Some(now - 1_500), Some(now - 300)));
+    let moment = |unix_ms| Some(Moment::from_unix_ms(unix_ms));
+    assert_eq!((task.started_at, task.ended_at), (moment(now - 1_500), moment(now - 300)));
+    assert_eq!(task.seconds, Some(Seconds::from_millis(1_200)));
     assert_eq!(task.status.map(|status| status.len()), Some(TASK_STATUS_BYTES_MAX), "cut, at a whole character");
     assert_eq!(task.worker.as_deref(), Some("a"));
 }
@@ -46,14 +49,14 @@ fn a_task_is_given_back() {
     farm.accept(leaving);
     farm.hello(leaving, "leaving", 0, &[(id, 1, Some(1)), (id, 2, Some(1))]);
     assert_eq!(farm.gave_back(leaving, id, 1, 1), []);
-    assert_eq!(farm.show(id).tasks, counts(1, 1, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(1, 1, 0, 0, 0));
     farm.cancel(id, Some(vec![(2, 2)]));
     assert_eq!(farm.gave_back(leaving, id, 2, 1), []);
-    assert_eq!(farm.show(id).tasks, counts(1, 0, 0, 0, 1), "what was cancelled stays so");
+    assert_eq!(farm.show(id).counts, counts(1, 0, 0, 0, 1), "what was cancelled stays so");
     assert_eq!(farm.hello(other, "other", 1, &[]), [Said::Offer(other, vec![(id, 1, 2)])]);
     farm.accept(other);
     farm.failed(other, id, 1, 2);
-    assert_eq!(farm.show(id).tasks, counts(0, 0, 0, 1, 1), "without retries the first failure is the last");
+    assert_eq!(farm.show(id).counts, counts(0, 0, 0, 1, 1), "without retries the first failure is the last");
 }
 
 /// I20: what is acknowledged is stored; what is not stored is not acknowledged.
@@ -65,7 +68,7 @@ fn an_update_is_acknowledged_when_it_is_stored() {
     farm.accept(worker);
     farm.quick = false;
     assert_eq!(farm.update(worker, id, 1, Some(1), true), []);
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 0, 0, 0), "it runs until then");
+    assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 0), "it runs until then");
     assert_eq!(farm.stored(1), [Said::Ack(worker, 1)]);
     assert_eq!(farm.show(id).state, JobState::Finished);
 }
@@ -80,14 +83,17 @@ fn a_failed_attempt_is_tried_again() {
         farm.accept(worker);
         assert_eq!(farm.failed(worker, id, 1, attempt), []);
         let view = farm.show(id);
-        assert_eq!((view.tasks, view.reason), (counts(1, 0, 0, 0, 0), Some(JobReason::Backoff { in_ms: wait_ms })));
+        assert_eq!(
+            (view.counts, view.because.map(|why| why.0)),
+            (counts(1, 0, 0, 0, 0), Some(JobReason::Backoff { in_seconds: Seconds::from_millis(wait_ms) }))
+        );
         assert_eq!(farm.pass(wait_ms - 1), []);
         assert_eq!(farm.pass(1), [Said::Offer(worker, vec![(id, 1, attempt + 1)])]);
     }
     farm.accept(worker);
     assert_eq!(farm.failed(worker, id, 1, 4), []);
     let view = farm.show(id);
-    assert_eq!((view.state, view.tasks), (JobState::Failed, counts(0, 0, 0, 1, 0)));
+    assert_eq!((view.state, view.counts), (JobState::Failed, counts(0, 0, 0, 1, 0)));
     let task = farm.task(id, 1);
     assert_eq!((task.attempt, task.status.as_deref()), (4, Some("went wrong")));
 }
@@ -149,11 +155,11 @@ fn stale_words_change_nothing() {
         let request = farm.next_request();
         assert_eq!(farm.update(conn, job, task, attempt, true), [Said::Ack(conn, request)], "{job} {task} {attempt:?}");
     }
-    assert_eq!(farm.show(id).tasks, counts(0, 2, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 2, 0, 0, 0));
     assert_eq!(farm.engine.status().counters.late, 8, "and is counted");
     let request = farm.next_request();
     assert_eq!(farm.update(a, id, 1, None, true), [Said::Ack(a, request)], "an old peer's word is of what it runs");
-    assert_eq!(farm.show(id).tasks, counts(0, 1, 1, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 1, 1, 0, 0));
 }
 
 /// An UPDATE before HELLO: who is that?
@@ -175,7 +181,7 @@ fn a_task_has_its_time() {
     assert_eq!(farm.pass(14_999), []);
     assert_eq!(farm.pass(1), [Said::Cancel(worker, id, 1), Said::Cancel(worker, id, 2)]);
     assert_eq!(farm.confirm(worker, id, 1), [], "it goes on until its process is gone");
-    assert_eq!(farm.show(id).tasks, counts(0, 2, 0, 0, 0));
+    assert_eq!(farm.show(id).counts, counts(0, 2, 0, 0, 0));
     assert_eq!(farm.failed(worker, id, 1, 1), [Said::Offer(worker, vec![(id, 1, 2)])], "a failure as any other");
     farm.accept(worker);
     assert_eq!(farm.no_such_job(worker, id, 2), [Said::Offer(worker, vec![(id, 2, 2)])]);

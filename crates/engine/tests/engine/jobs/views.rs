@@ -1,6 +1,7 @@
 //! What is told of jobs in listings.
 
 use turno_engine::{Effect, NativeEffect, PeerEffect};
+use turno_proto::model::Moment;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::JobSpec;
 
@@ -42,8 +43,8 @@ fn tasks_that_follow_each_other_do_not_overlap() {
         let task = running.remove(step as usize % (last + 1));
         said = farm.finished(worker, id, task, 1);
     }
-    let times: Vec<(u64, u64)> =
-        farm.tasks(id, None).iter().map(|task| (task.started_unix_ms.unwrap(), task.ended_unix_ms.unwrap())).collect();
+    let times: Vec<(Moment, Moment)> =
+        farm.tasks(id, None).iter().map(|task| (task.started_at.unwrap(), task.ended_at.unwrap())).collect();
     assert_eq!(times.len(), 60);
     for (moment, _) in &times {
         let at_once = times.iter().filter(|(started, ended)| started <= moment && moment < ended).count();

@@ -138,7 +138,7 @@ fn the_graph_is_known_everywhere() {
         others.insert(0, format!("b{broker}"));
         assert_eq!(names(&brokers), others);
         assert!(brokers.iter().all(|node| node.neighbours.len() == 2), "{brokers:?}");
-        assert!(brokers.iter().all(|node| node.path.len() <= 2), "the shortest way: {brokers:?}");
+        assert!(brokers.iter().all(|node| node.way.len() <= 2), "the shortest way: {brokers:?}");
     }
     net.unlink(3, 0);
     net.settle();

@@ -59,7 +59,7 @@ fn a_lease_runs_out_behind_a_link() {
     assert!(net.given.is_empty(), "there is no third attempt: {:?}", net.given);
     let answer = net.call(0, AdminCall::MessageExplain { id: id.to_string() });
     let Ok(AdminAnswer::Message { explanation }) = answer else { panic!("{answer:?}") };
-    assert!(matches!(explanation.reason, Reason::Dead { .. }), "{explanation:?}");
+    assert!(matches!(explanation.because.0, Reason::Dead { .. }), "{explanation:?}");
     assert_eq!(explanation.message.attempts, 2);
 }
 

@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::model::WorkerId;
 use crate::model::archive::{FileView, OutputPiece, OutputPlace, UploadId};
 use crate::model::job::{AttemptView, JobId, JobView, TaskReason, TaskView};
 use crate::model::link::view::{BrokerNode, LinkView};
 use crate::model::ring::view::RingView;
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
-use crate::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView, is_zero};
+use crate::model::view::{Because, BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 
 /// What the broker answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub enum AdminAnswer {
         /// The rota, next first.
         consumers: Vec<ConsumerView>,
         /// How many follow that are not shown.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default)]
         more: u64,
     },
     /// To `queue.dead.ls`.
@@ -75,7 +76,7 @@ pub enum AdminAnswer {
         /// The rows.
         workers: Vec<WorkerView>,
         /// Where the next page begins, if there is one.
-        next: Option<u64>,
+        next: Option<WorkerId>,
     },
     /// To `worker.show`, `worker.resize`, `worker.drain`, `worker.resume` and `worker.stop`: the worker after
     /// the change.
@@ -177,9 +178,9 @@ pub enum AdminAnswer {
         /// The task.
         task: Box<TaskView>,
         /// Why it is where it is.
-        because: Box<TaskReason>,
+        because: Box<Because<TaskReason>>,
         /// Earlier attempts of it, in order, as far as the broker remembers them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default)]
         attempts: Vec<AttemptView>,
     },
     /// To `message.explain`, and to `message.cancel`: the message before it was cancelled.

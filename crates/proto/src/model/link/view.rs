@@ -2,64 +2,79 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far a link is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LinkState {
-    /// Both brokers greeted each other.
-    Up,
-    /// The other broker is about to end, or in maintenance: nothing crosses, what is there may finish.
-    Closing,
-    /// On its way: dialled, greeting.
-    Dialling,
-    /// Not there; dialled again in a moment.
-    Down,
-    /// The address is this broker's own.
-    Itself,
-    /// Another link leads to the same broker already.
-    Doubled,
+use crate::model::words::words;
+use crate::model::{Moment, Seconds};
+
+words! {
+    /// State of a link.
+    #[derive(Default)]
+    pub enum LinkState {
+        /// Connected.
+        Up = "up",
+        /// The other broker is shutting down or drained: nothing new crosses.
+        Closing = "closing",
+        /// Being connected.
+        Dialling = "dialling",
+        /// Not connected; the broker tries again.
+        #[default]
+        Down = "down",
+        /// The address is this broker's own.
+        Itself = "itself",
+        /// Another link to the same broker exists.
+        Doubled = "doubled",
+    }
 }
 
-/// A link, or an address that one is wanted to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A link, connected or configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct LinkView {
-    /// The address as it was given; `None`: the other broker dialled.
-    pub target: Option<String>,
-    /// The other broker's name, once it is known.
+    /// Name of the other broker; null if it is not known.
     pub name: Option<String>,
-    /// The other broker's id, once it is known.
-    pub broker: Option<String>,
-    /// Where the other end is, if there is one.
-    pub address: Option<String>,
-    /// How far it is.
+    /// State of the link.
     pub state: LinkState,
-    /// Milliseconds since it came to that.
-    pub since_ms: u64,
-    /// The latest round trip.
-    pub round_trip_us: Option<u64>,
-    /// Free slots that the other end offers, over all queues.
+    /// The latest round trip; null if there was none.
+    pub round_trip_seconds: Option<Seconds>,
+    /// Free slots that the other broker offers, over all queues.
     pub offered: u64,
-    /// Messages that crossed to the other end and are not settled.
+    /// Messages that crossed to the other broker and are not settled.
     pub backlog: u64,
-    /// Messages that crossed to the other end.
+    /// Messages that crossed to the other broker so far.
     pub forwarded: u64,
-    /// Messages that came from there.
+    /// Messages that came from the other broker.
     pub received: u64,
-    /// Messages that crossed and came back, because there was no room any more.
+    /// Messages that crossed and came back because no slot was free.
     pub returned: u64,
-    /// Why it is not up, in a word of `turno explain`.
+    /// The configured address; null if the other broker dialled.
+    pub target: Option<String>,
+    /// Start of the current state.
+    pub since_at: Moment,
+    /// Why it is not up: a code, see `turno explain`.
     pub code: Option<String>,
+    /// Id of the other broker; a broker gets a new id with each start.
+    pub broker: Option<String>,
+    /// Address of the other broker.
+    pub address: Option<String>,
 }
 
-/// A broker as others know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A broker in the graph of links.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct BrokerNode {
-    /// Its id.
-    pub broker: String,
-    /// Its name.
+    /// Name of the broker.
     pub name: String,
-    /// Brokers on the way to it, itself included; none: it is the one that was asked.
-    pub path: Vec<String>,
-    /// Those that it has links with.
+    /// Number of links on the way to it; 0 for this broker.
+    pub hops: u64,
+    /// Names of the brokers on the way to it, including itself, or ids where the name is not known.
+    pub way: Vec<String>,
+    /// Names of the brokers that it has links with, or ids where the name is not known.
     pub neighbours: Vec<String>,
+    /// Id of the broker; new with each start.
+    pub broker: String,
+    /// Ids of the brokers on the way to it.
+    pub way_ids: Vec<String>,
+    /// Ids of the brokers that it has links with, in the order of `neighbours`.
+    pub neighbour_ids: Vec<String>,
 }

@@ -9,9 +9,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
+use super::words::words;
 
 /// A broker's number in the ring.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Sid(u16);
 
@@ -122,24 +124,26 @@ pub enum Errand {
     Left,
 }
 
-/// Where a node of the ring is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RingState {
-    /// A ring of one. Others may join it.
-    Alone,
-    /// On its way in: it has asked, and waits for its place.
-    Joining,
-    /// Between two neighbours.
-    Member,
-    /// Between two neighbours, and about to send to another than before.
-    Rewiring,
-    /// A neighbour is lost.
-    LinkDown,
-    /// On its way out.
-    Leaving,
-    /// Out of the ring.
-    Off,
+words! {
+    /// Where a node of the ring is.
+    #[derive(Default)]
+    pub enum RingState {
+        /// A ring of one. Others may join it.
+        #[default]
+        Alone = "alone",
+        /// On its way in: it has asked, and waits for its place.
+        Joining = "joining",
+        /// Between two neighbours.
+        Member = "member",
+        /// Between two neighbours, and about to send to another than before.
+        Rewiring = "rewiring",
+        /// A neighbour is lost.
+        LinkDown = "link-down",
+        /// On its way out.
+        Leaving = "leaving",
+        /// Out of the ring.
+        Off = "off",
+    }
 }
 
 impl RingState {

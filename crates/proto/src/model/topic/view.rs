@@ -3,41 +3,47 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// A topic that something was published about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+use crate::model::Moment;
+
+/// A topic with published events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TopicView {
-    /// Its name.
+    /// Name of the topic.
     pub topic: String,
     /// Events so far.
     pub events: u64,
-    /// Bytes of what they carried.
+    /// Bytes of these events.
     pub bytes: u64,
-    /// Milliseconds since the latest.
-    pub latest_ms: u64,
-    /// Who listens to it now.
+    /// Current subscribers.
     pub subscribers: u64,
+    /// Time of the latest event.
+    pub latest_at: Moment,
 }
 
-/// Somebody who listens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A subscriber.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct SubscriberView {
-    /// Its number, which another may get when it is gone.
+    /// Number of the subscriber; it is reused later.
     pub number: u32,
-    /// The name of the connection, or the id of one that fetches.
+    /// Name of the connection, or id of a subscriber that fetches.
     pub name: String,
-    /// Where it is; `None` for one that fetches.
+    /// Address; null for a subscriber that fetches.
     pub address: Option<String>,
-    /// Its filters, the first of them.
+    /// The first 20 filters.
     pub filters: Vec<String>,
-    /// How many it has.
+    /// Number of filters.
     pub filters_all: u64,
-    /// It is closed if it reads too slowly, instead of missing events.
+    /// True if it is disconnected when it reads too slowly; otherwise it misses events.
     pub or_close: bool,
-    /// Events that were for it.
+    /// Events that matched its filters.
     pub events: u64,
-    /// Those of them that it missed.
+    /// Events that it missed.
     pub dropped: u64,
-    /// Events that wait to be fetched; `None` for a connection.
+    /// Events that wait to be fetched; null for a connection.
     pub waiting: Option<u64>,
 }
 

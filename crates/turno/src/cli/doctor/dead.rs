@@ -37,7 +37,7 @@ pub(super) fn look<'a>(all: u64, many: impl ExactSizeIterator<Item = (&'a str, D
 /// Whether new messages are refused now, and what the memory went to.
 pub(super) fn look_at_memory(broker: &BrokerView, report: &mut Report) {
     let (memory, most) = (&broker.memory, broker.bytes_max);
-    let (used, free) = (memory.total(), memory.kept_free);
+    let (used, free) = (memory.used, memory.kept_free);
     let what = format!("{} of {} (limits.memory) in use", size::short(used), size::short(most));
     if !memory.is_short(most) {
         report.ok("memory", what);

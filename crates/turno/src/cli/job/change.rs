@@ -104,10 +104,10 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
     }
     let exit = done(&ends, Target::is_one(&args.targets), invocation, |view| match view.state.is_end() {
         true => state_line(view),
-        false => format!("{}: cancelled what was named; now {}", title(view), counts(&view.tasks)),
+        false => format!("{}: cancelled what was named; now {}", title(view), counts(&view.counts)),
     })?;
     let stopping =
-        ends.iter().find_map(|(id, end)| end.as_ref().ok().filter(|view| view.tasks.running > 0).map(|_| id));
+        ends.iter().find_map(|(id, end)| end.as_ref().ok().filter(|view| view.counts.running > 0).map(|_| id));
     if let Some(id) = stopping {
         invocation.output.hint(&format!("what runs is being stopped; look with: turno job show {id}"));
     }
@@ -116,13 +116,13 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
 
 /// What is asked before tasks are cancelled.
 fn cancel_question(meant: &[(JobView, Option<Ranges>)]) -> String {
-    let left = |view: &JobView| format!("{} waiting and {} running", view.tasks.waiting, view.tasks.running);
+    let left = |view: &JobView| format!("{} waiting and {} running", view.counts.waiting, view.counts.running);
     match meant {
         [(view, None)] => format!("cancel {}, with {}?", title(view), left(view)),
         [(view, Some(ranges))] => format!("cancel tasks {} of {}?", told(ranges), title(view)),
         _ => {
             let sum = |count: fn(&JobView) -> u32| meant.iter().map(|(view, _)| u64::from(count(view))).sum::<u64>();
-            let (waiting, running) = (sum(|view| view.tasks.waiting), sum(|view| view.tasks.running));
+            let (waiting, running) = (sum(|view| view.counts.waiting), sum(|view| view.counts.running));
             let some = meant.iter().filter(|(_, tasks)| tasks.is_some()).count();
             let partly = if some > 0 { format!(", of {some} of them only some tasks") } else { String::new() };
             format!("cancel {} jobs, with {waiting} waiting and {running} running{partly}?", meant.len())
@@ -163,7 +163,7 @@ pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Fai
 
 /// What is asked before jobs are removed.
 fn rm_question(views: &[JobView]) -> String {
-    let tasks = number_of_tasks(views.iter().map(|view| u64::from(view.array.count)).sum());
+    let tasks = number_of_tasks(views.iter().map(|view| u64::from(view.tasks)).sum());
     match views {
         [view] => format!("remove {}, and all that is known of its {tasks}?", title(view)),
         _ => format!("remove {} jobs, and all that is known of their {tasks}?", views.len()),

@@ -53,12 +53,12 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u
         Err(failure) => return Err(named(failure, job)),
     };
     let document = JobExplainDocument::new(&view, &task, &because);
-    invocation.output.one(&document, &document.task.id, || {
+    invocation.output.one(&document, &task.id.to_string(), || {
         let attempt = match task.attempt {
             0 => String::new(),
             attempt => format!(", attempt {attempt}"),
         };
-        format!("task {} ({}{attempt}): {}\n", document.task.id, document.task.state, document.because.text)
+        format!("task {} ({}{attempt}): {}\n", task.id, task.state, document.because.0)
     })?;
     if let Some(hint) = &document.hint {
         invocation.output.hint(hint);

@@ -52,7 +52,7 @@ pub(super) struct Grouping {
 
 impl Grouping {
     pub(super) fn new(view: &JobView) -> Self {
-        Self { job: view.id, step: view.array.step, groups: BTreeMap::new(), seen: 0 }
+        Self { job: view.id, step: view.numbers().array.step, groups: BTreeMap::new(), seen: 0 }
     }
 
     /// A failed task; they come in the order of their numbers.
@@ -155,7 +155,7 @@ pub(super) fn hints(job: JobId, output: &Output) {
 impl Asked<'_> {
     /// Its failed tasks, grouped; nothing if it has none.
     pub(super) async fn failures(&self, view: &JobView) -> Result<Option<FailuresBody>, Failure> {
-        if view.tasks.failed == 0 {
+        if view.counts.failed == 0 {
             return Ok(None);
         }
         let mut grouping = Grouping::new(view);
@@ -173,7 +173,7 @@ impl Asked<'_> {
                 _ => break,
             }
         }
-        Ok(Some(grouping.finish(view.tasks.failed.into())))
+        Ok(Some(grouping.finish(view.counts.failed.into())))
     }
 
     /// The same for a job that is told of in any case.
@@ -188,6 +188,7 @@ impl Asked<'_> {
 
 #[cfg(test)]
 mod tests {
+    use turno_proto::model::TaskId;
     use turno_proto::model::job::Array;
 
     use super::*;
@@ -195,23 +196,17 @@ mod tests {
 
     fn failed(task: u32, exit_code: Option<i32>, signal: Option<i32>, status: &str) -> TaskView {
         TaskView {
-            task,
-            state: TaskState::Failed,
-            attempt: 1,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
             exit_code,
             signal,
             status: (!status.is_empty()).then(|| status.to_owned()),
-            lost_until_unix_ms: None,
-            item: Vec::new(),
+            ..TaskView::new(TaskId { job: JobId(7), task }, TaskState::Failed, 1)
         }
     }
 
     fn grouped(step: u32, tasks: &[TaskView]) -> FailuresBody {
         let job = view(7);
-        let mut grouping = Grouping::new(&JobView { array: Array { step, ..job.array }, ..job });
+        let array = Array { step, ..job.numbers().array };
+        let mut grouping = Grouping::new(&JobView { array: array.into(), ..job });
         tasks.iter().for_each(|task| grouping.add(task));
         grouping.finish(tasks.len() as u64)
     }

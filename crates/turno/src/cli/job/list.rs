@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use turno_client::{AdminAnswer, AdminCall};
-use turno_proto::model::job::{JobId, JobState, TaskState};
+use turno_proto::model::job::{JobId, JobState, TaskState, TaskView};
 use turno_proto::model::limits;
 
 use super::select::{Part, Ranges};
@@ -14,7 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::global::Format;
 use crate::cli::help;
 use crate::cli::schema::job::{JobListDocument, JobRow};
-use crate::cli::schema::task::{TaskListDocument, TaskRow};
+use crate::cli::schema::task::TaskListDocument;
 
 /// List jobs, the latest first
 #[derive(Args, Debug)]
@@ -134,7 +134,7 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
         for job in &jobs {
             let tagged = args.tag.iter().all(|tag| job.tags.contains(tag));
             if tagged && (states.is_empty() || states.contains(&job.state)) {
-                rows.push(JobRow::from(job));
+                rows.push(JobRow::listed(job));
             }
             if rows.len() as u64 >= most {
                 break 'pages if Some(job.id) == last { next } else { Some(job.id) };
@@ -191,7 +191,7 @@ struct Pages<'a> {
     asked: &'a Asked<'a>,
     job: JobId,
     args: &'a TasksArgs,
-    rows: Vec<TaskRow>,
+    rows: Vec<TaskView>,
     /// Rows that are printed already.
     told: u64,
 }
@@ -216,11 +216,10 @@ impl Pages<'_> {
                     AdminAnswer::Tasks { tasks, next } => (tasks, next),
                     other => return Err(connect::unexpected(&other)),
                 };
-                let wanted = tasks.iter().take_while(|task| task.task <= last);
-                self.rows.extend(wanted.map(|task| TaskRow::new(job, task)));
+                let beyond = tasks.last().is_none_or(|task| task.task >= last);
+                self.rows.extend(tasks.into_iter().take_while(|task| task.task <= last));
                 begin = self.rows.last().map(|row| row.task).or(begin);
                 self.tell()?;
-                let beyond = tasks.last().is_none_or(|task| task.task >= last);
                 if next.is_none() || beyond {
                     break;
                 }

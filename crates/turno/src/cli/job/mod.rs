@@ -109,10 +109,10 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
         return task::show(&asked, &view, ranges).await;
     }
     let mut document = JobDocument::from(&view);
-    document.job.row.failures = asked.failures_if_told(&view).await;
+    document.job.failures = asked.failures_if_told(&view).await;
     let clock = invocation.output.clock();
     invocation.output.one(&document, &view.id.to_string(), || text::whole(&document.job, clock))?;
-    if view.tasks.failed > 0 {
+    if view.counts.failed > 0 {
         failures::hints(view.id, &invocation.output);
     }
     Ok(0)
@@ -214,10 +214,10 @@ fn done(
     if let ([], [(_, failure), ..]) = (&views[..], &failures[..]) {
         return Err(Failure::clone(failure));
     }
-    let rows: Vec<JobRow> = views.iter().map(|view| JobRow::from(*view)).collect();
+    let rows: Vec<JobRow> = views.iter().map(|view| JobRow::listed(view)).collect();
     let error = |(id, failure): &(JobId, &Failure)| JobErrorBody { id: id.to_string(), error: failure.body() };
     let errors: Vec<JobErrorBody> = failures.iter().map(error).collect();
-    let names: Page = rows.iter().map(|row| row.id.as_str()).collect();
+    let names: Page = rows.iter().map(|row| row.id.to_string()).collect();
     let document =
         JobListDocument { jobs: &rows, next: None, errors: Some(&errors[..]).filter(|errors| !errors.is_empty()) };
     invocation.output.several(&document, names, || views.iter().map(|view| line(view)).collect::<Page>())?;
@@ -229,7 +229,8 @@ fn done(
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::job::{Array, JobState, TaskCounts};
+    use turno_proto::model::Moment;
+    use turno_proto::model::job::{Array, JobState, TaskCounts, TaskNumbers};
 
     use super::*;
 
@@ -239,27 +240,24 @@ mod tests {
             id: JobId(id),
             name: "sim".to_owned(),
             state: JobState::Running,
-            array: Array { first: 1, count: 30, step: 1 },
-            parts: Vec::new(),
-            tasks: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
+            array: Array { first: 1, count: 30, step: 1 }.into(),
+            tasks: 30,
+            counts: TaskCounts { waiting: 20, running: 4, finished: 6, failed: 0, cancelled: 0 },
             slots: 2,
             priority: 4,
-            tags: Vec::new(),
-            items: 0,
-            submitted_unix_ms: 1_794_744_000_000,
-            started_unix_ms: Some(1_794_744_000_250),
-            ended_unix_ms: None,
-            reason: None,
-            spec: None,
-            lost: 0,
+            submitted_at: Moment::from_unix_ms(1_794_744_000_000),
+            started_at: Some(Moment::from_unix_ms(1_794_744_000_250)),
+            ..JobView::default()
         }
     }
 
     #[test]
     fn a_task_that_is_named_is_there() {
         let listed = JobView {
-            array: Array { first: 1, count: 3, step: 1 },
-            parts: ["1", "3", "5"].map(|part| part.parse().unwrap()).to_vec(),
+            array: TaskNumbers {
+                array: Array { first: 1, count: 3, step: 1 },
+                parts: ["1", "3", "5"].map(|part| part.parse().unwrap()).to_vec(),
+            },
             ..view(7)
         };
         for (job, good, bad) in [(view(7), vec![(1, 1), (30, 99)], (31, 31)), (listed, vec![(2, 3)], (4, 4))] {

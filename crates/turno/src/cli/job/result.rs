@@ -48,14 +48,14 @@ pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8
     args.job.tasks.as_deref().map_or(Ok(()), |tasks| check_tasks(&view, tasks))?;
     let job = view.id;
     let (files, damaged) = asked.files(job, args).await?;
-    let mut rows: Vec<ResultRow> = files.iter().map(|file| ResultRow::new(job, file)).collect();
+    let mut rows: Vec<ResultRow> = files.into_iter().map(|file| ResultRow { file, path: None }).collect();
     if !args.list {
         let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("job-{job}")));
-        for (file, row) in files.iter().zip(&mut rows).filter(|(file, _)| !file.lost) {
-            match asked.fetch(job, file, &dir).await {
+        for row in rows.iter_mut().filter(|row| !row.file.lost) {
+            match asked.fetch(job, &row.file, &dir).await {
                 Ok(path) => row.path = Some(path.display().to_string()),
                 // The others may be whole.
-                Err(failure) if failure.code() == Code::ArchiveDamaged => row.lost = true,
+                Err(failure) if failure.code() == Code::ArchiveDamaged => row.file.lost = true,
                 Err(failure) => return Err(failure),
             }
         }
@@ -65,7 +65,8 @@ pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8
         }
     }
     invocation.output.rows(&ResultListDocument { job: job.to_string(), files: &rows, damaged }, &rows)?;
-    let lost: Vec<String> = rows.iter().filter(|row| row.lost).map(|row| format!("{} {}", row.id, row.name)).collect();
+    let lost = rows.iter().map(|row| &row.file).filter(|file| file.lost);
+    let lost: Vec<String> = lost.map(|file| format!("{} {}", file.id, file.name)).collect();
     if !lost.is_empty() {
         let what = format!("{} of {} files of job {job} are lost to damage", lost.len(), rows.len());
         return Err(Failure::new(Code::ArchiveDamaged, what).why(named_few(&lost)));
@@ -116,7 +117,7 @@ impl Asked<'_> {
 
     /// Writes one file; where it is.
     async fn fetch(&self, job: JobId, file: &FileView, dir: &Path) -> Result<PathBuf, Failure> {
-        let FileView { task, name, size, .. } = file;
+        let FileView { task, name, bytes: size, .. } = file;
         let path = place(dir, *task, name).map_err(|error| unwritable(dir, &error))?;
         let mut part = path.clone().into_os_string();
         part.push(".turno-part");

@@ -111,7 +111,7 @@ fn line(view: &JobView, named: bool, tasks: u64, dry_run: bool) -> String {
 impl Asked<'_> {
     /// The jobs that are meant, and which tasks of each: none named are those that failed.
     async fn meant(&self, args: &RetryArgs) -> Result<Vec<(JobView, Option<Ranges>)>, Failure> {
-        let fits: fn(&JobView) -> bool = if args.tasks.is_some() { |_| true } else { |view| view.tasks.failed > 0 };
+        let fits: fn(&JobView) -> bool = if args.tasks.is_some() { |_| true } else { |view| view.counts.failed > 0 };
         // A job may be named for what failed and for some tasks: that is done one after the other.
         let mut meant: BTreeMap<(JobId, bool), (JobView, Option<Ranges>)> = BTreeMap::new();
         for target in &args.targets {
@@ -160,7 +160,7 @@ impl Asked<'_> {
 
     /// How many that would be.
     async fn count(&self, view: &JobView, tasks: Option<&[(u32, u32)]>) -> Result<u64, Failure> {
-        let Some(ranges) = tasks else { return Ok(view.tasks.failed.into()) };
+        let Some(ranges) = tasks else { return Ok(view.counts.failed.into()) };
         let mut ended = 0;
         for (first, last) in ranges {
             let mut after = first.checked_sub(1);

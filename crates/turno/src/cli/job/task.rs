@@ -3,7 +3,7 @@
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::fill::{self, Filled, Given};
 use turno_proto::model::Code;
-use turno_proto::model::job::{JobSpec, JobView, TaskView};
+use turno_proto::model::job::{AttemptView, JobSpec, JobView, TaskView};
 use turno_proto::work;
 
 use super::text::{pairs, words};
@@ -12,7 +12,7 @@ use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::schema::job::elapsed;
 use crate::cli::schema::submission::SubmissionTask;
-use crate::cli::schema::task_show::{AttemptRow, TaskBody, TaskDocument};
+use crate::cli::schema::task::{TaskBody, TaskDocument};
 use crate::cli::shown::Page;
 use crate::cli::table;
 use crate::cli::time::Clock;
@@ -35,12 +35,13 @@ pub(super) async fn show(asked: &Asked<'_>, view: &JobView, ranges: &[(u32, u32)
         Err(failure) => return Err(named(failure, job)),
     };
     let command = view.spec.as_deref().and_then(|spec| command_of(spec, &task));
-    let document = TaskDocument { task: TaskBody::new(view, &task, &because, &attempts, command) };
+    let document = TaskDocument { task: TaskBody::new(view, *task, *because, attempts, command) };
     let (output, body) = (&asked.invocation.output, &document.task);
-    output.one(&document, &body.row.id, || text(body, output.clock()))?;
-    if body.row.attempt > 0 {
-        let all = if body.row.attempt > 1 { " --attempt all" } else { "" };
-        output.hint(&format!("what it wrote: turno job logs {}{all}", body.row.id));
+    let TaskView { id, attempt, .. } = body.task;
+    output.one(&document, &id.to_string(), || text(body, output.clock()))?;
+    if attempt > 0 {
+        let all = if attempt > 1 { " --attempt all" } else { "" };
+        output.hint(&format!("what it wrote: turno job logs {id}{all}"));
     }
     Ok(0)
 }
@@ -55,12 +56,12 @@ fn command_of(spec: &JobSpec, view: &TaskView) -> Option<SubmissionTask> {
 }
 
 fn text(task: &TaskBody, clock: &Clock) -> Page {
-    let row = &task.row;
+    let row = &task.task;
     let mut facts = vec![
-        ("task", row.id.clone()),
+        ("task", row.id.to_string()),
         ("job", one_line(&task.job_name)),
-        ("state", row.state.clone()),
-        ("because", task.because.text.clone()),
+        ("state", row.state.to_string()),
+        ("because", task.because.to_string()),
     ];
     match (&task.columns[..], &row.item[..]) {
         ([], []) => {}
@@ -94,12 +95,12 @@ fn text(task: &TaskBody, clock: &Clock) -> Page {
 }
 
 /// `2: failed at w1, began 5m0s ago, took 2.5s, exit status 1: no such file`
-fn attempt_line(row: &AttemptRow, clock: &Clock) -> String {
+fn attempt_line(row: &AttemptView, clock: &Clock) -> String {
     let mut line = format!("{}: {} at {}", row.attempt, row.state, one_line(&row.worker));
-    if let Some(Ok(started)) = row.started_at.as_deref().map(str::parse) {
+    if let Some(started) = row.started_at {
         line += &format!(", began {}", clock.phrase(started));
     }
-    let took = elapsed(row.started_at.as_deref(), row.seconds, row.ended_at.is_some(), clock);
+    let took = elapsed(row.started_at, row.seconds, row.ended_at.is_some(), clock);
     if !took.is_empty() {
         line += &format!(", {} {took}", if row.ended_at.is_some() { "took" } else { "for" });
     }
@@ -117,13 +118,16 @@ fn attempt_line(row: &AttemptRow, clock: &Clock) -> String {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::job::{Array, AttemptView, JobReason, TaskReason, TaskState, Work};
+    use turno_proto::model::job::{Array, JobId, JobReason, TaskReason, TaskState, Work};
+    use turno_proto::model::view::Because;
+    use turno_proto::model::{Moment, Seconds, TaskId};
 
     use super::*;
     use crate::cli::job::tests::view;
     use crate::cli::time::TimeStyle;
 
     const NOON: u64 = 1_794_744_000_000;
+    const ID: TaskId = TaskId { job: JobId(7), task: 3 };
 
     fn spec(work: &Work) -> JobSpec {
         JobSpec::new("sim", Array { first: 1, count: 30, step: 1 }, work::encode(work).unwrap())
@@ -136,7 +140,8 @@ mod tests {
     fn told(view: &JobView, task: &TaskView, because: &TaskReason, attempts: &[AttemptView]) -> String {
         let command = view.spec.as_deref().and_then(|spec| command_of(spec, task));
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
-        text(&TaskBody::new(view, task, because, attempts, command), &clock).to_string()
+        let because = Because(because.clone());
+        text(&TaskBody::new(view, task.clone(), because, attempts.to_vec(), command), &clock).to_string()
     }
 
     #[test]
@@ -151,22 +156,23 @@ mod tests {
         let job = JobView { spec: Some(Box::new(spec(&work))), ..view(7) };
         let task = TaskView {
             worker: Some("w2".to_owned()),
-            started_unix_ms: Some(NOON + 30_000),
-            ended_unix_ms: Some(NOON + 32_500),
+            started_at: Some(Moment::from_unix_ms(NOON + 30_000)),
+            ended_at: Some(Moment::from_unix_ms(NOON + 32_500)),
+            seconds: Some(Seconds::from_millis(2_500)),
             exit_code: Some(2),
             status: Some("no such\nfile".to_owned()),
             item: owned(&["it's", "0.5"]),
-            ..TaskView::new(3, TaskState::Failed, 2)
+            ..TaskView::new(ID, TaskState::Failed, 2)
         };
         let first = AttemptView {
             attempt: 1,
             state: TaskState::Failed,
             worker: "w1".to_owned(),
-            started_unix_ms: NOON,
-            ended_unix_ms: NOON + 1_000,
-            exit_code: None,
+            started_at: Some(Moment::from_unix_ms(NOON)),
+            ended_at: Some(Moment::from_unix_ms(NOON + 1_000)),
+            seconds: Some(Seconds::from_millis(1_000)),
             signal: Some(9),
-            status: None,
+            ..AttemptView::default()
         };
         let shown = told(&job, &task, &TaskReason::Failed, &[first]);
         let (before, rest) = shown.split_once("because").unwrap();
@@ -189,20 +195,20 @@ mod tests {
         let work = Work { argv: owned(&["run", "{}", "{.}"]), ..Work::default() };
         let job = JobView { spec: Some(Box::new(spec(&work))), ..view(7) };
         let because = TaskReason::Waits { why: JobReason::NoWorker, before: 0 };
-        let waiting = told(&job, &TaskView::new(3, TaskState::Waiting, 0), &because, &[]);
+        let waiting = told(&job, &TaskView::new(ID, TaskState::Waiting, 0), &because, &[]);
         assert!(waiting.contains("command   run 3 3\n"), "{waiting}");
         assert!(waiting.ends_with("slots     2\nattempts  none yet\n"), "{waiting}");
         let running = TaskView {
             worker: Some("w".to_owned()),
-            started_unix_ms: Some(NOON),
-            ..TaskView::new(3, TaskState::Running, 3)
+            started_at: Some(Moment::from_unix_ms(NOON)),
+            ..TaskView::new(ID, TaskState::Running, 3)
         };
-        let runs = TaskReason::Runs { worker: "w".to_owned(), for_ms: 60_000 };
+        let runs = TaskReason::Runs { worker: "w".to_owned(), for_seconds: Seconds::from_millis(60_000) };
         let running = told(&job, &running, &runs, &[]);
         assert!(running.contains("attempts  3, of which the latest 1 are known\n"), "{running}");
         assert!(running.ends_with("attempt   3: running at w, began 1m0s ago, for 1m0s\n"), "{running}");
         let strange = JobView { spec: Some(Box::new(JobSpec { work: vec![0xC1].into(), ..spec(&work) })), ..view(7) };
-        let strange = told(&strange, &TaskView::new(3, TaskState::Waiting, 0), &because, &[]);
+        let strange = told(&strange, &TaskView::new(ID, TaskState::Waiting, 0), &because, &[]);
         assert!(strange.contains("written by another program"), "{strange}");
     }
 }

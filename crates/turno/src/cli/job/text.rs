@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::job::{JobReason, JobState, JobView, TaskCounts};
+use turno_proto::model::Seconds;
+use turno_proto::model::job::{CommandView, JobReason, JobState, JobView, SpecView, TaskCounts};
 
 use super::failures;
-use crate::cli::schema::job::{JobBody, elapsed};
-use crate::cli::schema::reason::ReasonBody;
-use crate::cli::schema::spec::{CommandBody, SpecBody};
+use crate::cli::schema::job::{JobRow, elapsed};
 use crate::cli::shell::quoted;
 use crate::cli::shown::Page;
 use crate::cli::table;
@@ -54,42 +53,34 @@ pub(super) fn state_line(view: &JobView) -> String {
         JobState::Failed => "failed",
         JobState::Cancelled => "was cancelled",
     };
-    let why = match &view.reason {
-        Some(reason @ JobReason::Missed { .. }) => format!("; {}", ReasonBody::from(reason).text),
+    let why = match view.because.as_deref() {
+        Some(reason @ JobReason::Missed { .. }) => format!("; {reason}"),
         _ => String::new(),
     };
-    format!("{} {state}: {}{why}", title(view), counts(&view.tasks))
+    format!("{} {state}: {}{why}", title(view), counts(&view.counts))
 }
 
 /// All there is to tell of a job.
-pub(super) fn whole(job: &JobBody, clock: &Clock) -> Page {
-    let row = &job.row;
-    let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
-    let tasks = TaskCounts {
-        waiting: row.waiting,
-        running: row.running,
-        finished: row.finished,
-        failed: row.failed,
-        cancelled: row.cancelled,
-    };
-    let mut facts = vec![("job", row.id.clone()), ("name", one_line(&row.name)), ("state", row.state.clone())];
-    if let Some(because) = &row.because {
-        facts.push(("because", because.text.clone()));
+pub(super) fn whole(row: &JobRow, clock: &Clock) -> Page {
+    let moment = |moment| clock.phrase(moment);
+    let mut facts = vec![("job", row.id.to_string()), ("name", one_line(&row.name)), ("state", row.state.to_string())];
+    if let Some(because) = row.because.as_deref() {
+        facts.push(("because", because.to_string()));
     }
     facts.extend([
         ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
-        ("of these", counts(&tasks) + &lost(row.lost)),
+        ("of these", counts(&row.counts) + &lost(row.lost)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),
-        ("submitted", moment(&row.submitted_at)),
-        ("started", row.started_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
-        ("ended", row.ended_at.as_deref().map_or_else(|| "not yet".to_owned(), moment)),
+        ("submitted", moment(row.submitted_at)),
+        ("started", row.started_at.map_or_else(|| "not yet".to_owned(), moment)),
+        ("ended", row.ended_at.map_or_else(|| "not yet".to_owned(), moment)),
     ]);
     if row.started_at.is_some() {
-        facts.push(("elapsed", elapsed(row.started_at.as_deref(), row.seconds, row.ended_at.is_some(), clock)));
+        facts.push(("elapsed", elapsed(row.started_at, row.seconds, row.ended_at.is_some(), clock)));
     }
-    if let Some(spec) = &job.spec {
-        facts.extend(asked_for(spec));
+    if let Some(spec) = row.spec.as_deref() {
+        facts.extend(asked_for(&spec.into()));
     }
     let mut page = table::facts(&facts);
     if let Some(failures) = &row.failures {
@@ -100,9 +91,9 @@ pub(super) fn whole(job: &JobBody, clock: &Clock) -> Page {
 }
 
 /// What was asked for, as names and what they are.
-pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
+pub(super) fn asked_for(spec: &SpecView) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    let span = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).map(short).unwrap_or_default();
+    let span = |length: Seconds| short(length.duration());
     match &spec.command {
         Some(command) => facts.extend(command_of(command)),
         None => facts.push(("command", "written by another program in a way of its own".to_owned())),
@@ -135,7 +126,7 @@ pub(super) fn asked_for(spec: &SpecBody) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn command_of(command: &CommandBody) -> Vec<(&'static str, String)> {
+fn command_of(command: &CommandView) -> Vec<(&'static str, String)> {
     let mut facts = vec![(if command.shell { "shell" } else { "command" }, words(&command.argv))];
     if !command.columns.is_empty() {
         facts.push(("columns", words(&command.columns)));
@@ -175,11 +166,11 @@ pub(super) fn words(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobReason, JobSpec, Work};
+    use turno_proto::model::view::Because;
     use turno_proto::work;
 
     use super::*;
     use crate::cli::job::tests::view;
-    use crate::cli::schema::job::JobDocument;
     use crate::cli::time::TimeStyle;
 
     fn spec() -> JobSpec {
@@ -201,10 +192,13 @@ mod tests {
     #[test]
     fn a_whole_job_in_words() {
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
-        let shown =
-            JobView { reason: Some(JobReason::MaxParallel { max: 4 }), spec: Some(Box::new(spec())), ..view(7) };
+        let shown = JobView {
+            because: Some(Because(JobReason::MaxParallel { max: 4 })),
+            spec: Some(Box::new(spec())),
+            ..view(7)
+        };
         assert_eq!(
-            whole(&JobDocument::from(&shown).job, &clock),
+            whole(&JobRow::from(&shown), &clock),
             "job          7\n\
              name         sim\n\
              state        running\n\
@@ -233,14 +227,14 @@ mod tests {
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
         let strange = JobSpec { work: vec![0xC1].into(), ..spec() };
         let shown = JobView { spec: Some(Box::new(strange)), ..view(7) };
-        assert!(whole(&JobDocument::from(&shown).job, &clock).contains("written by another program"));
+        assert!(whole(&JobRow::from(&shown), &clock).contains("written by another program"));
     }
 
     #[test]
     fn states_in_one_line() {
         assert_eq!(state_line(&view(7)), "job 7 (sim) runs: 20 waiting, 4 running, 6 finished");
-        let tasks = TaskCounts { finished: 28, failed: 1, cancelled: 1, ..TaskCounts::default() };
-        let ended = JobView { state: JobState::Failed, tasks, ..view(7) };
+        let counts_now = TaskCounts { finished: 28, failed: 1, cancelled: 1, ..TaskCounts::default() };
+        let ended = JobView { state: JobState::Failed, counts: counts_now, ..view(7) };
         assert_eq!(state_line(&ended), "job 7 (sim) failed: 28 finished, 1 failed, 1 cancelled");
         assert_eq!(counts(&TaskCounts::default()), "no task");
         assert_eq!((number_of_tasks(1), number_of_tasks(2)), ("1 task".to_owned(), "2 tasks".to_owned()));

@@ -64,8 +64,7 @@ pub(super) async fn tell_ends(jobs: &[JobView], alone: bool, asked: &Asked<'_>) 
     let output = &asked.invocation.output;
     let mut rows = Vec::new();
     for job in jobs {
-        let failures = asked.failures_if_told(job).await;
-        rows.push(JobRow { failures, ..JobRow::from(job) });
+        rows.push(JobRow { failures: asked.failures_if_told(job).await, ..JobRow::listed(job) });
     }
     let text = || {
         let told = |(job, row): (&JobView, &JobRow)| {
@@ -73,16 +72,16 @@ pub(super) async fn tell_ends(jobs: &[JobView], alone: bool, asked: &Asked<'_>) 
         };
         jobs.iter().zip(&rows).flat_map(told).collect::<Page>()
     };
-    let names: Page = rows.iter().map(|row| row.id.as_str()).collect();
+    let names: Page = rows.iter().map(|row| row.id.to_string()).collect();
     match (jobs, alone) {
         ([job], true) => {
             let mut document = JobDocument::from(job);
-            document.job.row.failures.clone_from(&rows[0].failures);
+            document.job.failures.clone_from(&rows[0].failures);
             output.several(&document, names, text)?;
         }
         _ => output.several(&JobListDocument { jobs: &rows, next: None, errors: None }, names, text)?,
     }
-    if let Some(job) = jobs.iter().find(|job| job.tasks.failed > 0) {
+    if let Some(job) = jobs.iter().find(|job| job.counts.failed > 0) {
         failures::hints(job.id, output);
     }
     Ok(())

@@ -227,7 +227,7 @@ pub(super) fn explained(cut: Cut, jobs: &[JobView]) -> Failure {
         Cut::Failed(failure) => failure,
         Cut::Late => {
             let what = match &open[..] {
-                [job] => format!("{what} has not ended: {}", counts(&job.tasks)),
+                [job] => format!("{what} has not ended: {}", counts(&job.counts)),
                 _ => format!("{what} have not ended"),
             };
             Failure::new(Code::TimedOut, what).why(format!("--timeout is over; {goes_on}")).fix(back)

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::schema::link::BrokerRow;
+use turno_proto::model::link::view::BrokerNode;
+
 use crate::cli::shown::{Page, escaped};
 
 /// The graph, each link once.
-pub(super) fn dot(brokers: &[BrokerRow]) -> Page {
+pub(super) fn dot(brokers: &[BrokerNode]) -> Page {
     let mut page: Page = ["graph links {", "    node [shape=box];"].into_iter().collect();
     let mut ids: BTreeSet<&str> = BTreeSet::new();
     let mut links: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -40,32 +41,22 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::link::view::BrokerNode;
-
     use super::*;
 
-    fn node(broker: &str, name: &str, path: &[&str], neighbours: &[&str]) -> BrokerNode {
-        let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-        let (broker, name) = (broker.to_owned(), name.to_owned());
-        BrokerNode { broker, name, path: texts(path), neighbours: texts(neighbours) }
+    fn node(broker: &str, name: &str, hops: u64, neighbours: &[&str]) -> BrokerNode {
+        let neighbour_ids = neighbours.iter().map(ToString::to_string).collect();
+        BrokerNode { broker: broker.to_owned(), name: name.to_owned(), hops, neighbour_ids, ..BrokerNode::default() }
     }
 
     /// A chain of three, of which the last has a link to somebody who is out of reach.
     #[test]
     fn each_broker_and_each_link_once() {
-        let nodes = [
-            node("b1", "one", &[], &["b2"]),
-            node("b3", "three", &["b2", "b3"], &["b2", "b9"]),
-            node("b2", "two", &["b2"], &["b1", "b3"]),
-        ];
-        let rows = BrokerRow::all(&nodes);
-        assert_eq!((rows[1].hops, rows[1].way.join(">").as_str()), (2, "two>three"));
-        assert_eq!(rows[1].neighbours, ["b9", "two"]);
-        assert_eq!(rows[1].neighbour_ids, ["b9", "b2"], "in the same order");
+        let nodes =
+            [node("b1", "one", 0, &["b2"]), node("b3", "three", 2, &["b2", "b9"]), node("b2", "two", 1, &["b1", "b3"])];
         let expected = "graph links {\n    node [shape=box];\n    \"b1\" [label=\"one\", style=bold];\n    \
                         \"b3\" [label=\"three\"];\n    \"b2\" [label=\"two\"];\n    \"b9\" [style=dashed];\n    \
                         \"b1\" -- \"b2\";\n    \"b2\" -- \"b3\";\n    \"b3\" -- \"b9\";\n}\n";
-        assert_eq!(dot(&rows), expected);
+        assert_eq!(dot(&nodes), expected);
     }
 
     /// A stranger's name ends neither its quotes nor its line, and is no escape of graphviz (`\N`, `\l`).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use turno_client::{AdminCall, Client};
 use turno_proto::model::Code;
-use turno_proto::model::view::Explanation;
+use turno_proto::model::view::{Explanation, MessageView};
 
 use super::{ask, check};
 use crate::cli::Invocation;
@@ -15,7 +15,7 @@ use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::global::Format;
 use crate::cli::help;
-use crate::cli::schema::message::{CancelledDocument, CancelledListDocument, CancelledRow, MessageBody};
+use crate::cli::schema::message::{CancelledDocument, CancelledListDocument, CancelledRow};
 use crate::cli::window::Window;
 
 /// Stands for the lines of standard input.
@@ -53,19 +53,18 @@ async fn one(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let timeout = invocation.global.timeout();
     let before = ask(&client, AdminCall::MessageExplain { id: id.to_owned() }, id, timeout).await?;
-    let now = MessageBody::new(&before.message, invocation.output.clock());
+    let now = before.message;
     confirm::ask(
         invocation,
         &format!("cancel the {} {} of queue {}, which is {}?", now.kind, now.id, now.queue, now.state),
     )?;
-    let explanation = cancelled(client, id.to_owned(), timeout).await?;
-    let message = MessageBody::new(&explanation.message, invocation.output.clock());
+    let message = cancelled(client, id.to_owned(), timeout).await?.message;
     let text = line(&message);
     invocation.output.one(&CancelledDocument { message, cancelled: true }, id, || text)?;
     Ok(0)
 }
 
-fn line(message: &MessageBody) -> String {
+fn line(message: &MessageView) -> String {
     format!("cancelled {} of queue {} (was {})\n", message.id, message.queue, message.state)
 }
 
@@ -142,8 +141,7 @@ impl Tally {
         let row = match end {
             Ok(explanation) => {
                 self.cancelled += 1;
-                let message = Some(MessageBody::new(&explanation.message, invocation.output.clock()));
-                CancelledRow { id, message, error: None }
+                CancelledRow { id, message: Some(explanation.message), error: None }
             }
             Err(failure) => {
                 self.failed += 1;

@@ -126,6 +126,7 @@ mod tests {
     use std::time::Duration;
 
     use turno_proto::model::job::{JobReason, JobState, JobView};
+    use turno_proto::model::view::Because;
 
     use super::*;
     use crate::cli::progress::meter::tests::job;
@@ -187,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_third_line_says_why_nothing_runs() {
-        let waiting = JobView { reason: Some(JobReason::NoWorker), ..job(8, JobState::Waiting, [3, 0, 0, 0]) };
+        let waiting =
+            JobView { because: Some(Because(JobReason::NoWorker)), ..job(8, JobState::Waiting, [3, 0, 0, 0]) };
         let mut meter = Meter::default();
         meter.look(Duration::ZERO, &[waiting]);
         assert_eq!(

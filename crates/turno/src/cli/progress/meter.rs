@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use turno_proto::model::job::{JobState, JobView};
 
-use crate::cli::schema::reason::ReasonBody;
 use crate::cli::time::short;
 
 /// The rate is that of the latest so long: tasks of a job differ, and workers come and go.
@@ -93,11 +92,11 @@ impl Meter {
                 JobState::Cancelled => &mut self.jobs.cancelled,
             };
             *count += 1;
-            self.tasks.waiting += u64::from(view.tasks.waiting);
-            self.tasks.running += u64::from(view.tasks.running);
-            self.tasks.finished += u64::from(view.tasks.finished);
-            self.tasks.failed += u64::from(view.tasks.failed);
-            self.tasks.cancelled += u64::from(view.tasks.cancelled);
+            self.tasks.waiting += u64::from(view.counts.waiting);
+            self.tasks.running += u64::from(view.counts.running);
+            self.tasks.finished += u64::from(view.counts.finished);
+            self.tasks.failed += u64::from(view.counts.failed);
+            self.tasks.cancelled += u64::from(view.counts.cancelled);
         }
         self.because = if self.tasks.running == 0 { because(views) } else { None };
         self.remember(Look { at, ended: self.tasks.ended() });
@@ -176,12 +175,12 @@ impl Meter {
 
 /// Why the first of those that could go on does not.
 fn because(views: &[JobView]) -> Option<String> {
-    let (view, reason) = views.iter().find_map(|view| Some((view, view.reason.as_ref()?)))?;
-    Some(format!("job {} waits: {}", view.id, ReasonBody::from(reason).text))
+    let (view, reason) = views.iter().find_map(|view| Some((view, view.because.as_deref()?)))?;
+    Some(format!("job {} waits: {reason}", view.id))
 }
 
 /// Rounded down, so that 100 means all.
-pub(crate) const fn percent(part: u64, all: u64) -> u64 {
+pub(super) const fn percent(part: u64, all: u64) -> u64 {
     if all == 0 { 100 } else { (part as u128 * 100 / all as u128) as u64 }
 }
 
@@ -203,7 +202,8 @@ pub(super) fn eta_text(eta: Duration) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use turno_proto::model::job::{Array, JobId, JobReason, TaskCounts};
+    use turno_proto::model::job::{JobId, JobReason, TaskCounts};
+    use turno_proto::model::view::Because;
 
     use super::*;
 
@@ -214,19 +214,9 @@ pub(super) mod tests {
             id: JobId(id),
             name: "sim".to_owned(),
             state,
-            array: Array { first: 1, count: counts.iter().sum::<u32>().max(1), step: 1 },
-            parts: Vec::new(),
-            tasks: TaskCounts { waiting, running, finished, failed, cancelled: 0 },
-            slots: 1,
-            priority: 4,
-            tags: Vec::new(),
-            items: 0,
-            submitted_unix_ms: 0,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            reason: None,
-            spec: None,
-            lost: 0,
+            tasks: counts.iter().sum(),
+            counts: TaskCounts { waiting, running, finished, failed, cancelled: 0 },
+            ..JobView::default()
         }
     }
 
@@ -303,7 +293,8 @@ pub(super) mod tests {
         );
         meter.look(at(20), &[finished.clone(), job(7, JobState::Failed, [0, 0, 9_924, 12])]);
         assert_eq!(meter.line(), "2 of 2 jobs ended; 9976 of 9976 tasks ended (100%): 9964 finished, 12 failed; 296/s");
-        let waiting = JobView { reason: Some(JobReason::NoWorker), ..job(8, JobState::Waiting, [3, 0, 0, 0]) };
+        let waiting =
+            JobView { because: Some(Because(JobReason::NoWorker)), ..job(8, JobState::Waiting, [3, 0, 0, 0]) };
         let mut meter = Meter::default();
         meter.look(at(0), &[finished, waiting]);
         assert_eq!(

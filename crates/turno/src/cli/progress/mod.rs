@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
 
-pub(crate) use self::meter::{percent, rate_text};
+pub(crate) use self::meter::rate_text;
 pub(crate) use self::screen::Screen;
 
 /// What is told of progress.

@@ -15,8 +15,7 @@ use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::message;
-use crate::cli::schema::dead::{DeadBody, DeadDocument, DeadListDocument, DeadRow, RetriedDocument};
-use crate::cli::schema::message::state;
+use crate::cli::schema::dead::{DeadBody, DeadDocument, DeadListDocument, RetriedDocument};
 use crate::cli::schema::reply::Content;
 use crate::cli::shown::Page;
 use crate::cli::table;
@@ -135,7 +134,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     // Whether it is the queue that is not there, or the letter after which the page begins.
     view(&client, queue, invocation).await?;
-    let mut rows: Vec<DeadRow> = Vec::new();
+    let mut rows: Vec<DeadView> = Vec::new();
     let mut after = args.after.clone();
     let next = loop {
         let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
@@ -146,9 +145,9 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
             Ok(other) => return Err(connect::unexpected(&other)),
             Err(failure) => return Err(not_a_letter(failure, queue, after.as_deref().unwrap_or_default())),
         };
-        rows.extend(dead.iter().map(|letter| DeadRow::new(letter, invocation.output.clock())));
-        let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
-        if next.is_none() || full || dead.is_empty() {
+        let is_last = next.is_none() || dead.is_empty();
+        rows.extend(dead);
+        if is_last || args.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break next;
         }
         after = next;
@@ -171,8 +170,7 @@ async fn show(queue: &str, id: &str, invocation: &Invocation) -> Result<u8, Fail
     };
     // What no client of ours wrote is shown as it is.
     let (headers, body) = headers::decode(&payload).unwrap_or_else(|_| (headers::Headers::new(), payload.bytes));
-    let row = DeadRow::new(&letter, invocation.output.clock());
-    let document = DeadDocument { dead: DeadBody { row, content: Content::from(&body[..]), headers } };
+    let document = DeadDocument { dead: DeadBody { letter, content: Content::from(&body[..]), headers } };
     invocation.output.one(&document, id, || text(&document.dead, &body, invocation))?;
     Ok(0)
 }
@@ -201,8 +199,8 @@ async fn fetch(
 
 /// Of the body, only its text: escaped line by line, as this is for reading. `--json` has the bytes.
 fn text(letter: &DeadBody, body: &[u8], invocation: &Invocation) -> Page {
-    let mut facts = message::facts(&letter.row.message, invocation);
-    facts.push(("failure", letter.row.failure.clone()));
+    let mut facts = message::facts(&letter.letter.message, invocation);
+    facts.push(("failure", letter.letter.failure.clone()));
     let headers: Vec<String> = letter.headers.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if !headers.is_empty() {
         facts.push(("headers", headers.join(", ")));
@@ -302,7 +300,7 @@ async fn blame(client: &Client, failure: Failure, queue: &str, id: &str, invocat
     match answer {
         Ok(AdminAnswer::Message { explanation }) => {
             let message = explanation.message;
-            failure.why(format!("the message is {}, in queue {}", state(message.state), message.queue))
+            failure.why(format!("the message is {}, in queue {}", message.state, message.queue))
         }
         _ => failure,
     }

@@ -96,8 +96,7 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
         AdminAnswer::Queue { queue } => queue,
         other => return Err(connect::unexpected(&other)),
     };
-    let document = QueueDocument::new(&view, invocation.output.clock());
-    invocation.output.one(&document, queue, || {
+    invocation.output.one(&QueueDocument { queue: &view }, queue, || {
         let whose = if settings.is_some() { "" } else { " by default" };
         let changed =
             settings.unwrap_or_else(|| QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });

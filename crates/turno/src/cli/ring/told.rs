@@ -1,14 +1,11 @@
 //! The ring in words.
 
-use std::time::Duration;
-
 use turno_proto::model::Code;
+use turno_proto::model::ring::RingState;
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{RingState, Sid};
 
 use crate::cli::error::Failure;
-use crate::cli::time::short;
-use crate::cli::words::{count, one_line};
+use crate::cli::words::count;
 
 /// Whether something is wrong that does not mend itself within moments of a usual change.
 pub(crate) fn is_broken(view: &RingView) -> bool {
@@ -23,45 +20,16 @@ pub(crate) fn is_broken(view: &RingView) -> bool {
 
 /// One line: `whole, 5 members`, `broken since 3.0s: no word from 4`.
 pub(crate) fn line(view: &RingView) -> String {
-    match (why_not_whole(view), view.state) {
+    match (&view.why, view.state) {
         (None, RingState::Alone) => format!("alone, sid {}", view.sid),
         (None, _) => {
             let members = count(view.members.len() as u64, "member", "members");
             match view.lost.len() {
                 0 => format!("whole, {members}"),
-                _ => format!("whole, {members}; lost: {}", sids(view.lost.iter().map(|member| member.sid))),
+                _ => format!("whole, {members}; lost: {}", view.lost_sids()),
             }
         }
-        (Some(why), _) => why,
-    }
-}
-
-/// Why it is no circle now; `None`: it is one, if only of one member.
-pub(crate) fn why_not_whole(view: &RingView) -> Option<String> {
-    let since = short(Duration::from_millis(view.since_ms));
-    let code = || view.code.as_deref().and_then(|code| code.parse::<Code>().ok());
-    match view.state {
-        RingState::LinkDown => Some(match sids(silent(view)) {
-            who if who.is_empty() => format!("broken since {since}"),
-            who => format!("broken since {since}: no word from {who}"),
-        }),
-        RingState::Joining => Some(match code() {
-            Some(code) => format!("joining since {since}: {}", code.text().what),
-            None => format!("joining since {since}"),
-        }),
-        RingState::Leaving => Some(format!("leaving since {since}")),
-        RingState::Off => Some(match (code(), view.code.as_deref()) {
-            (Some(code), _) => format!("not in the ring since {since}: {}", code.text().what),
-            (None, Some(other)) => format!("not in the ring since {since}: {}", one_line(other)),
-            (None, None) => format!("left {since} ago"),
-        }),
-        RingState::Alone if view.lost.is_empty() => None,
-        RingState::Alone => {
-            Some(format!("alone since {since}; lost: {}", sids(view.lost.iter().map(|member| member.sid))))
-        }
-        RingState::Member | RingState::Rewiring if view.whole => None,
-        RingState::Rewiring => Some(format!("being rewired since {since}")),
-        RingState::Member => Some("not whole: the last roll call has not come round".to_owned()),
+        (Some(why), _) => why.clone(),
     }
 }
 
@@ -78,23 +46,6 @@ pub(crate) fn not_joined(code: Code, what: String, address: &str) -> Failure {
     }
 }
 
-/// Neighbours that it had in the last whole circle and has not now.
-fn silent(view: &RingView) -> impl Iterator<Item = Sid> {
-    let others = || view.members.iter().map(|member| member.sid).filter(|sid| *sid != view.sid);
-    let previous = others().next_back().filter(|_| view.previous.is_none());
-    let next = others().next().filter(|_| view.next.is_none());
-    let lost = view.lost.iter().map(|member| member.sid);
-    previous.into_iter().chain(next).chain(lost)
-}
-
-/// Each once, in order.
-fn sids(all: impl Iterator<Item = Sid>) -> String {
-    let mut all: Vec<Sid> = all.collect();
-    all.sort_unstable();
-    all.dedup();
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
 /// The circle, drawn: `3 → 5 → 9 → 3`.
 pub(crate) fn circle(view: &RingView) -> String {
     let mut stops: Vec<String> = view.members.iter().map(|member| member.sid.to_string()).collect();
@@ -106,38 +57,25 @@ pub(crate) fn circle(view: &RingView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::ring::view::{MemberView, RingCounters};
+    use turno_proto::model::Seconds;
+    use turno_proto::model::ring::Sid;
+    use turno_proto::model::ring::view::MemberView;
 
     use super::*;
     use crate::cli::paint::Paint;
 
     fn ring(state: RingState, members: &[u16]) -> RingView {
-        let member = |sid: &u16| {
-            let address = |base: u16| format!("127.0.0.1:{}", base + sid);
-            MemberView { sid: Sid::new(*sid), incarnation: 1, address: address(8_000), native: address(8_100) }
-        };
+        let member = |sid: &u16| MemberView { sid: Sid::new(*sid), incarnation: 1, ..MemberView::default() };
         let members: Vec<MemberView> = members.iter().map(member).collect();
         let (first, last) = (members.get(1).or_else(|| members.first()), members.last());
         RingView {
             sid: members.first().map_or(Sid::new(3), |member| member.sid),
-            incarnation: 1,
-            address: "127.0.0.1:8003".to_owned(),
-            has_secret: false,
             state,
-            since_ms: 3_000,
             whole: true,
             previous: last.map(|member| member.sid),
             next: first.map(|member| member.sid),
             members,
-            lost: Vec::new(),
-            round_trip_us: None,
-            not_round: 0,
-            oldest_ms: None,
-            buffered: 0,
-            buffer_bytes: 0,
-            slowed: false,
-            counters: RingCounters::default(),
-            code: None,
+            ..RingView::default()
         }
     }
 
@@ -175,8 +113,21 @@ mod tests {
             (off(Some("of a\nlater version")), true, "not in the ring since 3.0s: of a later version"),
         ];
         for (view, broken, expected) in table {
+            let view = view.told(Seconds::from_millis(3_000));
             assert_eq!((line(&view).as_str(), is_broken(&view)), (expected, broken), "{view:?}");
         }
+    }
+
+    /// In a ring of two the other one is both neighbours.
+    #[test]
+    fn what_members_are_to_the_broker_that_was_asked() {
+        let roles = |members: &[u16]| {
+            let view = RingView { lost: lost(&[4]), ..ring(RingState::Member, members) }.told(Seconds::default());
+            view.members.iter().chain(&view.lost).map(|member| member.role.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(roles(&[3, 5, 9, 7]), ["me", "next", "", "previous", "lost"]);
+        assert_eq!(roles(&[3, 5]), ["me", "previous,next", "lost"]);
+        assert_eq!(roles(&[3]), ["me", "lost"]);
     }
 
     #[test]

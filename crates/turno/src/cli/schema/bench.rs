@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
-
 /// The load that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LoadBody {
@@ -76,8 +74,4 @@ pub(crate) struct BenchDocument {
     pub(crate) body_bytes_per_second: f64,
     /// Null if nothing was answered.
     pub(crate) latency: Option<LatencyBody>,
-}
-
-impl Document for BenchDocument {
-    const SCHEMA: &'static str = "turno.bench/1";
 }

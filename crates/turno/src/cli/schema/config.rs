@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_broker::config::{Setting, Value};
 
-use super::Document;
 use crate::cli::table::{Column, Row};
 
 /// A key with its value.
@@ -51,10 +50,6 @@ fn json_of(value: &Value) -> serde_json::Value {
     }
 }
 
-impl Document for SettingRow {
-    const SCHEMA: &'static str = "turno.setting_row/1";
-}
-
 impl Row for SettingRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("key", |row, _| row.key.clone()),
@@ -78,10 +73,6 @@ pub(crate) struct ConfigDocument<'a> {
     pub(crate) settings: &'a [SettingRow],
 }
 
-impl Document for ConfigDocument<'_> {
-    const SCHEMA: &'static str = "turno.config/1";
-}
-
 /// A configuration without problems.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CheckDocument {
@@ -89,8 +80,4 @@ pub(crate) struct CheckDocument {
     pub(crate) files: Vec<String>,
     /// Always true: problems end in an error document.
     pub(crate) valid: bool,
-}
-
-impl Document for CheckDocument {
-    const SCHEMA: &'static str = "turno.config_check/1";
 }

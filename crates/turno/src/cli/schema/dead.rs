@@ -1,49 +1,24 @@
-//! Dead letters and what was done to them, as programs read it.
+//! Dead letters: columns, listings, and what was done to them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::view::DeadView;
 
-use super::Document;
-use super::message::MessageBody;
 use super::reply::Content;
-use crate::cli::table::{Column, Row};
-use crate::cli::time::{Clock, short};
+use crate::cli::table::{Column, Row, columns};
 
-/// A dead letter, without its body.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct DeadRow {
-    #[serde(flatten)]
-    pub(crate) message: MessageBody,
-    /// What the last failure said; in listings the beginning of it.
-    pub(crate) failure: String,
-}
-
-impl DeadRow {
-    pub(crate) fn new(view: &DeadView, clock: &Clock) -> Self {
-        Self { message: MessageBody::new(&view.message, clock), failure: view.failure.clone() }
-    }
-}
-
-impl Document for DeadRow {
-    const SCHEMA: &'static str = "turno.dead_row/1";
-}
-
-impl Row for DeadRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("id", |row, _| row.message.id.clone()),
-        Column::new("attempts", |row, _| row.message.attempts.to_string()),
-        Column::new("age_seconds", |row, _| short(Duration::from_secs_f64(row.message.age_seconds))),
-        Column::new("bytes", |row, _| row.message.bytes.to_string()),
-        Column::wide("priority", |row, _| row.message.priority.to_string()),
-        Column::wide("cost", |row, _| row.message.cost.to_string()),
-        Column::wide("received_at", |row, clock| {
-            row.message.received_at.parse().map(|moment| clock.cell(moment)).unwrap_or_default()
-        }),
-        Column::new("failure", |row, _| row.failure.lines().next().unwrap_or_default().to_owned()),
+impl Row for DeadView {
+    const COLUMNS: &'static [Column<Self>] = columns![
+        id = |row, clock| row.message.id.cell(clock);
+        attempts = |row, clock| row.message.attempts.cell(clock);
+        age_seconds = |row, clock| row.message.age_seconds.cell(clock);
+        bytes = |row, clock| row.message.bytes.cell(clock);
+        wide priority = |row, clock| row.message.priority.cell(clock);
+        wide cost = |row, clock| row.message.cost.cell(clock);
+        wide received_at = |row, clock| row.message.received_at.cell(clock);
+        failure = |row, _| row.failure.lines().next().unwrap_or_default().to_owned();
     ];
 
     fn name(&self) -> String {
@@ -57,20 +32,16 @@ pub(crate) struct DeadListDocument<'a> {
     /// The queue.
     pub(crate) queue: String,
     /// In the order of their deaths.
-    pub(crate) dead: &'a [DeadRow],
+    pub(crate) dead: &'a [DeadView],
     /// What `--after` takes for the next page; null at the end.
     pub(crate) next: Option<String>,
-}
-
-impl Document for DeadListDocument<'_> {
-    const SCHEMA: &'static str = "turno.dead_list/1";
 }
 
 /// A dead letter with what it carries.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DeadBody {
     #[serde(flatten)]
-    pub(crate) row: DeadRow,
+    pub(crate) letter: DeadView,
     #[serde(flatten)]
     pub(crate) content: Content,
     /// Its headers.
@@ -83,10 +54,6 @@ pub(crate) struct DeadDocument {
     pub(crate) dead: DeadBody,
 }
 
-impl Document for DeadDocument {
-    const SCHEMA: &'static str = "turno.dead/1";
-}
-
 /// Dead letters that were put back into their queue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RetriedDocument {
@@ -96,10 +63,6 @@ pub(crate) struct RetriedDocument {
     pub(crate) retried: u64,
     /// Dead letters it has now.
     pub(crate) dead: u64,
-}
-
-impl Document for RetriedDocument {
-    const SCHEMA: &'static str = "turno.retried/1";
 }
 
 /// What was removed from a queue.
@@ -117,8 +80,4 @@ pub(crate) struct PurgedDocument {
     pub(crate) in_flight: u64,
     /// Dead letters it has now.
     pub(crate) dead: u64,
-}
-
-impl Document for PurgedDocument {
-    const SCHEMA: &'static str = "turno.purged/1";
 }

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
-
 /// A look at a data directory.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DoctorDocument {
@@ -18,10 +16,6 @@ pub(crate) struct DoctorDocument {
     pub(crate) store: Option<StoreBody>,
     /// What is lost and what is left; null unless the store is damaged.
     pub(crate) damage: Option<DamageBody>,
-}
-
-impl Document for DoctorDocument {
-    const SCHEMA: &'static str = "turno.doctor/1";
 }
 
 /// How grave a finding is.

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
-
 /// Why a command failed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ErrorBody {
@@ -27,8 +25,4 @@ pub(crate) struct ErrorBody {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ErrorDocument {
     pub(crate) error: ErrorBody,
-}
-
-impl Document for ErrorDocument {
-    const SCHEMA: &'static str = "turno.error/1";
 }

@@ -1,119 +1,53 @@
-//! Why a task is where it is, as programs and people read it.
+//! Why a task is where it is, and what can be done about it.
 
-use std::time::Duration;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 use turno_proto::model::job::{JobId, JobReason, JobView, TaskReason, TaskView};
-
-use super::Document;
-use super::job::JobRow;
-use super::reason::ReasonBody;
-use super::task::TaskRow;
-use crate::cli::time::{seconds, short};
-use crate::cli::words::count;
+use turno_proto::model::view::Because;
 
 /// A task, its job, and why the task is where it is.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct JobExplainDocument {
+pub(crate) struct JobExplainDocument<'a> {
     /// The job.
-    pub(crate) job: JobRow,
+    pub(crate) job: &'a JobView,
     /// The task.
-    pub(crate) task: TaskRow,
+    pub(crate) task: &'a TaskView,
     /// Why it is where it is.
-    pub(crate) because: ReasonBody,
+    pub(crate) because: Because<Cause<'a>>,
     /// What can be done about it; null if there is nothing to do but wait.
     pub(crate) hint: Option<String>,
 }
 
-impl Document for JobExplainDocument {
-    const SCHEMA: &'static str = "turno.job_explain/1";
+/// What a task is where it is for.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Cause<'a> {
+    /// A reason of its own.
+    Task(&'a TaskReason),
+    /// Nobody cancelled it: what ended its job ended it.
+    JobEnded(&'a JobReason),
 }
 
-impl JobExplainDocument {
-    pub(crate) fn new(job: &JobView, task: &TaskView, because: &TaskReason) -> Self {
-        Self {
-            job: JobRow::from(job),
-            task: TaskRow::new(job.id, task),
-            because: match (because, &job.reason) {
-                // Nobody cancelled it: what ended its job ended it.
-                (TaskReason::Cancelled | TaskReason::Cancelling, Some(why)) => {
-                    let why = ReasonBody::from(why);
-                    ReasonBody { text: format!("it was cancelled: {}", why.text), ..why }
-                }
-                _ => ReasonBody::from(because),
-            },
-            hint: hint(job.id, task, because, job.reason.as_ref()),
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(reason) => reason.fmt(f),
+            Self::JobEnded(reason) => write!(f, "it was cancelled: {reason}"),
         }
     }
 }
 
-impl From<&TaskReason> for ReasonBody {
-    fn from(reason: &TaskReason) -> Self {
-        let (word, text, details) = told(reason);
-        Self { reason: word, text, details }
+impl<'a> JobExplainDocument<'a> {
+    pub(crate) fn new(job: &'a JobView, task: &'a TaskView, because: &'a TaskReason) -> Self {
+        let of_job = job.because.as_deref();
+        let cause = match (because, of_job) {
+            (TaskReason::Cancelled | TaskReason::Cancelling, Some(why)) => Cause::JobEnded(why),
+            _ => Cause::Task(because),
+        };
+        Self { job, task, because: Because(cause), hint: hint(job.id, task, because, of_job) }
     }
-}
-
-fn told(reason: &TaskReason) -> (String, String, Map<String, Value>) {
-    let by = |word: &str, text: String, worker: &str, more: Value| {
-        let mut details = more.as_object().cloned().unwrap_or_default();
-        details.insert("worker".to_owned(), json!(worker));
-        (word.to_owned(), text, details)
-    };
-    let alone = |word: &str, text: &str| (word.to_owned(), text.to_owned(), Map::new());
-    match reason {
-        TaskReason::Waits { why, before } => waits(why, *before),
-        TaskReason::Cancelling => alone("cancelling", "it is being cancelled; that is on its way to the disk"),
-        TaskReason::Starting { worker } => {
-            by("starting", format!("it was given to {worker}; that is on its way to the disk"), worker, json!({}))
-        }
-        TaskReason::Offered { worker } => {
-            by("offered", format!("{worker} was told to run it and has not answered"), worker, json!({}))
-        }
-        TaskReason::Runs { worker, for_ms } => {
-            let text = format!("it has run at {worker} for {}", span(*for_ms));
-            by("runs", text, worker, json!({ "for_seconds": seconds(*for_ms) }))
-        }
-        TaskReason::Stopping { worker, time_limit } => {
-            let why = if *time_limit { "it had its time" } else { "it is cancelled" };
-            let text = format!("{why}; {worker} was told to stop it and has not said that it does");
-            by("stopping", text, worker, json!({ "time_limit": time_limit }))
-        }
-        TaskReason::Away { worker, left_ms } => {
-            let left = span(*left_ms);
-            let text =
-                format!("its worker {worker} is lost; without word of it in {left} another worker gets the task");
-            by("away", text, worker, json!({ "left_seconds": seconds(*left_ms) }))
-        }
-        TaskReason::Ending { worker } => {
-            by("ending", format!("its attempt at {worker} is over; that is on its way to the disk"), worker, json!({}))
-        }
-        TaskReason::Finished => alone("finished", "it did what it should"),
-        TaskReason::Failed => alone("failed", "it failed, and has no attempt left"),
-        TaskReason::Cancelled => alone("cancelled", "it was cancelled"),
-    }
-}
-
-fn waits(why: &JobReason, before: u32) -> (String, String, Map<String, Value>) {
-    let ReasonBody { reason, mut text, mut details } = match why {
-        JobReason::Backoff { in_ms } => ReasonBody {
-            reason: "backoff".to_owned(),
-            text: format!("its last attempt failed, and the next is due in {}", span(*in_ms)),
-            details: Map::from_iter([("in_seconds".to_owned(), json!(seconds(*in_ms)))]),
-        },
-        why => ReasonBody::from(why),
-    };
-    if before > 0 && matches!(why, JobReason::Busy { .. } | JobReason::MaxParallel { .. }) {
-        text = format!("{text}; {} first", count(before.into(), "task of this job goes", "tasks of this job go"));
-    }
-    details.insert("before".to_owned(), json!(before));
-    (reason, text, details)
-}
-
-fn span(ms: u64) -> String {
-    short(Duration::from_millis(ms))
 }
 
 /// What a person can do about it.
@@ -139,7 +73,7 @@ fn hint(job: JobId, task: &TaskView, because: &TaskReason, of_job: Option<&JobRe
         JobReason::After { jobs } => jobs.first().map(|before| format!("look at it with `turno job explain {before}`")),
         JobReason::NoWorker => Some("start a worker for jobs, or look with `turno worker ls`".to_owned()),
         JobReason::NoLabels { labels } => {
-            let words: Vec<String> = labels.iter().map(|(key, value)| format!("--label {key}={value}")).collect();
+            let words: Vec<String> = labels.iter().map(|label| format!("--label {label}")).collect();
             Some(format!(
                 "`turno worker ls -o wide` shows the labels there are; a worker has it with {}",
                 words.join(" ")
@@ -163,46 +97,20 @@ fn hint(job: JobId, task: &TaskView, because: &TaskReason, of_job: Option<&JobRe
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::job::{Array, JobState, TaskCounts, TaskState};
+    use serde_json::{Value, json};
+    use turno_proto::model::job::{AfterWhen, TaskState};
+    use turno_proto::model::{Seconds, TaskId};
 
     use super::*;
     use crate::cli::schema::line;
 
     fn job() -> JobView {
-        JobView {
-            id: JobId(7),
-            name: "sim".to_owned(),
-            state: JobState::Waiting,
-            array: Array { first: 1, count: 30, step: 1 },
-            parts: Vec::new(),
-            tasks: TaskCounts { waiting: 30, ..TaskCounts::default() },
-            slots: 1,
-            priority: 4,
-            tags: Vec::new(),
-            items: 0,
-            submitted_unix_ms: 1_794_744_000_000,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            lost: 0,
-            reason: None,
-            spec: None,
-        }
+        JobView { id: JobId(7), ..JobView::default() }
     }
 
     fn task() -> TaskView {
-        TaskView {
-            task: 3,
-            state: TaskState::Waiting,
-            attempt: 0,
-            worker: Some("w1".to_owned()),
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code: None,
-            signal: None,
-            status: None,
-            lost_until_unix_ms: None,
-            item: Vec::new(),
-        }
+        let id = TaskId { job: JobId(7), task: 3 };
+        TaskView { worker: Some("w1".to_owned()), ..TaskView::new(id, TaskState::Waiting, 0) }
     }
 
     #[test]
@@ -219,13 +127,13 @@ mod tests {
                 "more workers",
             ),
             (
-                waits(JobReason::Backoff { in_ms: 1_500 }),
+                waits(JobReason::Backoff { in_seconds: Seconds::from_millis(1_500) }),
                 "backoff",
                 "its last attempt failed, and the next is due in 1.5s",
                 "",
             ),
             (
-                waits(JobReason::NoLabels { labels: vec![("gpu".to_owned(), "yes".to_owned())] }),
+                waits(JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] }),
                 "no_labels",
                 "no worker has the labels it asks for: gpu=yes",
                 "--label gpu=yes",
@@ -237,13 +145,13 @@ mod tests {
                 "turno job explain 9",
             ),
             (
-                TaskReason::Runs { worker: worker(), for_ms: 1_500 },
+                TaskReason::Runs { worker: worker(), for_seconds: Seconds::from_millis(1_500) },
                 "runs",
                 "it has run at w1 for 1.5s",
                 "turno worker show w1",
             ),
             (
-                TaskReason::Away { worker: worker(), left_ms: 59_000 },
+                TaskReason::Away { worker: worker(), left_seconds: Seconds::from_millis(59_000) },
                 "away",
                 "its worker w1 is lost; without word of it in 59s another worker gets the task",
                 "turno worker ls",
@@ -252,12 +160,27 @@ mod tests {
             (TaskReason::Finished, "finished", "it did what it should", ""),
         ];
         for (because, word, text, help) in table {
-            let document = JobExplainDocument::new(&job(), &task(), &because);
-            assert_eq!((document.because.reason.as_str(), document.because.text.as_str()), (word, text));
+            let (job, task) = (job(), task());
+            let document = JobExplainDocument::new(&job, &task, &because);
             let hint = document.hint.clone().unwrap_or_default();
             assert!(hint.contains(help) && hint.is_empty() == help.is_empty(), "{word}: {hint}");
             let value: Value = serde_json::from_str(&line(&document)).unwrap();
-            assert_eq!((&value["task"]["id"], &value["because"]["reason"]), (&json!("7.3"), &json!(word)));
+            let because = &value["because"];
+            assert_eq!((&value["task"]["id"], &because["reason"]), (&json!("7.3"), &json!(word)));
+            assert_eq!(because["text"], text);
         }
+    }
+
+    /// Nobody cancelled the task: what ended its job did.
+    #[test]
+    fn a_task_that_ended_with_its_job_says_why_the_job_did() {
+        let missed = JobReason::Missed { job: JobId(3), when: AfterWhen::Ok };
+        let (job, task) = (JobView { because: Some(Because(missed)), ..job() }, task());
+        let document = JobExplainDocument::new(&job, &task, &TaskReason::Cancelled);
+        let value: Value = serde_json::from_str(&line(&document)).unwrap();
+        let text = "it was cancelled: it depends on job 3, which did not finish";
+        let details = json!({ "job": "3", "when": "ok" });
+        assert_eq!(value["because"], json!({ "reason": "missed", "details": details, "text": text }));
+        assert_eq!(document.hint.as_deref(), Some("look at that job with `turno job show 3`"));
     }
 }

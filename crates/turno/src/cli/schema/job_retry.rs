@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
 use super::job::JobErrorBody;
 
 /// A job of which tasks wait again.
@@ -24,11 +23,7 @@ pub(crate) struct JobRetryDocument {
     pub(crate) jobs: Vec<RetriedJob>,
     /// Nothing was changed.
     pub(crate) dry_run: bool,
-    /// Those for which it could not be done; left out if there are none.
+    /// Those for which it could not be done; omitted if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) errors: Option<Vec<JobErrorBody>>,
-}
-
-impl Document for JobRetryDocument {
-    const SCHEMA: &'static str = "turno.job_retry/1";
 }

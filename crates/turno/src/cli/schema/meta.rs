@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Code;
 
-use super::Document;
 use crate::cli::table::{Column, Row};
 
 /// A code and what it means.
@@ -38,10 +37,6 @@ impl From<Code> for CodeRow {
     }
 }
 
-impl Document for CodeRow {
-    const SCHEMA: &'static str = "turno.code_row/1";
-}
-
 impl Row for CodeRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("code", |row, _| row.code.clone()),
@@ -63,18 +58,10 @@ pub(crate) struct CodeDocument {
     pub(crate) code: CodeRow,
 }
 
-impl Document for CodeDocument {
-    const SCHEMA: &'static str = "turno.code/1";
-}
-
 /// Every code.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CodeListDocument<'a> {
     pub(crate) codes: &'a [CodeRow],
-}
-
-impl Document for CodeListDocument<'_> {
-    const SCHEMA: &'static str = "turno.code_list/1";
 }
 
 /// Which program this is.
@@ -86,10 +73,6 @@ pub(crate) struct VersionDocument {
     pub(crate) protocol: u16,
 }
 
-impl Document for VersionDocument {
-    const SCHEMA: &'static str = "turno.version/1";
-}
-
 /// A text that is not ours to take apart: a completion script, a man page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TextDocument {
@@ -99,17 +82,9 @@ pub(crate) struct TextDocument {
     pub(crate) text: String,
 }
 
-impl Document for TextDocument {
-    const SCHEMA: &'static str = "turno.text/1";
-}
-
 /// Files that were written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PagesDocument {
     /// Their paths.
     pub(crate) files: Vec<String>,
-}
-
-impl Document for PagesDocument {
-    const SCHEMA: &'static str = "turno.files/1";
 }

@@ -1,4 +1,7 @@
 //! What programs read on stdout. Every document names its schema; within a major version keys are only added.
+//!
+//! What the broker shows has its type in `turno_proto`: the same value goes over the wire and to stdout. Here are the columns of
+//! its tables, the documents around it, and documents that only the command line makes.
 
 pub(crate) mod bench;
 pub(crate) mod broadcast;
@@ -10,28 +13,30 @@ pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod job_explain;
-mod job_reason;
 pub(crate) mod job_retry;
 pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod output;
 pub(crate) mod queue;
-pub(crate) mod reason;
 pub(crate) mod reply;
 pub(crate) mod report;
 pub(crate) mod ring;
-pub(crate) mod spec;
 pub(crate) mod submission;
 pub(crate) mod task;
-pub(crate) mod task_show;
 pub(crate) mod topic;
 pub(crate) mod trace;
 pub(crate) mod worker;
 
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde::Serialize;
 use serde_json::{Value, json};
+use turno_proto::model::job::TaskView;
+use turno_proto::model::link::view::{BrokerNode, LinkView};
+use turno_proto::model::topic::view::{SubscriberView, TopicView};
+use turno_proto::model::view::{ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 
 use super::shown;
 
@@ -59,95 +64,101 @@ pub(crate) fn line<T: Serialize>(value: &T) -> String {
     shown::json(serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
-/// Every schema: its name and the JSON Schema of its documents.
-pub fn all() -> Vec<(&'static str, Value)> {
-    let mut all = vec![
-        of::<worker::DeployedDocument>(),
-        of::<bench::BenchDocument>(),
-        of::<broadcast::BroadcastAnswer>(),
-        of::<broadcast::BroadcastDocument>(),
-        of::<broadcast::BroadcastEndDocument>(),
-        of::<broker::Ready>(),
-        of::<broker::StatusDocument>(),
-        of::<config::ConfigDocument<'_>>(),
-        of::<config::SettingRow>(),
-        of::<config::CheckDocument>(),
-        of::<dead::DeadDocument>(),
-        of::<dead::DeadListDocument<'_>>(),
-        of::<dead::DeadRow>(),
-        of::<dead::PurgedDocument>(),
-        of::<dead::RetriedDocument>(),
-        of::<doctor::DoctorDocument>(),
-        of::<error::ErrorDocument>(),
-        of::<link::BrokerRow>(),
-        of::<link::LinkDocument>(),
-        of::<link::LinkGraphDocument<'_>>(),
-        of::<link::LinkListDocument<'_>>(),
-        of::<link::LinkRow>(),
-        of::<message::ExplanationDocument>(),
-        of::<message::CancelledDocument>(),
-        of::<message::CancelledListDocument>(),
-        of::<message::CancelledRow>(),
-        of::<meta::CodeDocument>(),
-        of::<meta::CodeListDocument<'_>>(),
-        of::<meta::CodeRow>(),
-        of::<meta::PagesDocument>(),
-        of::<meta::TextDocument>(),
-        of::<meta::VersionDocument>(),
-        of::<queue::ConsumerListDocument<'_>>(),
-        of::<queue::ConsumerRow>(),
-        of::<queue::QueueDocument>(),
-        of::<queue::QueueListDocument<'_>>(),
-        of::<queue::QueueRow>(),
-        of::<reply::Answer>(),
-        of::<reply::Line>(),
-        of::<reply::PieceDocument>(),
-        of::<reply::ReplyDocument>(),
-        of::<reply::ReplyListDocument>(),
-        of::<reply::StoredDocument>(),
-        of::<reply::StoredListDocument>(),
-        of::<reply::StreamDocument>(),
-        of::<ring::RingDocument>(),
-        of::<topic::EventDocument>(),
-        of::<topic::EventListDocument>(),
-        of::<topic::PublishedDocument>(),
-        of::<topic::SubscriberDocument>(),
-        of::<topic::SubscriberListDocument<'_>>(),
-        of::<topic::SubscriberRow>(),
-        of::<topic::TopicListDocument<'_>>(),
-        of::<topic::TopicRow>(),
-        of::<trace::TraceDocument>(),
-        of::<worker::RegisteredDocument>(),
-        of::<worker::WorkerDocument>(),
-        of::<worker::WorkerListDocument<'_>>(),
-        of::<worker::WorkerRow>(),
-    ];
-    all.extend(of_jobs());
-    all
+/// Every document with the name of its schema.
+macro_rules! documents {
+    ($($document:ty = $schema:literal,)*) => {
+        $(impl Document for $document {
+            const SCHEMA: &'static str = $schema;
+        })*
+
+        /// Every schema: its name and the JSON Schema of its documents.
+        pub fn all() -> Vec<(&'static str, Value)> {
+            vec![$(of::<$document>()),*]
+        }
+    };
 }
 
-/// Those about jobs.
-fn of_jobs() -> [(&'static str, Value); 14] {
-    [
-        of::<job::JobDocument>(),
-        of::<job_explain::JobExplainDocument>(),
-        of::<job::JobListDocument<'_>>(),
-        of::<job::JobRow>(),
-        of::<job_retry::JobRetryDocument>(),
-        of::<output::OutputDocument<'_>>(),
-        of::<output::OutputRow>(),
-        of::<output::ResultListDocument<'_>>(),
-        of::<output::ResultRow>(),
-        of::<report::ReportDocument>(),
-        of::<submission::SubmissionDocument>(),
-        of::<task::TaskListDocument<'_>>(),
-        of::<task::TaskRow>(),
-        of::<task_show::TaskDocument>(),
-    ]
+documents! {
+    bench::BenchDocument = "turno.bench/1",
+    broadcast::BroadcastAnswer = "turno.broadcast_answer/1",
+    broadcast::BroadcastDocument = "turno.broadcast/1",
+    broadcast::BroadcastEndDocument = "turno.broadcast_end/1",
+    broker::Ready = "turno.ready/1",
+    broker::StatusDocument<'_> = "turno.status/1",
+    config::CheckDocument = "turno.config_check/1",
+    config::ConfigDocument<'_> = "turno.config/1",
+    config::SettingRow = "turno.setting_row/1",
+    dead::DeadDocument = "turno.dead/1",
+    dead::DeadListDocument<'_> = "turno.dead_list/1",
+    DeadView = "turno.dead_row/1",
+    dead::PurgedDocument = "turno.purged/1",
+    dead::RetriedDocument = "turno.retried/1",
+    doctor::DoctorDocument = "turno.doctor/1",
+    error::ErrorDocument = "turno.error/1",
+    job::JobDocument = "turno.job/1",
+    job::JobListDocument<'_> = "turno.job_list/1",
+    job::JobRow = "turno.job_row/1",
+    job_explain::JobExplainDocument<'_> = "turno.job_explain/1",
+    job_retry::JobRetryDocument = "turno.job_retry/1",
+    BrokerNode = "turno.broker_row/1",
+    link::LinkDocument<'_> = "turno.link/1",
+    link::LinkGraphDocument<'_> = "turno.link_graph/1",
+    link::LinkListDocument<'_> = "turno.link_list/1",
+    LinkView = "turno.link_row/1",
+    Explanation = "turno.explanation/1",
+    message::CancelledDocument = "turno.cancelled/1",
+    message::CancelledListDocument = "turno.cancelled_list/1",
+    message::CancelledRow = "turno.cancelled_row/1",
+    meta::CodeDocument = "turno.code/1",
+    meta::CodeListDocument<'_> = "turno.code_list/1",
+    meta::CodeRow = "turno.code_row/1",
+    meta::PagesDocument = "turno.files/1",
+    meta::TextDocument = "turno.text/1",
+    meta::VersionDocument = "turno.version/1",
+    output::OutputDocument<'_> = "turno.output/1",
+    output::OutputRow = "turno.output_row/1",
+    output::ResultListDocument<'_> = "turno.result_list/1",
+    output::ResultRow = "turno.result_row/1",
+    queue::ConsumerListDocument<'_> = "turno.consumer_list/1",
+    ConsumerView = "turno.consumer_row/1",
+    queue::QueueDocument<'_> = "turno.queue/1",
+    queue::QueueListDocument<'_> = "turno.queue_list/1",
+    QueueView = "turno.queue_row/1",
+    reply::Answer = "turno.answer/1",
+    reply::Line = "turno.stored_line/1",
+    reply::PieceDocument = "turno.piece/1",
+    reply::ReplyDocument = "turno.reply/1",
+    reply::ReplyListDocument = "turno.reply_list/1",
+    reply::StoredDocument = "turno.stored/1",
+    reply::StoredListDocument = "turno.stored_list/1",
+    reply::StreamDocument = "turno.stream/1",
+    report::ReportDocument = "turno.report/1",
+    ring::RingDocument<'_> = "turno.ring/1",
+    submission::SubmissionDocument = "turno.submission/1",
+    task::TaskDocument = "turno.task/1",
+    task::TaskListDocument<'_> = "turno.task_list/1",
+    TaskView = "turno.task_row/1",
+    topic::EventDocument = "turno.event/1",
+    topic::EventListDocument = "turno.event_list/1",
+    topic::PublishedDocument = "turno.published/1",
+    topic::SubscriberDocument<'_> = "turno.subscriber/1",
+    topic::SubscriberListDocument<'_> = "turno.subscriber_list/1",
+    SubscriberView = "turno.subscriber_row/1",
+    topic::TopicListDocument<'_> = "turno.topic_list/1",
+    TopicView = "turno.topic_row/1",
+    trace::TraceDocument = "turno.trace/1",
+    worker::DeployedDocument = "turno.deployed/1",
+    worker::RegisteredDocument = "turno.registered/1",
+    worker::WorkerDocument<'_> = "turno.worker/1",
+    worker::WorkerListDocument<'_> = "turno.worker_list/1",
+    WorkerView = "turno.worker_row/1",
 }
 
 fn of<D: Document>() -> (&'static str, Value) {
-    let mut schema = schemars::schema_for!(D).to_value();
+    // As it is written: a key that is always there is required, null or not.
+    let no_defaults = RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("default")));
+    let settings = SchemaSettings::default().for_serialize().with_transform(no_defaults);
+    let mut schema = settings.into_generator().into_root_schema_for::<D>().to_value();
     if let Some(map) = schema.as_object_mut() {
         map.insert("title".to_owned(), D::SCHEMA.into());
         let properties = map.entry("properties").or_insert_with(|| json!({}));

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
 use super::error::ErrorBody;
 
 /// A body that JSON can hold: text as it is, other bytes in base64.
@@ -62,20 +61,12 @@ pub(crate) struct ReplyDocument {
     pub(crate) reply: ReplyBody,
 }
 
-impl Document for ReplyDocument {
-    const SCHEMA: &'static str = "turno.reply/1";
-}
-
 /// One piece of a streamed reply.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PieceDocument {
     /// The piece's number, from 1.
     pub(crate) piece: u64,
     pub(crate) reply: ReplyBody,
-}
-
-impl Document for PieceDocument {
-    const SCHEMA: &'static str = "turno.piece/1";
 }
 
 /// A streamed reply as a whole.
@@ -85,10 +76,6 @@ pub(crate) struct StreamDocument {
     pub(crate) pieces: Vec<ReplyBody>,
     /// How long all of it took.
     pub(crate) seconds: f64,
-}
-
-impl Document for StreamDocument {
-    const SCHEMA: &'static str = "turno.stream/1";
 }
 
 /// How one of many requests ended: with `reply` or with `error`.
@@ -102,10 +89,6 @@ pub(crate) struct Answer {
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<ErrorBody>,
-}
-
-impl Document for Answer {
-    const SCHEMA: &'static str = "turno.answer/1";
 }
 
 /// How many requests ended.
@@ -123,10 +106,6 @@ pub(crate) struct ReplyListDocument {
     pub(crate) seconds: f64,
 }
 
-impl Document for ReplyListDocument {
-    const SCHEMA: &'static str = "turno.reply_list/1";
-}
-
 /// A message that the broker has.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StoredDocument {
@@ -136,10 +115,6 @@ pub(crate) struct StoredDocument {
     pub(crate) durability: String,
     /// The broker had it already, by its dedup id; it was not added again.
     pub(crate) duplicate: bool,
-}
-
-impl Document for StoredDocument {
-    const SCHEMA: &'static str = "turno.stored/1";
 }
 
 /// How one of many lines ended: stored, or with `error`.
@@ -161,10 +136,6 @@ pub(crate) struct Line {
     pub(crate) error: Option<ErrorBody>,
 }
 
-impl Document for Line {
-    const SCHEMA: &'static str = "turno.stored_line/1";
-}
-
 /// The messages of many lines.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoredListDocument {
@@ -178,10 +149,6 @@ pub(crate) struct StoredListDocument {
     pub(crate) failed: u64,
     /// Of those that failed: how many the broker may have all the same, because its answer was lost or late.
     pub(crate) unknown: u64,
-}
-
-impl Document for StoredListDocument {
-    const SCHEMA: &'static str = "turno.stored_list/1";
 }
 
 #[cfg(test)]

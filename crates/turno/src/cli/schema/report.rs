@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Document;
-
 /// A report that was written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReportDocument {
@@ -16,8 +14,4 @@ pub(crate) struct ReportDocument {
     pub(crate) bytes: u64,
     /// How many tasks it tells.
     pub(crate) tasks: u64,
-}
-
-impl Document for ReportDocument {
-    const SCHEMA: &'static str = "turno.report/1";
 }

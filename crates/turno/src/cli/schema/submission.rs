@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::Document;
-use super::spec::SpecBody;
+use turno_proto::model::job::SpecView;
 
 /// What one task would run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,15 +52,11 @@ pub(crate) struct SubmissionBody {
     /// Bytes of all these files together.
     pub(crate) bytes: u64,
     /// What else is asked for. A job it is after may be `last`: nobody was asked which one that is.
-    pub(crate) spec: SpecBody,
+    pub(crate) spec: SpecView,
 }
 
 /// What would be submitted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SubmissionDocument {
     pub(crate) submission: SubmissionBody,
-}
-
-impl Document for SubmissionDocument {
-    const SCHEMA: &'static str = "turno.submission/1";
 }

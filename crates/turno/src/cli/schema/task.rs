@@ -1,107 +1,37 @@
-//! Tasks of jobs, as programs read them.
+//! Tasks of jobs: columns, listings, and one task with all that is known of it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_proto::model::job::{JobId, TaskState, TaskView};
+use turno_proto::model::job::{AttemptView, JobView, TaskReason, TaskState, TaskView};
+use turno_proto::model::view::Because;
+use turno_proto::work;
 
-use super::Document;
-use super::job::{at, elapsed, took};
-use super::worker::moment;
-use crate::cli::table::{Column, Row};
+use super::job::elapsed;
+use super::submission::SubmissionTask;
+use crate::cli::table::{Column, Row, columns};
 use crate::cli::words::one_line;
 
-/// A task.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct TaskRow {
-    /// Its job and its number, as commands take it.
-    pub(crate) id: String,
-    /// Its number.
-    pub(crate) task: u32,
-    /// `waiting`, `running`, `finished`, `failed` or `cancelled`.
-    pub(crate) state: String,
-    /// Its latest attempt; 0 if it had none.
-    pub(crate) attempt: u32,
-    /// The worker of that attempt.
-    pub(crate) worker: Option<String>,
-    /// When that attempt began.
-    pub(crate) started_at: Option<String>,
-    /// When it ended.
-    pub(crate) ended_at: Option<String>,
-    /// Seconds that it took; null while it runs. In a table: so far.
-    pub(crate) seconds: Option<f64>,
-    /// What its program returned.
-    pub(crate) exit_code: Option<i32>,
-    /// The signal that ended its program.
-    pub(crate) signal: Option<i32>,
-    /// What its worker said of a failure.
-    pub(crate) status: Option<String>,
-    /// Of a running task whose worker is lost: when another one gets it, unless its worker comes back; null otherwise.
-    pub(crate) lost_until: Option<String>,
-    /// The fields of its item, in a job with items; in listings a long item is cut, and ends with `…`.
-    pub(crate) item: Vec<String>,
-}
-
-impl TaskRow {
-    pub(crate) fn new(job: JobId, view: &TaskView) -> Self {
-        Self {
-            id: format!("{job}.{}", view.task),
-            task: view.task,
-            state: state(view.state).to_owned(),
-            attempt: view.attempt,
-            worker: view.worker.clone(),
-            started_at: view.started_unix_ms.map(at),
-            ended_at: view.ended_unix_ms.map(at),
-            seconds: took(view.started_unix_ms, view.ended_unix_ms),
-            exit_code: view.exit_code,
-            signal: view.signal,
-            status: view.status.clone(),
-            lost_until: view.lost_until_unix_ms.map(at),
-            item: view.item.clone(),
-        }
-    }
-}
-
-pub(super) const fn state(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Waiting => "waiting",
-        TaskState::Running => "running",
-        TaskState::Finished => "finished",
-        TaskState::Failed => "failed",
-        TaskState::Cancelled => "cancelled",
-    }
-}
-
-impl Document for TaskRow {
-    const SCHEMA: &'static str = "turno.task_row/1";
-}
-
-fn shown<T: ToString>(value: Option<&T>) -> String {
-    value.map(ToString::to_string).unwrap_or_default()
-}
-
-impl Row for TaskRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("id", |row, _| row.id.clone()),
-        Column::new("state", |row, _| row.state.clone()),
-        Column::new("attempt", |row, _| row.attempt.to_string()),
-        Column::new("worker", |row, _| shown(row.worker.as_ref())),
-        Column::new("started_at", |row, clock| moment(row.started_at.as_deref(), clock)),
-        Column::new("seconds", |row, clock| {
-            elapsed(row.started_at.as_deref(), row.seconds, row.state != "running", clock)
-        }),
-        Column::new("exit_code", |row, _| shown(row.exit_code.as_ref())),
-        Column::wide("task", |row, _| row.task.to_string()),
-        Column::wide("signal", |row, _| shown(row.signal.as_ref())),
-        Column::wide("ended_at", |row, clock| moment(row.ended_at.as_deref(), clock)),
-        Column::new("item", |row, _| one_line(&row.item.join(","))),
-        Column::new("status", |row, clock| match row.lost_until.as_deref().and_then(|at| at.parse().ok()) {
+impl Row for TaskView {
+    const COLUMNS: &'static [Column<Self>] = columns![
+        id;
+        state;
+        attempt;
+        worker;
+        started_at;
+        seconds = |row, clock| elapsed(row.started_at, row.seconds, row.state != TaskState::Running, clock);
+        exit_code;
+        wide task;
+        wide signal;
+        wide ended_at;
+        item = |row, _| one_line(&row.item.join(","));
+        status = |row, clock| match row.lost_until {
             Some(until) => format!("worker lost, waiting until {}", clock.until(until)),
             None => one_line(row.status.as_deref().unwrap_or_default()),
-        }),
+        };
     ];
 
     fn name(&self) -> String {
-        self.id.clone()
+        self.id.to_string()
     }
 }
 
@@ -111,17 +41,75 @@ pub(crate) struct TaskListDocument<'a> {
     /// The job.
     pub(crate) job: String,
     /// By number.
-    pub(crate) tasks: &'a [TaskRow],
+    pub(crate) tasks: &'a [TaskView],
     /// What `--after` takes for the next page; null at the end.
     pub(crate) next: Option<u32>,
 }
 
-impl Document for TaskListDocument<'_> {
-    const SCHEMA: &'static str = "turno.task_list/1";
+/// A task, what it runs, and its attempts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TaskBody {
+    #[serde(flatten)]
+    pub(crate) task: TaskView,
+    /// The name of its job.
+    pub(crate) job_name: String,
+    /// Slots that it takes.
+    pub(crate) slots: u16,
+    /// Names of the fields of its item; none where an item has one.
+    pub(crate) columns: Vec<String>,
+    /// What it runs, with its item and number put in; null if another program wrote the job in a way of its own.
+    pub(crate) command: Option<SubmissionTask>,
+    /// Why it is where it is.
+    pub(crate) because: Because<TaskReason>,
+    /// Its attempts in order, the latest last. Earlier ones are known until the broker is started again.
+    pub(crate) attempts: Vec<AttemptView>,
+}
+
+impl TaskBody {
+    pub(crate) fn new(
+        job: &JobView,
+        task: TaskView,
+        because: Because<TaskReason>,
+        mut attempts: Vec<AttemptView>,
+        command: Option<SubmissionTask>,
+    ) -> Self {
+        if task.started_at.is_some() {
+            attempts.push(AttemptView {
+                attempt: task.attempt,
+                state: task.state,
+                worker: task.worker.clone().unwrap_or_default(),
+                started_at: task.started_at,
+                ended_at: task.ended_at,
+                seconds: task.seconds,
+                exit_code: task.exit_code,
+                signal: task.signal,
+                status: task.status.clone(),
+            });
+        }
+        let work = job.spec.as_deref().and_then(|spec| work::decode(&spec.work).ok());
+        Self {
+            task,
+            job_name: job.name.clone(),
+            slots: job.slots,
+            columns: work.map(|work| work.columns).unwrap_or_default(),
+            command,
+            because,
+            attempts,
+        }
+    }
+}
+
+/// One task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TaskDocument {
+    pub(crate) task: TaskBody,
 }
 
 #[cfg(test)]
 mod tests {
+    use turno_proto::model::job::JobId;
+    use turno_proto::model::{Moment, Seconds, TaskId};
+
     use super::*;
     use crate::cli::schema::{envelope, line};
     use crate::cli::table;
@@ -130,33 +118,30 @@ mod tests {
     const NOON: u64 = 1_794_744_000_000;
 
     fn views() -> [TaskView; 3] {
-        let waiting = TaskView::new(1, TaskState::Waiting, 0);
+        let id = |task| TaskId { job: JobId(7), task };
         let running = TaskView {
-            task: 2,
-            state: TaskState::Running,
-            attempt: 1,
             worker: Some("w1".to_owned()),
-            started_unix_ms: Some(NOON),
-            ..waiting.clone()
+            started_at: Some(Moment::from_unix_ms(NOON)),
+            ..TaskView::new(id(2), TaskState::Running, 1)
         };
         let failed = TaskView {
-            task: 10,
-            state: TaskState::Failed,
-            attempt: 3,
-            ended_unix_ms: Some(NOON + 2_500),
+            worker: Some("w1".to_owned()),
+            started_at: Some(Moment::from_unix_ms(NOON)),
+            ended_at: Some(Moment::from_unix_ms(NOON + 2_500)),
+            seconds: Some(Seconds::from_millis(2_500)),
             exit_code: Some(2),
             status: Some("no such\nfile".to_owned()),
             item: vec!["a b".to_owned(), "0.5".to_owned()],
-            ..running.clone()
+            ..TaskView::new(id(10), TaskState::Failed, 3)
         };
-        [waiting, running, failed]
+        [TaskView::new(id(1), TaskState::Waiting, 0), running, failed]
     }
 
     #[test]
     fn a_listing_for_people() {
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
-        let rows: Vec<TaskRow> = views().iter().map(|view| TaskRow::new(JobId(7), view)).collect();
-        let columns = table::choose::<TaskRow>(&[], false).unwrap();
+        let rows = views();
+        let columns = table::choose::<TaskView>(&[], false).unwrap();
         assert_eq!(
             table::render(&columns, &rows, &clock),
             "  ID  STATE    ATTEMPT  WORKER  STARTED_AT  SECONDS  EXIT_CODE  ITEM     STATUS\n \
@@ -171,17 +156,15 @@ mod tests {
     #[test]
     fn a_lost_worker_is_named() {
         let clock = Clock::at("2026-11-15T12:00:05Z", TimeStyle::Utc);
-        let view = TaskView { lost_until_unix_ms: Some(NOON + 60_000), ..views()[1].clone() };
-        let row = TaskRow::new(JobId(7), &view);
-        assert_eq!(row.lost_until.as_deref(), Some("2026-11-15T12:01:00.000Z"));
-        let columns = table::choose::<TaskRow>(&[], false).unwrap();
+        let row = TaskView { lost_until: Some(Moment::from_unix_ms(NOON + 60_000)), ..views()[1].clone() };
+        let columns = table::choose::<TaskView>(&[], false).unwrap();
         let text = table::render(&columns, &[row], &clock);
         assert!(text.contains("worker lost, waiting until 2026-11-15T12:01:00.000Z"), "{text}");
     }
 
     #[test]
     fn a_listing_for_programs() {
-        let rows = [TaskRow::new(JobId(7), &views()[2])];
+        let rows = [views()[2].clone()];
         assert_eq!(
             line(&envelope(&TaskListDocument { job: "7".to_owned(), tasks: &rows, next: Some(10) })),
             "{\"schema\":\"turno.task_list/1\",\"job\":\"7\",\"tasks\":[{\"id\":\"7.10\",\"task\":10,\"state\":\"failed\",\

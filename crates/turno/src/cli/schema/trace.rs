@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::Document;
+use turno_proto::model::{Moment, WorkerId};
 
 /// One step of a message's way.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -12,11 +11,11 @@ pub(crate) struct HopBody {
     /// or the word that says why it goes no further.
     pub(crate) hop: String,
     /// When; null where this broker does not know.
-    pub(crate) at: Option<String>,
+    pub(crate) at: Option<Moment>,
     /// The broker's name, or its id where that is not known.
     pub(crate) broker: String,
     /// The id of the worker that has it.
-    pub(crate) worker: Option<String>,
+    pub(crate) worker: Option<WorkerId>,
     /// The same in a sentence.
     pub(crate) text: String,
 }
@@ -32,8 +31,4 @@ pub(crate) struct TraceDocument {
     pub(crate) attempts: u16,
     /// In order.
     pub(crate) hops: Vec<HopBody>,
-}
-
-impl Document for TraceDocument {
-    const SCHEMA: &'static str = "turno.trace/1";
 }

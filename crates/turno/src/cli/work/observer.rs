@@ -8,7 +8,6 @@ use turno_proto::native::ClosingReason;
 
 use crate::cli::Invocation;
 use crate::cli::error::Failure;
-use crate::cli::schema::queue::limited;
 use crate::cli::schema::worker::RegisteredDocument;
 
 /// Events that wait to be told. More: dropped; the connection matters more than the story of it.
@@ -35,7 +34,7 @@ impl Observer {
         let registered = RegisteredDocument {
             name: name.to_owned(),
             queues: queues.to_vec(),
-            slots: limited(slots),
+            slots,
             broker: String::new(),
             id: None,
             labels: BTreeMap::new(),
@@ -119,7 +118,7 @@ impl Observer {
         Some(match event {
             WorkerEvent::Connected { address, broker } => {
                 self.unreachable.clear();
-                let slots = self.registered.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string());
+                let slots = self.registered.slots;
                 let again = if self.known { " again" } else { "" };
                 let queues = self.registered.queues.join(", ");
                 let name = &self.registered.name;

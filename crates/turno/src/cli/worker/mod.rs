@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use tokio::time::{Instant, sleep, sleep_until};
 use turno_client::{AdminAnswer, AdminCall, Client, Slots};
-use turno_proto::model::view::WorkerView;
-use turno_proto::model::{Code, limits};
+use turno_proto::model::view::{Standing, StandingView, WorkerTaskView, WorkerView};
+use turno_proto::model::{Code, Moment, WorkerId, limits};
 
 use super::Invocation;
 use super::compose::parse_count;
@@ -18,10 +18,7 @@ use super::connect;
 use super::error::Failure;
 use super::help;
 use super::queue::messages;
-use super::schema::queue::StandingBody;
-use super::schema::worker::{
-    QueueStandingBody, WorkerBody, WorkerDocument, WorkerListDocument, WorkerRow, WorkerTaskBody, label_words,
-};
+use super::schema::worker::{WorkerDocument, WorkerListDocument, label_words};
 use super::shown::Page;
 use super::size;
 use super::table;
@@ -216,7 +213,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     async fn list(&self, args: &LsArgs) -> Result<u8, Failure> {
-        let mut rows: Vec<WorkerRow> = Vec::new();
+        let mut rows: Vec<WorkerView> = Vec::new();
         let mut after = args.after;
         let next = loop {
             let left = args.limit.map_or(u64::MAX, |limit| limit - rows.len() as u64);
@@ -229,21 +226,19 @@ impl Asked<'_> {
                 AdminAnswer::Workers { workers, next } => (workers, next),
                 other => return Err(connect::unexpected(&other)),
             };
-            let has = |view: &&WorkerView| args.labels.iter().all(|(key, value)| view.labels.get(key) == Some(value));
-            let mut wanted = workers.iter().filter(has);
-            let clock = self.invocation.output.clock();
+            let is_last = next.is_none() || workers.is_empty();
+            let has = |view: &WorkerView| args.labels.iter().all(|(key, value)| view.labels.get(key) == Some(value));
+            let mut wanted = workers.into_iter().filter(has);
             let left = usize::try_from(left).unwrap_or(usize::MAX);
-            rows.extend(wanted.by_ref().take(left).map(|view| WorkerRow::new(view, clock)));
+            rows.extend(wanted.by_ref().take(left));
             if wanted.next().is_some() {
-                break rows.last().and_then(|row| row.id.parse().ok());
+                break rows.last().map(|row| row.id);
             }
-            let full = args.limit.is_some_and(|limit| rows.len() as u64 >= limit);
-            if next.is_none() || full || workers.is_empty() {
+            if is_last || args.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
                 break next;
             }
-            after = next;
+            after = next.map(|WorkerId(id)| id);
         };
-        let next = next.map(|id| id.to_string());
         self.invocation.output.rows(&WorkerListDocument { workers: &rows, next }, &rows)?;
         if rows.is_empty() && args.labels.is_empty() {
             self.invocation.output.hint("no workers yet; start one: turno work hello --echo");
@@ -352,29 +347,26 @@ impl Asked<'_> {
 
     /// What was done, in one line, or else the whole worker.
     fn told(&self, view: &WorkerView, done: Option<String>) -> Result<u8, Failure> {
-        let document = WorkerDocument::new(view, self.invocation.output.clock());
-        self.invocation.output.one(&document, &view.id.to_string(), || match done {
+        self.invocation.output.one(&WorkerDocument { worker: view }, &view.id.to_string(), || match done {
             Some(line) => line.into(),
-            None => self.text(&document),
+            None => self.text(view),
         })?;
         Ok(0)
     }
 
-    fn text(&self, document: &WorkerDocument) -> Page {
-        let row = &document.worker.row;
-        let clock = self.invocation.output.clock();
-        let moment = |text: &str| text.parse().map(|moment| clock.phrase(moment)).unwrap_or_default();
+    fn text(&self, row: &WorkerView) -> Page {
+        let moment = |moment| self.invocation.output.clock().phrase(moment);
         let mut facts = vec![
-            ("worker", row.id.clone()),
-            ("kind", row.kind.clone()),
+            ("worker", row.id.to_string()),
+            ("kind", row.kind.to_string()),
             ("name", row.name.clone()),
             ("address", row.address.clone()),
-            ("state", row.state.clone()),
-            ("slots", row.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()) + &started_with(row)),
+            ("state", row.state.to_string()),
+            ("slots", row.slots.to_string() + &started_with(row)),
             ("used", row.used.to_string()),
             ("queues", row.queues.join(", ")),
-            ("registered", moment(&row.registered_at)),
-            ("last used", row.last_used_at.as_deref().map_or_else(|| "never".to_owned(), moment)),
+            ("registered", moment(row.registered_at)),
+            ("last used", row.last_used_at.map_or_else(|| "never".to_owned(), moment)),
             ("so far", format!("{} deliveries, {} settled, {} failed", row.deliveries, row.settled, row.failed)),
         ];
         if !row.labels.is_empty() {
@@ -393,37 +385,37 @@ impl Asked<'_> {
             facts.push(("does not read", format!("{unread} of deliveries wait; it gets nothing more before it reads")));
         }
         let mut page = table::facts(&facts);
-        for QueueStandingBody { queue, standing } in &document.worker.standings {
-            let StandingBody { standing, expired, dropped_at, reason } = standing;
-            let dropped = dropped_at.as_deref().map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();
+        for StandingView { queue, standing } in row.standings.iter().flatten() {
+            let Standing { state, expired, dropped_at, reason } = standing;
+            let dropped = dropped_at.map(|at| format!(", dropped {}", moment(at))).unwrap_or_default();
             let reason = reason.as_deref().unwrap_or_default();
-            page.line(&format!("{standing} in queue {queue}: {expired} expired in a row, {reason}{dropped}"));
+            page.line(&format!("{state} in queue {queue}: {expired} expired in a row, {reason}{dropped}"));
         }
-        page.append(&messages("holds:", &document.worker.holds, self.invocation));
-        page.append(&tasks(&document.worker, &moment));
+        page.append(&messages("holds:", row.holds.as_deref().unwrap_or_default(), self.invocation));
+        page.append(&tasks(row, &moment));
         page
     }
 }
 
 /// How many slots a worker for jobs started with, if an admin left it fewer.
-fn started_with(row: &WorkerRow) -> String {
-    let max = row.slots_max.filter(|max| row.slots.is_some_and(|slots| slots < *max));
+fn started_with(row: &WorkerView) -> String {
+    let max = row.slots_max.filter(|max| matches!(row.slots, Slots::Limited(slots) if slots < *max));
     max.map(|max| format!(" of {max}")).unwrap_or_default()
 }
 
 /// The tasks a worker has.
-fn tasks(worker: &WorkerBody, moment: &impl Fn(&str) -> String) -> Page {
+fn tasks(worker: &WorkerView, moment: &impl Fn(Moment) -> String) -> Page {
     let mut page = Page::default();
-    if !worker.tasks.is_empty() {
+    let tasks = worker.tasks.as_deref().unwrap_or_default();
+    if !tasks.is_empty() {
         page.line("runs:");
     }
-    for WorkerTaskBody { id, name, attempt, slots, started_at } in &worker.tasks {
-        let since =
-            started_at.as_deref().map_or_else(|| "told to stop".to_owned(), |at| format!("since {}", moment(at)));
+    for WorkerTaskView { id, name, attempt, slots, started_at } in tasks {
+        let since = started_at.map_or_else(|| "told to stop".to_owned(), |at| format!("since {}", moment(at)));
         let slots = count(u64::from(*slots), "slot", "slots");
         page.line(&format!("  task {id} ({}), attempt {attempt}, {slots}, {since}", one_line(name)));
     }
-    let more = worker.row.tasks_running.saturating_sub(worker.tasks.len() as u64);
+    let more = worker.tasks_running.saturating_sub(tasks.len() as u64);
     if more > 0 {
         page.line(&format!("  and {more} more"));
     }
@@ -431,8 +423,8 @@ fn tasks(worker: &WorkerBody, moment: &impl Fn(&str) -> String) -> Page {
 }
 
 fn still_running(view: &WorkerView) -> Failure {
-    let tasks = view.tasks.iter().map(|task| format!("task {}.{}", task.job, task.task));
-    let ids: Vec<String> = view.holds.iter().map(|message| message.id.clone()).chain(tasks).collect();
+    let tasks = view.tasks.iter().flatten().map(|task| format!("task {}", task.id));
+    let ids: Vec<String> = view.holds.iter().flatten().map(|message| message.id.clone()).chain(tasks).collect();
     let what = format!("worker {} ({}) still has {} slots in use", view.id, view.name, view.used);
     let why = match ids.as_slice() {
         [] => "it takes no new work, but it has not ended yet".to_owned(),

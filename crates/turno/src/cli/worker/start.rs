@@ -305,7 +305,7 @@ impl<'a> Teller<'a> {
         let registered = RegisteredDocument {
             name: settings.name.clone(),
             queues: args.queues.clone(),
-            slots: Some(u32::from(settings.slots)),
+            slots: Slots::Limited(settings.slots.into()),
             broker: String::new(),
             id: Some(settings.id.clone()),
             labels: settings.labels.clone(),
@@ -334,7 +334,7 @@ impl<'a> Teller<'a> {
             Said::Registered { place, again } => {
                 self.told = false;
                 let again = if *again { " again" } else { "" };
-                let slots = self.registered.slots.unwrap_or_default();
+                let slots = self.registered.slots;
                 let labels: Vec<String> =
                     self.registered.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let labels = if labels.is_empty() { String::new() } else { format!(", labels {}", labels.join(", ")) };
@@ -365,7 +365,7 @@ impl<'a> Teller<'a> {
             }
             Said::Cuts { tasks } => format!("{tasks} cut short; other workers get them"),
             Said::Shrunk { slots } => {
-                self.registered.slots = Some(u32::from(*slots));
+                self.registered.slots = Slots::Limited(u32::from(*slots));
                 format!("slots {slots}, as the foreman asked")
             }
             Said::Untold { tasks } => {

@@ -118,7 +118,7 @@ impl Look {
     /// The only task that is looked at.
     fn single(&self) -> Option<u32> {
         match self.tasks.as_deref() {
-            None if self.job.array.count == 1 => Some(self.job.array.first),
+            None if self.job.tasks == 1 => Some(self.job.numbers().array.first),
             Some([(first, last)]) if first == last => Some(*first),
             _ => None,
         }
@@ -298,20 +298,8 @@ mod tests {
 
     #[test]
     fn neighbours_are_one_range() {
-        let task = |task| TaskView {
-            task,
-            state: TaskState::Failed,
-            attempt: 1,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code: None,
-            signal: None,
-            status: None,
-            lost_until_unix_ms: None,
-            item: Vec::new(),
-        };
+        let task = |task| TaskView { task, ..TaskView::default() };
         assert_eq!(side_by_side(&[1, 2, 3, 7, 9, 10].map(task)), [(1, 3), (7, 7), (9, 10)]);
-        assert_eq!(side_by_side(&[]), []);
+        assert!(side_by_side(&[]).is_empty());
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::job::{Array, JobView, Numbers, TaskState, TaskView};
+use turno_proto::model::Moment;
+use turno_proto::model::job::{JobView, TaskNumbers, TaskState, TaskView};
 
 use super::lanes::{Piece, Span, lanes};
 use crate::cli::job::failures::Grouping;
@@ -51,8 +52,7 @@ const fn place_of(state: TaskState) -> usize {
 
 /// Takes the tasks in.
 pub(super) struct Reader {
-    array: Array,
-    parts: Vec<Array>,
+    numbers: TaskNumbers,
     now: u64,
     strip: Vec<Counts>,
     pieces: Vec<Piece>,
@@ -63,10 +63,9 @@ pub(super) struct Reader {
 impl Reader {
     /// `now` is when running tasks are looked at.
     pub(super) fn new(view: &JobView, now: u64) -> Self {
-        let columns = view.array.count.clamp(1, STRIP_MAX) as usize;
+        let columns = view.tasks.clamp(1, STRIP_MAX) as usize;
         Self {
-            array: view.array,
-            parts: view.parts.clone(),
+            numbers: view.array.clone(),
             now,
             strip: vec![Counts::default(); columns],
             pieces: Vec::new(),
@@ -76,16 +75,17 @@ impl Reader {
     }
 
     pub(super) fn add(&mut self, task: &TaskView) {
-        let Some(place) = (Numbers { array: self.array, parts: &self.parts }).place_of(task.task) else { return };
-        let column = u64::from(place) * self.strip.len() as u64 / u64::from(self.array.count);
+        let numbers = self.numbers.numbers();
+        let Some(place) = numbers.place_of(task.task) else { return };
+        let column = u64::from(place) * self.strip.len() as u64 / u64::from(numbers.array.count);
         if let Some(counts) = usize::try_from(column).ok().and_then(|column| self.strip.get_mut(column)) {
             counts.add(task.state);
         }
         if task.state == TaskState::Failed {
             self.failures.add(task);
         }
-        let end = if task.state == TaskState::Running { Some(self.now) } else { task.ended_unix_ms };
-        if let (Some(start), Some(end)) = (task.started_unix_ms, end) {
+        let end = if task.state == TaskState::Running { Some(self.now) } else { task.ended_at.map(Moment::unix_ms) };
+        if let (Some(start), Some(end)) = (task.started_at.map(Moment::unix_ms), end) {
             let next = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
             let worker = task.worker.as_deref().unwrap_or("a worker that is not known");
             let worker = match self.workers.get(worker) {

@@ -12,21 +12,20 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use turno_client::{AdminAnswer, AdminCall};
-use turno_proto::model::Code;
 use turno_proto::model::job::JobView;
 use turno_proto::model::limits::PAGE_MAX;
+use turno_proto::model::{Code, Moment};
 
 use self::figures::{Figures, Reader};
 use self::page::Told;
 use super::select::One;
-use super::{Asked, JobDocument, named};
+use super::{Asked, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::global::OutputArg;
 use crate::cli::help;
 use crate::cli::schema::report::ReportDocument;
-use crate::cli::time::rfc3339;
 
 /// Write a page that tells a whole job
 ///
@@ -66,10 +65,9 @@ pub(super) async fn run(args: &ReportArgs, invocation: &Invocation) -> Result<u8
     let file = args.file()?;
     let asked = Asked::connect(invocation).await?;
     let view = asked.find(args.job).await?;
-    let now = Timestamp::now();
-    let figures = asked.figures(&view, u64::try_from(now.as_millisecond()).unwrap_or_default()).await?;
-    let document = JobDocument::from(&view);
-    let told = Told { job: &document.job, state: view.state, figures: &figures, written_at: &rfc3339(now) };
+    let now = Moment::from_unix_ms(u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default());
+    let figures = asked.figures(&view, now.unix_ms()).await?;
+    let told = Told { job: &view, figures: &figures, written_at: now };
     let page = page::page(&told);
     if file == Path::new("-") {
         invocation.output.raw(page.as_bytes())?;

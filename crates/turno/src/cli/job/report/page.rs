@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use turno_proto::model::job::{JobState, TaskState};
+use turno_proto::model::Moment;
+use turno_proto::model::job::{JobState, JobView, SpecView, TaskState};
 
 use super::charts;
 use super::figures::{Figures, STATES};
 use super::html::Html;
 use crate::cli::job::text;
 use crate::cli::schema::failures::FailuresBody;
-use crate::cli::schema::job::JobBody;
 use crate::cli::time::short;
 use crate::cli::version::VERSION;
 use crate::cli::words::count;
 
 /// What the page tells.
 pub(super) struct Told<'a> {
-    pub(super) job: &'a JobBody,
-    pub(super) state: JobState,
+    pub(super) job: &'a JobView,
     pub(super) figures: &'a Figures,
-    /// When it is written, RFC 3339 in UTC.
-    pub(super) written_at: &'a str,
+    /// When it is written.
+    pub(super) written_at: Moment,
 }
 
 /// Workers in the table of them. Of more, those that did most.
@@ -34,13 +33,14 @@ pub(super) fn page(told: &Told<'_>) -> String {
     html.raw(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n",
     );
-    html.raw("<title>Job ").text(&told.job.row.id).raw(" (").text(&told.job.row.name).raw(") - Turno</title>\n");
+    let id = told.job.id.to_string();
+    html.raw("<title>Job ").text(&id).raw(" (").text(&told.job.name).raw(") - Turno</title>\n");
     html.raw("<style>\n").raw(include_str!("style.css")).raw("</style>\n</head>\n<body>\n");
     header(&mut html, told);
     html.raw("<main>\n");
     charts::strip(&mut html, told.figures);
-    failures(&mut html, &told.figures.failures, &told.job.row.id);
-    charts::gantt(&mut html, told.figures, &told.job.row.id);
+    failures(&mut html, &told.figures.failures, &id);
+    charts::gantt(&mut html, told.figures, &id);
     charts::histogram(&mut html, told.figures);
     charts::throughput(&mut html, told.figures);
     workers(&mut html, told.figures);
@@ -51,12 +51,21 @@ pub(super) fn page(told: &Told<'_>) -> String {
 }
 
 fn header(html: &mut Html, told: &Told<'_>) {
-    let (row, figures) = (&told.job.row, told.figures);
-    let (class, sign, word) = job_state(told.state);
-    html.raw("<header>\n<h1><span class=\"badge ").raw(class).raw("\">").raw(sign).raw(" ").raw(word).raw("</span>");
-    html.text(&row.name).raw("</h1>\n<p class=\"lead\">Job ").text(&row.id).raw(", ");
+    let (row, figures) = (told.job, told.figures);
+    let (class, sign) = job_state(row.state);
+    html.raw("<header>\n<h1><span class=\"badge ")
+        .raw(class)
+        .raw("\">")
+        .raw(sign)
+        .raw(" ")
+        .raw(row.state.word())
+        .raw("</span>");
+    html.text(&row.name).raw("</h1>\n<p class=\"lead\">Job ").text(&row.id.to_string()).raw(", ");
     html.text(&count(row.tasks.into(), "task", "tasks")).raw(if row.tasks == 1 { "" } else { ", numbers " });
-    html.text(if row.tasks == 1 { "" } else { &row.array }).raw("</p>\n");
+    if row.tasks != 1 {
+        html.text(&row.array.to_string());
+    }
+    html.raw("</p>\n");
     html.raw("<ul class=\"tiles\">\n");
     for state in STATES {
         let number = figures.counts.of(state);
@@ -97,12 +106,12 @@ fn as_float(number: usize) -> f64 {
 }
 
 fn facts(told: &Told<'_>) -> Vec<(&'static str, String)> {
-    let row = &told.job.row;
-    let mut facts = vec![("submitted", plain(&row.submitted_at))];
-    facts.extend(row.started_at.as_deref().map(|moment| ("started", plain(moment))));
-    facts.extend(row.ended_at.as_deref().map(|moment| ("ended", plain(moment))));
-    facts.extend(row.because.as_ref().map(|because| ("because", because.text.clone())));
-    facts.extend(told.job.spec.iter().flat_map(text::asked_for));
+    let row = told.job;
+    let mut facts = vec![("submitted", plain(row.submitted_at))];
+    facts.extend(row.started_at.map(|moment| ("started", plain(moment))));
+    facts.extend(row.ended_at.map(|moment| ("ended", plain(moment))));
+    facts.extend(row.because.as_deref().map(|because| ("because", because.to_string())));
+    facts.extend(row.spec.as_deref().iter().flat_map(|spec| text::asked_for(&SpecView::from(*spec))));
     facts.push(("slots", format!("{} a task", row.slots)));
     facts
 }
@@ -113,21 +122,22 @@ fn capital(name: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// `2026-11-15T12:00:00.250Z` for people.
-fn plain(moment: &str) -> String {
-    let cut = moment.split('.').next().unwrap_or(moment);
-    format!("{} UTC", cut.trim_end_matches('Z').replace('T', " "))
+/// `2026-11-15 12:00:00 UTC`
+fn plain(moment: Moment) -> String {
+    moment.timestamp().strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-const fn job_state(state: JobState) -> (&'static str, &'static str, &'static str) {
-    match state {
-        JobState::Waiting => ("waiting", "&#8943;", "waiting"),
-        JobState::Running => ("running", "&#9654;", "running"),
-        JobState::Held => ("held", "&#10073;&#10073;", "held"),
-        JobState::Finished => ("finished", "&#10003;", "finished"),
-        JobState::Failed => ("failed", "&#10007;", "failed"),
-        JobState::Cancelled => ("cancelled", "&#8856;", "cancelled"),
-    }
+/// Class and sign; the word stands beside them.
+const fn job_state(state: JobState) -> (&'static str, &'static str) {
+    let sign = match state {
+        JobState::Waiting => "&#8943;",
+        JobState::Running => "&#9654;",
+        JobState::Held => "&#10073;&#10073;",
+        JobState::Finished => "&#10003;",
+        JobState::Failed => "&#10007;",
+        JobState::Cancelled => "&#8856;",
+    };
+    (state.word(), sign)
 }
 
 /// Class, sign and word: colour never stands alone.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use turno_proto::model::job::{Array, JobSpec, JobState, TaskCounts, TaskState, TaskView, Work};
+use turno_proto::model::TaskId;
+use turno_proto::model::job::{Array, JobId, JobSpec, JobState, TaskCounts, TaskState, TaskView, Work};
 use turno_proto::work;
 
 use super::*;
@@ -29,10 +30,11 @@ fn job(count: u32, state: JobState) -> JobView {
     let spec = JobSpec { retries: 2, ..JobSpec::new("simulate", array, work::encode(&work).unwrap()) };
     JobView {
         name: "simulate".to_owned(),
-        array,
+        array: array.into(),
+        tasks: count,
         state,
-        tasks: TaskCounts::default(),
-        ended_unix_ms: state.is_end().then_some(NOON + 600_000),
+        counts: TaskCounts::default(),
+        ended_at: state.is_end().then_some(Moment::from_unix_ms(NOON + 600_000)),
         spec: Some(Box::new(spec)),
         ..view(7)
     }
@@ -57,18 +59,15 @@ fn tasks(count: u32, slots: [usize; 3]) -> Vec<TaskView> {
             0 => "killed by signal 9".to_owned(),
             _ => format!("exit 3: cannot open input-{task}.dat: No such file or directory"),
         };
+        let state = if failed { TaskState::Failed } else { TaskState::Finished };
         told.push(TaskView {
-            task,
-            state: if failed { TaskState::Failed } else { TaskState::Finished },
-            attempt: 1,
             worker: Some(format!("node{}.cluster", worker + 1)),
-            started_unix_ms: Some(start),
-            ended_unix_ms: Some(end),
+            started_at: Some(Moment::from_unix_ms(start)),
+            ended_at: Some(Moment::from_unix_ms(end)),
             exit_code: (!status.starts_with("killed")).then_some(if failed { 3 } else { 0 }),
             signal: status.starts_with("killed").then_some(9),
             status: failed.then_some(status),
-            lost_until_unix_ms: None,
-            item: Vec::new(),
+            ..TaskView::new(TaskId { job: JobId(7), task }, state, 1)
         });
     }
     told
@@ -81,10 +80,8 @@ fn figures_of(view: &JobView, tasks: &[TaskView]) -> Figures {
 }
 
 fn page_of(view: &JobView, tasks: &[TaskView]) -> String {
-    let document = JobDocument::from(view);
     let figures = figures_of(view, tasks);
-    let written_at = "2026-11-15T12:10:00.000Z";
-    page::page(&Told { job: &document.job, state: view.state, figures: &figures, written_at })
+    page::page(&Told { job: view, figures: &figures, written_at: Moment::from_unix_ms(NOON + 600_000) })
 }
 
 /// Elements that are never closed.
@@ -153,14 +150,8 @@ fn a_page_tells_the_tasks_as_they_are() {
 #[test]
 fn a_job_that_goes_on_is_told_as_far_as_it_is() {
     let mut few = tasks(4, [2, 1, 1]);
-    few[2] = TaskView { state: TaskState::Running, ended_unix_ms: None, exit_code: None, ..few[2].clone() };
-    few[3] = TaskView {
-        state: TaskState::Waiting,
-        worker: None,
-        started_unix_ms: None,
-        ended_unix_ms: None,
-        ..few[3].clone()
-    };
+    few[2] = TaskView { state: TaskState::Running, ended_at: None, exit_code: None, ..few[2].clone() };
+    few[3] = TaskView { state: TaskState::Waiting, worker: None, started_at: None, ended_at: None, ..few[3].clone() };
     let view = job(4, JobState::Running);
     let figures = figures_of(&view, &few);
     assert_eq!((figures.counts.of(TaskState::Running), figures.counts.of(TaskState::Waiting)), (1, 1));
@@ -180,7 +171,7 @@ fn whatever_strangers_say_is_text() {
     let env = vec![(hostile.to_owned(), hostile.to_owned())];
     let work = work::encode(&Work { argv, cwd: hostile.to_owned(), env, ..Work::default() }).unwrap();
     let view = job(20, JobState::Failed);
-    let spec = JobSpec { key: Some(hostile.to_owned()), ..JobSpec::new(hostile, view.array, work) };
+    let spec = JobSpec { key: Some(hostile.to_owned()), ..JobSpec::new(hostile, view.numbers().array, work) };
     let view = JobView { name: hostile.to_owned(), spec: Some(Box::new(spec)), ..view };
     let tasks: Vec<TaskView> = tasks(20, [2, 2, 2])
         .into_iter()
@@ -215,8 +206,8 @@ fn a_page_stays_small() {
         .map(|n| TaskView {
             task: n + 1,
             worker: Some(format!("w{}", n % 100)),
-            started_unix_ms: Some(NOON + u64::from(n / 100) * 2_000),
-            ended_unix_ms: Some(NOON + u64::from(n / 100) * 2_000 + u64::from(n % 3) * 400),
+            started_at: Some(Moment::from_unix_ms(NOON + u64::from(n / 100) * 2_000)),
+            ended_at: Some(Moment::from_unix_ms(NOON + u64::from(n / 100) * 2_000 + u64::from(n % 3) * 400)),
             state: if n / 100 % 2 == 0 { TaskState::Finished } else { TaskState::Failed },
             status: Some(format!("exit 3: {}", "words ".repeat(40))),
             ..tasks(1, [1, 1, 1])[0].clone()

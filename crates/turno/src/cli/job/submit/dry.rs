@@ -4,7 +4,7 @@ use std::slice;
 
 use turno_proto::fill::{self, Given};
 use turno_proto::items;
-use turno_proto::model::job::{JobSpec, Work};
+use turno_proto::model::job::{AfterView, JobSpec, SpecView, Work};
 
 use super::flags::Flags;
 use super::plan::Plan;
@@ -13,7 +13,6 @@ use super::values::AfterArg;
 use crate::cli::Invocation;
 use crate::cli::error::Failure;
 use crate::cli::job::text::{number_of_tasks, words};
-use crate::cli::schema::spec::{AfterBody, SpecBody, when};
 use crate::cli::schema::submission::{SubmissionBody, SubmissionDocument, SubmissionFile, SubmissionTask};
 use crate::cli::shown::Page;
 use crate::cli::size;
@@ -35,7 +34,7 @@ fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
         bytes: upload.size,
         executable: upload.executable,
     };
-    let after = |after: &AfterArg| AfterBody { job: after.job.to_string(), when: when(after.when).to_owned() };
+    let after = |after: &AfterArg| AfterView { job: after.job.to_string(), when: after.when };
     SubmissionBody {
         name: spec.name.clone(),
         array: spec.numbers().to_string(),
@@ -45,7 +44,7 @@ fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
         files: files.iter().map(file).collect(),
         stdin: stdin.as_ref().map(file),
         bytes: plan.uploads().map(|upload| upload.size).sum(),
-        spec: SpecBody { after: flags.after.iter().map(after).collect(), ..spec.into() },
+        spec: SpecView { after: flags.after.iter().map(after).collect(), ..spec.into() },
     }
 }
 

@@ -10,17 +10,16 @@ use crate::cli::error::Failure;
 use crate::cli::job::select::One;
 use crate::cli::job::text::{number_of_tasks, title};
 use crate::cli::job::{Asked, one_done};
-use crate::cli::schema::job::JobRow;
 
 pub(super) fn submitted(job: &JobView) -> String {
-    format!("{} is submitted: {}", title(job), number_of_tasks(job.array.count.into()))
+    format!("{} is submitted: {}", title(job), number_of_tasks(job.tasks.into()))
 }
 
 pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure> {
     let id = job.id;
     one_done(job, invocation, submitted)?;
     tell_reason(job, invocation);
-    if let Some(JobReason::Missed { job: before, .. }) = &job.reason {
+    if let Some(JobReason::Missed { job: before, .. }) = job.because.as_deref() {
         invocation.output.hint(&format!("look at that job with: turno job show {before}"));
         return Ok(1);
     }
@@ -33,9 +32,9 @@ pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure
 
 /// Why nothing of it is started yet, if that is so.
 pub(super) fn tell_reason(job: &JobView, invocation: &Invocation) {
-    if let Some(because) = JobRow::from(job).because {
-        let what = if matches!(job.reason, Some(JobReason::Missed { .. })) { "it is cancelled" } else { "it waits" };
-        invocation.output.note(&format!("{what}: {}", because.text));
+    if let Some(because) = job.because.as_deref() {
+        let what = if matches!(because, JobReason::Missed { .. }) { "it is cancelled" } else { "it waits" };
+        invocation.output.note(&format!("{what}: {because}"));
     }
 }
 
@@ -100,26 +99,12 @@ pub(super) fn exit_of(job: &JobView, task: Option<&TaskView>) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use turno_proto::model::job::TaskState;
-
     use super::*;
     use crate::cli::job::tests::view;
 
     #[test]
     fn one_command_ends_with_its_own_exit_status() {
-        let task = |exit_code, signal| TaskView {
-            task: 1,
-            state: TaskState::Failed,
-            attempt: 1,
-            worker: None,
-            started_unix_ms: None,
-            ended_unix_ms: None,
-            exit_code,
-            signal,
-            status: None,
-            lost_until_unix_ms: None,
-            item: Vec::new(),
-        };
+        let task = |exit_code, signal| TaskView { task: 1, exit_code, signal, ..TaskView::default() };
         let failed = JobView { state: JobState::Failed, ..view(7) };
         let table = [
             (Some(task(Some(3), None)), 3),

@@ -1,54 +1,185 @@
-//! Why a message is where it is, as programs and people read it.
+//! Why a message is where it is.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-use turno_proto::model::limits::AHEAD_MAX;
-use turno_proto::model::view::Reason;
+use std::fmt;
 
-use crate::cli::time::seconds;
-use crate::cli::words::{count, one_line};
+use serde::{Deserialize, Serialize};
+
+use crate::model::limits::AHEAD_MAX;
+use crate::model::text::{count, one_line};
+use crate::model::{Seconds, WorkerId};
 
 /// Why a message is where it is.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ReasonBody {
-    /// A stable word.
-    pub(crate) reason: String,
-    /// The same in a sentence.
-    pub(crate) text: String,
-    /// The numbers and names in that sentence.
-    pub(crate) details: Map<String, Value>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+pub enum Reason {
+    /// No worker consumes the queue, here or at another broker that can be reached.
+    NoWorker,
+    /// The same, and links that are wanted are not up: there may be workers behind them.
+    LinksDown {
+        /// How many of them.
+        down: u64,
+        /// Links that are wanted.
+        wanted: u64,
+    },
+    /// Nobody here takes it; other brokers have workers, and it is longer than what they take over their links.
+    TooLong {
+        /// Its length.
+        bytes: u64,
+        /// The most that one of them takes.
+        largest: u64,
+    },
+    /// Nobody here takes it; other brokers have workers, and no room for it now.
+    FarBusy {
+        /// Brokers that have workers of the queue.
+        brokers: u64,
+        /// Slots there that messages from here have in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
+    /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
+    WorkersDropped {
+        /// How many.
+        workers: u64,
+    },
+    /// The queue is one worker's alone, and that has no room.
+    ExclusiveBusy {
+        /// That worker.
+        worker: WorkerId,
+        /// Its name.
+        name: String,
+        /// Its slots in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
+    /// Nobody has the queue: whoever left it has not settled all yet, or what it had is on its way back. Others wait
+    /// for it, or it was one worker's alone.
+    NotFree {
+        /// Messages of the queue that are not settled.
+        in_flight: u64,
+        /// Workers that wait until it is free.
+        waiters: u64,
+    },
+    /// Nobody has the queue: it is kept for the first of those who wait for it.
+    KeptFor {
+        /// That worker.
+        worker: WorkerId,
+        /// Its name.
+        name: String,
+        /// For how long.
+        left_seconds: Seconds,
+    },
+    /// Workers consume it, but none has sent its first PING.
+    WorkersGreeting {
+        /// How many.
+        workers: u64,
+    },
+    /// Every consumer drains.
+    WorkersDraining {
+        /// How many.
+        workers: u64,
+    },
+    /// Every slot of every consumer is in use.
+    AllBusy {
+        /// Consumers.
+        workers: u64,
+        /// Their slots in use.
+        used: u64,
+        /// Messages of the queue that go first.
+        ahead: u64,
+        /// Those of the consumers that get one delivery at a time, because they were dropped before.
+        #[serde(default)]
+        probing: u64,
+        /// Workers that were dropped from the queue and have not asked for it again.
+        #[serde(default)]
+        dropped: u64,
+        /// Those of the consumers that get nothing, because they do not read what waits for them.
+        #[serde(default)]
+        not_reading: u64,
+        /// Other brokers that have workers of the queue, and no room for it either.
+        #[serde(default)]
+        brokers: u64,
+    },
+    /// Messages before it wait too.
+    Behind {
+        /// How many.
+        ahead: u64,
+    },
+    /// It costs more than any consumer has slots in all.
+    TooCostly {
+        /// What it costs.
+        cost: u16,
+        /// The most slots a consumer has.
+        largest: u32,
+    },
+    /// It waits until the worker it reserved has enough slots free.
+    Reserved {
+        /// That worker.
+        worker: WorkerId,
+        /// What it costs.
+        cost: u16,
+        /// Slots free there now.
+        free: u32,
+    },
+    /// A worker has it.
+    AtWorker {
+        /// That worker.
+        worker: WorkerId,
+        /// Its name.
+        name: String,
+        /// For how long.
+        since_seconds: Seconds,
+    },
+    /// It crossed a link, to a worker at that broker or further on.
+    AtLink {
+        /// That broker's id.
+        broker: String,
+        /// Its name.
+        name: String,
+        /// For how long.
+        since_seconds: Seconds,
+    },
+    /// A broadcast that went to its consumers.
+    AtConsumers {
+        /// How many it went to, as far as is known.
+        consumers: u64,
+        /// Those that have not ended.
+        open: u64,
+        /// Other brokers that it went to and that did not tell yet how it ended there.
+        #[serde(default)]
+        brokers: u64,
+    },
+    /// It is over for its caller, and its worker was told to stop.
+    Stopping {
+        /// That worker.
+        worker: WorkerId,
+    },
+    /// It is over for its caller, and the broker that it crossed to was told.
+    StoppingAtLink {
+        /// That broker's id.
+        broker: String,
+        /// Its name.
+        name: String,
+    },
+    /// It is being written to disk.
+    Storing,
+    /// It used up its attempts.
+    Dead {
+        /// What the last failure said.
+        failure: String,
+    },
+    /// The broker is on its way out.
+    Draining,
+    /// The broker is drained until it is told to go on.
+    Maintenance,
 }
 
-impl From<&Reason> for ReasonBody {
-    fn from(reason: &Reason) -> Self {
-        let (word, details) = word_and_details(reason);
-        Self { reason: word, text: told(reason), details }
+/// A sentence for people.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&told(self))
     }
-}
-
-/// The word of the wire, and the rest with our units: seconds for times, text for ids.
-fn word_and_details(reason: &Reason) -> (String, Map<String, Value>) {
-    let Ok(Value::Object(mut map)) = serde_json::to_value(reason) else { return Default::default() };
-    let word = map.remove("reason").and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    let mut details: Map<String, Value> = map
-        .into_iter()
-        .map(|(key, value)| match (key.strip_suffix("_ms"), value.as_u64()) {
-            (Some(time), Some(ms)) => (format!("{time}_seconds"), json!(seconds(ms))),
-            (None, Some(id)) if key == "worker" => (key, json!(id.to_string())),
-            _ => (key, value),
-        })
-        .collect();
-    // Left out on the wire when they are 0.
-    let zeros: &[&str] = match reason {
-        Reason::AllBusy { .. } => &["probing", "dropped", "not_reading", "brokers"],
-        Reason::AtConsumers { .. } => &["brokers"],
-        _ => &[],
-    };
-    for key in zeros {
-        details.entry(*key).or_insert(json!(0));
-    }
-    (word, details)
 }
 
 fn told(reason: &Reason) -> String {
@@ -164,8 +295,12 @@ const fn at_least(ahead: u64) -> &'static str {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a missing key fails the test")]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::model::reason::Because;
 
     /// The word, the sentence and the details of the reasons that have some.
     #[test]
@@ -200,7 +335,7 @@ mod tests {
                 json!({ "reason": "workers_dropped", "workers": 1 }),
             ),
             (
-                Reason::KeptFor { worker: 7, name: name(), left_ms: 4_500 },
+                Reason::KeptFor { worker: WorkerId(7), name: name(), left_seconds: Seconds::from_millis(4_500) },
                 "the queue is free and kept for worker 7 (w), which has not taken it yet",
                 json!({ "reason": "kept_for", "worker": "7", "name": "w", "left_seconds": 4.5 }),
             ),
@@ -210,7 +345,7 @@ mod tests {
                 json!({ "reason": "not_free", "in_flight": 1, "waiters": 2 }),
             ),
             (
-                Reason::AtWorker { worker: 7, name: name(), since_ms: 1_500 },
+                Reason::AtWorker { worker: WorkerId(7), name: name(), since_seconds: Seconds::from_millis(1_500) },
                 "worker 7 (w) works on it",
                 json!({ "reason": "at_worker", "worker": "7", "name": "w", "since_seconds": 1.5 }),
             ),
@@ -235,7 +370,11 @@ mod tests {
                 json!({ "reason": "far_busy", "brokers": 1, "used": 3, "ahead": 0 }),
             ),
             (
-                Reason::AtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-\u{1b}2".to_owned(), since_ms: 1_500 },
+                Reason::AtLink {
+                    broker: "5f3a9c0d21e4".to_owned(),
+                    name: "rb-\u{1b}2".to_owned(),
+                    since_seconds: Seconds::from_millis(1_500),
+                },
                 "it crossed to broker rb-\u{1b}2, for a worker there or further on",
                 json!({ "reason": "at_link", "broker": "5f3a9c0d21e4", "name": "rb-\u{1b}2", "since_seconds": 1.5 }),
             ),
@@ -265,11 +404,11 @@ mod tests {
 
     fn check<const N: usize>(table: [(Reason, &str, Value); N]) {
         for (reason, text, expected) in table {
-            let body = ReasonBody::from(&reason);
-            assert_eq!(body.text, text);
-            let mut all = body.details.clone();
-            all.insert("reason".to_owned(), json!(body.reason));
-            assert_eq!(Value::Object(all), expected);
+            let mut shown = serde_json::to_value(Because(reason)).unwrap();
+            assert_eq!(shown["text"], text);
+            let mut all = shown.get_mut("details").map_or_else(|| json!({}), Value::take);
+            all["reason"] = shown["reason"].take();
+            assert_eq!(all, expected);
         }
     }
 }

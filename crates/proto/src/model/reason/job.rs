@@ -1,0 +1,193 @@
+//! Why nothing of a job is started.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Seconds;
+use crate::model::job::{AfterWhen, JobId};
+use crate::model::text::{count, short};
+
+/// Why a job does not go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+pub enum JobReason {
+    /// Somebody holds it.
+    Held,
+    /// Other jobs must end first.
+    After {
+        /// Those.
+        jobs: Vec<JobId>,
+    },
+    /// It depends on a job that ended otherwise than it must: it can never begin, and is cancelled.
+    Missed {
+        /// That job.
+        job: JobId,
+        /// How that job had to end.
+        when: AfterWhen,
+    },
+    /// No worker for jobs is connected, or all of them are being stopped.
+    NoWorker,
+    /// No worker has all the labels that it asks for.
+    NoLabels {
+        /// Those, `KEY=VALUE` each.
+        labels: Vec<String>,
+    },
+    /// No worker has as many slots as one task takes.
+    TooWide {
+        /// Slots a task takes.
+        slots: u16,
+        /// Slots of the largest worker.
+        largest: u32,
+    },
+    /// Every slot is taken.
+    Busy {
+        /// Slots of all workers.
+        slots: u64,
+        /// Tasks of other jobs whose turn is before.
+        ahead: u64,
+    },
+    /// As many tasks run as may at a time.
+    MaxParallel {
+        /// How many may.
+        max: u32,
+    },
+    /// More of its tasks failed than may: nothing more of it is started, and what has not ended is cancelled.
+    MaxFailures {
+        /// How many may.
+        max: u32,
+    },
+    /// Its tasks wait for their next attempt.
+    Backoff {
+        /// Until the first of them is due.
+        in_seconds: Seconds,
+    },
+    /// Workers that it may use have room, and cannot be given anything now: they have not answered what they were given
+    /// last, rest after a refusal, or have less room than they say. Only `job.show` and `job.explain` look that closely.
+    Unready {
+        /// How many of them.
+        workers: u32,
+    },
+    /// The worker that has room for it is kept free for a task of another job, which takes more. Only `job.show` and
+    /// `job.explain` look that closely.
+    Kept {
+        /// That job.
+        job: JobId,
+        /// The worker.
+        worker: String,
+    },
+    /// What somebody asked for is on its way to the disk.
+    Storing,
+    /// The broker is drained.
+    Draining,
+    /// The disk takes nothing.
+    Disk,
+}
+
+/// A sentence for people.
+impl fmt::Display for JobReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held => f.write_str("it is held until somebody releases it"),
+            Self::After { jobs } => {
+                let ids: Vec<String> = jobs.iter().map(JobId::to_string).collect();
+                let noun = if ids.len() == 1 { "job" } else { "jobs" };
+                write!(f, "{noun} {} must end first", ids.join(", "))
+            }
+            Self::Missed { job, when: AfterWhen::Failed } => {
+                write!(f, "it depends on the failure of job {job}, which did not fail")
+            }
+            Self::Missed { job, when: AfterWhen::Ok | AfterWhen::Any } => {
+                write!(f, "it depends on job {job}, which did not finish")
+            }
+            Self::NoWorker => f.write_str("no worker for jobs is connected"),
+            Self::NoLabels { labels } => {
+                write!(f, "no worker has the labels it asks for: {}", labels.join(", "))
+            }
+            Self::Unready { workers } => {
+                let rest =
+                    |has, they| format!("{has} room, but cannot be given anything until {they} answered or rested");
+                let (one, many) = (rest("worker has", "it has"), rest("workers have", "they have"));
+                f.write_str(&count(u64::from(*workers), &one, &many))
+            }
+            Self::Kept { job, worker } => {
+                write!(f, "{worker} has room and is kept free for a task of job {job}, which takes more")
+            }
+            Self::Storing => f.write_str("what was asked for is on its way to the disk"),
+            Self::TooWide { slots, largest } => {
+                write!(f, "a task takes {slots} slots, and the largest worker has {largest}")
+            }
+            Self::Busy { slots, ahead } => {
+                write!(f, "all {slots} slots are taken, and {ahead} tasks of other jobs go first")
+            }
+            Self::MaxParallel { max } => write!(f, "as many of its tasks run as may at a time: {max}"),
+            Self::MaxFailures { max } => write!(f, "more of its tasks failed than may: {max}"),
+            Self::Backoff { in_seconds } => {
+                write!(f, "its tasks failed and are tried again, the first in {}", short(in_seconds.duration()))
+            }
+            Self::Draining => f.write_str("the broker is drained"),
+            Self::Disk => f.write_str("the broker's disk takes nothing"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a missing key fails the test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::reason::Because;
+
+    #[test]
+    fn every_reason_has_a_word_and_a_sentence() {
+        let jobs = vec![JobId(3), JobId(4)];
+        let table = [
+            (JobReason::Held, "held", "it is held until somebody releases it"),
+            (JobReason::After { jobs }, "after", "jobs 3, 4 must end first"),
+            (JobReason::After { jobs: vec![JobId(3)] }, "after", "job 3 must end first"),
+            (JobReason::NoWorker, "no_worker", "no worker for jobs is connected"),
+            (
+                JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] },
+                "no_labels",
+                "no worker has the labels it asks for: gpu=yes",
+            ),
+            (
+                JobReason::Unready { workers: 2 },
+                "unready",
+                "2 workers have room, but cannot be given anything until they have answered or rested",
+            ),
+            (
+                JobReason::Kept { job: JobId(9), worker: "w1".to_owned() },
+                "kept",
+                "w1 has room and is kept free for a task of job 9, which takes more",
+            ),
+            (JobReason::Storing, "storing", "what was asked for is on its way to the disk"),
+            (
+                JobReason::TooWide { slots: 9, largest: 8 },
+                "too_wide",
+                "a task takes 9 slots, and the largest worker has 8",
+            ),
+            (
+                JobReason::Busy { slots: 64, ahead: 3 },
+                "busy",
+                "all 64 slots are taken, and 3 tasks of other jobs go first",
+            ),
+            (JobReason::MaxParallel { max: 4 }, "max_parallel", "as many of its tasks run as may at a time: 4"),
+            (JobReason::MaxFailures { max: 4 }, "max_failures", "more of its tasks failed than may: 4"),
+            (
+                JobReason::Backoff { in_seconds: Seconds::from_millis(1_500) },
+                "backoff",
+                "its tasks failed and are tried again, the first in 1.5s",
+            ),
+            (JobReason::Draining, "draining", "the broker is drained"),
+            (JobReason::Disk, "disk", "the broker's disk takes nothing"),
+        ];
+        for (reason, word, text) in table {
+            let shown = serde_json::to_value(Because(reason)).unwrap();
+            assert_eq!((&shown["reason"], &shown["text"]), (&json!(word), &json!(text)));
+        }
+        let after = serde_json::to_value(Because(JobReason::After { jobs: vec![JobId(3)] })).unwrap();
+        assert_eq!(after["details"]["jobs"], json!(["3"]), "ids are text");
+    }
+}

@@ -1,0 +1,133 @@
+//! Why a task is where it is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::JobReason;
+use crate::model::Seconds;
+use crate::model::text::{count, short};
+
+/// Why a task is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+pub enum TaskReason {
+    /// It waited and was cancelled, and that is on its way to the disk.
+    Cancelling,
+    /// It was given to a worker, which hears of it once that is on disk.
+    Starting {
+        /// The worker.
+        worker: String,
+    },
+    /// Its worker was told, and has not answered.
+    Offered {
+        /// The worker.
+        worker: String,
+    },
+    /// It runs.
+    Runs {
+        /// Its worker.
+        worker: String,
+        /// For how long.
+        for_seconds: Seconds,
+    },
+    /// Its worker was told to stop it, and has not said that it does.
+    Stopping {
+        /// Its worker.
+        worker: String,
+        /// Because it had its time, and not because somebody cancelled it.
+        time_limit: bool,
+    },
+    /// Its worker is not connected, or did not name it when it came back. If nothing is heard of it, it waits for another
+    /// attempt.
+    Away {
+        /// Its worker.
+        worker: String,
+        /// How long until then.
+        left_seconds: Seconds,
+    },
+    /// It is over, and that is on its way to the disk.
+    Ending {
+        /// Its worker.
+        worker: String,
+    },
+    /// It did what it should.
+    Finished,
+    /// It did not, and has no attempt left.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+    /// It waits to be started, for the reason that its job has: its word, and its details.
+    #[serde(untagged)]
+    Waits {
+        /// What for.
+        #[serde(flatten)]
+        why: JobReason,
+        /// Tasks of the same job whose turn is before.
+        before: u32,
+    },
+}
+
+/// A sentence for people.
+impl fmt::Display for TaskReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = |length: Seconds| short(length.duration());
+        match self {
+            Self::Cancelling => f.write_str("it is being cancelled; that is on its way to the disk"),
+            Self::Starting { worker } => write!(f, "it was given to {worker}; that is on its way to the disk"),
+            Self::Offered { worker } => write!(f, "{worker} was told to run it and has not answered"),
+            Self::Runs { worker, for_seconds } => write!(f, "it has run at {worker} for {}", span(*for_seconds)),
+            Self::Stopping { worker, time_limit } => {
+                let why = if *time_limit { "it had its time" } else { "it is cancelled" };
+                write!(f, "{why}; {worker} was told to stop it and has not said that it does")
+            }
+            Self::Away { worker, left_seconds } => {
+                let left = span(*left_seconds);
+                write!(f, "its worker {worker} is lost; without word of it in {left} another worker gets the task")
+            }
+            Self::Ending { worker } => write!(f, "its attempt at {worker} is over; that is on its way to the disk"),
+            Self::Finished => f.write_str("it did what it should"),
+            Self::Failed => f.write_str("it failed, and has no attempt left"),
+            Self::Cancelled => f.write_str("it was cancelled"),
+            Self::Waits { why: JobReason::Backoff { in_seconds }, .. } => {
+                write!(f, "its last attempt failed, and the next is due in {}", span(*in_seconds))
+            }
+            Self::Waits {
+                why: why @ (JobReason::Busy { .. } | JobReason::MaxParallel { .. }),
+                before: before @ 1..,
+            } => {
+                let first = count(u64::from(*before), "task of this job goes", "tasks of this job go");
+                write!(f, "{why}; {first} first")
+            }
+            Self::Waits { why, .. } => why.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::reason::Because;
+
+    /// A task that waits has the word and the details of what it waits for, and says how many go before it.
+    #[test]
+    fn a_task_waits_for_what_its_job_waits_for() {
+        let busy = TaskReason::Waits { why: JobReason::Busy { slots: 64, ahead: 3 }, before: 2 };
+        let shown = serde_json::to_value(Because(busy.clone())).unwrap();
+        let text = "all 64 slots are taken, and 3 tasks of other jobs go first; 2 tasks of this job go first";
+        let expected = json!({ "reason": "busy", "details": { "slots": 64, "ahead": 3 }, "before": 2, "text": text });
+        assert_eq!(shown, expected);
+        let held = TaskReason::Waits { why: JobReason::Held, before: 0 };
+        let runs = TaskReason::Runs { worker: "w1".to_owned(), for_seconds: Seconds::from_millis(1_500) };
+        for reason in
+            [busy, held, runs, TaskReason::Finished, TaskReason::Stopping { worker: String::new(), time_limit: true }]
+        {
+            let packed = rmp_serde::to_vec_named(&Because(reason.clone())).unwrap();
+            assert_eq!(*rmp_serde::from_slice::<Because<TaskReason>>(&packed).unwrap(), reason);
+            let json = serde_json::to_string(&Because(reason.clone())).unwrap();
+            assert_eq!(*serde_json::from_str::<Because<TaskReason>>(&json).unwrap(), reason);
+        }
+    }
+}
