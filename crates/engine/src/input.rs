@@ -22,6 +22,17 @@ pub enum FarWord {
     },
 }
 
+/// A word about a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
+pub enum WorkerWord {
+    Reply { more: bool, payload: Payload },
+    Ack,
+    Fail { permanent: bool, payload: Payload },
+    Progress { payload: Payload },
+    Extend { lease_ms: u32 },
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
@@ -90,11 +101,6 @@ pub enum Input {
         seq: u32,
         handle: u32,
     },
-    /// Word about a delivery of an exclusive queue (`Reply`, `Ack`, `Fail`, `Progress`, `Extend`), with its token.
-    Fenced {
-        token: u64,
-        input: Box<Self>,
-    },
     CancelQueue {
         conn: ConnId,
         seq: u32,
@@ -112,31 +118,13 @@ pub enum Input {
         conn: ConnId,
         broadcast: Broadcast,
     },
-    Reply {
+    /// A worker's word about a delivery. `token`: that of the exclusive queue which the worker takes it from; a word without
+    /// one is checked by its holder alone.
+    Worker {
         conn: ConnId,
         delivery: Delivery,
-        more: bool,
-        payload: Payload,
-    },
-    Ack {
-        conn: ConnId,
-        delivery: Delivery,
-    },
-    Fail {
-        conn: ConnId,
-        delivery: Delivery,
-        permanent: bool,
-        payload: Payload,
-    },
-    Progress {
-        conn: ConnId,
-        delivery: Delivery,
-        payload: Payload,
-    },
-    Extend {
-        conn: ConnId,
-        delivery: Delivery,
-        lease_ms: u32,
+        token: Option<u64>,
+        word: WorkerWord,
     },
     /// The caller gives up its own request.
     Cancel {
@@ -263,18 +251,21 @@ pub enum Input {
 }
 
 impl Input {
-    /// The delivery that a holder says something about, and the holder.
-    pub(crate) const fn settles(&self) -> Option<(ConnId, Delivery)> {
-        match self {
-            Self::Reply { conn, delivery, .. }
-            | Self::Ack { conn, delivery }
-            | Self::Fail { conn, delivery, .. }
-            | Self::Progress { conn, delivery, .. }
-            | Self::Extend { conn, delivery, .. } => Some((*conn, *delivery)),
-            _ => None,
+    /// A worker's word about a delivery, without a token.
+    pub const fn worker(conn: ConnId, delivery: Delivery, word: WorkerWord) -> Self {
+        Self::Worker { conn, delivery, token: None, word }
+    }
+
+    /// The same with that token, if it is a worker's word.
+    #[must_use]
+    pub const fn fenced(mut self, by: u64) -> Self {
+        if let Self::Worker { token, .. } = &mut self {
+            *token = Some(by);
         }
+        self
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

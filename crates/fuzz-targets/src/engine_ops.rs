@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use turno_engine::{
     Broadcast, CallerWord, Deliver, Effect, Engine, HostEffect, Input, NativeEffect, Outgoing, PeerEffect, Policy,
-    Settings,
+    Settings, WorkerWord,
 };
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::QueueSettings;
@@ -254,7 +254,7 @@ impl Play {
                 let word = self.word(conn, bytes);
                 // Now and then with a token: the last one, one before it, or one that nobody has.
                 match bytes.byte() {
-                    ago @ 0..32 => Input::Fenced { token: self.tokens + 1 - u64::from(ago), input: Box::new(word) },
+                    ago @ 0..32 => word.fenced(self.tokens + 1 - u64::from(ago)),
                     _ => word,
                 }
             }
@@ -291,13 +291,13 @@ impl Play {
         let conn = if how & 0x80 != 0 { sayer } else { holder.unwrap_or(sayer) };
         let payload = Payload::body("x");
         match how % 8 {
-            0 | 1 => Input::Reply { conn, delivery, more: false, payload },
-            2 => Input::Reply { conn, delivery, more: true, payload },
-            3 => Input::Ack { conn, delivery },
-            4 => Input::Fail { conn, delivery, permanent: false, payload },
-            5 => Input::Fail { conn, delivery, permanent: true, payload },
-            6 => Input::Progress { conn, delivery, payload },
-            _ => Input::Extend { conn, delivery, lease_ms: bytes.u32() },
+            0 | 1 => Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload }),
+            2 => Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload }),
+            3 => Input::worker(conn, delivery, WorkerWord::Ack),
+            4 => Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload }),
+            5 => Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload }),
+            6 => Input::worker(conn, delivery, WorkerWord::Progress { payload }),
+            _ => Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: bytes.u32() }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tracing::{debug, warn};
-use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, STOP_NOW, Update};
+use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, Update};
 use turno_proto::fill::{Filled, Given};
 use turno_proto::foreman::{
     Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
@@ -57,7 +57,8 @@ impl ForemanTalk {
             ForemanOrder::Cancel { cancel, job, task } => {
                 self.end.cancel(now, RequestId(cancel), vec![TaskPair { job: job.0, task: Some(task) }]);
             }
-            ForemanOrder::Stop { slots } => self.end.stop(now, RequestId(0), stop_of(slots)),
+            ForemanOrder::Stop => self.end.stop(now, RequestId(0), Stop::All),
+            ForemanOrder::StopNow => self.end.stop(now, RequestId(0), Stop::Immediate),
             ForemanOrder::Acknowledge { request } => self.answer(now, request, Answer::Ok),
             ForemanOrder::SendHello { request } => self.answer(now, request, Answer::SendHello),
             ForemanOrder::Close { code } => {
@@ -156,14 +157,6 @@ fn update_of(request: u32, update: StatusUpdate) -> Update {
         status,
         started_unix_ms: started,
         ended_unix_ms: ended,
-    }
-}
-
-fn stop_of(slots: u32) -> Stop {
-    match std::num::NonZeroU32::new(slots) {
-        None => Stop::All,
-        Some(_) if slots == STOP_NOW => Stop::Immediate,
-        Some(slots) => Stop::Processors(slots),
     }
 }
 

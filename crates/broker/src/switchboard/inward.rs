@@ -1,9 +1,9 @@
 //! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
 
-use turno_engine::Input;
+use turno_engine::{Input, WorkerWord};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Fault, Frame, Outgoing, encode};
+use turno_proto::native::{Answer, Fault, Frame, Outgoing, encode};
 use turno_proto::submission;
 
 use super::{Desk, Switchboard};
@@ -29,37 +29,34 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Deregister { seq } => Input::Deregister { conn, seq },
         Frame::Consume { seq, handle, exclusive } => Input::Consume { conn, seq, handle, exclusive },
         Frame::QueueAvailableNotify { seq, handle } => Input::QueueAvailableNotify { conn, seq, handle },
-        Frame::Fenced { token, word } => Input::Fenced { token, input: Box::new(input_of(conn, word.into())?) },
+        Frame::Fenced { token, word } => input_of(conn, word.into())?.fenced(token),
         Frame::CancelQueue { seq, handle, .. } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(message) => Input::Request { conn, message: outgoing(message)? },
         Frame::Send(message) => Input::Send { conn, message: outgoing(message)? },
         Frame::Broadcast(broadcast) => {
             Input::Broadcast { conn, broadcast: broadcast.with(broadcast.payload.to_payload()) }
         }
-        Frame::Reply { seq, word, more, raw } => {
-            Input::Reply { conn, delivery: Delivery { index: word, stamp: seq }, more, payload: raw.to_payload() }
-        }
-        Frame::Ack { delivery } => Input::Ack { conn, delivery },
+        Frame::Reply { seq, word, more, raw } => Input::worker(
+            conn,
+            Delivery { index: word, stamp: seq },
+            WorkerWord::Reply { more, payload: raw.to_payload() },
+        ),
+        Frame::Ack { delivery } => Input::worker(conn, delivery, WorkerWord::Ack),
         Frame::Fail { delivery, permanent, raw } => {
-            Input::Fail { conn, delivery, permanent, payload: raw.to_payload() }
+            Input::worker(conn, delivery, WorkerWord::Fail { permanent, payload: raw.to_payload() })
         }
-        Frame::Progress { seq, word, raw } => {
-            Input::Progress { conn, delivery: Delivery { index: word, stamp: seq }, payload: raw.to_payload() }
-        }
-        Frame::Extend { delivery, lease_ms } => Input::Extend { conn, delivery, lease_ms },
+        Frame::Progress { seq, word, raw } => Input::worker(
+            conn,
+            Delivery { index: word, stamp: seq },
+            WorkerWord::Progress { payload: raw.to_payload() },
+        ),
+        Frame::Extend { delivery, lease_ms } => Input::worker(conn, delivery, WorkerWord::Extend { lease_ms }),
         Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
         Frame::Closing { .. } => Input::PeerClosing { conn },
         Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
         Frame::Unsubscribe { seq, filter } => Input::Unsubscribe { conn, seq, filter },
         Frame::AdminCall { seq, call } => Input::Admin { conn, seq, call },
-        other => return Err(Fault::fatal(Code::WrongDirection, seq_of(&other))),
-    })
-}
-
-/// The number of a frame that is no peer's to send here: the session answers these itself, or refuses them for their
-/// direction.
-const fn seq_of(frame: &Frame<'_>) -> u32 {
-    match frame {
+        // No peer's to send here: the session answers these itself, or refuses them for their direction.
         Frame::Connect { seq, .. }
         | Frame::Ping { seq }
         | Frame::Config { seq, .. }
@@ -71,12 +68,24 @@ const fn seq_of(frame: &Frame<'_>) -> u32 {
         | Frame::Undelivered { seq, .. }
         | Frame::Ok { seq }
         | Frame::Stored { seq, .. }
+        | Frame::Answer(Answer { seq, .. })
         | Frame::BroadcastEnd { seq, .. }
-        | Frame::AdminAnswer { seq, .. } => *seq,
-        Frame::Answer(answer) => answer.seq,
-        Frame::Deliver(deliver) => deliver.delivery.stamp,
-        _ => 0,
-    }
+        | Frame::Publish { seq, .. }
+        | Frame::AdminAnswer { seq, .. } => return Err(Fault::fatal(Code::WrongDirection, seq)),
+        Frame::Deliver(deliver) => return Err(Fault::fatal(Code::WrongDirection, deliver.delivery.stamp)),
+        Frame::Event(_)
+        | Frame::EventsDropped { .. }
+        | Frame::RingHello { .. }
+        | Frame::RingChallenge { .. }
+        | Frame::RingProof { .. }
+        | Frame::RingPublish(_)
+        | Frame::Ring(_)
+        | Frame::LinkHello { .. }
+        | Frame::LinkChallenge { .. }
+        | Frame::LinkProof { .. }
+        | Frame::Forward(_)
+        | Frame::Link(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
+    })
 }
 
 impl<D: Desk> Switchboard<D> {

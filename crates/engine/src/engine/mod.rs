@@ -106,25 +106,15 @@ impl Engine {
                     out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
                 }
             }
-            Input::Fenced { token, input } => {
-                let settles = input.settles();
-                if settles.is_some_and(|(conn, delivery)| self.messages.passes_fence(token, conn, delivery)) {
-                    self.take(*input, out);
-                }
-            }
             Input::CancelQueue { conn, seq, handle } => {
                 answer(conn, seq, self.messages.cancel_queue(conn, handle), out)
             }
             Input::Request { conn, message } => self.with_memory().request(conn, message, out),
             Input::Broadcast { conn, broadcast } => self.with_memory().broadcast(conn, broadcast, out),
             Input::Send { conn, message } => self.with_memory().send(conn, message, out),
-            Input::Reply { conn, delivery, more, payload } => self.messages.reply(conn, delivery, more, payload, out),
-            Input::Ack { conn, delivery } => self.messages.ack(conn, delivery, out),
-            Input::Fail { conn, delivery, permanent, payload } => {
-                self.messages.fail(conn, delivery, permanent, payload, out)
+            Input::Worker { conn, delivery, token, word } => {
+                self.messages.worker_says(conn, delivery, token, word, out)
             }
-            Input::Progress { conn, delivery, payload } => self.messages.progress(conn, delivery, payload, out),
-            Input::Extend { conn, delivery, lease_ms } => self.messages.extend(conn, delivery, lease_ms),
             Input::Cancel { conn, seq } => self.messages.cancel_own(conn, seq, Code::Cancelled, out),
             Input::PeerClosing { conn } => self.messages.peer_closing(conn),
             Input::Admin { conn, seq, call } => self.admin(conn, seq, call, out),

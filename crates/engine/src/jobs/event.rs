@@ -115,20 +115,16 @@ pub enum ForemanOrder {
         /// The number of the task.
         task: u32,
     },
-    /// STOP. Answered by [`ForemanEvent::Stopped`], in order.
-    Stop {
-        /// Processors to give up; 0: all, [`STOP_NOW`]: all at once, with what runs there.
-        slots: u32,
-    },
+    /// STOP of all processors: the worker finishes its tasks and ends. Answered by [`ForemanEvent::Stopped`], in order.
+    Stop,
+    /// STOP at once: the worker kills its tasks and ends. Answered in the same way.
+    StopNow,
     /// The connection is to end.
     Close {
         /// Why.
         code: Code,
     },
 }
-
-/// In a STOP: end at once.
-pub const STOP_NOW: u32 = u32::MAX;
 
 /// A task that a worker may take.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use turno_proto::model::{Code, ConnId, Slots};
 
 use super::Jobs;
 use super::context::{Consequence, Context};
-use super::event::{ForemanOrder, Hello, STOP_NOW};
+use super::event::{ForemanOrder, Hello};
 use super::grace::Due;
 use super::hand::Held;
 use super::job::{Phase, Stop};
@@ -279,7 +279,7 @@ impl Jobs {
         hand.ends_now |= now;
         hand.procs = 0;
         hand.stops += 1;
-        Self::order(conn, ForemanOrder::Stop { slots: if now { STOP_NOW } else { 0 } }, out);
+        Self::order(conn, if now { ForemanOrder::StopNow } else { ForemanOrder::Stop }, out);
         self.show_hand(cx, conn);
         Ok(())
     }

@@ -46,7 +46,7 @@ use crate::effect::{PeerEffect, Sink};
 
 pub(crate) use self::context::{Consequence, Context};
 pub(crate) use self::durable::JobThen;
-pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, STOP_NOW, Update};
+pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, Update};
 use self::grace::Due;
 use self::hand::Hands;
 use self::job::Job;

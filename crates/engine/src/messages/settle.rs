@@ -4,6 +4,7 @@ use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
 use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
+use crate::input::WorkerWord;
 use crate::messages::Messages;
 use crate::messages::broadcast::NOWHERE;
 use crate::messages::losses::Trust;
@@ -21,6 +22,27 @@ enum Claim {
 }
 
 impl Messages {
+    /// A worker's word about a delivery. Under a token that is not the queue's it counts for nothing.
+    pub(crate) fn worker_says(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        token: Option<u64>,
+        word: WorkerWord,
+        out: &mut impl Sink,
+    ) {
+        if token.is_some_and(|token| !self.passes_fence(token, conn, delivery)) {
+            return;
+        }
+        match word {
+            WorkerWord::Reply { more, payload } => self.reply(conn, delivery, more, payload, out),
+            WorkerWord::Ack => self.ack(conn, delivery, out),
+            WorkerWord::Fail { permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
+            WorkerWord::Progress { payload } => self.progress(conn, delivery, payload, out),
+            WorkerWord::Extend { lease_ms } => self.extend(conn, delivery, lease_ms),
+        }
+    }
+
     /// REPLY: a piece, or the end, of the answer.
     pub(crate) fn reply(
         &mut self,
@@ -100,7 +122,7 @@ impl Messages {
         }
     }
 
-    pub(crate) fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
+    fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
         if let Some(index) = self.claim(conn, delivery, false)
             && self.settings.lease_ms.is_some()
             && matches!(self.messages[index].state, State::Held { .. })

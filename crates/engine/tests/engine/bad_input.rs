@@ -1,7 +1,7 @@
 //! What a peer may get wrong about exclusive queues, cancelling, broadcasts, draining and tokens: each has one stated
 //! outcome, and changes nothing else.
 
-use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect};
+use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect, WorkerWord};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId};
 
@@ -136,12 +136,12 @@ fn an_id_is_cancelled_once() {
 fn a_token_from_the_future() {
     type Word = fn(ConnId, Delivery) -> Input;
     let words: [Word; 6] = [
-        |conn, delivery| Input::Reply { conn, delivery, more: false, payload: body("x") },
-        |conn, delivery| Input::Reply { conn, delivery, more: true, payload: body("x") },
-        |conn, delivery| Input::Ack { conn, delivery },
-        |conn, delivery| Input::Fail { conn, delivery, permanent: false, payload: body("x") },
-        |conn, delivery| Input::Extend { conn, delivery, lease_ms: 1 },
-        |conn, delivery| Input::Progress { conn, delivery, payload: body("x") },
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Ack),
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: 1 }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Progress { payload: body("x") }),
     ];
     for exclusive in [true, false] {
         let mut desk = Desk::new();
@@ -156,8 +156,7 @@ fn a_token_from_the_future() {
         for delivery in [desk.held(worker, "a"), desk.held(worker, "all")] {
             for token in [FIRST + 1, FIRST + (1 << 20), u64::MAX] {
                 for word in words {
-                    let input = Box::new(word(worker, delivery));
-                    assert_eq!(desk.say(Input::Fenced { token, input }), [], "{token}");
+                    assert_eq!(desk.say(word(worker, delivery).fenced(token)), [], "{token}");
                     forged += 1;
                     assert_eq!(desk.counters().forged, forged, "{token}");
                 }

@@ -1,6 +1,6 @@
 //! A message to every consumer: who gets it, what comes back, and its one end.
 
-use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, PeerEffect, Settings};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, PeerEffect, Settings, WorkerWord};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, Reason};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, WorkerId, limits};
@@ -228,7 +228,7 @@ fn pieces_tell_whose_they_are() {
     assert_eq!(broadcast(&mut desk, client, call(1, "hi")).len(), 2);
     assert_eq!(desk.piece(a, "hi", "a1"), [said(client, 1, (1, a), "a1", true, false)]);
     assert_eq!(desk.piece(b, "hi", "b1"), [said(client, 1, (2, b), "b1", true, false)]);
-    let word = Input::Progress { conn: a, delivery: desk.held(a, "hi"), payload: body("half") };
+    let word = Input::worker(a, desk.held(a, "hi"), WorkerWord::Progress { payload: body("half") });
     assert_eq!(desk.say(word), []);
     assert_eq!(desk.reply(a, "hi", "a2"), [answer(client, 1, (1, a), "a2")]);
     let end = BroadcastEnd { answered: 1, left: 1, who_left: vec![party(2, b)], ..of(2) };
@@ -384,7 +384,7 @@ fn leases_do_not_hold_for_it() {
     let (a, client) = (desk.worker(1, &["q"]), desk.client());
     assert_eq!(broadcast(&mut desk, client, call(1, "hi")), [part(a, "hi")]);
     let delivery = desk.held(a, "hi");
-    assert_eq!(desk.say(Input::Extend { conn: a, delivery, lease_ms: 50 }), []);
+    assert_eq!(desk.say(Input::worker(a, delivery, WorkerWord::Extend { lease_ms: 50 })), []);
     assert_eq!(desk.pass(5_000), []);
     let end = BroadcastEnd { answered: 1, ..of(1) };
     assert_eq!(desk.reply(a, "hi", "A"), [answer(client, 1, (1, a), "A"), over(client, 1, end)]);

@@ -1,7 +1,9 @@
 //! Dead letters: shown, put back, removed.
 
 use bytes::Bytes;
-use turno_engine::{DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor};
+use turno_engine::{
+    DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor, WorkerWord,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Limits, MessageId, Moment, Payload, Slots, limits};
@@ -79,7 +81,7 @@ fn a_dead_letter_is_shown_in_pieces() {
     let payload = Payload { headers: true, ..body("\0\0a body of 20 bytes") };
     let (id, _) = desk.send(client, ask(1, "q", "").carrying(payload.clone()));
     let (delivery, why) = (desk.held(worker, "\0\0a body of 20 bytes"), body(&"y".repeat(3_000)));
-    desk.say(Input::Fail { conn: worker, delivery, permanent: true, payload: why });
+    desk.say(Input::worker(worker, delivery, WorkerWord::Fail { permanent: true, payload: why }));
     desk.pass(700);
     let mut whole = Vec::new();
     for (from, length) in [(0, 10), (10, 10), (20, 0), (u64::MAX, 0)] {

@@ -1,6 +1,6 @@
 //! Time runs out, is announced, or goes backwards.
 
-use turno_engine::{Input, Settings};
+use turno_engine::{Input, Settings, WorkerWord};
 use turno_proto::model::{Code, Limits, Mono, Slots, limits};
 
 use crate::desk::{Desk, ask};
@@ -187,7 +187,7 @@ fn the_deadline_of_a_gone_caller() {
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     assert_eq!(desk.leave(client), []);
     assert_eq!(desk.pass(30_000), [desk.stopped(worker, "a", Code::TimedOut)]);
-    assert_eq!(desk.say(Input::Ack { conn: worker, delivery: desk.held(worker, "a") }), []);
+    assert_eq!(desk.say(Input::worker(worker, desk.held(worker, "a"), WorkerWord::Ack)), []);
     let (late, got) = desk.joining(Slots::Limited(1), &["q"]);
     assert_eq!((got, desk.rota("q").len()), (vec![], 2), "{late:?}");
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::ring::PublicationRef;
-use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings};
+use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerWord};
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
@@ -348,27 +348,27 @@ impl Desk {
     }
 
     pub(crate) fn reply_to(&mut self, conn: ConnId, delivery: Delivery, answer: &str) -> Vec<Seen> {
-        self.say(Input::Reply { conn, delivery, more: false, payload: body(answer) })
+        self.say(Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body(answer) }))
     }
 
     pub(crate) fn piece(&mut self, conn: ConnId, text: &str, answer: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::Reply { conn, delivery, more: true, payload: body(answer) })
+        self.say(Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body(answer) }))
     }
 
     pub(crate) fn ack(&mut self, conn: ConnId, text: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::Ack { conn, delivery })
+        self.say(Input::worker(conn, delivery, WorkerWord::Ack))
     }
 
     pub(crate) fn fail(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::Fail { conn, delivery, permanent: false, payload: body(why) })
+        self.say(Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body(why) }))
     }
 
     pub(crate) fn fail_for_good(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::Fail { conn, delivery, permanent: true, payload: body(why) })
+        self.say(Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body(why) }))
     }
 
     pub(crate) fn cancel(&mut self, conn: ConnId, seq: u32) -> Vec<Seen> {

@@ -1,6 +1,6 @@
 //! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
 
-use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings};
+use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings, WorkerWord};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
 use turno_proto::model::{Code, ConnId, Delivery, Slots, Token, WorkerId};
 
@@ -280,17 +280,13 @@ fn strays(counters: Counters) -> (u64, u64, u64) {
 /// Everything that can be said about a delivery.
 fn words(conn: ConnId, delivery: Delivery) -> [Input; 6] {
     [
-        Input::Reply { conn, delivery, more: false, payload: body("x") },
-        Input::Reply { conn, delivery, more: true, payload: body("x") },
-        Input::Ack { conn, delivery },
-        Input::Fail { conn, delivery, permanent: true, payload: body("x") },
-        Input::Progress { conn, delivery, payload: body("x") },
-        Input::Extend { conn, delivery, lease_ms: 1 },
+        Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerWord::Ack),
+        Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerWord::Progress { payload: body("x") }),
+        Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: 1 }),
     ]
-}
-
-fn fenced(token: u64, input: Input) -> Input {
-    Input::Fenced { token, input: Box::new(input) }
 }
 
 /// Proves I8: word about a delivery is taken under the token of its queue and no other; without a token the holder is
@@ -308,7 +304,7 @@ fn another_token_is_refused_and_counted() {
     let (mut late, mut forged) = (0, 0);
     for token in [0, FIRST - 1, FIRST, FIRST + 2, FIRST + 3, u64::MAX] {
         for input in words(holder, delivery) {
-            assert_eq!(desk.say(fenced(token, input)), [], "token {token}");
+            assert_eq!(desk.say(input.fenced(token)), [], "token {token}");
             let given_out = token <= FIRST + 2;
             late += u64::from(given_out);
             forged += u64::from(!given_out);
@@ -316,11 +312,12 @@ fn another_token_is_refused_and_counted() {
         }
     }
     for input in words(other, delivery) {
-        assert_eq!(desk.say(fenced(FIRST + 1, input)), [], "the token alone is not enough");
+        assert_eq!(desk.say(input.fenced(FIRST + 1)), [], "the token alone is not enough");
         forged += 1;
         assert_eq!(strays(desk.counters()), (late, 0, forged));
     }
-    let right = fenced(FIRST + 1, Input::Reply { conn: holder, delivery, more: false, payload: body("A") });
+    let right =
+        Input::worker(holder, delivery, WorkerWord::Reply { more: false, payload: body("A") }).fenced(FIRST + 1);
     assert_eq!(desk.say(right.clone()), [reply(client, 1, "A")]);
     assert_eq!(desk.say(right), []);
     assert_eq!(strays(desk.counters()), (late, 1, forged), "twice");
@@ -341,9 +338,9 @@ fn an_old_holder_is_late() {
     let again = sent(next, "a").token(FIRST + 1);
     assert_eq!(desk.ask_for(next, "q", true), (Got::Alone(FIRST + 1), vec![again]));
     let back = idle(&mut desk);
-    let word = Input::Ack { conn: back, delivery: old };
+    let word = Input::worker(back, old, WorkerWord::Ack);
     assert_eq!(desk.say(word.clone()), []);
-    assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), []);
+    assert_eq!(desk.say(word.fenced(FIRST)), []);
     assert_eq!(strays(desk.counters()), (2, 0, 0));
     assert_eq!(desk.ack(next, "a"), []);
 }
@@ -367,7 +364,7 @@ fn a_holder_that_was_silent_is_late() {
     let mut wake = |desk: &mut Desk| {
         for conn in [holder, back] {
             for input in words(conn, old) {
-                for input in [input.clone(), fenced(FIRST, input)] {
+                for input in [input.clone(), input.fenced(FIRST)] {
                     assert_eq!(desk.say(input.clone()), [], "{input:?}");
                     late += 1;
                     assert_eq!(strays(desk.counters()), (late, 0, 0), "{input:?}");
@@ -392,8 +389,8 @@ fn a_shared_queue_has_no_token() {
     let worker = desk.worker(1, &["q"]);
     let client = desk.client();
     assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
-    let word = Input::Ack { conn: worker, delivery: desk.held(worker, "a") };
-    assert_eq!(desk.say(Input::Fenced { token: 0, input: Box::new(word.clone()) }), []);
+    let word = Input::worker(worker, desk.held(worker, "a"), WorkerWord::Ack);
+    assert_eq!(desk.say(word.clone().fenced(0)), []);
     assert_eq!(strays(desk.counters()), (1, 0, 0));
     assert_eq!(desk.say(word), []);
     assert_eq!(strays(desk.counters()), (1, 0, 0));

@@ -1,6 +1,6 @@
 //! Queues with a single consumer among the other rules: its worker is dropped, and messages go to everybody.
 
-use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect, WorkerWord};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Token};
 
 use crate::desk::{Desk, ask};
@@ -102,8 +102,8 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
     assert_eq!(seen[1..], [over(1, of_one.clone())]);
     assert_eq!(desk.say(to_all(2, "who", false)), [turn(holder, "who").cost(0).token(FIRST)]);
     let delivery = desk.held(holder, "who");
-    let word = Input::Reply { conn: holder, delivery, more: false, payload: body("me") };
-    assert_eq!(desk.say(Input::Fenced { token: FIRST - 1, input: Box::new(word.clone()) }), []);
+    let word = Input::worker(holder, delivery, WorkerWord::Reply { more: false, payload: body("me") });
+    assert_eq!(desk.say(word.clone().fenced(FIRST - 1)), []);
     assert_eq!(desk.counters().late, 1);
     assert_eq!(desk.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
     let (name, payload) = (format!("w{}", holder.index).into(), body("me"));
@@ -114,5 +114,5 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
     });
     let free = desk.available(standby, "q");
     let end = over(2, BroadcastEnd { answered: 1, ..of_one });
-    assert_eq!(desk.say(Input::Fenced { token: FIRST, input: Box::new(word) }), [Seen::Said(answer), end, free]);
+    assert_eq!(desk.say(word.fenced(FIRST)), [Seen::Said(answer), end, free]);
 }

@@ -1,6 +1,6 @@
 //! A worker may hold a delivery for its lease only, unless it asks for more.
 
-use turno_engine::{Input, Settings};
+use turno_engine::{Input, Settings, WorkerWord};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId};
 
@@ -13,7 +13,7 @@ fn desk_with_lease(lease_ms: u64) -> Desk {
 
 fn extend(desk: &mut Desk, worker: ConnId, text: &str, lease_ms: u32) -> Vec<Seen> {
     let delivery = desk.held(worker, text);
-    desk.say(Input::Extend { conn: worker, delivery, lease_ms })
+    desk.say(Input::worker(worker, delivery, WorkerWord::Extend { lease_ms }))
 }
 
 /// Proves S2.34 and S2.37: a lease that runs out ends the attempt as a lost worker would: the holder is told, the
@@ -43,7 +43,7 @@ fn extending_renews_the_lease() {
         assert_eq!(extend(&mut desk, worker, "a", 1_000), []);
     }
     let delivery = desk.held(worker, "a");
-    assert_eq!(desk.say(Input::Extend { conn: client, delivery, lease_ms: 60_000 }), []);
+    assert_eq!(desk.say(Input::worker(client, delivery, WorkerWord::Extend { lease_ms: 60_000 })), []);
     assert_eq!(desk.counters().forged, 1);
     assert_eq!(desk.pass(999), []);
     assert_eq!(desk.pass(1), [desk.stopped(worker, "a", Code::LeaseExpired)]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{CallerWord, Deliver, Effect, Engine, Input, Outgoing, PeerEffect, Settings};
+use turno_engine::{CallerWord, Deliver, Effect, Engine, Input, Outgoing, PeerEffect, Settings, WorkerWord};
 use turno_proto::model::{ConnId, Delivery, Mono, Slots};
 
 use crate::seen::body;
@@ -84,7 +84,7 @@ impl Model {
                 self.say(Input::Tick);
             } else if self.now >= answer {
                 let (_, delivery) = self.working.pop_first().expect("looked at above");
-                self.say(Input::Reply { conn: WORKER, delivery, more: false, payload: body("") });
+                self.say(Input::worker(WORKER, delivery, WorkerWord::Reply { more: false, payload: body("") }));
             } else {
                 let message = Outgoing { deadline_ms: Some(DEADLINE_MS), ..Outgoing::new(self.asked, 0, body("")) };
                 self.say(Input::Request { conn: CLIENT, message });

@@ -1,6 +1,6 @@
 //! Workers register, register again, deregister, get lost and come back.
 
-use turno_engine::Input;
+use turno_engine::{Input, WorkerWord};
 use turno_proto::model::view::WorkerState;
 use turno_proto::model::{Code, ConnId, Slots, limits};
 
@@ -184,7 +184,7 @@ fn a_worker_comes_back_on_a_new_connection() {
     let handle = 4;
     assert_eq!(desk.open(new, handle, "q"), Ok(vec![]));
     assert_eq!(desk.consume(new, "q"), Ok(vec![sent(new, "a")]));
-    let stale = Input::Ack { conn: old, delivery: desk.held(new, "a") };
+    let stale = Input::worker(old, desk.held(new, "a"), WorkerWord::Ack);
     assert_eq!(desk.say(stale), [], "the old connection's word counts for nothing");
     assert_eq!(desk.counters().forged, 1);
     assert_eq!(desk.ack(new, "a"), []);

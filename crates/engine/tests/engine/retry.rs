@@ -1,6 +1,6 @@
 //! An attempt failed: another one, or the end.
 
-use turno_engine::Input;
+use turno_engine::{Input, WorkerWord};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
@@ -157,7 +157,7 @@ fn a_permanent_failure_ends_a_request() {
     assert_eq!(desk.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
     assert_eq!(desk.fail_for_good(worker, "a", "no such user"), [failed(client, 1, "no such user")]);
     let delivery = desk.held(worker, "a");
-    let again = Input::Fail { conn: worker, delivery, permanent: true, payload: body("no") };
+    let again = Input::worker(worker, delivery, WorkerWord::Fail { permanent: true, payload: body("no") });
     assert_eq!(desk.say(again), []);
     assert_eq!(desk.counters().doubled, 1);
 }

@@ -1,7 +1,7 @@
 //! Client, broker, worker: who says what to whom, and what the broker leaves alone.
 
 use bytes::Bytes;
-use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings};
+use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerWord};
 use turno_proto::model::{Code, Limits, Payload, Slots};
 
 use crate::desk::{Desk, ask};
@@ -64,7 +64,8 @@ fn payloads_are_never_looked_into() {
             ] if *given == payload => *delivery,
             other => panic!("{other:?}"),
         };
-        let out = desk.say(Input::Fail { conn: worker, delivery, permanent: false, payload: payload.clone() });
+        let out =
+            desk.say(Input::worker(worker, delivery, WorkerWord::Fail { permanent: false, payload: payload.clone() }));
         let Some(Seen::Turn(again)) = out.first() else { panic!("{out:?}") };
         assert_eq!((&again.payload, again.attempt), (&payload, 2));
     }
@@ -85,7 +86,10 @@ fn answers_are_never_looked_into() {
             seq: 3,
             word: CallerWord::Reply { more, payload: payload.clone() },
         });
-        assert_eq!(desk.say(Input::Reply { conn: worker, delivery, more, payload }), [Seen::Said(expected)]);
+        assert_eq!(
+            desk.say(Input::worker(worker, delivery, WorkerWord::Reply { more, payload })),
+            [Seen::Said(expected)]
+        );
     }
 }
 
@@ -143,7 +147,7 @@ fn progress_goes_to_the_caller() {
     let client = desk.client();
     assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     let delivery = desk.held(worker, "a");
-    let half = |delivery| Input::Progress { conn: worker, delivery, payload: body("50 %") };
+    let half = |delivery| Input::worker(worker, delivery, WorkerWord::Progress { payload: body("50 %") });
     assert_eq!(desk.say(half(delivery)), [progress(client, 1, "50 %")]);
     assert_eq!(
         desk.cancel(client, 1),

@@ -1,6 +1,6 @@
 //! The right to settle belongs to the worker that holds the delivery, once. Everything else is dropped and counted.
 
-use turno_engine::Input;
+use turno_engine::{Input, WorkerWord};
 use turno_proto::model::view::Counters;
 use turno_proto::model::{Code, ConnId, Delivery};
 
@@ -11,9 +11,9 @@ use crate::seen::{Seen, body, reply, sent, turn, undelivered};
 fn settling(conn: ConnId, delivery: Delivery) -> [Input; 3] {
     let payload = body("x");
     [
-        Input::Reply { conn, delivery, more: false, payload: payload.clone() },
-        Input::Ack { conn, delivery },
-        Input::Fail { conn, delivery, permanent: false, payload },
+        Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: payload.clone() }),
+        Input::worker(conn, delivery, WorkerWord::Ack),
+        Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload }),
     ]
 }
 
@@ -75,12 +75,12 @@ fn a_late_settle_is_dropped() {
     assert_eq!(desk.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
     let first = desk.held(worker, "a");
     assert_eq!(desk.fail(worker, "a", "again"), [sent(worker, "a").attempt(2)]);
-    assert_eq!(desk.say(Input::Ack { conn: worker, delivery: first }), [], "that attempt is over");
+    assert_eq!(desk.say(Input::worker(worker, first, WorkerWord::Ack)), [], "that attempt is over");
     assert_eq!(strays(desk.counters()), (1, 0, 0));
     assert_eq!(desk.resize(worker, 0), Ok(vec![]));
     let second = desk.held(worker, "a");
     assert_eq!(desk.fail(worker, "a", "again"), []);
-    assert_eq!(desk.say(Input::Ack { conn: worker, delivery: second }), [], "it waits");
+    assert_eq!(desk.say(Input::worker(worker, second, WorkerWord::Ack)), [], "it waits");
     assert_eq!(strays(desk.counters()), (2, 0, 0));
     assert_eq!(desk.status().ready, 1, "and goes on waiting");
 }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use bytes::Bytes;
 use turno_engine::{
     ArchiveEffect, CallerWord, Deliver, DiskEffect, Engine, HostEffect, Input, Lent, NativeEffect, Outgoing,
-    PeerEffect, Peers, Put, Settings, Sink,
+    PeerEffect, Peers, Put, Settings, Sink, WorkerWord,
 };
 use turno_proto::model::{ConnId, Delivery, Mono, Payload, QueueName, Slots};
 
@@ -158,8 +158,8 @@ impl Stage {
     fn settle(&mut self) {
         let Some((conn, delivery)) = self.heard.held.pop_front() else { return };
         self.tell(match self.kind {
-            Kind::Request => Input::Reply { conn, delivery, more: false, payload: payload() },
-            Kind::Send => Input::Ack { conn, delivery },
+            Kind::Request => Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: payload() }),
+            Kind::Send => Input::worker(conn, delivery, WorkerWord::Ack),
         });
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use turno_engine::{
     ArchiveCall, ArchiveEffect, DiskEffect, Effect, Engine, ForemanOrder, Input, NativeEffect, PeerEffect, Persist,
-    STOP_NOW, Settings, StoreSettings,
+    Settings, StoreSettings,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{Array, JobId, JobReason, JobSpec, JobView, TaskCounts, TaskState, TaskView};
@@ -29,7 +29,8 @@ pub(super) enum Said {
     Ack(ConnId, u32),
     SendHello(ConnId, u32),
     Cancel(ConnId, u64, u32),
-    Stop(ConnId, u32),
+    Stop(ConnId),
+    StopNow(ConnId),
     Close(ConnId, Code),
     /// An admin hears of a job: the number of the call, and how the job is.
     Job(u32, Box<JobView>),
@@ -238,10 +239,14 @@ impl Farm {
                     self.cancels.insert((conn, job.0, task), cancel);
                     Said::Cancel(conn, job.0, task)
                 }
-                ForemanOrder::Stop { slots } => {
+                ForemanOrder::Stop => {
+                    *self.stops.entry(conn).or_default() += 1;
+                    Said::Stop(conn)
+                }
+                ForemanOrder::StopNow => {
                     // One that ends at once has nothing to offer after its answer, too.
-                    *self.stops.entry(conn).or_default() += if slots == STOP_NOW { 1_000 } else { 1 };
-                    Said::Stop(conn, slots)
+                    *self.stops.entry(conn).or_default() += 1_000;
+                    Said::StopNow(conn)
                 }
                 ForemanOrder::Close { code } => Said::Close(conn, code),
             },

@@ -1,6 +1,6 @@
 //! In the same world: the first hand has a native connection as well, with deliveries that take from the same slots.
 
-use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect};
+use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerWord};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
 
 use super::property::{SLOTS, World};
@@ -82,7 +82,11 @@ impl World {
 
     fn twin_replies(&mut self) {
         let Some((conn, delivery)) = self.twin.conn.zip(self.twin.held.pop()) else { return };
-        let said = self.farm.step(Input::Reply { conn, delivery, more: false, payload: Payload::default() });
+        let said = self.farm.step(Input::worker(
+            conn,
+            delivery,
+            WorkerWord::Reply { more: false, payload: Payload::default() },
+        ));
         self.hear(said);
     }
 

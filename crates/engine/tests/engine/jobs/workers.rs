@@ -1,6 +1,6 @@
 //! What an admin does to a foreman's worker: shown, drained, stopped, made smaller.
 
-use turno_engine::{Effect, ForemanEvent, NativeEffect, PeerEffect, STOP_NOW};
+use turno_engine::{Effect, ForemanEvent, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{WorkerKind, WorkerState, WorkerView};
 use turno_proto::model::{Code, Slots};
@@ -147,7 +147,7 @@ fn a_worker_is_stopped_in_order() {
     let (id, _) = farm.submit(job(3));
     farm.accept(worker);
     let (_, said) = worker_of(farm.call(AdminCall::WorkerStop { worker: "a".to_owned(), now: false }));
-    assert_eq!(said, [Said::Stop(worker, 0)]);
+    assert_eq!(said, [Said::Stop(worker)]);
     assert_eq!(farm.event(worker, ForemanEvent::Stopped), []);
     assert_eq!((farm.finished(worker, id, 1, 1), farm.finished(worker, id, 2, 1)), (vec![], vec![]));
     assert_eq!(farm.lose(worker), []);
@@ -164,7 +164,7 @@ fn a_worker_is_stopped_at_once() {
         assert_eq!(said, [Said::Offer(worker, vec![(id, 1, attempt)])], "no loss is counted");
         farm.accept(worker);
         let (_, said) = worker_of(farm.call(AdminCall::WorkerStop { worker: "a".to_owned(), now: true }));
-        assert_eq!(said, [Said::Stop(worker, STOP_NOW)]);
+        assert_eq!(said, [Said::StopNow(worker)]);
         assert_eq!(farm.event(worker, ForemanEvent::Stopped), []);
         assert_eq!(farm.show(id).counts, counts(0, 1, 0, 0, 0), "it may still be there");
         assert_eq!(farm.lose(worker), []);

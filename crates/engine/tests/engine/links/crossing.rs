@@ -1,6 +1,6 @@
 //! One message over one link or more: to the far worker and back.
 
-use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, PeerEffect};
+use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, PeerEffect, WorkerWord};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::LinkView;
 use turno_proto::model::{Code, limits};
@@ -138,7 +138,7 @@ fn a_stream_comes_back_in_pieces_and_a_cancel_goes_there() {
     let given = net.take("stream");
     net.reply(&given, "a", true);
     let (conn, delivery) = (worker.conn, given.delivery);
-    net.put(2, Input::Progress { conn, delivery, payload: body("half") });
+    net.put(2, Input::worker(conn, delivery, WorkerWord::Progress { payload: body("half") }));
     net.reply(&given, "b", false);
     net.settle();
     assert_eq!(answers(&mut net, caller), ["more a", "progress half", "b"]);
@@ -181,7 +181,7 @@ fn attempts_are_counted_by_the_owner() {
         let given = net.take("bad");
         assert_eq!(given.attempt, attempt);
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        net.put(1, Input::Fail { conn, delivery, permanent: false, payload: body("no") });
+        net.put(1, Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("no") }));
     }
     net.settle();
     assert!(net.given.is_empty());
@@ -208,7 +208,7 @@ fn acks_and_permanent_failures_reach_the_owner() {
     net.ack(&given);
     let given = net.take("hopeless");
     let (conn, delivery) = (given.worker.conn, given.delivery);
-    net.put(2, Input::Fail { conn, delivery, permanent: true, payload: body("never") });
+    net.put(2, Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body("never") }));
     net.settle();
     assert!(net.given.is_empty());
     let status = net.engines[0].status();

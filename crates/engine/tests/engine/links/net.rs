@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turno_engine::{
     BroadcastAnswer, CallerWord, Deliver, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord, NativeEffect,
-    Outgoing, PeerEffect, Settings,
+    Outgoing, PeerEffect, Settings, WorkerWord,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -332,12 +332,12 @@ impl Net {
 
     pub(crate) fn reply(&mut self, given: &Given, text: &str, more: bool) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        self.put(given.worker.broker, Input::Reply { conn, delivery, more, payload: body(text) });
+        self.put(given.worker.broker, Input::worker(conn, delivery, WorkerWord::Reply { more, payload: body(text) }));
     }
 
     pub(crate) fn ack(&mut self, given: &Given) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        self.put(given.worker.broker, Input::Ack { conn, delivery });
+        self.put(given.worker.broker, Input::worker(conn, delivery, WorkerWord::Ack));
     }
 
     /// What somebody heard since the last time.

@@ -1,6 +1,6 @@
 //! What crosses a link and does not come to a worker: whoever asked hears of it all the same.
 
-use turno_engine::{Broadcast, CallerWord, Effect, Input, Outgoing, PeerEffect};
+use turno_engine::{Broadcast, CallerWord, Effect, Input, Outgoing, PeerEffect, WorkerWord};
 use turno_proto::model::Code;
 
 use super::net::{Net, Place};
@@ -103,5 +103,8 @@ fn the_end_of_a_broadcast_counts_who_answered_before_a_link_was_lost() {
 fn fail_next(net: &mut Net) {
     let given = net.given.remove(0);
     let (conn, delivery) = (given.worker.conn, given.delivery);
-    net.put(given.worker.broker, Input::Fail { conn, delivery, permanent: false, payload: body("no") });
+    net.put(
+        given.worker.broker,
+        Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("no") }),
+    );
 }

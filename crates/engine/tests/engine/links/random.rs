@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turno_engine::{CallerWord, Effect, Input, PeerEffect};
+use turno_engine::{CallerWord, Effect, Input, PeerEffect, WorkerWord};
 
 use super::net::{Net, Place};
 use crate::seen::body;
@@ -128,7 +128,10 @@ fn play(net: &mut Net, book: &mut Book, op: Op) {
             if !net.given.is_empty() {
                 let given = net.given.remove(number % net.given.len());
                 let (conn, delivery) = (given.worker.conn, given.delivery);
-                net.put(given.worker.broker, Input::Fail { conn, delivery, permanent, payload: body("no") });
+                net.put(
+                    given.worker.broker,
+                    Input::worker(conn, delivery, WorkerWord::Fail { permanent, payload: body("no") }),
+                );
             }
         }
         Op::Time(millis) => net.tick(u64::from(millis)),

@@ -1,7 +1,7 @@
 //! Exclusive queues in any order of events.
 
 use proptest::prelude::*;
-use turno_engine::{Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect};
+use turno_engine::{Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerWord};
 use turno_proto::model::{ConnId, Delivery, Slots};
 
 use crate::desk::Desk;
@@ -64,9 +64,9 @@ proptest! {
                 }
                 Op::Settle => match desk.any_held(conn) {
                     Some((delivery, Some(token))) if which == 0 => {
-                        Input::Fenced { token, input: Box::new(Input::Ack { conn, delivery }) }
+                        Input::worker(conn, delivery, WorkerWord::Ack).fenced(token)
                     }
-                    Some((delivery, _)) => Input::Ack { conn, delivery },
+                    Some((delivery, _)) => Input::worker(conn, delivery, WorkerWord::Ack),
                     None => continue,
                 },
                 Op::Pass(millis) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use turno_engine::{
     CallerWord, Deliver, DiskEffect, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Persist, Record,
-    Remembered,
+    Remembered, WorkerWord,
 };
 use turno_engine::{Settings, StoreSettings, Survivor};
 use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Durability, MessageId, Mono, Payload, Slots};
@@ -193,7 +193,7 @@ impl World {
                     let Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, .. })) = effect else {
                         unreachable!("only deliveries")
                     };
-                    self.step(Input::Ack { conn, delivery });
+                    self.step(Input::worker(conn, delivery, WorkerWord::Ack));
                 }
             }
             Op::Pass(millis) => {

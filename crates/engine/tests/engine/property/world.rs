@@ -1,6 +1,8 @@
 //! The engine, its peers and its clock, moved by random operations.
 
-use turno_engine::{CallerWord, DiskEffect, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings};
+use turno_engine::{
+    CallerWord, DiskEffect, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerWord,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, Durability, Mono, Payload, Slots};
@@ -348,13 +350,15 @@ impl World {
     pub(super) fn utter(&mut self, conn: ConnId, delivery: Delivery, word: Word) -> Vec<Effect> {
         let payload = Payload::body("answer");
         self.step(match word {
-            Word::Reply | Word::Piece => Input::Reply { conn, delivery, more: word == Word::Piece, payload },
-            Word::Ack => Input::Ack { conn, delivery },
-            Word::Fail | Word::FailForGood => {
-                Input::Fail { conn, delivery, permanent: word == Word::FailForGood, payload }
+            Word::Reply | Word::Piece => {
+                Input::worker(conn, delivery, WorkerWord::Reply { more: word == Word::Piece, payload })
             }
-            Word::Progress => Input::Progress { conn, delivery, payload },
-            Word::Extend => Input::Extend { conn, delivery, lease_ms: 1_000 },
+            Word::Ack => Input::worker(conn, delivery, WorkerWord::Ack),
+            Word::Fail | Word::FailForGood => {
+                Input::worker(conn, delivery, WorkerWord::Fail { permanent: word == Word::FailForGood, payload })
+            }
+            Word::Progress => Input::worker(conn, delivery, WorkerWord::Progress { payload }),
+            Word::Extend => Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: 1_000 }),
         })
     }
 
