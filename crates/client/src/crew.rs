@@ -121,7 +121,7 @@ impl Crew {
             id: handed.id,
             queue: queue.clone(),
             attempt: handed.attempt,
-            cost: handed.cost,
+            cost: handed.cost.slots(),
             deadline: handed.deadline_ms.map(|ms| Duration::from_millis(u64::from(ms))),
             wants_reply,
             token: handed.token,

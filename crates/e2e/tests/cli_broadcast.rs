@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use turno_e2e::{Broker, Peer, Run, wait};
-use turno_proto::model::Slots;
+use turno_proto::model::{Cost, Slots};
 use turno_proto::native::{Deliver, Frame, Raw};
 
 /// The last line on stderr.
@@ -105,7 +105,7 @@ fn a_no_reply_broadcast_is_over_when_it_is_written() {
     for worker in &mut workers {
         worker.hear(|frame| match frame {
             Frame::Deliver(Deliver { cost, wants_reply, raw, .. }) => {
-                assert_eq!((cost, wants_reply, raw.bytes), (0, false, &b"x"[..]));
+                assert_eq!((cost, wants_reply, raw.bytes), (Cost::Broadcast, false, &b"x"[..]));
             }
             other => panic!("expected DELIVER: {other:?}"),
         });

@@ -1,7 +1,7 @@
 //! Wrong bytes: each fault has one code, says whether the connection goes on, and harms nobody else.
 
 use turno_e2e::{Broker, Peer, process};
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{Code, Cost, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, VERSION, encode};
 
@@ -127,7 +127,7 @@ fn frames_in_the_wrong_direction_are_fatal() {
         handle: 0,
         id,
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: None,
         wants_reply: true,
         token: None,

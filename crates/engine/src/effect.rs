@@ -9,7 +9,9 @@ use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::link::{Forward, LinkWord};
 use turno_proto::model::topic::{Event, EventRef};
-use turno_proto::model::{BroadcastEnd, Closing, Code, ConnId, Delivery, Durability, MessageId, Payload, QueueName};
+use turno_proto::model::{
+    BroadcastEnd, Closing, Code, ConnId, Cost, Delivery, Durability, MessageId, Payload, QueueName,
+};
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
@@ -32,7 +34,7 @@ pub struct Deliver<P = Payload> {
     /// 1 for the first.
     pub attempt: u16,
     /// Slots it takes.
-    pub cost: u16,
+    pub cost: Cost,
     /// Milliseconds left.
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK.

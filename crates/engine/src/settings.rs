@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 
 use turno_proto::model::{Limits, MessageId, Moment, Mono, limits};
 
-use crate::messages::table::chain::NIL;
 use crate::messages::workers::policy::Policy;
 use crate::ring::RingSettings;
 
@@ -85,9 +84,11 @@ impl Settings {
 
     /// The id of a message. That of a durable one names no place, and holds in every run of its store.
     #[inline]
-    pub(crate) fn id(&self, serial: u64, place: u32) -> MessageId {
-        let run = if place == NIL { self.store_run() } else { self.run };
-        MessageId::new(run, serial, place)
+    pub(crate) fn id(&self, serial: u64, place: Option<u32>) -> MessageId {
+        match place {
+            Some(place) => MessageId::new(self.run, serial, place),
+            None => MessageId::durable(self.store_run(), serial),
+        }
     }
 
     /// The run that ids of durable messages name.

@@ -34,7 +34,11 @@ pub fn names(data: &[u8]) {
     }
     if let Ok(id) = text.parse::<MessageId>() {
         assert_eq!(id.to_string(), text.to_lowercase(), "an id is its digits");
-        assert_eq!(MessageId::new(id.run(), id.serial(), id.index()), id, "an id is its three parts");
+        let again = match id.place() {
+            Some(place) => MessageId::new(id.run(), id.serial(), place),
+            None => MessageId::durable(id.run(), id.serial()),
+        };
+        assert_eq!(again, id, "an id is its three parts");
     }
 }
 

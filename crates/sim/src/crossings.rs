@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::link::{BrokerId, Forward, ForwardBroadcast, LinkWord};
-use turno_proto::model::{Delivery, MessageId, Mono, limits};
+use turno_proto::model::{Cost, Delivery, MessageId, Mono, limits};
 use turno_proto::native::{Frame, decode, split};
 
 use crate::fences::frames;
@@ -212,7 +212,7 @@ impl Crossings {
 
     fn says_to_peer(&mut self, (broker, life): (usize, u64), frame: &Frame<'_>) {
         let Frame::Deliver(deliver) = frame else { return };
-        if deliver.cost == 0 {
+        if deliver.cost == Cost::Broadcast {
             return;
         }
         let (id, attempt, delivery) = (deliver.id, deliver.attempt, deliver.delivery);

@@ -1,7 +1,7 @@
 //! One that wants an exclusive queue and forgets nothing: on its next connection it settles what it had on the last one,
 //! under the token of then. Told that the queue is free, it often does not come.
 
-use turno_proto::model::{Delivery, Slots};
+use turno_proto::model::{Cost, Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use crate::body;
@@ -117,7 +117,7 @@ impl Ghost {
     ) {
         let Deliver { id, delivery, attempt, token, wants_reply, .. } = *deliver;
         let number = body::number(deliver.raw.bytes);
-        if deliver.cost == 0 {
+        if deliver.cost == Cost::Broadcast {
             oracle.broadcasts.handed(number, None, wants_reply);
         } else {
             oracle.handed(number, Seen { queue, id, life, delivery, attempt });

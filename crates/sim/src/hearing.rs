@@ -1,7 +1,7 @@
 //! What comes out of a peer's core: the wish for a connection, work, and word about the peer itself.
 
 use turno_client::core::{Event, Handed};
-use turno_proto::model::Code;
+use turno_proto::model::{Code, Cost};
 
 use crate::body;
 use crate::drops::{Post, drop_after};
@@ -29,7 +29,7 @@ impl World {
                 let peer = &mut self.peers[index];
                 let wire = peer.wire.expect("I4: work comes over a connection");
                 let number = body::number(&handed.payload.bytes);
-                if handed.cost == 0 {
+                if handed.cost == Cost::Broadcast {
                     self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
                 } else if let Some(number) = number {
                     let (post, times) = (self.post(wire), self.oracle.work_of(number));
@@ -40,7 +40,7 @@ impl World {
                 self.judge_holders(wire, handed);
                 self.judge_time(index, wire, handed);
                 let source = self.oracle.crossings.source_of(handed.id, handed.attempt, handed.held.delivery());
-                let link = source.and_then(|source| source.link).filter(|_| handed.cost > 0);
+                let link = source.and_then(|source| source.link).filter(|_| handed.cost != Cost::Broadcast);
                 let peer = &mut self.peers[index];
                 if let Actor::Worker(worker) = &mut peer.actor {
                     let (queues, broker_life) = (&self.queues, self.wires[wire].life);
@@ -76,7 +76,7 @@ impl World {
     /// A send is at one worker at a time: of all that got it as this attempt, the broker serves at most one (I2). Over links
     /// the worker may be served by a broker that has given it up.
     fn judge_holders(&mut self, wire: usize, handed: &Handed) {
-        if handed.wants_reply || handed.cost == 0 || self.oracle.crossings.on {
+        if handed.wants_reply || handed.cost == Cost::Broadcast || self.oracle.crossings.on {
             return;
         }
         let holders = self.oracle.letters.holders(handed.id, self.wires[wire].life, handed.attempt, wire);

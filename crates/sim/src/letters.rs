@@ -142,7 +142,7 @@ impl Letters {
     }
 }
 
-/// Ids that hold in every life of a broker name no index.
+/// Ids that hold in every life of a broker name no place.
 pub(crate) fn is_durable(id: MessageId) -> bool {
-    id.index() == u32::MAX
+    id.place().is_none()
 }

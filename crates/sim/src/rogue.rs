@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use turno_proto::model::{Delivery, Slots};
+use turno_proto::model::{Cost, Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use crate::body;
@@ -116,7 +116,7 @@ impl Rogue {
             if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
                 let number = body::number(deliver.raw.bytes);
                 let Deliver { id, delivery, attempt, .. } = deliver;
-                if deliver.cost == 0 {
+                if deliver.cost == Cost::Broadcast {
                     oracle.broadcasts.handed(number, None, deliver.wants_reply);
                 } else {
                     oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_client::core::{Core, Event, Handed, Held, Settlement};
-use turno_proto::model::{Code, MessageId, Mono, Payload, QueueName};
+use turno_proto::model::{Code, Cost, MessageId, Mono, Payload, QueueName};
 
 use crate::body;
 use crate::oracle::{Oracle, Seen};
@@ -69,7 +69,7 @@ impl Worker {
         let number = body::number(&handed.payload.bytes);
         let queue = queues.iter().position(|queue| *queue == handed.queue).expect("I4: work from a queue it consumes");
         // A broadcast takes no slots; if it wants no reply there is nothing to do.
-        if handed.cost > 0 {
+        if handed.cost != Cost::Broadcast {
             let (delivery, attempt) = (handed.held.delivery(), handed.attempt);
             oracle.handed(number, Seen { queue, id: handed.id, life, delivery, attempt });
         } else if !handed.wants_reply {
@@ -83,7 +83,7 @@ impl Worker {
             8 if rng.once_in(3) => Manner::Never,
             _ => Manner::Answer,
         };
-        let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost));
+        let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost.slots()));
         let job =
             Job { id: handed.id, number, cost, manner, wants_reply: handed.wants_reply, token: handed.token, link };
         assert!(self.jobs.insert(handed.held, job).is_none(), "I3: one delivery twice");

@@ -4,7 +4,7 @@ use turno_engine::ring::PublicationRef;
 use turno_engine::{
     BroadcastAnswer, CallerWord, Deliver, EventRef, ForemanOrder, Lent, Listener, NativeEffect, PeerEffect, Peers,
 };
-use turno_proto::model::{Code, ConnId, Delivery};
+use turno_proto::model::{Code, ConnId, Cost, Delivery};
 use turno_proto::native::{
     Answer, Deliver as DeliverFrame, Frame, Raw, encode, encode_admin_answer, encode_broadcast_end, encode_deliver,
     encode_publication,
@@ -18,10 +18,10 @@ impl Peers for Lines {
         let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload } = deliver;
         let raw = Raw { headers: payload.headers, bytes: payload.bytes };
         let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
-        if beside_slots(cost) {
-            self.write(conn, |out| encode_deliver(&frame, out));
-        } else {
-            self.write_delivery(conn, |out| encode_deliver(&frame, out));
+        match cost {
+            Cost::Slots(_) => self.write_delivery(conn, |out| encode_deliver(&frame, out)),
+            // No slots limit how many of these a worker may have, so the out-buffer does.
+            Cost::Broadcast => self.write(conn, |out| encode_deliver(&frame, out)),
         }
     }
 
@@ -111,11 +111,6 @@ impl Lines {
         }
         self.stirred(conn);
     }
-}
-
-/// A delivery of a broadcast. No slots limit how many of them a worker may have, so the out-buffer does.
-const fn beside_slots(cost: u16) -> bool {
-    cost == 0
 }
 
 fn write_answer(seq: u32, result: Result<(), Code>, out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::{Code, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::model::{Code, Cost, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
 use super::absence::Absences;
@@ -32,7 +32,7 @@ pub(super) struct Duty {
     /// Until then the last broker may take a connection that is gone for one that is only quiet.
     ghost_until: Mono,
     /// What it still has from brokers that close, and the slots that takes: the next broker has the others to fill.
-    elsewhere: BTreeMap<Held, u16>,
+    elsewhere: BTreeMap<Held, Cost>,
 }
 
 impl Duty {
@@ -54,14 +54,14 @@ impl Duty {
     }
 
     /// What it still has from a broker that closes.
-    pub(super) fn leave_behind(&mut self, held: impl Iterator<Item = (Held, u16)>) {
+    pub(super) fn leave_behind(&mut self, held: impl Iterator<Item = (Held, Cost)>) {
         self.elsewhere.extend(held);
         self.phase = Phase::Idle;
     }
 
     /// The slots that the broker may fill.
     fn slots(&self, wanted: Slots) -> Slots {
-        let taken = self.elsewhere.values().map(|cost| u32::from(*cost)).fold(0, u32::saturating_add);
+        let taken = self.elsewhere.values().map(|cost| u32::from(cost.slots())).fold(0, u32::saturating_add);
         match wanted {
             Slots::Limited(count) => Slots::Limited(count.saturating_sub(taken)),
             Slots::Unlimited => Slots::Unlimited,
@@ -134,7 +134,7 @@ impl Core {
         let Some(cost) = self.duty.elsewhere.remove(&held) else { return };
         if self.state == State::Open
             && self.duty.phase != Phase::Idle
-            && cost > 0
+            && cost != Cost::Broadcast
             && let Some(Slots::Limited(count)) = self.duty.wanted.as_ref().map(|wanted| wanted.slots)
         {
             let seq = self.link.expect(Pending::Nobody);
@@ -255,7 +255,7 @@ impl Core {
             return self.lose(now, "it delivered from a queue that was never consumed".to_owned());
         };
         // Of a broadcast that wants no reply the broker keeps nothing: there is nothing to settle.
-        let over = deliver.cost == 0 && !deliver.wants_reply;
+        let over = deliver.cost == Cost::Broadcast && !deliver.wants_reply;
         let holding = Holding { token: deliver.token, cost: deliver.cost };
         if !over && self.link.held.insert(deliver.delivery, holding).is_some() {
             return self.lose(now, "it made one delivery twice".to_owned());

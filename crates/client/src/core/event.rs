@@ -1,7 +1,7 @@
 //! What goes into the core beside bytes and time, and what comes out of it.
 
 use turno_proto::model::{
-    BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
+    BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
 };
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{ClosingReason, Config};
@@ -164,7 +164,7 @@ pub struct Handed {
     /// 1 for the first attempt.
     pub attempt: u16,
     /// Slots it takes.
-    pub cost: u16,
+    pub cost: Cost,
     /// Milliseconds left of its deadline.
     pub deadline_ms: Option<u32>,
     /// Settled by a reply; otherwise by an ack.

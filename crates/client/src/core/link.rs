@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turno_proto::model::{Delivery, Filter, Mono, QueueName};
+use turno_proto::model::{Cost, Delivery, Filter, Mono, QueueName};
 use turno_proto::native::{Closing, Frame, encode};
 
 use super::absence::Absences;
@@ -35,7 +35,7 @@ pub(super) struct Holding {
     /// The token of its queue, if that is this worker's alone.
     pub(super) token: Option<u64>,
     /// Slots that it takes.
-    pub(super) cost: u16,
+    pub(super) cost: Cost,
 }
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use turno_client::Options;
-use turno_proto::model::{Code, Delivery, Durability, Limits, MessageId, Mono, Payload};
+use turno_proto::model::{Code, Cost, Delivery, Durability, Limits, MessageId, Mono, Payload};
 use turno_proto::native::{Closing, ClosingReason, Config, Deliver, Frame, Kind, Outgoing, Raw, Session, Step, encode};
 
 /// Longest wait for a condition: far beyond what a loaded machine needs, so that hitting it is a failure.
@@ -280,7 +280,7 @@ impl State {
                 handle,
                 id: MessageId::new(1, u64::from(self.stamp), 5),
                 attempt: 1,
-                cost: 1,
+                cost: Cost::ONE,
                 deadline_ms: None,
                 wants_reply: waiting.wants_reply,
                 token: None,

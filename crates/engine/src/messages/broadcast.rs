@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::link::Path;
 use turno_proto::model::{
-    Broadcast, BroadcastEnd, Code, ConnId, Delivery, MessageId, Mono, Outgoing, Party, Payload, WorkerId, limits,
+    Broadcast, BroadcastEnd, Code, ConnId, Cost, Delivery, MessageId, Mono, Outgoing, Party, Payload, WorkerId, limits,
 };
 
 use crate::effect::{BroadcastAnswer, CallerWord, Deliver, Lent, PeerEffect, Sink};
@@ -21,7 +21,17 @@ use crate::messages::table::chain::{Chain, Lane, Links, NIL};
 use crate::messages::table::message::{End, Flags, Message, Origin, State, Wants};
 
 /// The place that deliveries name of which nothing is kept. No message is ever there.
-pub(super) const NOWHERE: u32 = NIL - 1;
+const NOWHERE: u32 = NIL - 1;
+
+/// A delivery of which nothing is kept.
+const fn unkept(stamp: u32) -> Delivery {
+    Delivery { index: NOWHERE, stamp }
+}
+
+/// Whether something is kept of a delivery, as long as it is not settled.
+pub(super) const fn is_kept(delivery: Delivery) -> bool {
+    delivery.index != NOWHERE
+}
 
 /// How far a broadcast is.
 #[derive(Debug, Default)]
@@ -149,11 +159,10 @@ impl Messages {
         deadline: Mono,
         out: &mut impl Sink,
     ) {
-        let id = self.settings.id(self.messages.next_serial(), NOWHERE);
+        let id = self.settings.id(self.messages.next_serial(), Some(NOWHERE));
         for consumer in consumers {
             self.stamps = self.stamps.wrapping_add(1);
-            let delivery = Delivery { index: NOWHERE, stamp: self.stamps };
-            self.hand_part(queue, consumer, delivery, id, deadline, false, payload, out);
+            self.hand_part(queue, consumer, unkept(self.stamps), id, deadline, false, payload, out);
         }
     }
 
@@ -220,7 +229,7 @@ impl Messages {
             attempts: 0,
             retries: 0,
             priority: limits::PRIORITY,
-            cost: 0,
+            cost: Cost::Broadcast,
             place: Links::default(),
             owned: Links::default(),
         }
@@ -246,7 +255,7 @@ impl Messages {
             handle: consumer.handle,
             id,
             attempt: 1,
-            cost: 0,
+            cost: Cost::Broadcast,
             deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
             wants_reply,
             token: self.queues.at(queue).token(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::{ConnId, Slots, limits};
+use turno_proto::model::{ConnId, Cost, Slots, limits};
 
 use crate::jobs::Jobs;
 use crate::messages::Messages;
@@ -68,7 +68,7 @@ impl Messages {
                 "attempts stay within the limit"
             );
             let beside = matches!(message.state, State::Broadcast | State::Asked { .. } | State::Stopping { .. });
-            assert!(message.cost > 0 || beside, "every delivery takes a slot, but those of broadcasts");
+            assert!(message.cost != Cost::Broadcast || beside, "every delivery takes a slot, but those of broadcasts");
         }
         let waits = |message: &Message| message.state == State::Waiting;
         let abandoned = self.messages.iter().filter(|(_, one)| waits(one) && one.flags.has(Flags::ABANDONED));
@@ -184,7 +184,7 @@ impl Messages {
             let reserved_for = self.peers.worker(worker).and_then(|worker| worker.reserved_for);
             assert_eq!(reserved_for, Some(number), "a reservation is known on both sides");
             let head = queue.backlog.head().expect("a reservation is for a head that waits");
-            let cost = u32::from(self.messages[head].cost);
+            let cost = u32::from(self.messages[head].cost.slots());
             assert!(cost > 1 || self.losses.goes_alone(head), "only a costly head, or one that goes alone, reserves");
             let slots = self.peers.worker(worker).map_or(0, |worker| worker.slots.as_count());
             assert!(slots >= cost, "the worker kept for a head is large enough for it");
@@ -209,7 +209,7 @@ impl Messages {
         let mut used = 0;
         for index in &held {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
-            used += u32::from(self.messages[*index].cost);
+            used += u32::from(self.messages[*index].cost.slots());
         }
         used += jobs.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");

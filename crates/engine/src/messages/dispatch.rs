@@ -53,7 +53,7 @@ impl Messages {
     /// A new message: straight to a worker if nothing waits before it, else to its place in the backlog.
     pub(super) fn place_new(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
-        let (queue, cost) = (message.queue, u32::from(message.cost));
+        let (queue, cost) = (message.queue, u32::from(message.cost.slots()));
         let in_time = !message.past_deadline(self.now);
         if in_time
             && self.drain.is_none()
@@ -131,7 +131,7 @@ impl Messages {
                 self.expire_waiting(head, out);
                 continue;
             }
-            let cost = u32::from(message.cost);
+            let cost = u32::from(message.cost.slots());
             let Some(consumer) = self.pick_for(number, head) else {
                 if self.cross_head(number, head, out) {
                     return true;
@@ -159,7 +159,7 @@ impl Messages {
 
     /// The consumer that takes the head, by its number.
     pub(super) fn pick_for(&self, number: u32, head: u32) -> Option<u32> {
-        let cost = u32::from(self.messages[head].cost);
+        let cost = u32::from(self.messages[head].cost.slots());
         if self.losses.goes_alone(head) { self.pick_empty(number, cost) } else { self.pick(number, cost) }
     }
 
@@ -169,7 +169,7 @@ impl Messages {
             return false;
         }
         let Some(link) = self.pick_link(head) else { return false };
-        let cost = self.messages[head].cost;
+        let cost = self.messages[head].cost.slots();
         self.queues.at_mut(number).backlog.remove(&mut self.messages, head);
         self.stats.ready -= 1;
         self.note_waiting(number);
@@ -235,7 +235,7 @@ impl Messages {
         let worker = consumer.worker;
         self.give_to(index, worker);
         self.turn_taken(worker);
-        let cost = self.messages[index].cost;
+        let cost = self.messages[index].cost.slots();
         let &mut Worker { twin, must_read, .. } = self.peers.worker_mut(worker);
         if let Some(twin) = twin {
             self.twin_took(twin, cost);
@@ -254,7 +254,7 @@ impl Messages {
     pub(super) fn give_to(&mut self, index: u32, worker: ConnId) {
         self.stamps = self.stamps.wrapping_add(1);
         let message = &mut self.messages[index];
-        let (queue_number, cost) = (message.queue, message.cost);
+        let (queue_number, cost) = (message.queue, message.cost.slots());
         let queue = self.queues.at_mut(queue_number);
         let weight = queue.weight();
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);

@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, MessageId, Seconds, WorkerId};
 use crate::messages::Messages;
 use crate::messages::links::{FarWorkers, LinkCounts};
 use crate::messages::losses::Trust;
-use crate::messages::table::chain::{Lane, NIL};
+use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{Message, State};
 
 impl Messages {
@@ -19,7 +19,7 @@ impl Messages {
     pub(super) fn explain_cold(&self, message: &Message, ahead_max: u64) -> Explanation {
         let backlog = &self.queues.at(message.queue).backlog;
         let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, ahead_max);
-        let id = self.settings.id(message.serial, NIL);
+        let id = self.settings.id(message.serial, None);
         Explanation { message: self.view_of(message, id), because: Because(self.why_waiting(message, ahead)) }
     }
 
@@ -84,16 +84,16 @@ impl Messages {
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());
         }
-        if u32::from(message.cost) > largest && far.brokers > 0 {
+        if u32::from(message.cost.slots()) > largest && far.brokers > 0 {
             return far.busy(ahead);
         }
-        if u32::from(message.cost) > largest {
-            return Reason::TooCostly { cost: message.cost, largest };
+        if u32::from(message.cost.slots()) > largest {
+            return Reason::TooCostly { cost: message.cost.slots(), largest };
         }
         if ahead == 0
             && let Some(worker) = queue.reserved.and_then(|reserved| self.peers.worker(reserved))
         {
-            return Reason::Reserved { worker: WorkerId(worker.id), cost: message.cost, free: worker.room() };
+            return Reason::Reserved { worker: WorkerId(worker.id), cost: message.cost.slots(), free: worker.room() };
         }
         if ahead > 0 && (far.free || self.pick(message.queue, 1).is_some()) {
             return Reason::Behind { ahead };
@@ -192,7 +192,7 @@ impl Messages {
             attempts: message.attempts,
             attempts_max: message.attempts_max(),
             priority: message.priority,
-            cost: message.cost,
+            cost: message.cost.slots(),
             bytes: message.bytes.len() as u64,
             received_at: self.settings.moment(message.born),
             age_seconds: Seconds::from_millis(self.now.millis_since(message.born)),

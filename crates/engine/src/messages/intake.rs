@@ -1,6 +1,6 @@
 //! The door: what is let in, and what is refused before it can cost anything.
 
-use turno_proto::model::{Code, ConnId, Durability, Mono, Outgoing, QueueName, limits};
+use turno_proto::model::{Code, ConnId, Cost, Durability, Mono, Outgoing, QueueName, limits};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
@@ -147,7 +147,7 @@ impl Messages {
             attempts: 0,
             retries,
             priority: priority.unwrap_or(limits::PRIORITY),
-            cost: cost.unwrap_or(1),
+            cost: cost.map_or(Cost::ONE, Cost::from_word),
             place: Links::default(),
             owned: Links::default(),
         });

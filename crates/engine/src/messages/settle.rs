@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, Delivery, Payload};
 use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
 use crate::input::WorkerWord;
 use crate::messages::Messages;
-use crate::messages::broadcast::NOWHERE;
+use crate::messages::broadcast::is_kept;
 use crate::messages::losses::Trust;
 use crate::messages::retry::Cause;
 use crate::messages::stats::bytes_of;
@@ -144,7 +144,7 @@ impl Messages {
                 None
             }
             // Of a broadcast that wanted no reply nothing was kept, and nothing need be said.
-            None if delivery.index == NOWHERE => None,
+            None if !is_kept(delivery) => None,
             None => {
                 let stray = self.messages.stray(conn, delivery);
                 self.count_stray(stray);
@@ -191,7 +191,7 @@ impl Messages {
     /// Slots back to the worker that holds the message, once.
     pub(super) fn release(&mut self, index: u32) {
         let Message { queue, cost, stamp, ref bytes, .. } = self.messages[index];
-        let bytes = bytes_of(bytes.len());
+        let (cost, bytes) = (cost.slots(), bytes_of(bytes.len()));
         let worker = self.messages[index].holder().expect("only a held delivery is released");
         self.queues.at_mut(queue).in_flight -= 1;
         self.note_unused(queue);

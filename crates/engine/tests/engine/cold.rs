@@ -49,7 +49,7 @@ pub(crate) fn loaded(desk: &mut Desk, serial: u64, text: &str) -> Vec<Seen> {
 }
 
 fn id(serial: u64) -> MessageId {
-    MessageId::new(1, serial, u32::MAX)
+    MessageId::durable(1, serial)
 }
 
 fn admin(call: AdminCall) -> Input {

@@ -230,7 +230,7 @@ fn persist(group: u64, op: Persist) -> Seen {
 }
 
 fn durable_id(serial: u64) -> MessageId {
-    MessageId::new(1, serial, u32::MAX)
+    MessageId::durable(1, serial)
 }
 
 /// Proves I1 and I2: a durable letter is tried again only when the disk knows it as alive, and only then is the admin

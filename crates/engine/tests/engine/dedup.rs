@@ -18,7 +18,7 @@ fn durable() -> Settings {
 }
 
 fn on_disk(serial: u64) -> (MessageId, Durability) {
-    (MessageId::new(1, serial, u32::MAX), Durability::Disk)
+    (MessageId::durable(1, serial), Durability::Disk)
 }
 
 fn stored(conn: ConnId, seq: u32, (id, durability): (MessageId, Durability)) -> Seen {

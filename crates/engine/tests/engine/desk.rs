@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::ring::PublicationRef;
 use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerWord};
-use turno_proto::model::{Code, ConnId, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
+use turno_proto::model::{Code, ConnId, Cost, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
 
@@ -123,7 +123,7 @@ impl Desk {
         for effect in &out {
             if let Effect::Peer(PeerEffect::Deliver(Deliver { delivery, id, payload, cost, .. })) = effect {
                 assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
-                let named = id.index() == u32::MAX || id.index() == delivery.index || *cost == 0;
+                let named = id.place().is_none_or(|place| place == delivery.index) || *cost == Cost::Broadcast;
                 assert!(
                     named,
                     "a delivery and its message name one place, unless the message outlives the broker or goes to many"

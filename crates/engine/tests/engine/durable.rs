@@ -44,7 +44,7 @@ pub(crate) fn put(group: u64, serial: u64, text: &str) -> Seen {
 }
 
 pub(crate) fn stored(conn: ConnId, seq: u32, serial: u64) -> Seen {
-    let id = MessageId::new(1, serial, u32::MAX);
+    let id = MessageId::durable(1, serial);
     Seen::Said(Effect::Peer(PeerEffect::Native {
         conn,
         effect: NativeEffect::Stored { seq, id, durability: Durability::Disk, duplicate: false },
@@ -107,7 +107,7 @@ fn a_failed_attempt_is_stored_before_the_next() {
     assert_eq!(desk.ack(worker, "b"), [sent(worker, "a").attempt(2), remove(4, 42, false)]);
     let dead = Persist::Dead { serial: 41, attempts: 2, failure: Bytes::from("no") };
     assert_eq!(desk.fail(worker, "a", "no"), [persist(5, dead)]);
-    let id = MessageId::new(1, 41, u32::MAX);
+    let id = MessageId::durable(1, 41);
     assert_eq!(desk.explain(id).because.0, Reason::Dead { failure: "no".to_owned() });
     assert_eq!(cancel(&mut desk, id), [remove(6, 41, true)]);
 }
@@ -163,7 +163,7 @@ fn a_failed_attempt_waits_for_room_on_the_disk() {
     }
     assert_eq!(desk.pass(1_000), [attempts(5, 41), attempts(5, 42)]);
     assert_eq!(desk.say(Input::Refused { group: 5, code: Code::OverDisk }), []);
-    assert_eq!(cancel(&mut desk, MessageId::new(1, 42, u32::MAX)), []);
+    assert_eq!(cancel(&mut desk, MessageId::durable(1, 42)), []);
     assert_eq!(desk.pass(1_000), [attempts(6, 41), remove(6, 42, true)]);
     assert_eq!(desk.say(Input::Persisted { group: 6 }), [sent(worker, "a").attempt(2)]);
     assert_eq!(desk.pass(5_000), []);
@@ -185,7 +185,7 @@ fn a_death_waits_for_room_on_the_disk() {
     for group in [3, 4] {
         assert_eq!(desk.say(Input::Refused { group, code: Code::OverDisk }), []);
     }
-    assert_eq!(cancel(&mut desk, MessageId::new(1, 41, u32::MAX)), [remove(5, 41, true)]);
+    assert_eq!(cancel(&mut desk, MessageId::durable(1, 41)), [remove(5, 41, true)]);
     assert_eq!(desk.pass(1_000), [dead(6, 42)]);
     assert_eq!(desk.say(Input::Persisted { group: 6 }), []);
     assert_eq!(desk.pass(5_000), []);
@@ -241,7 +241,7 @@ fn a_message_can_be_cancelled_on_its_way_to_the_disk() {
     let mut desk = desk();
     let client = desk.client();
     desk.try_send(client, ask(1, "q", "a"));
-    let id = MessageId::new(1, 41, u32::MAX);
+    let id = MessageId::durable(1, 41);
     let explanation = desk.explain(id);
     assert_eq!((explanation.message.state, explanation.because.0), (MessageState::Storing, Reason::Storing));
     assert_eq!(cancel(&mut desk, id), []);
@@ -257,8 +257,8 @@ fn a_running_message_is_removed_when_it_is_cancelled() {
     desk.try_send(client, ask(1, "q", "a"));
     desk.say(Input::Persisted { group: 1 });
     let stopped = desk.stopped(worker, "a", Code::Cancelled);
-    assert_eq!(cancel(&mut desk, MessageId::new(1, 41, u32::MAX)), [stopped, remove(2, 41, false)]);
-    assert_eq!(desk.explain(MessageId::new(1, 41, u32::MAX)).because.0, Reason::Stopping { worker: WorkerId(1) });
+    assert_eq!(cancel(&mut desk, MessageId::durable(1, 41)), [stopped, remove(2, 41, false)]);
+    assert_eq!(desk.explain(MessageId::durable(1, 41)).because.0, Reason::Stopping { worker: WorkerId(1) });
     assert_eq!(desk.ack(worker, "a"), []);
 }
 
@@ -317,7 +317,7 @@ fn survivors_take_their_places() {
             remove(2, 11, false),
         ]
     );
-    assert_eq!(desk.explain(MessageId::new(1, 12, u32::MAX)).because.0, Reason::Dead { failure: "never".to_owned() });
+    assert_eq!(desk.explain(MessageId::durable(1, 12)).because.0, Reason::Dead { failure: "never".to_owned() });
     assert_eq!(desk.ack(worker, "tried"), [remove(3, 9, true)]);
 }
 
@@ -331,7 +331,7 @@ fn a_clock_set_back_prolongs_no_deadline() {
     let record = Record { born_unix_ms, deadline_unix_ms: Some(born_unix_ms + 20_000), ..record("late") };
     desk.engine.recover(Survivor { record, ..survivor(7, "late") });
     desk.engine.sanity_check();
-    let view = desk.explain(MessageId::new(1, 7, u32::MAX)).message;
+    let view = desk.explain(MessageId::durable(1, 7)).message;
     let now_ms = ZERO_UNIX_MS + START_MS;
     assert_eq!((view.age_seconds.as_millis(), view.deadline_at), (0, Some(Moment::from_unix_ms(now_ms + 20_000))));
     assert_eq!(desk.pass(19_999), []);

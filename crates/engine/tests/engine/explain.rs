@@ -152,9 +152,10 @@ fn what_is_not_there_is_not_found() {
     let mut desk = Desk::new();
     let (worker, client) = (desk.worker(1, &["q"]), desk.client());
     let (id, _) = desk.send(client, ask(1, "q", "a"));
-    let other_run = MessageId::new(id.run() + 1, id.serial(), id.index());
-    let other_serial = MessageId::new(id.run(), id.serial() + 1, id.index());
-    let other_place = MessageId::new(id.run(), id.serial(), id.index() + 1);
+    let place = id.place().expect("it is in memory");
+    let other_run = MessageId::new(id.run() + 1, id.serial(), place);
+    let other_serial = MessageId::new(id.run(), id.serial() + 1, place);
+    let other_place = MessageId::new(id.run(), id.serial(), place + 1);
     for id in [other_run, other_serial, other_place].map(|id| id.to_string()).into_iter().chain(["xyz".to_owned()]) {
         assert_eq!(desk.look(AdminCall::MessageExplain { id }), Err(Code::NotFound));
     }

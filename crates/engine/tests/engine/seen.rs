@@ -5,7 +5,7 @@ use std::fmt;
 
 use turno_engine::{CallerWord, Deliver, Drained, Effect, HostEffect, NativeEffect, PeerEffect};
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Payload};
+use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Cost, Payload};
 
 /// The deadline of a request that names none.
 pub(crate) const USUAL_MS: u32 = 30_000;
@@ -24,7 +24,7 @@ pub(crate) struct Turn {
     pub(crate) queue: String,
     pub(crate) payload: Payload,
     pub(crate) attempt: u16,
-    pub(crate) cost: u16,
+    pub(crate) cost: Cost,
     pub(crate) deadline_ms: Option<u32>,
     pub(crate) wants_reply: bool,
     pub(crate) token: Option<u64>,
@@ -37,7 +37,7 @@ impl fmt::Debug for Turn {
         let body = &payload.bytes;
         write!(
             f,
-            "w{} gets {body:?} of {queue}: {kind}, attempt {attempt}, cost {cost}, {deadline_ms:?} ms, token {token:?}",
+            "w{} gets {body:?} of {queue}: {kind}, attempt {attempt}, {cost:?}, {deadline_ms:?} ms, token {token:?}",
             worker.index
         )
     }
@@ -50,7 +50,7 @@ pub(crate) fn turn(worker: ConnId, text: &str) -> Seen {
         queue: "q".to_owned(),
         payload: body(text),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: Some(USUAL_MS),
         wants_reply: true,
         token: None,
@@ -71,8 +71,8 @@ impl Seen {
         self.with(|turn| turn.attempt = attempt)
     }
 
-    pub(crate) fn cost(self, cost: u16) -> Self {
-        self.with(|turn| turn.cost = cost)
+    pub(crate) fn cost(self, slots: u16) -> Self {
+        self.with(|turn| turn.cost = Cost::from_word(slots))
     }
 
     pub(crate) fn left(self, deadline_ms: Option<u32>) -> Self {

@@ -27,19 +27,27 @@ pub struct Delivery {
 /// A message's id: 48 random bits of the broker's run, 48 bits of a rising serial, 32 bits of place.
 ///
 /// The place makes looking a message up as cheap as an array access; the serial makes sure that what
-/// stands there now is the message that was meant.
+/// stands there now is the message that was meant. A durable message has no place that its id could name: it holds in the
+/// next run of the broker, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MessageId([u8; 16]);
 
 impl MessageId {
-    /// Composes an id; `run` and `serial` are cut to 48 bits.
+    /// The id of a message in memory, at that place; `run` and `serial` are cut to 48 bits.
     pub fn new(run: u64, serial: u64, index: u32) -> Self {
         let high = u128::from(run & Self::MASK_48) << 80;
         let middle = u128::from(serial & Self::MASK_48) << 32;
         Self((high | middle | u128::from(index)).to_be_bytes())
     }
 
+    /// The id of a durable message.
+    pub fn durable(run: u64, serial: u64) -> Self {
+        Self::new(run, serial, Self::NO_PLACE)
+    }
+
     const MASK_48: u64 = (1 << 48) - 1;
+    /// In the bits of the place.
+    const NO_PLACE: u32 = u32::MAX;
 
     /// The 16 bytes as they travel.
     pub const fn to_bytes(self) -> [u8; 16] {
@@ -61,10 +69,13 @@ impl MessageId {
         self.field(32)
     }
 
-    /// The place in the broker's table of messages.
+    /// The place in the broker's table of messages; `None`: the message is durable.
     #[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are the field")]
-    pub const fn index(self) -> u32 {
-        u128::from_be_bytes(self.0) as u32
+    pub const fn place(self) -> Option<u32> {
+        match u128::from_be_bytes(self.0) as u32 {
+            Self::NO_PLACE => None,
+            place => Some(place),
+        }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "masked to 48 bits")]
@@ -226,9 +237,17 @@ mod tests {
     #[test]
     fn an_id_gives_back_what_it_was_made_of() {
         let id = MessageId::new(0xABCD_1234_5678, 42, 7);
-        assert_eq!((id.run(), id.serial(), id.index()), (0xABCD_1234_5678, 42, 7));
+        assert_eq!((id.run(), id.serial(), id.place()), (0xABCD_1234_5678, 42, Some(7)));
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(MessageId::from_bytes(id.to_bytes()), id);
+    }
+
+    #[test]
+    fn the_id_of_a_durable_message_names_no_place() {
+        let id = MessageId::durable(3, 42);
+        assert_eq!((id.run(), id.serial(), id.place()), (3, 42, None));
+        assert_eq!(id.to_string(), "00000000000300000000002affffffff");
+        assert_eq!(id.to_string().parse(), Ok(id));
     }
 
     #[test]

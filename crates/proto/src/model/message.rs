@@ -1,6 +1,38 @@
 //! A message on its way in, with its options. A frame lends its bytes, the broker owns them; the type is the same.
 
+use std::num::NonZeroU16;
+
 use super::{DedupId, Payload};
+
+/// Slots that a delivery takes at its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// So many, until it is settled.
+    Slots(NonZeroU16),
+    /// None: a broadcast comes beside all else that the worker holds.
+    Broadcast,
+}
+
+impl Cost {
+    /// One slot.
+    pub const ONE: Self = Self::Slots(NonZeroU16::MIN);
+
+    /// As it stands in DELIVER.
+    pub const fn from_word(word: u16) -> Self {
+        match NonZeroU16::new(word) {
+            Some(slots) => Self::Slots(slots),
+            None => Self::Broadcast,
+        }
+    }
+
+    /// How many slots. It is also how the cost stands in DELIVER.
+    pub const fn slots(self) -> u16 {
+        match self {
+            Self::Slots(slots) => slots.get(),
+            Self::Broadcast => 0,
+        }
+    }
+}
 
 /// REQUEST and SEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
 use super::reader::Reader;
 use super::{Direction, HEADER_LEN, Header, Kind, flags};
 use super::{link, ring};
-use crate::model::{Code, DedupId, Delivery, Durability, Filter, MessageId, limits};
+use crate::model::{Code, Cost, DedupId, Delivery, Durability, Filter, MessageId, limits};
 use crate::shape::check_map;
 
 /// What was wrong with a frame.
@@ -267,7 +267,7 @@ fn deliver<'a>(header: &Header, rest: &'a [u8]) -> Result<Deliver<'a>, Code> {
     let handle = reader.u32()?;
     let id = MessageId::from_bytes(reader.array()?);
     let attempt = reader.u16()?;
-    let cost = reader.u16()?;
+    let cost = Cost::from_word(reader.u16()?);
     let deadline_ms = if flags & flags::DEADLINE != 0 { Some(reader.u32()?) } else { None };
     Ok(Deliver {
         delivery: Delivery { index: header.word, stamp: header.seq },

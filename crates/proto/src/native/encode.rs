@@ -135,7 +135,7 @@ pub fn encode_deliver(deliver: &Deliver<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&deliver.handle.to_le_bytes());
     out.extend_from_slice(&deliver.id.to_bytes());
     out.extend_from_slice(&deliver.attempt.to_le_bytes());
-    out.extend_from_slice(&deliver.cost.to_le_bytes());
+    out.extend_from_slice(&deliver.cost.slots().to_le_bytes());
     if let Some(deadline_ms) = deliver.deadline_ms {
         out.extend_from_slice(&deadline_ms.to_le_bytes());
     }

@@ -10,7 +10,7 @@ use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model;
 use crate::model::link::{Forward, LinkWord};
 use crate::model::ring::{Publication, RingWord};
-use crate::model::{BroadcastEnd, Code, Delivery, Durability, Filter, MessageId, Payload};
+use crate::model::{BroadcastEnd, Code, Cost, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Deliver<'a> {
     /// 1 for the first attempt.
     pub attempt: u16,
     /// Slots it takes.
-    pub cost: u16,
+    pub cost: Cost,
     /// Milliseconds left of its deadline.
     pub deadline_ms: Option<u32>,
     /// Settled by REPLY; otherwise by ACK (sends, and requests that want no reply).

@@ -18,7 +18,7 @@ use turno_proto::model::view::{
     WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::model::{
-    BroadcastEnd, Code, DedupId, Delivery, Durability, MessageId, Moment, Party, Payload, Seconds, Slots, TaskId,
+    BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Moment, Party, Payload, Seconds, Slots, TaskId,
     Token, WorkerId,
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
@@ -246,7 +246,7 @@ impl Seed {
             handle: self.number,
             id: self.id(),
             attempt: self.small,
-            cost: self.small.rotate_left(3),
+            cost: Cost::from_word(self.small.rotate_left(3)),
             deadline_ms: deadline.then_some(self.number),
             wants_reply,
             token: self.bits[2].then_some(self.long),

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use turno_proto::headers::{self, Headers};
-use turno_proto::model::{BroadcastEnd, Code, Delivery, Durability, MessageId, Party, Payload, WorkerId};
+use turno_proto::model::{BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Party, Payload, WorkerId};
 use turno_proto::native::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
 
 /// Term 1,790,000,000,000, counter 3.
@@ -151,7 +151,7 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
         handle: 3,
         id: first_id(),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: None,
         wants_reply: false,
         token: None,
@@ -163,7 +163,7 @@ fn deliveries() -> Vec<(&'static str, Frame<'static>)> {
         handle: 65_535,
         id: second_id(),
         attempt: 256,
-        cost: 300,
+        cost: Cost::from_word(300),
         deadline_ms: Some(1_500),
         wants_reply: true,
         token: Some(u64::MAX),

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use turno_proto::model::{Delivery, Durability, MessageId};
+use turno_proto::model::{Cost, Delivery, Durability, MessageId};
 use turno_proto::native::{Deliver, Frame, Outgoing, Raw, decode, encode, split};
 
 use crate::Run;
@@ -37,7 +37,7 @@ fn deliver() -> Frame<'static> {
         handle: 1,
         id: MessageId::new(1, 2, 3),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: Some(5_000),
         wants_reply: true,
         token: None,

@@ -1,6 +1,6 @@
 //! Broadcasts: what goes out, what comes back, and the worker's side of them.
 
-use turno_proto::model::{BroadcastEnd, Delivery};
+use turno_proto::model::{BroadcastEnd, Cost, Delivery};
 use turno_proto::native::{Answer, Broadcast, Deliver};
 
 use super::super::{Held, Settlement};
@@ -115,7 +115,7 @@ fn answers_of_the_wrong_kind_end_the_connection() {
 }
 
 fn deliver(delivery: Delivery, wants_reply: bool) -> Frame<'static> {
-    Frame::Deliver(Deliver { cost: 0, wants_reply, ..delivered(delivery) })
+    Frame::Deliver(Deliver { cost: Cost::Broadcast, wants_reply, ..delivered(delivery) })
 }
 
 /// Proves S2.12 and S2.15: a worker takes broadcasts beyond its slots, and there is nothing to settle of one that wants no

@@ -1,6 +1,6 @@
 //! A worker that wants its queues to itself.
 
-use turno_proto::model::{Delivery, MessageId};
+use turno_proto::model::{Cost, Delivery, MessageId};
 use turno_proto::native::{Closing, ClosingReason, Deliver};
 
 use super::super::{Held, Settlement};
@@ -198,7 +198,7 @@ fn words_about_a_delivery_carry_its_token() {
         handle: 0,
         id: MessageId::new(1, 2, 3),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: None,
         wants_reply: true,
         token: Some(9),

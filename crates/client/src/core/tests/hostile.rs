@@ -1,7 +1,7 @@
 //! Bytes that no sane broker sends.
 
 use proptest::prelude::*;
-use turno_proto::model::{Delivery, MessageId};
+use turno_proto::model::{Cost, Delivery, MessageId};
 use turno_proto::native::{Deliver, Header, Kind};
 
 use super::*;
@@ -29,7 +29,7 @@ fn nonsense_ends_the_connection_and_the_next_broker_is_dialled() {
         handle: 0,
         id: MessageId::new(0, 0, 0),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: None,
         wants_reply: false,
         token: None,

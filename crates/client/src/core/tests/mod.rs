@@ -12,7 +12,7 @@ mod listening;
 mod rear;
 mod worker;
 
-use turno_proto::model::{Code, Delivery, Limits, MessageId, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::model::{Code, Cost, Delivery, Limits, MessageId, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Config, Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
 use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
@@ -130,7 +130,7 @@ fn delivered(delivery: Delivery) -> Deliver<'static> {
         handle: 0,
         id: MessageId::new(1, 2, 3),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: Some(900),
         wants_reply: true,
         token: None,

@@ -1,6 +1,6 @@
 //! Registering, deliveries, settling.
 
-use turno_proto::model::{Delivery, MessageId};
+use turno_proto::model::{Cost, Delivery, MessageId};
 use turno_proto::native::{Closing, ClosingReason};
 
 use super::super::{Handed, Held, Settlement};
@@ -19,7 +19,7 @@ fn handed(rig: &Rig, delivery: Delivery) -> Event {
         queue: queue("q"),
         id: MessageId::new(1, 2, 3),
         attempt: 1,
-        cost: 1,
+        cost: Cost::ONE,
         deadline_ms: Some(900),
         wants_reply: true,
         token: None,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{Code, ConnId, Durability, Payload, QueueName};
+use turno_proto::model::{Code, ConnId, Cost, Durability, Payload, QueueName};
 
 use crate::effect::{DiskEffect, NativeEffect, PeerEffect, Sink};
 use crate::jobs::JobThen;
@@ -231,7 +231,7 @@ impl Messages {
                         serial: message.serial,
                         queue: &self.queues.at(message.queue).name,
                         priority: message.priority,
-                        cost: message.cost,
+                        cost: message.cost.slots(),
                         retries: message.retries,
                         born_unix_ms: unix_ms(message.born),
                         deadline_unix_ms: message.deadline.map(unix_ms),
@@ -414,7 +414,7 @@ impl Messages {
             attempts,
             retries,
             priority,
-            cost,
+            cost: Cost::from_word(cost),
             place: Links::default(),
             owned: Links::default(),
         }

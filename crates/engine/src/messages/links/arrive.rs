@@ -113,7 +113,7 @@ impl Messages {
         let name = &self.queues.at(message.queue).name;
         let Some(link) = self.links.by_conn.get_mut(&foreign.link) else { return };
         if let Some(held) = link.held.get_mut(name) {
-            *held -= u32::from(message.cost);
+            *held -= u32::from(message.cost.slots());
             if *held == 0 {
                 link.held.remove(name);
             }

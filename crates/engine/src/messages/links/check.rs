@@ -27,7 +27,7 @@ impl Messages {
             if let Some(origin) = message.origin {
                 assert_eq!(origin.conn(), foreign.link, "it goes back the way it came");
                 let name = self.queues.at(message.queue).name.as_str();
-                *held.entry((foreign.link, name)).or_default() += u32::from(message.cost);
+                *held.entry((foreign.link, name)).or_default() += u32::from(message.cost.slots());
             }
             if let Some(holder) = message.holder().and_then(|holder| self.links.by_conn.get(&holder)) {
                 assert!(!foreign.path.has(holder.broker), "nothing goes back the way it came, but to end");
@@ -56,7 +56,8 @@ impl Messages {
             for index in worker.held.iter(&self.messages, Lane::Place) {
                 let message = &self.messages[index];
                 assert_eq!(link.out.get(&message.stamp), Some(&index), "a crossing is known by its number");
-                *in_flight.entry(self.queues.at(message.queue).name.as_str()).or_default() += u32::from(message.cost);
+                *in_flight.entry(self.queues.at(message.queue).name.as_str()).or_default() +=
+                    u32::from(message.cost.slots());
                 crossings += 1;
             }
             assert_eq!(crossings, link.out.len(), "every crossing is held by its link");

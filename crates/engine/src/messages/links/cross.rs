@@ -31,7 +31,7 @@ impl Messages {
         let able = open.filter_map(|(conn, link)| {
             let far = link.far.get(&queue.name)?;
             let paused = far.paused_until.is_some_and(|until| self.now < until);
-            let fits = !paused && far.room_for(path) >= u32::from(message.cost);
+            let fits = !paused && far.room_for(path) >= u32::from(message.cost.slots());
             fits.then(|| (far.nearest(path), link.turn, *conn))
         });
         able.min().map(|(_, _, conn)| conn)
@@ -48,7 +48,7 @@ impl Messages {
         link.forwarded += 1;
         link.out.insert(message.stamp, index);
         let far = link.far.get_mut(name).expect("a link that was picked has room for the queue");
-        far.in_flight += u32::from(message.cost);
+        far.in_flight += u32::from(message.cost.slots());
         let handle = far.handle.unwrap_or_else(|| {
             let handle = link.handles;
             link.handles += 1;
@@ -69,7 +69,7 @@ impl Messages {
                 Wants::Settling => ForwardWants::Settling,
             },
             attempt: message.attempts,
-            cost: message.cost,
+            cost: message.cost.slots(),
             priority: message.priority,
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             alone: self.losses.goes_alone(index),
@@ -88,7 +88,7 @@ impl Messages {
         if link.out.remove(&stamp).is_some() {
             // A part of a broadcast takes no slots.
             if let Some(far) = link.far.get_mut(name) {
-                far.in_flight -= u32::from(cost);
+                far.in_flight -= u32::from(cost.slots());
             }
         }
         self.links.queue_changed(name);

@@ -19,7 +19,6 @@ use crate::messages::disk::persist::Record;
 use crate::messages::dispatch::Item;
 use crate::messages::queues::line::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
-use crate::messages::table::chain::NIL;
 use crate::messages::table::message::End;
 
 /// How many messages behind a tail join it at once. The others follow with the next change of their queue, so that no
@@ -324,7 +323,7 @@ impl Messages {
     pub(in crate::messages) fn find_cold(&self, id: &str) -> Option<u64> {
         let id: MessageId = id.parse().ok()?;
         let serial = id.serial();
-        let known = id == self.settings.id(serial, NIL) && self.place_of_cold(serial).is_some();
+        let known = id == self.settings.id(serial, None) && self.place_of_cold(serial).is_some();
         known.then_some(serial)
     }
 
@@ -360,7 +359,7 @@ impl Messages {
         record: Option<Record>,
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
-        let id = self.settings.id(serial, NIL);
+        let id = self.settings.id(serial, None);
         let ahead_max = if question.cancel { limits::AHEAD_CANCELLED_MAX } else { limits::AHEAD_MAX };
         let explanation = if let Some(index) = self.messages.find(id, &self.settings) {
             let explanation = self.explain(index, ahead_max);

@@ -16,7 +16,6 @@ use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, Outgoing, Que
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::{Persist, Remembered};
-use crate::messages::table::chain::NIL;
 use crate::messages::table::message::Flags;
 
 /// What is known of one dedup id.
@@ -25,15 +24,15 @@ struct Known {
     key: DedupKey,
     /// The message it came with first.
     serial: NonZeroU64,
-    /// That message's place in memory, as its id names it; [`NIL`] if it is durable.
-    place: u32,
+    /// That message's place in memory, as its id names it; `None` if it is durable.
+    place: Option<u32>,
     /// When it is forgotten.
     until: Mono,
 }
 
 impl Known {
     const fn is_durable(&self) -> bool {
-        self.place == NIL
+        self.place.is_none()
     }
 }
 
@@ -229,7 +228,7 @@ impl Messages {
         let name = self.queues.at(number).name.clone();
         let serial = NonZeroU64::new(message.serial).expect("serials begin with 1");
         let until = self.now.plus_millis(limits::DEDUP_WINDOW_MS);
-        let known = Known { key, serial, place: if durable { NIL } else { index }, until };
+        let known = Known { key, serial, place: (!durable).then_some(index), until };
         if durable {
             let born_unix_ms = self.settings.unix_ms(message.born);
             let remembered = Remembered { key, serial: serial.get(), born_unix_ms };
@@ -275,7 +274,7 @@ impl Messages {
     pub(in crate::messages) fn answer_again(&mut self, serial: u64, out: &mut impl Sink) {
         let Some(Storing { key, again, .. }) = self.take_storing(serial) else { return };
         let serial = NonZeroU64::new(serial).expect("serials begin with 1");
-        let known = Known { key, serial, place: NIL, until: self.now };
+        let known = Known { key, serial, place: None, until: self.now };
         for (conn, seq) in again {
             out.peer(self.stored_again(conn, seq, &known));
         }
@@ -323,7 +322,7 @@ impl Messages {
             self.messages.go_on_after(serial);
             let until = self.settings.mono(born_unix_ms.saturating_add(limits::DEDUP_WINDOW_MS)).min(latest);
             if let Some(serial) = NonZeroU64::new(serial) {
-                let before = self.dedup.earlier.add(Known { key, serial, place: NIL, until });
+                let before = self.dedup.earlier.add(Known { key, serial, place: None, until });
                 self.stats.bytes += limits::DEDUP_ID_MEMORY_BYTES;
                 self.drop_dedup_bytes(u64::from(before.is_some()));
             }
@@ -348,14 +347,14 @@ mod tests {
         let of = |n: u64| Known {
             key: DedupKey(u128::from(n).to_be_bytes()),
             serial: NonZeroU64::MIN.saturating_add(n),
-            place: NIL,
+            place: None,
             until: Mono::from_millis(n),
         };
         let mut dedup = Ids::default();
         for n in 0..10_000 {
             assert!(dedup.add(of(n)).is_none());
             if n % 10 > 0 {
-                assert_eq!(dedup.remove(of(n).key).map(|known| known.place), Some(NIL));
+                assert_eq!(dedup.remove(of(n).key).map(|known| known.place), Some(None));
             }
             assert!(dedup.by_age.len() <= 2 * dedup.by_key.len() + 64);
         }

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 
 use bytes::Bytes;
 use turno_proto::model::view::MessageKind;
-use turno_proto::model::{ConnId, Delivery, MessageId, Mono};
+use turno_proto::model::{ConnId, Cost, Delivery, MessageId, Mono};
 
 use crate::effect::{CallerWord, PeerEffect};
 use crate::messages::table::chain::{Lane, Links, NIL};
@@ -135,7 +135,7 @@ pub(in crate::messages) struct Message {
     pub(in crate::messages) attempts: u16,
     pub(in crate::messages) retries: u8,
     pub(in crate::messages) priority: u8,
-    pub(in crate::messages) cost: u16,
+    pub(in crate::messages) cost: Cost,
     /// In the backlog, at a worker, or among the dead letters.
     pub(in crate::messages) place: Links,
     /// Among the unanswered requests of its caller.
@@ -148,11 +148,10 @@ impl Message {
     }
 
     pub(in crate::messages) fn kind(&self) -> MessageKind {
-        match self.wants {
-            // Every other message takes a slot.
-            _ if self.cost == 0 => MessageKind::Broadcast,
-            Wants::Reply | Wants::Nothing => MessageKind::Request,
-            Wants::Settling => MessageKind::Send,
+        match (self.cost, self.wants) {
+            (Cost::Broadcast, _) => MessageKind::Broadcast,
+            (Cost::Slots(_), Wants::Reply | Wants::Nothing) => MessageKind::Request,
+            (Cost::Slots(_), Wants::Settling) => MessageKind::Send,
         }
     }
 
@@ -296,11 +295,11 @@ impl MessageTable {
 
     /// The message with that id, if it is still here.
     pub(in crate::messages) fn find(&self, id: MessageId, settings: &Settings) -> Option<u32> {
-        if id.index() == NIL {
+        match id.place() {
+            Some(place) => self.get(place).filter(|_| self.id_of(place, settings) == id).map(|_| place),
             // Only people ask by such an id, so it may take a look at all of them.
-            return self.iter().map(|(index, _)| index).find(|index| self.id_of(*index, settings) == id);
+            None => self.iter().map(|(index, _)| index).find(|index| self.id_of(*index, settings) == id),
         }
-        self.get(id.index()).filter(|_| self.id_of(id.index(), settings) == id).map(|_| id.index())
     }
 
     /// The id that the world knows. That of a durable message names no index: it holds in the next run too.
@@ -311,7 +310,7 @@ impl MessageTable {
             index = broadcast;
             message = &self[index];
         }
-        let place = if message.flags.has(Flags::DURABLE) { NIL } else { index };
+        let place = (!message.flags.has(Flags::DURABLE)).then_some(index);
         settings.id(message.serial, place)
     }
 
@@ -371,7 +370,7 @@ impl Message {
             attempts: 0,
             retries: 0,
             priority,
-            cost: 1,
+            cost: Cost::ONE,
             place: Links::default(),
             owned: Links::default(),
         }

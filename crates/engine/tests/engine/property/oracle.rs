@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::casts::Cast;
 use turno_engine::{CallerWord, Deliver, Effect, HostEffect, NativeEffect, PeerEffect, Report};
-use turno_proto::model::{Code, ConnId, Delivery, Durability, MessageId, Mono, Slots, limits};
+use turno_proto::model::{Code, ConnId, Cost, Delivery, Durability, MessageId, Mono, Slots, limits};
 
 /// How long a stopped delivery keeps its slots.
 pub(super) const GRACE_MS: u64 = 10_000;
@@ -201,7 +201,7 @@ impl Oracle {
 
     fn watch_peer(&mut self, now: Mono, effect: &PeerEffect) {
         match effect {
-            PeerEffect::Deliver(deliver) if deliver.cost == 0 => self.cast_delivered(now, deliver),
+            PeerEffect::Deliver(deliver) if deliver.cost == Cost::Broadcast => self.cast_delivered(now, deliver),
             PeerEffect::Deliver(deliver) => self.watch_delivery(now, deliver),
             PeerEffect::Caller { conn, seq, word } => self.watch_caller(now, *conn, *seq, word),
             PeerEffect::Native { conn, effect } => self.watch_native(now, *conn, effect),
@@ -285,7 +285,7 @@ impl Oracle {
         let seq = text.parse().expect("bodies are numbers");
         let message = self.messages.get_mut(&seq).expect("only what was sent is delivered");
         assert_eq!(*handle as usize, message.queue, "{seq} comes under its queue's handle");
-        let plain = (message.cost, message.kind == Kind::Request, None);
+        let plain = (Cost::from_word(message.cost), message.kind == Kind::Request, None);
         assert_eq!((*cost, *wants_reply, *token), plain, "{seq}");
         assert!(*attempt >= 1 && *attempt <= u16::from(message.retries) + 1, "{seq}: attempt {attempt}");
         let left = message.deadline.map(|deadline| deadline.millis_left(now) as u32);
