@@ -406,6 +406,25 @@ impl Sink for Vec<Effect> {
     }
 }
 
+/// A connection that waits for an answer, and the number of its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) conn: ConnId,
+    pub(crate) seq: u32,
+}
+
+impl Caller {
+    /// The answer to an admin's call.
+    pub(crate) const fn admin(self, answer: Box<AdminAnswer>) -> PeerEffect {
+        PeerEffect::admin(self.conn, self.seq, answer)
+    }
+
+    /// ERROR.
+    pub(crate) const fn refused(self, code: Code) -> PeerEffect {
+        PeerEffect::Answer { conn: self.conn, seq: self.seq, result: Err(code) }
+    }
+}
+
 /// Says OK or ERROR.
 pub(crate) fn answer(conn: ConnId, seq: u32, result: Result<(), Code>, out: &mut impl Sink) {
     out.peer(PeerEffect::Answer { conn, seq, result });

@@ -22,6 +22,19 @@ pub enum FarWord {
     },
 }
 
+/// The broker at the other end of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its id.
+    pub broker: BrokerId,
+    /// For people.
+    pub name: String,
+    /// Where it is.
+    pub address: String,
+    /// Bytes of the longest payload that it takes.
+    pub payload_max: u64,
+}
+
 /// A word about a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
@@ -170,15 +183,11 @@ pub enum Input {
         target: u32,
         broker: BrokerId,
     },
-    /// The greeting of a link is done: the other end is this broker, which takes messages of so many bytes. `target`: this
-    /// end dialled.
+    /// The greeting of a link is done. `target`: this end dialled.
     Linked {
         conn: ConnId,
         target: Option<u32>,
-        broker: BrokerId,
-        name: String,
-        address: String,
-        payload_max: u64,
+        neighbour: Neighbour,
     },
     /// A target could not be reached, or would not greet.
     DialFailed {

@@ -23,10 +23,10 @@ pub use effect::{
     NativeEffect, PeerEffect, Peers, Report, Sink,
 };
 pub use engine::{Buffers, Engine};
-pub use input::{FarWord, Input, WorkerWord};
+pub use input::{FarWord, Input, Neighbour, WorkerWord};
 pub use jobs::{
-    CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, ShortEnd, StoredJobs, TaskEnd,
-    TaskRecord, Tried, Update,
+    CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask, ShortEnd,
+    StoredJobs, TaskEnd, TaskRecord, Tried, Update,
 };
 pub use messages::disk::persist::{Persist, Put, Record, Remembered, Survivor};
 pub use messages::workers::policy::Policy;

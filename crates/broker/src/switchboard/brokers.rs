@@ -3,7 +3,7 @@
 use tracing::{debug, warn};
 use turno_engine::Input;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Fault, Nonce};
+use turno_proto::native::{Credentials, Fault, Nonce};
 
 use super::lines::{Line, Phase, Talk};
 use super::{Desk, Nonces, Switchboard};
@@ -114,9 +114,19 @@ impl<D: Desk> Switchboard<D> {
     }
 }
 
-/// What a greeting needs of this end beside who it is: a nonce, and whether the other end is on this machine.
-pub(super) fn fresh(nonces: &mut Nonces, address: &str) -> Result<(Nonce, bool), Code> {
-    Ok((nonces.next().ok_or(Code::Io)?, is_local(address)))
+/// What a greeting needs of this end.
+pub(super) struct Opening<I> {
+    pub(super) credentials: Credentials<I>,
+    pub(super) nonce: Nonce,
+    /// The other end is on this machine.
+    pub(super) local: bool,
+}
+
+impl<I> Opening<I> {
+    /// For a connection with that address.
+    pub(super) fn new(credentials: Credentials<I>, nonces: &mut Nonces, address: &str) -> Result<Self, Code> {
+        Ok(Self { credentials, nonce: nonces.next().ok_or(Code::Io)?, local: is_local(address) })
+    }
 }
 
 /// Whether the other end is on this machine, by its address. Unix sockets have none.

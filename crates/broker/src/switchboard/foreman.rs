@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tracing::{debug, warn};
-use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, Update};
+use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, RunningTask, Update};
 use turno_proto::fill::{Filled, Given};
 use turno_proto::foreman::{
     Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
@@ -97,8 +97,12 @@ impl ForemanTalk {
         match event {
             ForemanEvent::Hello { ticket, hello, .. } => {
                 let hello = hello.unwrap_or_default();
-                let running = hello.running.iter();
-                let running = running.map(|task| (JobId(task.job), task.task, some(task.attempt))).collect();
+                let running = hello.running.iter().map(|running| RunningTask {
+                    job: JobId(running.job),
+                    task: running.task,
+                    attempt: some(running.attempt),
+                });
+                let running = running.collect();
                 let labels = hello.labels.into_iter().collect();
                 let id = (!hello.id.is_empty()).then_some(hello.id);
                 Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running, labels })

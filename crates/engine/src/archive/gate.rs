@@ -1,6 +1,7 @@
 //! Which calls pass to the archive. Output and files pass only of tasks that run at the worker which brings them, and only as
 //! much as the disk can be behind with.
 
+use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::archive::{OutputPiece, is_file_name};
 use turno_proto::model::job::JobId;
@@ -8,14 +9,13 @@ use turno_proto::model::limits::{
     ARCHIVE_CALLS_BYTES_MAX, ARCHIVE_CALLS_MAX, FILES_PER_TASK_MAX, JOB_UPLOADS_MAX, OUTPUT_PIECES_MAX, OUTPUT_SLACK,
     PAGE_MAX, PIECE_BYTES_MAX, TASK_RANGES_MAX,
 };
-use turno_proto::model::{Code, ConnId};
 
 use super::{Archive, ArchiveCall, Context, Kept, UnderWay};
-use crate::effect::{ArchiveEffect, PeerEffect, Sink};
+use crate::effect::{ArchiveEffect, Caller, Sink};
 
 impl Archive {
     /// A call about output, results or uploads.
-    pub(super) fn call(&mut self, cx: &mut Context<'_>, caller: (ConnId, u32), call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn call(&mut self, cx: &mut Context<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
         let passed = match call {
             AdminCall::TaskOutput { worker, pieces } => {
                 return self.hand_in_output(cx, caller, worker, pieces, out);
@@ -28,7 +28,7 @@ impl Archive {
         };
         match passed {
             Ok((call, bytes)) => self.ask_archive(caller, call, bytes, None, out),
-            Err(code) => refuse(caller, code, out),
+            Err(code) => out.peer(caller.refused(code)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Archive {
     fn hand_in_output(
         &mut self,
         cx: &mut Context<'_>,
-        caller: (ConnId, u32),
+        caller: Caller,
         worker: String,
         mut pieces: Vec<OutputPiece>,
         out: &mut impl Sink,
@@ -81,10 +81,10 @@ impl Archive {
         let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
         let ends = |piece: &OutputPiece| piece.at.checked_add(piece.bytes.len() as u64).is_some();
         if pieces.len() > OUTPUT_PIECES_MAX || bytes > PIECE_BYTES_MAX || !pieces.iter().all(ends) {
-            return refuse(caller, Code::BadCall, out);
+            return out.peer(caller.refused(Code::BadCall));
         }
         if self.is_busy(bytes) {
-            return refuse(caller, Code::ArchiveBusy, out);
+            return out.peer(caller.refused(Code::ArchiveBusy));
         }
         let mut refused: Vec<(JobId, u32, u32)> = Vec::new();
         pieces.retain_mut(|piece| {
@@ -106,9 +106,7 @@ impl Archive {
         });
         let kept = Kept { worker, refused };
         if pieces.is_empty() {
-            let (conn, seq) = caller;
-            let answer = Box::new(self.kept_answer(cx, kept));
-            return out.peer(PeerEffect::admin(conn, seq, answer));
+            return out.peer(caller.admin(Box::new(self.kept_answer(cx, kept))));
         }
         let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
         self.ask_archive(caller, ArchiveCall::KeepOutput { pieces }, bytes, Some(kept), out);
@@ -117,7 +115,7 @@ impl Archive {
     fn hand_in_file(
         &mut self,
         cx: &mut Context<'_>,
-        caller: (ConnId, u32),
+        caller: Caller,
         worker: String,
         call: ArchiveCall,
         out: &mut impl Sink,
@@ -127,7 +125,7 @@ impl Archive {
                 let kept = Kept { worker, refused: Vec::new() };
                 self.ask_archive(caller, call, bytes, Some(kept), out);
             }
-            Err(code) => refuse(caller, code, out),
+            Err(code) => out.peer(caller.refused(code)),
         }
     }
 
@@ -155,22 +153,18 @@ impl Archive {
 
     fn ask_archive(
         &mut self,
-        (conn, seq): (ConnId, u32),
+        caller: Caller,
         call: ArchiveCall,
         bytes: usize,
         kept: Option<Kept>,
         out: &mut impl Sink,
     ) {
         if self.is_busy(bytes) {
-            return refuse((conn, seq), Code::ArchiveBusy, out);
+            return out.peer(caller.refused(Code::ArchiveBusy));
         }
         self.last += 1;
         self.bytes += bytes;
-        self.under_way.insert(self.last, UnderWay { conn, seq, bytes, kept });
+        self.under_way.insert(self.last, UnderWay { caller, bytes, kept });
         out.archive(ArchiveEffect { ticket: self.last, call: Box::new(call) });
     }
-}
-
-fn refuse((conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
-    out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
 }

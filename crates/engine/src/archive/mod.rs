@@ -14,11 +14,11 @@ use bytes::Bytes;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, UploadId};
 use turno_proto::model::job::JobId;
-use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::model::{Code, Mono};
 
 use self::follow::Follows;
 use self::uploads::Uploads;
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, Sink};
 use crate::jobs::Jobs;
 use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
@@ -141,8 +141,7 @@ pub(crate) struct Archive {
 /// A call that is not answered.
 #[derive(Debug)]
 struct UnderWay {
-    conn: ConnId,
-    seq: u32,
+    caller: Caller,
     bytes: usize,
     /// A worker handed something in.
     kept: Option<Kept>,
@@ -170,7 +169,7 @@ pub(crate) struct Context<'a> {
 #[derive(Debug)]
 pub(crate) enum ArchiveInput {
     /// Somebody hands something in, or wants to see something.
-    Call { conn: ConnId, seq: u32, call: AdminCall },
+    Call { caller: Caller, call: AdminCall },
     /// The archive has done what it was asked for, or says why not.
     Archived { ticket: u64, answer: Result<Option<Box<AdminAnswer>>, Code> },
 }
@@ -178,7 +177,7 @@ pub(crate) enum ArchiveInput {
 impl Archive {
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: ArchiveInput, out: &mut impl Sink) {
         match input {
-            ArchiveInput::Call { conn, seq, call } => self.call(cx, (conn, seq), call, out),
+            ArchiveInput::Call { caller, call } => self.call(cx, caller, call, out),
             ArchiveInput::Archived { ticket, answer } => self.archived(cx, ticket, answer, out),
         }
     }
@@ -195,16 +194,16 @@ impl Archive {
         answer: Result<Option<Box<AdminAnswer>>, Code>,
         out: &mut impl Sink,
     ) {
-        let Some(UnderWay { conn, seq, bytes, kept }) = self.under_way.remove(&ticket) else { return };
+        let Some(UnderWay { caller, bytes, kept }) = self.under_way.remove(&ticket) else { return };
         self.bytes -= bytes;
-        if cx.peers.get(conn).is_none() {
+        if cx.peers.get(caller.conn).is_none() {
             return;
         }
         out.peer(match (answer, kept) {
-            (Err(code), _) => PeerEffect::Answer { conn, seq, result: Err(code) },
-            (Ok(_), Some(kept)) => PeerEffect::admin(conn, seq, Box::new(self.kept_answer(cx, kept))),
-            (Ok(Some(answer)), None) => PeerEffect::admin(conn, seq, answer),
-            (Ok(None), None) => PeerEffect::Answer { conn, seq, result: Err(Code::Internal) },
+            (Err(code), _) => caller.refused(code),
+            (Ok(_), Some(kept)) => caller.admin(Box::new(self.kept_answer(cx, kept))),
+            (Ok(Some(answer)), None) => caller.admin(answer),
+            (Ok(None), None) => caller.refused(Code::Internal),
         });
     }
 

@@ -7,7 +7,7 @@ use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Slots};
 
 use super::Engine;
 use crate::archive::ArchiveInput;
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, PeerEffect, Sink};
 use crate::jobs::JobsInput;
 
 impl Engine {
@@ -48,7 +48,9 @@ impl Engine {
             | AdminCall::JobRelease { .. }
             | AdminCall::JobWait { .. }
             | AdminCall::JobRm { .. }
-            | AdminCall::JobExplain { .. } => return self.tell_jobs(JobsInput::Call { conn, seq, call }, out),
+            | AdminCall::JobExplain { .. } => {
+                return self.tell_jobs(JobsInput::Call { caller: Caller { conn, seq }, call }, out);
+            }
             AdminCall::TaskOutput { .. }
             | AdminCall::TaskFile { .. }
             | AdminCall::JobOutput { .. }
@@ -56,7 +58,9 @@ impl Engine {
             | AdminCall::JobFile { .. }
             | AdminCall::UploadCheck { .. }
             | AdminCall::UploadPut { .. }
-            | AdminCall::UploadGet { .. } => return self.tell_archive(ArchiveInput::Call { conn, seq, call }, out),
+            | AdminCall::UploadGet { .. } => {
+                return self.tell_archive(ArchiveInput::Call { caller: Caller { conn, seq }, call }, out);
+            }
             AdminCall::TopicLs { .. }
             | AdminCall::TopicSubscribers { .. }
             | AdminCall::TopicCreate { .. }

@@ -52,10 +52,10 @@ impl Engine {
         conn: ConnId,
         seq: u32,
         slots: Slots,
-        names: (String, &str),
+        name: String,
+        key: &str,
         out: &mut impl Sink,
     ) {
-        let (name, key) = names;
         self.messages.register(conn, seq, slots, name, out);
         self.with_jobs(|jobs, cx| jobs.native_came(cx, conn, key));
     }

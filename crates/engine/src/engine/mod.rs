@@ -95,9 +95,7 @@ impl Engine {
             Input::Disconnected { conn } => self.disconnected(conn, out),
             Input::Open { conn, seq, handle, queue } => answer(conn, seq, self.messages.open(conn, handle, queue), out),
             Input::Register { conn, seq, slots, name } => self.messages.register(conn, seq, slots, name, out),
-            Input::RegisterAs { conn, seq, slots, name, key } => {
-                self.register_as(conn, seq, slots, (name, &key), out);
-            }
+            Input::RegisterAs { conn, seq, slots, name, key } => self.register_as(conn, seq, slots, name, &key, out),
             Input::Resize { conn, seq, slots } => answer(conn, seq, self.messages.resize(conn, slots), out),
             Input::Deregister { conn, seq } => answer(conn, seq, self.deregister(conn), out),
             Input::Consume { conn, seq, handle, exclusive } => self.messages.consume(conn, seq, handle, exclusive, out),
@@ -123,9 +121,7 @@ impl Engine {
             Input::Publish { conn, seq, confirm, event } => self.publish(conn, seq, confirm, event, out),
             Input::EventsDropped { conn, count } => self.topics.note_missed(conn, count),
             Input::Greeted { conn, target, broker } => self.messages.greeted(conn, target, broker, out),
-            Input::Linked { conn, target, broker, name, address, payload_max } => {
-                self.messages.linked(conn, target, (broker, name, address, payload_max), out);
-            }
+            Input::Linked { conn, target, neighbour } => self.messages.linked(conn, target, neighbour, out),
             Input::DialFailed { target, code } => self.messages.dial_failed(target, code),
             Input::RoundTrip { conn, micros } => self.messages.round_trip(conn, micros),
             Input::Forwarded { conn, forward } => self.with_memory().forwarded(conn, *forward, out),

@@ -9,7 +9,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::Engine;
 use crate::effect::{HostEffect, PeerEffect, Sink};
-use crate::ring::{Passed, PublicationRef, RingEffect, RingInput};
+use crate::ring::{Passed, PublicationRef, Relink, RingEffect, RingInput};
 
 impl Engine {
     /// A publication of the ring came: as [`Input::Ring`] with that word, but nobody has to own it.
@@ -80,7 +80,7 @@ impl Engine {
 
     /// With `--ring-links`: a link leads wherever the ring does.
     fn link_with_next(&mut self, out: &mut impl Sink) {
-        let Some((old, next)) = self.ring.as_mut().and_then(|host| host.relink()) else { return };
+        let Some(Relink { old, next }) = self.ring.as_mut().and_then(|host| host.relink()) else { return };
         if let Some(old) = old {
             self.messages.unlink_from(&old, out);
         }

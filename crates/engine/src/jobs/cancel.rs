@@ -13,14 +13,14 @@ use super::event::ForemanOrder;
 use super::grace::Due;
 use super::job::{Ask, Outcome, Phase, Running, Stop};
 use super::ranges::Ranges;
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, Sink};
 
 /// A cancel on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Cancel {
     pub(super) job: JobId,
     /// Who hears of it; `None`: the broker itself wants it.
-    caller: Option<(ConnId, u32)>,
+    caller: Option<Caller>,
     /// Tasks that waited.
     waited: Vec<(u32, u32)>,
     /// Tasks that ran, or will wait by then.
@@ -32,7 +32,7 @@ impl Jobs {
     pub(super) fn cancel_job(
         &mut self,
         cx: &mut Context<'_>,
-        caller: (ConnId, u32),
+        caller: Caller,
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
         out: &mut impl Sink,
@@ -59,7 +59,7 @@ impl Jobs {
         cx: &mut Context<'_>,
         id: JobId,
         asked: Ranges,
-        caller: Option<(ConnId, u32)>,
+        caller: Option<Caller>,
         out: &mut impl Sink,
     ) {
         let now_unix_ms = cx.unix_ms();
@@ -146,7 +146,7 @@ impl Jobs {
         self.refresh(id);
         self.owed_jobs.insert(id);
         match caller {
-            Some((conn, seq)) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
+            Some(caller) => out.peer(caller.refused(code)),
             None => drop(self.doomed.insert(id)),
         }
     }

@@ -12,7 +12,7 @@ use super::ended::split;
 use super::ranges::Ranges;
 use super::record::{TaskRecord, Tried};
 use super::retry::Retry;
-use crate::effect::Sink;
+use crate::effect::{Caller, Sink};
 use crate::messages::disk::persist::Persist;
 
 /// Chunks that are brought together in one group.
@@ -33,10 +33,10 @@ pub(crate) struct Written {
 #[derive(Debug)]
 pub(crate) enum JobThen {
     Submitted { job: JobId },
-    Hold { job: JobId, caller: (ConnId, u32) },
+    Hold { job: JobId, caller: Caller },
     Cancel(Box<Cancel>),
     Retry(Box<Retry>),
-    Removed { job: JobId, caller: Option<(ConnId, u32)> },
+    Removed { job: JobId, caller: Option<Caller> },
     Offer { conn: ConnId, offer: u64 },
     Ended { job: JobId, place: u32 },
     Chunks(Vec<Written>),

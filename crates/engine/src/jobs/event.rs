@@ -53,10 +53,21 @@ pub struct Hello {
     pub name: String,
     /// Its processors, those in use too.
     pub slots: u16,
-    /// The tasks it runs, by job and number, with the attempt if it knows that.
-    pub running: Vec<(JobId, u32, Option<u32>)>,
+    /// The tasks it runs.
+    pub running: Vec<RunningTask>,
     /// What it has that others may not.
     pub labels: Vec<(String, String)>,
+}
+
+/// A task that a worker says it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningTask {
+    /// The job.
+    pub job: JobId,
+    /// The number of the task.
+    pub task: u32,
+    /// Which attempt, if the worker says.
+    pub attempt: Option<u32>,
 }
 
 /// How an attempt went.

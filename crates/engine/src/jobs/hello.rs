@@ -12,7 +12,7 @@ use turno_proto::model::{Code, ConnId, Slots};
 
 use super::Jobs;
 use super::context::{Consequence, Context};
-use super::event::{ForemanOrder, Hello};
+use super::event::{ForemanOrder, Hello, RunningTask};
 use super::grace::Due;
 use super::hand::Held;
 use super::job::{Phase, Stop};
@@ -73,16 +73,16 @@ impl Jobs {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        running: &[(JobId, u32, Option<u32>)],
+        running: &[RunningTask],
         out: &mut impl Sink,
     ) -> BTreeSet<(JobId, u32)> {
         let mut listed = BTreeSet::new();
         let mut wrong = BTreeSet::new();
-        for (id, task, attempt) in running {
-            let place = self.get(*id).and_then(|job| job.spec.numbers().place_of(*task));
-            match place.filter(|place| self.keeps(conn, *id, *place, *attempt)) {
-                Some(place) => drop(listed.insert((*id, place))),
-                None => drop(wrong.insert((*id, *task))),
+        for &RunningTask { job: id, task, attempt } in running {
+            let place = self.get(id).and_then(|job| job.spec.numbers().place_of(task));
+            match place.filter(|place| self.keeps(conn, id, *place, attempt)) {
+                Some(place) => drop(listed.insert((id, place))),
+                None => drop(wrong.insert((id, task))),
             }
         }
         for (id, place) in &listed {
@@ -135,11 +135,11 @@ impl Jobs {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        running: &[(JobId, u32, Option<u32>)],
+        running: &[RunningTask],
         listed: &BTreeSet<(JobId, u32)>,
     ) {
         let named: BTreeMap<(JobId, u32), Option<u32>> =
-            running.iter().map(|(job, task, attempt)| ((*job, *task), *attempt)).collect();
+            running.iter().map(|running| ((running.job, running.task), running.attempt)).collect();
         let soon = cx.now.plus_millis(TASK_UNNAMED_MS);
         let hand = &self.hands.by_conn[&conn];
         let offered: BTreeSet<(JobId, u32)> =

@@ -13,6 +13,7 @@ use super::labels::{Labels, labels_of_job};
 use super::order::Turn;
 use super::ranges::Ranges;
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd, Tried};
+use crate::effect::Caller;
 
 /// A job.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Job {
     pub(super) labels: Labels,
     pub(super) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.
-    pub(super) storing: Option<Vec<(ConnId, u32)>>,
+    pub(super) storing: Option<Vec<Caller>>,
     /// It is being removed.
     pub(super) removing: bool,
     pub(super) held: bool,
@@ -127,6 +128,13 @@ pub(super) enum Stop {
     TimeLimit,
 }
 
+/// An UPDATE that waits for its OK: the connection it came over, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UpdateId {
+    pub(super) conn: ConnId,
+    pub(super) request: u32,
+}
+
 /// The end of an attempt.
 #[derive(Debug)]
 pub(super) struct Ending {
@@ -134,12 +142,12 @@ pub(super) struct Ending {
     /// Its worker still has its process, and tells when that is gone.
     pub(super) keeps_slots: bool,
     /// Updates to be acknowledged.
-    pub(super) requests: Vec<(ConnId, u32)>,
+    pub(super) requests: Vec<UpdateId>,
 }
 
 impl Ending {
     /// With the update that says so, if there is one.
-    pub(super) fn new(outcome: Outcome, request: Option<(ConnId, u32)>) -> Self {
+    pub(super) fn new(outcome: Outcome, request: Option<UpdateId>) -> Self {
         Self { outcome, keeps_slots: false, requests: request.into_iter().collect() }
     }
 }

@@ -42,11 +42,11 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, ConnId, Mono};
 
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, PeerEffect, Sink};
 
 pub(crate) use self::context::{Consequence, Context};
 pub(crate) use self::durable::JobThen;
-pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, Update};
+pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, RunningTask, Update};
 use self::grace::Due;
 use self::hand::Hands;
 use self::job::Job;
@@ -60,7 +60,7 @@ pub(crate) enum JobsInput {
     /// A foreman's connection said something.
     Foreman { conn: ConnId, event: ForemanEvent },
     /// An admin asks for something.
-    Call { conn: ConnId, seq: u32, call: AdminCall },
+    Call { caller: Caller, call: AdminCall },
     /// A connection is gone, a foreman's or another.
     Lost { conn: ConnId },
     /// What this waited for is on disk.
@@ -206,7 +206,7 @@ impl Jobs {
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: JobsInput, out: &mut impl Sink) {
         match input {
             JobsInput::Foreman { conn, event } => self.foreman(cx, conn, event, out),
-            JobsInput::Call { conn, seq, call } => self.job_call(cx, conn, seq, call, out),
+            JobsInput::Call { caller, call } => self.job_call(cx, caller, call, out),
             JobsInput::Lost { conn } => {
                 self.forget_waiter(conn);
                 self.forget_native(cx, conn);

@@ -4,10 +4,10 @@
 //! and who was lost before counts no longer. A task of a chunk that is together on the disk gets a record of its own, which
 //! is newer than what the chunk says of it.
 
+use turno_proto::model::Code;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, RETRIED_MAX, TASK_ATTEMPTS_MAX, TASKS_SEEN_MAX};
-use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
 use super::Jobs;
@@ -18,13 +18,13 @@ use super::job::{Ask, Job};
 use super::past::end_so_far;
 use super::ranges::Ranges;
 use super::record::{TaskEnd, TaskRecord, Tried};
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, Sink};
 
 /// A retry on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Retry {
     job: JobId,
-    caller: (ConnId, u32),
+    caller: Caller,
     places: Ranges,
     next: Option<u32>,
     /// The job had ended when this was asked for.
@@ -94,7 +94,7 @@ impl Jobs {
     pub(super) fn retry_job(
         &mut self,
         cx: &mut Context<'_>,
-        (conn, seq): (ConnId, u32),
+        caller: Caller,
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
         after: Option<u32>,
@@ -110,7 +110,7 @@ impl Jobs {
         let next = portion.next.map(|place| numbers.number_of(place - 1));
         if portion.places.is_empty() {
             let answer = Box::new(AdminAnswer::Retried { job: id, tasks: 0, next });
-            out.peer(PeerEffect::admin(conn, seq, answer));
+            out.peer(caller.admin(answer));
             return Ok(());
         }
         let ranges = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
@@ -127,7 +127,7 @@ impl Jobs {
         if had_ended {
             self.store_those_after(cx, id);
         }
-        let retry = Retry { job: id, caller: (conn, seq), places, next, had_ended };
+        let retry = Retry { job: id, caller, places, next, had_ended };
         self.once_stored(cx, JobThen::Retry(Box::new(retry)), out);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Jobs {
 
     /// A retry is stored: its tasks wait, and the job goes on.
     pub(super) fn retry_stored(&mut self, cx: &mut Context<'_>, retry: Retry, out: &mut impl Sink) {
-        let Retry { job: id, caller: (conn, seq), places, next, had_ended } = retry;
+        let Retry { job: id, caller, places, next, had_ended } = retry;
         if let Some(at) = self.just_ended.iter().position(|ended| *ended == id) {
             // It ended before, and who waited for that goes on.
             self.just_ended.remove(at);
@@ -197,12 +197,12 @@ impl Jobs {
         }
         self.refresh(id);
         let answer = Box::new(AdminAnswer::Retried { job: id, tasks: places.len(), next });
-        out.peer(PeerEffect::admin(conn, seq, answer));
+        out.peer(caller.admin(answer));
     }
 
     /// A retry was not stored: its tasks have ended as they had.
     pub(super) fn retry_not_stored(&mut self, cx: &mut Context<'_>, retry: Retry, code: Code, out: &mut impl Sink) {
-        let Retry { job: id, caller: (conn, seq), places, .. } = retry;
+        let Retry { job: id, caller, places, .. } = retry;
         let job = self.at(id);
         job.asking.pop_front();
         for (first, last) in places.ranges() {
@@ -210,6 +210,6 @@ impl Jobs {
             (split(first).0..=split(last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
         self.owed_jobs.insert(id);
-        out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
+        out.peer(caller.refused(code));
     }
 }

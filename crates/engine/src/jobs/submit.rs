@@ -14,31 +14,24 @@ use super::context::{Consequence, Context};
 use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
-use crate::effect::{PeerEffect, Sink};
+use crate::effect::{Caller, Sink};
 use crate::messages::disk::persist::Persist;
 
 impl Jobs {
     /// A call about jobs. What it changes is answered once it is stored.
-    pub(super) fn job_call(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        seq: u32,
-        call: AdminCall,
-        out: &mut impl Sink,
-    ) {
+    pub(super) fn job_call(&mut self, cx: &mut Context<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
         let answer = match call {
-            AdminCall::JobSubmit { spec } => self.submit(cx, (conn, seq), *spec, out).map(|()| None),
+            AdminCall::JobSubmit { spec } => self.submit(cx, caller, *spec, out).map(|()| None),
             AdminCall::JobCancel { job, tasks } => {
-                self.cancel_job(cx, (conn, seq), job, tasks.as_deref(), out).map(|()| None)
+                self.cancel_job(cx, caller, job, tasks.as_deref(), out).map(|()| None)
             }
             AdminCall::JobRetry { job, tasks, after } => {
-                self.retry_job(cx, (conn, seq), job, tasks.as_deref(), after, out).map(|()| None)
+                self.retry_job(cx, caller, job, tasks.as_deref(), after, out).map(|()| None)
             }
-            AdminCall::JobHold { job } => self.hold(cx, (conn, seq), job, true, out).map(|()| None),
-            AdminCall::JobRelease { job } => self.hold(cx, (conn, seq), job, false, out).map(|()| None),
-            AdminCall::JobWait { job } => self.wait_for(cx, (conn, seq), job, out).map(|()| None),
-            AdminCall::JobRm { job } => self.remove_job(cx, Some((conn, seq)), job, out).map(|()| None),
+            AdminCall::JobHold { job } => self.hold(cx, caller, job, true, out).map(|()| None),
+            AdminCall::JobRelease { job } => self.hold(cx, caller, job, false, out).map(|()| None),
+            AdminCall::JobWait { job } => self.wait_for(cx, caller, job, out).map(|()| None),
+            AdminCall::JobRm { job } => self.remove_job(cx, Some(caller), job, out).map(|()| None),
             AdminCall::JobLs { before, limit } => Ok(Some(self.job_page(cx, before, limit))),
             AdminCall::JobShow { job } => self.job_answer(cx, job).map(Some),
             AdminCall::JobTasks { job, state, after, limit } => self.task_page(cx, job, state, after, limit).map(Some),
@@ -47,8 +40,8 @@ impl Jobs {
         };
         match answer {
             Ok(None) => {}
-            Ok(Some(answer)) => out.peer(PeerEffect::admin(conn, seq, Box::new(answer))),
-            Err(code) => out.peer(PeerEffect::Answer { conn, seq, result: Err(code) }),
+            Ok(Some(answer)) => out.peer(caller.admin(Box::new(answer))),
+            Err(code) => out.peer(caller.refused(code)),
         }
     }
 
@@ -58,19 +51,13 @@ impl Jobs {
     }
 
     /// The caller hears how the job is now.
-    pub(super) fn tell_of(&self, cx: &Context<'_>, id: JobId, caller: Option<(ConnId, u32)>, out: &mut impl Sink) {
-        let Some(((conn, seq), job)) = caller.zip(self.get(id)) else { return };
+    pub(super) fn tell_of(&self, cx: &Context<'_>, id: JobId, caller: Option<Caller>, out: &mut impl Sink) {
+        let Some((caller, job)) = caller.zip(self.get(id)) else { return };
         let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Brief, true)) });
-        out.peer(PeerEffect::admin(conn, seq, answer));
+        out.peer(caller.admin(answer));
     }
 
-    fn submit(
-        &mut self,
-        cx: &mut Context<'_>,
-        caller: (ConnId, u32),
-        spec: JobSpec,
-        out: &mut impl Sink,
-    ) -> Result<(), Code> {
+    fn submit(&mut self, cx: &mut Context<'_>, caller: Caller, spec: JobSpec, out: &mut impl Sink) -> Result<(), Code> {
         let known = spec.key.as_ref().and_then(|key| self.keys.get(key)).copied();
         if let Some(known) = known.filter(|known| !self.all[known].removing) {
             if !is_same(&self.at(known).spec, &spec) {
@@ -148,15 +135,15 @@ impl Jobs {
 
     pub(super) fn submit_not_stored(&mut self, cx: &mut Context<'_>, id: JobId, code: Code, out: &mut impl Sink) {
         let job = self.drop_job(cx, id);
-        for (conn, seq) in job.and_then(|job| job.storing).unwrap_or_default() {
-            out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
+        for caller in job.and_then(|job| job.storing).unwrap_or_default() {
+            out.peer(caller.refused(code));
         }
     }
 
     fn hold(
         &mut self,
         cx: &mut Context<'_>,
-        caller: (ConnId, u32),
+        caller: Caller,
         id: JobId,
         held: bool,
         out: &mut impl Sink,
@@ -176,34 +163,29 @@ impl Jobs {
         Ok(())
     }
 
-    pub(super) fn hold_stored(&mut self, cx: &mut Context<'_>, id: JobId, caller: (ConnId, u32), out: &mut impl Sink) {
+    pub(super) fn hold_stored(&mut self, cx: &mut Context<'_>, id: JobId, caller: Caller, out: &mut impl Sink) {
         let job = self.at(id);
         job.held = job.holds.pop_front().expect("they are stored in order");
         self.refresh(id);
         self.tell_of(cx, id, Some(caller), out);
     }
 
-    pub(super) fn hold_not_stored(&mut self, id: JobId, (conn, seq): (ConnId, u32), code: Code, out: &mut impl Sink) {
+    pub(super) fn hold_not_stored(&mut self, id: JobId, caller: Caller, code: Code, out: &mut impl Sink) {
         self.at(id).holds.pop_front();
         self.owed_jobs.insert(id);
         self.refresh(id);
-        out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
+        out.peer(caller.refused(code));
     }
 
-    fn wait_for(
-        &mut self,
-        cx: &mut Context<'_>,
-        (conn, seq): (ConnId, u32),
-        id: JobId,
-        out: &mut impl Sink,
-    ) -> Result<(), Code> {
+    fn wait_for(&mut self, cx: &mut Context<'_>, caller: Caller, id: JobId, out: &mut impl Sink) -> Result<(), Code> {
         if self.find_job(id)?.has_ended() {
-            self.tell_of(cx, id, Some((conn, seq)), out);
+            self.tell_of(cx, id, Some(caller), out);
             return Ok(());
         }
         if self.waiters.len() >= JOB_WAITERS_MAX {
             return Err(Code::TooManyInFlight);
         }
+        let Caller { conn, seq } = caller;
         self.waiters.insert((id, conn, seq));
         self.waiting_conns.insert((conn, id, seq));
         Ok(())
@@ -217,7 +199,7 @@ impl Jobs {
             let (_, conn, seq) = waiter;
             self.waiters.remove(&waiter);
             self.waiting_conns.remove(&(conn, id, seq));
-            self.tell_of(cx, id, Some((conn, seq)), out);
+            self.tell_of(cx, id, Some(Caller { conn, seq }), out);
         }
         self.before_ended(cx, id, out);
     }
@@ -235,7 +217,7 @@ impl Jobs {
     pub(super) fn remove_job(
         &mut self,
         cx: &mut Context<'_>,
-        caller: Option<(ConnId, u32)>,
+        caller: Option<Caller>,
         id: JobId,
         out: &mut impl Sink,
     ) -> Result<(), Code> {
@@ -272,7 +254,7 @@ impl Jobs {
         &mut self,
         cx: &mut Context<'_>,
         id: JobId,
-        caller: Option<(ConnId, u32)>,
+        caller: Option<Caller>,
         out: &mut impl Sink,
     ) {
         self.tell_of(cx, id, caller, out);
@@ -283,7 +265,7 @@ impl Jobs {
         &mut self,
         cx: &mut Context<'_>,
         id: JobId,
-        caller: Option<(ConnId, u32)>,
+        caller: Option<Caller>,
         code: Code,
         out: &mut impl Sink,
     ) {
@@ -293,8 +275,8 @@ impl Jobs {
             (0..chunks).for_each(|chunk| self.note_full(cx, id, chunk));
         }
         self.forget_later(cx);
-        if let Some((conn, seq)) = caller {
-            out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
+        if let Some(caller) = caller {
+            out.peer(caller.refused(code));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::context::{Consequence, Context};
 use super::ended::split;
 use super::event::{ForemanOrder, Update};
 use super::hello::cut;
-use super::job::{Ending, Job, Outcome, Phase, Running, Stop};
+use super::job::{Ending, Job, Outcome, Phase, Running, Stop, UpdateId};
 use super::record::{TaskEnd, TaskRecord};
 use crate::effect::Sink;
 
@@ -48,17 +48,17 @@ impl Jobs {
         if let Some(ending) = &mut running.ending {
             // The same again over another connection, or the last word of a task that is being cancelled.
             ending.keeps_slots = false;
-            ending.requests.push((conn, request));
+            ending.requests.push(UpdateId { conn, request });
             return;
         }
         if update.given_back && running.stop.is_none() {
-            return self.given_back(cx, id, place, (conn, request), out);
+            return self.given_back(cx, id, place, UpdateId { conn, request }, out);
         }
         cx.count_end(conn, update.success);
         if update.success {
             let now_unix_ms = cx.unix_ms();
             let end = ended(self.at(id), place, TaskState::Finished, &update, now_unix_ms);
-            self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), Some((conn, request))), out);
+            self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), Some(UpdateId { conn, request })), out);
         } else {
             self.attempt_failed(cx, id, place, Some((conn, &update)), out);
         }
@@ -88,7 +88,7 @@ impl Jobs {
     }
 
     /// Its worker ended it for its own reasons: another attempt at once, and nobody failed.
-    fn given_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, request: (ConnId, u32), out: &mut impl Sink) {
+    fn given_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, request: UpdateId, out: &mut impl Sink) {
         let (due, now_unix_ms) = (cx.now, cx.unix_ms());
         let job = self.at(id);
         let mut tried = job.tried(place);
@@ -129,7 +129,7 @@ impl Jobs {
         } else {
             Outcome::Ended(end)
         };
-        let request = update.map(|(conn, update)| (conn, update.request));
+        let request = update.map(|(conn, update)| UpdateId { conn, request: update.request });
         self.end_attempt(cx, id, place, Ending::new(outcome, request), out);
     }
 
@@ -186,7 +186,7 @@ impl Jobs {
         if !keeps_slots {
             self.free_slots(cx, id, place);
         }
-        for (conn, request) in requests {
+        for UpdateId { conn, request } in requests {
             if self.is_hand(conn) {
                 Self::order(conn, ForemanOrder::Acknowledge { request }, out);
             }

@@ -9,6 +9,12 @@ use super::node::{Node, Passed};
 use super::{PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::settings::Settings;
 
+/// The address of the link that goes, and of the one that comes.
+pub(crate) struct Relink {
+    pub(crate) old: Option<String>,
+    pub(crate) next: Option<String>,
+}
+
 /// The broker's place in a ring.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -83,7 +89,7 @@ impl Host {
     }
 
     /// With `--ring-links` a link leads wherever the ring does: which one goes, and which one comes.
-    pub(crate) fn relink(&mut self) -> Option<(Option<String>, Option<String>)> {
+    pub(crate) fn relink(&mut self) -> Option<Relink> {
         if !self.node.links() {
             return None;
         }
@@ -94,7 +100,7 @@ impl Host {
         if self.linked == next || is_out {
             return None;
         }
-        Some((std::mem::replace(&mut self.linked, next.clone()), next))
+        Some(Relink { old: std::mem::replace(&mut self.linked, next.clone()), next })
     }
 
     pub(crate) fn check(&self) {

@@ -5,7 +5,7 @@ mod host;
 mod node;
 
 pub use self::door::{RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingTimers};
-pub(crate) use self::host::Host;
+pub(crate) use self::host::{Host, Relink};
 pub(crate) use self::node::Passed;
 pub use self::node::{Node, TRANSITIONS, Why};
 pub use turno_proto::model::ring::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};

@@ -8,15 +8,15 @@ mod nonces;
 mod outward;
 
 use tracing::{debug, info};
-use turno_engine::{CallerWord, FarWord, Input};
+use turno_engine::{CallerWord, FarWord, Input, Neighbour};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
-use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep, Nonce};
+use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep};
 
 use self::inward::input_of;
 pub use self::nonces::Nonces;
 pub(super) use self::outward::{ends_crossing, write_over_link};
-use super::brokers::{Heard, fresh};
+use super::brokers::{Heard, Opening};
 use super::lines::{Line, Phase, Talk};
 use super::{Desk, Switchboard};
 use crate::log_limit::{self, Kind};
@@ -94,8 +94,8 @@ impl<D: Desk> Switchboard<D> {
     /// and the engine knows.
     pub fn dial(&mut self, now: Mono, target: u32, address: String) -> Option<ConnId> {
         self.lines.now = now;
-        match self.room_for_broker().and_then(|()| self.credentials(&address)) {
-            Ok((credentials, nonce, local)) => {
+        match self.room_for_broker().and_then(|()| self.begin_link(&address)) {
+            Ok(Opening { credentials, nonce, local }) => {
                 let mut hello = Vec::new();
                 let session = LinkSession::dial(now, credentials, nonce, local, &mut hello);
                 let talk = LinkTalk { session, target: Some(target), peer: None, name: String::new() };
@@ -117,17 +117,16 @@ impl<D: Desk> Switchboard<D> {
     }
 
     /// What a greeting needs.
-    fn credentials(&mut self, address: &str) -> Result<(Credentials, Nonce, bool), Code> {
+    fn begin_link(&mut self, address: &str) -> Result<Opening<Identity>, Code> {
         let LinkSettings { credentials, nonces } = self.links.as_deref_mut().ok_or(Code::LinkRefused)?;
-        let (nonce, local) = fresh(nonces, address)?;
-        Ok((credentials.clone(), nonce, local))
+        Opening::new(credentials.clone(), nonces, address)
     }
 
     /// The first frame of a connection was a broker's. False: it is over.
     pub(super) fn become_link(&mut self, now: Mono, id: ConnId) -> bool {
         let Some(address) = self.lines.get(id).map(|line| line.address.clone()) else { return false };
-        let session = match self.credentials(&address) {
-            Ok((credentials, nonce, local)) => LinkSession::accept(now, credentials, nonce, local),
+        let session = match self.begin_link(&address) {
+            Ok(Opening { credentials, nonce, local }) => LinkSession::accept(now, credentials, nonce, local),
             Err(code) => {
                 let code = if self.links.is_none() { Code::ExpectedConnect } else { code };
                 self.refuse(now, id, Fault::fatal(code, 0));
@@ -183,7 +182,7 @@ impl<D: Desk> Switchboard<D> {
         if log_limit::admits(Kind::Link) {
             info!(name, %broker, address, dialled = target.is_some(), "a link is up");
         }
-        Some(Input::Linked { conn, target, broker, name, address, payload_max })
+        Some(Input::Linked { conn, target, neighbour: Neighbour { broker, name, address, payload_max } })
     }
 
     /// Works off what the engine said about links. True if there was something.

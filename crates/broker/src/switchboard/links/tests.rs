@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turno_engine::{
     BroadcastAnswer, CallerWord, Event, FarWord, Forward, ForwardBroadcast, ForwardEvent, Input, LinkEffect, LinkWord,
-    PeerEffect, Peers,
+    Neighbour, PeerEffect, Peers,
 };
 use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::model::{
@@ -133,10 +133,12 @@ fn linked() -> (Broker, Broker) {
         [Input::Linked {
             conn,
             target: Some(7),
-            broker: BrokerId::new(2),
-            name,
-            address,
-            payload_max: (1 << 20) - HEADER_LEN as u64
+            neighbour: Neighbour {
+                broker: BrokerId::new(2),
+                name,
+                address,
+                payload_max: (1 << 20) - HEADER_LEN as u64
+            }
         }]
     );
     let (name, address, conn) = ("broker 1".to_owned(), "10.0.0.1:4711".to_owned(), b.conn);
@@ -145,10 +147,12 @@ fn linked() -> (Broker, Broker) {
         [Input::Linked {
             conn,
             target: None,
-            broker: BrokerId::new(1),
-            name,
-            address,
-            payload_max: (1 << 20) - HEADER_LEN as u64
+            neighbour: Neighbour {
+                broker: BrokerId::new(1),
+                name,
+                address,
+                payload_max: (1 << 20) - HEADER_LEN as u64
+            }
         }]
     );
     (a, b)

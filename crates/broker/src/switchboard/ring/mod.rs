@@ -14,11 +14,11 @@ use turno_engine::ring::RingInput;
 use turno_engine::{EventRef, Input};
 use turno_proto::model::ring::Member;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Credentials, Fault, Frame, Nonce, RingIdentity, RingSession, RingStep, Secret};
+use turno_proto::native::{Credentials, Fault, Frame, RingIdentity, RingSession, RingStep, Secret};
 
 pub use self::report::RingReport;
 pub(super) use self::report::log_news;
-use super::brokers::{Heard, fresh};
+use super::brokers::{Heard, Opening};
 use super::lines::{Line, Lines, Phase, Talk};
 use super::links::Nonces;
 use super::{Desk, Switchboard};
@@ -54,6 +54,12 @@ pub struct RingDial {
     pub address: String,
     /// When it must be made and greeted.
     pub until: Mono,
+}
+
+/// What the greeting of a ring's connection needs of this end.
+struct RingOpening {
+    opening: Opening<RingIdentity>,
+    beat_ms: u32,
 }
 
 /// One end of a ring's connection.
@@ -138,7 +144,7 @@ impl<D: Desk> Switchboard<D> {
             return None;
         }
         match self.begin_ring(&address) {
-            Ok((credentials, nonce, local, beat_ms)) => {
+            Ok(RingOpening { opening: Opening { credentials, nonce, local }, beat_ms }) => {
                 let mut hello = Vec::new();
                 let session = RingSession::dial(now, until, credentials, nonce, local, beat_ms, &mut hello);
                 let talk = RingTalk { session, target: Some(target) };
@@ -162,16 +168,17 @@ impl<D: Desk> Switchboard<D> {
 
     /// Somebody dialled. `None`: there is no ring here, or nothing to greet with.
     pub(super) fn accept_ring(&mut self, now: Mono, address: String) -> Option<ConnId> {
-        let (credentials, nonce, local, beat_ms) = self.begin_ring(&address).ok()?;
+        let RingOpening { opening, beat_ms } = self.begin_ring(&address).ok()?;
+        let Opening { credentials, nonce, local } = opening;
         let session = RingSession::accept(now, credentials, nonce, local, beat_ms);
         Some(self.lines.insert_talk(address, Talk::Ring(Box::new(RingTalk { session, target: None }))))
     }
 
-    fn begin_ring(&mut self, address: &str) -> Result<(Credentials<RingIdentity>, Nonce, bool, u32), Code> {
+    fn begin_ring(&mut self, address: &str) -> Result<RingOpening, Code> {
         self.room_for_broker()?;
         let settings = self.ring.as_deref_mut().ok_or(Code::NotInRing)?;
-        let (nonce, local) = fresh(&mut settings.nonces, address)?;
-        Ok((settings.credentials(), nonce, local, settings.beat_ms))
+        let opening = Opening::new(settings.credentials(), &mut settings.nonces, address)?;
+        Ok(RingOpening { opening, beat_ms: settings.beat_ms })
     }
 
     /// Tells the engine of the end of a connection; not of one that the node has given up before.

@@ -57,16 +57,23 @@ enum Then {
     /// An admin hears what was done.
     Tell { conn: ConnId, seq: u32, answer: Box<AdminAnswer> },
     /// A queue has other settings, and an admin hears of it.
-    Set { conn: ConnId, seq: u32, change: Box<(QueueName, Option<QueueSettings>)> },
+    Set { conn: ConnId, seq: u32, change: Box<NewSettings> },
     /// Something about jobs.
     Job(JobThen),
+}
+
+/// The settings that a queue is to have; `None`: those of all queues.
+#[derive(Debug)]
+struct NewSettings {
+    queue: QueueName,
+    settings: Option<QueueSettings>,
 }
 
 impl Durable {
     /// The settings that a queue will have, if others than it has are on their way to the disk.
     pub(in crate::messages) fn latest_settings(&self, queue: &QueueName) -> Option<Option<QueueSettings>> {
         self.waiting.iter().rev().find_map(|(_, then)| match then {
-            Then::Set { change, .. } if change.0 == *queue => Some(change.1),
+            Then::Set { change, .. } if change.queue == *queue => Some(change.settings),
             _ => None,
         })
     }
@@ -197,7 +204,7 @@ impl Messages {
             Some(settings) => Persist::SetQueue { queue: queue.clone(), settings },
             None => Persist::UnsetQueue { queue: queue.clone() },
         });
-        let change = Box::new((queue, settings));
+        let change = Box::new(NewSettings { queue, settings });
         self.durable.waiting.push_back((self.durable.group + 1, Then::Set { conn, seq, change }));
     }
 
@@ -276,7 +283,7 @@ impl Messages {
                 Then::Tell { conn, seq, answer } => out.peer(PeerEffect::admin(conn, seq, answer)),
                 Then::Job(then) => return Some(then),
                 Then::Set { conn, seq, change } => {
-                    let (queue, settings) = *change;
+                    let NewSettings { queue, settings } = *change;
                     self.settings_hold(conn, seq, queue, settings, out);
                 }
                 Then::Again { index } => {

@@ -12,6 +12,7 @@ use turno_proto::model::{Code, ConnId, Slots, limits};
 
 use super::Link;
 use crate::effect::{LinkEffect, PeerEffect, Sink};
+use crate::input::Neighbour;
 use crate::messages::Messages;
 use crate::messages::table::numbered::Numbered;
 use crate::messages::workers::peer::Worker;
@@ -38,13 +39,8 @@ impl Messages {
     }
 
     /// The greeting is done.
-    pub(crate) fn linked(
-        &mut self,
-        conn: ConnId,
-        target: Option<u32>,
-        (broker, name, address, payload_max): (BrokerId, String, String, u64),
-        out: &mut impl Sink,
-    ) {
+    pub(crate) fn linked(&mut self, conn: ConnId, target: Option<u32>, neighbour: Neighbour, out: &mut impl Sink) {
+        let Neighbour { broker, name, address, payload_max } = neighbour;
         if let Some(code) = self.is_too_much(target, broker) {
             if let Some(target) = target {
                 self.links.targets.down(target, LinkState::Doubled, code, self.now);

@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 
 use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, Outgoing, QueueName, limits};
 
-use crate::effect::{NativeEffect, PeerEffect, Sink};
+use crate::effect::{Caller, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::{Persist, Remembered};
 use crate::messages::table::message::Flags;
@@ -42,7 +42,7 @@ struct Storing {
     queue: QueueName,
     key: DedupKey,
     /// Who sent it again meanwhile.
-    again: Vec<(ConnId, u32)>,
+    again: Vec<Caller>,
 }
 
 /// The dedup ids that are known.
@@ -214,7 +214,7 @@ impl Messages {
                 self.refuse(conn, seq, Code::TooManyInFlight, out);
             }
             Some(storing) => {
-                storing.again.push((conn, seq));
+                storing.again.push(Caller { conn, seq });
                 self.dedup.again_len += 1;
             }
         }
@@ -275,7 +275,7 @@ impl Messages {
         let Some(Storing { key, again, .. }) = self.take_storing(serial) else { return };
         let serial = NonZeroU64::new(serial).expect("serials begin with 1");
         let known = Known { key, serial, place: None, until: self.now };
-        for (conn, seq) in again {
+        for Caller { conn, seq } in again {
             out.peer(self.stored_again(conn, seq, &known));
         }
     }
@@ -288,7 +288,7 @@ impl Messages {
             self.dedup.remove(&queue, key);
             self.drop_dedup_bytes(1);
         }
-        for (conn, seq) in again {
+        for Caller { conn, seq } in again {
             self.refuse(conn, seq, code, out);
         }
     }

@@ -1,6 +1,6 @@
 //! One message over one link or more: to the far worker and back.
 
-use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, PeerEffect, WorkerWord};
+use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, Neighbour, PeerEffect, WorkerWord};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::LinkView;
 use turno_proto::model::{Code, limits};
@@ -365,7 +365,14 @@ fn a_liar_is_left_alone() {
     let mut net = Net::new(1);
     let conn = ConnId { index: 900, generation: 0 };
     let (name, address) = ("liar".to_owned(), "127.0.0.1:9".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address, payload_max: 1_000 });
+    net.put(
+        0,
+        Input::Linked {
+            conn,
+            target: None,
+            neighbour: Neighbour { broker: Net::id(9), name, address, payload_max: 1_000 },
+        },
+    );
     let caller = net.client(0, "q");
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let offers =

@@ -1,6 +1,6 @@
 //! Where a message is and why, when other brokers play a part in it.
 
-use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord, NativeEffect, PeerEffect};
+use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord, NativeEffect, Neighbour, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{ForwardWants, Path, Presence};
 use turno_proto::model::view::{Explanation, Reason};
@@ -68,7 +68,14 @@ fn brokers_without_a_name_are_told_by_their_ids() {
     let near = net.worker(0, "q", 1);
     let conn = ConnId { index: 900, generation: 0 };
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker: Net::id(9), name, address, payload_max: 1_000 });
+    net.put(
+        0,
+        Input::Linked {
+            conn,
+            target: None,
+            neighbour: Neighbour { broker: Net::id(9), name, address, payload_max: 1_000 },
+        },
+    );
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false, ring: None };
     net.put(0, Input::Link { conn, word: Box::new(LinkWord::Presence(vec![presence])) });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turno_engine::{
     BroadcastAnswer, CallerWord, Deliver, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord, NativeEffect,
-    Outgoing, PeerEffect, Settings, WorkerWord,
+    Neighbour, Outgoing, PeerEffect, Settings, WorkerWord,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -102,8 +102,8 @@ impl Net {
 
     fn hear_linked(&mut self, place: Place, far: usize, target: Option<u32>) {
         let (name, address) = (format!("b{far}"), "127.0.0.1:1".to_owned());
-        let broker = Self::id(far);
-        self.put(place.broker, Input::Linked { conn: place.conn, target, broker, name, address, payload_max: 1_000 });
+        let neighbour = Neighbour { broker: Self::id(far), name, address, payload_max: 1_000 };
+        self.put(place.broker, Input::Linked { conn: place.conn, target, neighbour });
     }
 
     pub(crate) fn place(&mut self, broker: usize) -> Place {

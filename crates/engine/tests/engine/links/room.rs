@@ -1,6 +1,6 @@
 //! Room that comes to be here or there while something waits: it is used, and neighbours hear of it.
 
-use turno_engine::{CallerWord, Engine, FarWord, Input, LinkWord, Settings};
+use turno_engine::{CallerWord, Engine, FarWord, Input, LinkWord, Neighbour, Settings};
 use turno_proto::model::link::{Offer, Path, Room};
 use turno_proto::model::{Code, Payload, Slots, limits};
 
@@ -18,7 +18,10 @@ fn what_waits_behind_a_costly_head_goes_to_everyone_who_has_room() {
     let link = net.place(0);
     let (conn, broker) = (link.conn, Net::id(OTHER));
     let (name, address) = ("b7".to_owned(), "127.0.0.1:1".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker, name, address, payload_max: 1_000 });
+    net.put(
+        0,
+        Input::Linked { conn, target: None, neighbour: Neighbour { broker, name, address, payload_max: 1_000 } },
+    );
     let path = Path::default().then(broker).expect("one broker is no long way");
     let offer = Offer { queue: "q".to_owned(), held: 0, rooms: vec![Room { path, free: 4, token: None }] };
     net.put(0, Input::Link { conn, word: Box::new(LinkWord::Offers(vec![offer])) });

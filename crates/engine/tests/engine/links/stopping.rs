@@ -1,8 +1,8 @@
 //! What crossed is given up by its owner: the far worker hears why.
 
 use turno_engine::{
-    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkWord, NativeEffect, PeerEffect,
-    Settings,
+    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkWord, NativeEffect, Neighbour,
+    PeerEffect, Settings,
 };
 use turno_proto::model::link::{ForwardWants, Path};
 use turno_proto::model::{Code, MessageId};
@@ -19,7 +19,10 @@ fn linked(net: &mut Net) -> (Place, Place) {
     let link = net.place(0);
     let (conn, broker) = (link.conn, Net::id(OTHER));
     let (name, address) = ("b7".to_owned(), "127.0.0.1:1".to_owned());
-    net.put(0, Input::Linked { conn, target: None, broker, name, address, payload_max: 1_000 });
+    net.put(
+        0,
+        Input::Linked { conn, target: None, neighbour: Neighbour { broker, name, address, payload_max: 1_000 } },
+    );
     net.put(0, Input::Open { conn, seq: 0, handle: 0, queue: "q".parse().expect("a name") });
     (worker, link)
 }

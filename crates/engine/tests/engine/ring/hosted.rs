@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turno_engine::ring::{
     NewConn, Publication, PublicationRef, RetConn, RingInput, RingPeerEffect, RingSettings, RingWord,
 };
-use turno_engine::{Drained, Effect, Event, HostEffect, Input, LinkEffect, LinkWord, PeerEffect, Settings};
+use turno_engine::{Drained, Effect, Event, HostEffect, Input, LinkEffect, LinkWord, Neighbour, PeerEffect, Settings};
 use turno_proto::model::link::{BrokerId, Path, Presence};
 use turno_proto::model::ring::{Errand, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Filter};
@@ -83,7 +83,11 @@ fn two(links: bool) -> Desk {
 fn link_presence(desk: &mut Desk, ring: Option<Origin>) {
     let broker = BrokerId::new(9);
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
-    desk.step(Input::Linked { conn: LINK, target: None, broker, name: name.clone(), address, payload_max: 1_000 });
+    desk.step(Input::Linked {
+        conn: LINK,
+        target: None,
+        neighbour: Neighbour { broker, name: name.clone(), address, payload_max: 1_000 },
+    });
     let path = Path::new(vec![broker]).expect("one is not too many");
     let presence = Presence { path, name, neighbours: Vec::new(), listens: true, ring };
     desk.step(Input::Link { conn: LINK, word: Box::new(LinkWord::Presence(vec![presence])) });
@@ -173,7 +177,11 @@ fn presence_names_the_place_in_the_ring() {
     let mut desk = two(false);
     let broker = BrokerId::new(9);
     let (name, address) = ("b9".to_owned(), "127.0.0.1:9".to_owned());
-    let effects = desk.step(Input::Linked { conn: LINK, target: None, broker, name, address, payload_max: 1_000 });
+    let effects = desk.step(Input::Linked {
+        conn: LINK,
+        target: None,
+        neighbour: Neighbour { broker, name, address, payload_max: 1_000 },
+    });
     let places = effects.iter().find_map(|effect| match effect {
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) => match &**word {
             LinkWord::Presence(told) => Some(told.iter().map(|one| one.ring).collect::<Vec<_>>()),

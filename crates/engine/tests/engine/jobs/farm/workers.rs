@@ -1,6 +1,6 @@
 //! What workers say.
 
-use turno_engine::{ForemanEvent, Hello, Input, Update};
+use turno_engine::{ForemanEvent, Hello, Input, RunningTask, Update};
 use turno_proto::model::ConnId;
 use turno_proto::model::job::JobId;
 
@@ -39,9 +39,10 @@ impl Farm {
         conn: ConnId,
         id: &str,
         slots: u16,
-        running: &[(u64, u32, Option<u32>)],
+        listed: &[(u64, u32, Option<u32>)],
     ) -> Vec<Said> {
-        let running = running.iter().map(|(job, task, attempt)| (JobId(*job), *task, *attempt)).collect();
+        let running = |&(job, task, attempt): &(u64, u32, Option<u32>)| RunningTask { job: JobId(job), task, attempt };
+        let running = listed.iter().map(running).collect();
         let labels = self.labels.get(id).cloned().unwrap_or_default();
         let id = (!id.is_empty()).then(|| id.to_owned());
         self.event(conn, ForemanEvent::Hello(Hello { id, name: String::new(), slots, running, labels }))
