@@ -42,7 +42,42 @@ pub(super) fn work_of(input: &Input) -> u32 {
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,
         Input::Admin { .. } | Input::Broadcast { .. } => TURN_WORK_HEAVY,
         Input::Cancel { .. } | Input::FarCancel { .. } => TURN_WORK_CANCEL,
-        _ => 1,
+        Input::Connected { .. }
+        | Input::Ready { .. }
+        | Input::HasRead { .. }
+        | Input::Unread { .. }
+        | Input::Disconnected { .. }
+        | Input::Open { .. }
+        | Input::Register { .. }
+        | Input::RegisterAs { .. }
+        | Input::Resize { .. }
+        | Input::Deregister { .. }
+        | Input::Consume { .. }
+        | Input::QueueAvailableNotify { .. }
+        | Input::CancelQueue { .. }
+        | Input::Request { .. }
+        | Input::Send { .. }
+        | Input::Worker { .. }
+        | Input::PeerClosing { .. }
+        | Input::Subscribe { .. }
+        | Input::Unsubscribe { .. }
+        | Input::Publish { .. }
+        | Input::EventsDropped { .. }
+        | Input::Greeted { .. }
+        | Input::Linked { .. }
+        | Input::DialFailed { .. }
+        | Input::RoundTrip { .. }
+        | Input::Forwarded { .. }
+        | Input::Far { .. }
+        | Input::Link { .. }
+        | Input::Ring { .. }
+        | Input::Foreman { .. }
+        | Input::Drain { .. }
+        | Input::Persisted { .. }
+        | Input::Refused { .. }
+        | Input::Loaded { .. }
+        | Input::Archived { .. }
+        | Input::Tick => 1,
     }
 }
 

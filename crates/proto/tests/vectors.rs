@@ -42,6 +42,21 @@ fn every_golden_frame_is_read_as_its_value() {
     }
 }
 
+/// Answers that carry bytes of messages, events and files say how many; all others say none.
+#[test]
+fn an_answer_counts_the_bytes_that_it_carries() {
+    let carried: BTreeMap<&str, usize> = values::all()
+        .into_iter()
+        .filter_map(|(name, frame)| match frame {
+            Frame::AdminAnswer { answer, .. } => Some((name, answer.payload_bytes())),
+            _ => None,
+        })
+        .filter(|(_, bytes)| *bytes > 0)
+        .collect();
+    let expected = [("answer_dead_letter", 6), ("answer_events", 5), ("answer_output", 8), ("answer_piece", 4)];
+    assert_eq!(carried, BTreeMap::from(expected));
+}
+
 #[test]
 fn names_are_unique() {
     assert_eq!(golden_by_name().len(), golden::all().len());

@@ -3,7 +3,7 @@
 use turno_engine::{Input, WorkerWord};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Answer, Fault, Frame, Outgoing, encode};
+use turno_proto::native::{Answer, Fault, Frame, Outgoing, Register, encode};
 use turno_proto::submission;
 
 use super::{Desk, Switchboard};
@@ -15,13 +15,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             let queue = QueueName::from_bytes(name).map_err(|_| Fault::refusal(Code::BadName, seq))?;
             Input::Open { conn, seq, handle, queue }
         }
-        Frame::Register { seq, register } => {
-            let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
-            match register.key {
-                key if key.is_empty() => Input::Register { conn, seq, slots, name: register.name },
-                key => Input::RegisterAs { conn, seq, slots, name: register.name, key },
-            }
-        }
+        Frame::Register { seq, register } => registration(conn, seq, register)?,
         Frame::Resize { seq, register } => {
             let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
             Input::Resize { conn, seq, slots }
@@ -85,6 +79,15 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         | Frame::LinkProof { .. }
         | Frame::Forward(_)
         | Frame::Link(_) => return Err(Fault::fatal(Code::WrongDirection, 0)),
+    })
+}
+
+/// REGISTER, of a worker that may be a foreman's worker as well.
+fn registration(conn: ConnId, seq: u32, register: Register) -> Result<Input, Fault> {
+    let slots = register.slots().map_err(|code| Fault::refusal(code, seq))?;
+    Ok(match register.key {
+        key if key.is_empty() => Input::Register { conn, seq, slots, name: register.name },
+        key => Input::RegisterAs { conn, seq, slots, name: register.name, key },
     })
 }
 

@@ -107,7 +107,7 @@ impl Line {
     pub(super) fn is_stalled(&self, now: Mono, stall_ms_max: u64) -> bool {
         let most = match &self.talk {
             Talk::Ring(talk) => talk.session.silence_ms(),
-            _ => stall_ms_max,
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) => stall_ms_max,
         };
         self.stalled.is_some_and(|since| now.millis_since(since) >= most)
     }

@@ -103,7 +103,7 @@ impl Line {
     fn held_bytes(&self) -> usize {
         match &self.talk {
             Talk::Foreman(talk) => talk.held_bytes(),
-            _ => 0,
+            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => 0,
         }
     }
 

@@ -179,13 +179,8 @@ impl Engine {
 
     /// A neighbour says something over a link.
     fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) {
-        match word {
-            LinkWord::Event(forward) => {
-                if let Some(event) = self.messages.event_arrived(conn, forward, out) {
-                    self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
-                }
-            }
-            word => self.with_memory().link_says(conn, word, out),
+        if let Some(event) = self.with_memory().link_says(conn, word, out) {
+            self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
         }
     }
 

@@ -38,7 +38,11 @@ impl Messages {
                     self.stop(index, worker, Code::CallerGone, out);
                 }
                 State::Broadcast => self.abandon_broadcast(index, conn, out),
-                _ => {}
+                State::Held { .. }
+                | State::Stopping { .. }
+                | State::Asked { .. }
+                | State::Storing { .. }
+                | State::Dead => {}
             }
         }
         self.do_portion(out);

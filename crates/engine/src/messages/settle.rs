@@ -155,12 +155,12 @@ impl Messages {
 
     fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
         let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
-        match message.state {
-            State::Held { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
-            State::Stopping { worker } if worker == conn => Some(Claim::Stopping(delivery.index)),
-            State::Asked { worker, .. } if worker == conn => Some(Claim::Live(delivery.index)),
-            _ => None,
-        }
+        let (holder, claim) = match message.state {
+            State::Held { worker, .. } | State::Asked { worker, .. } => (worker, Claim::Live(delivery.index)),
+            State::Stopping { worker } => (worker, Claim::Stopping(delivery.index)),
+            State::Waiting | State::Broadcast | State::Storing { .. } | State::Dead => return None,
+        };
+        (holder == conn).then_some(claim)
     }
 
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {

@@ -73,8 +73,8 @@ impl Durable {
     /// The settings that a queue will have, if others than it has are on their way to the disk.
     pub(in crate::messages) fn latest_settings(&self, queue: &QueueName) -> Option<Option<QueueSettings>> {
         self.waiting.iter().rev().find_map(|(_, then)| match then {
-            Then::Set { change, .. } if change.queue == *queue => Some(change.settings),
-            _ => None,
+            Then::Set { change, .. } => (change.queue == *queue).then_some(change.settings),
+            Then::Begin { .. } | Then::Again { .. } | Then::Retry { .. } | Then::Tell { .. } | Then::Job(_) => None,
         })
     }
 
@@ -115,7 +115,7 @@ impl Durable {
     pub(in crate::messages) fn returning(&self) -> impl Iterator<Item = u32> {
         self.waiting.iter().filter_map(|(_, then)| match then {
             Then::Again { index } => Some(*index),
-            _ => None,
+            Then::Begin { .. } | Then::Retry { .. } | Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
         })
     }
 

@@ -86,7 +86,9 @@ impl Messages {
                 Debt::End { serial, marked, beside: Beside::Others } => {
                     self.durable.note(Persist::Remove { serial, marked });
                 }
-                _ => self.durable.owed.refused.push(debt),
+                Debt::Attempt { .. } | Debt::Death { .. } | Debt::End { beside: Beside::Ends, .. } => {
+                    self.durable.owed.refused.push(debt);
+                }
             }
         }
     }

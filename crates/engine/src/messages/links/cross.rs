@@ -1,6 +1,9 @@
 //! Which message crosses which link, and what the other end says about it.
 
+use std::sync::Arc;
+
 use turno_proto::model::link::{Forward, ForwardWants, LinkWord, Path};
+use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
 use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
@@ -191,18 +194,18 @@ impl Messages {
         }
     }
 
-    /// What the other end tells that is not about one crossing.
-    pub(crate) fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) {
+    /// A word of the other end that is not about one crossing. Returns an event that is for this broker's subscribers.
+    pub(crate) fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) -> Option<Arc<Event>> {
         if !self.links.is_link(conn) {
-            return;
+            return None;
         }
         match word {
             LinkWord::Offers(offers) => self.offered(conn, offers, out),
             LinkWord::Presence(presence) => self.present(conn, presence),
             LinkWord::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
             LinkWord::Relay(relay) => self.relayed(conn, relay, out),
-            // Subscribers are another machine's: see `Engine::link_says`.
-            LinkWord::Event(_) => {}
+            LinkWord::Event(forward) => return self.event_arrived(conn, forward, out),
         }
+        None
     }
 }

@@ -172,7 +172,7 @@ impl Messages {
     /// FORWARD_EVENT came, and goes on over other links. Returns the event if it is for this broker's subscribers. One that
     /// was overtaken by a later one of the same broker, because the way has changed meanwhile, is left out: order before
     /// completeness.
-    pub(crate) fn event_arrived(
+    pub(super) fn event_arrived(
         &mut self,
         conn: ConnId,
         forward: ForwardEvent,

@@ -91,7 +91,7 @@ impl Targets {
     pub(super) fn down(&mut self, number: u32, state: LinkState, code: Code, now: Mono) {
         let pause_ms = match state {
             LinkState::Itself | LinkState::Doubled => limits::REDIAL_HOPELESS_MS,
-            _ => limits::REDIAL_MS,
+            LinkState::Up | LinkState::Closing | LinkState::Dialling | LinkState::Down => limits::REDIAL_MS,
         };
         let chance = self.next_chance() % (pause_ms / 4);
         if let Some(target) = self.by_number.get_mut(&number) {

@@ -109,8 +109,8 @@ impl Loads {
     /// The serials that are being loaded for their turn in that line.
     pub(in crate::messages) fn turns(&self, queue: u32, priority: u8) -> impl Iterator<Item = u64> {
         self.out.iter().filter_map(move |load| match load.why {
-            Why::Turn { queue: of, priority: at } if (of, at) == (queue, priority) => Some(load.serial),
-            _ => None,
+            Why::Turn { queue: of, priority: at } => ((of, at) == (queue, priority)).then_some(load.serial),
+            Why::Question(_) => None,
         })
     }
 

@@ -92,7 +92,7 @@ impl Node {
     pub(super) fn joiners(&self) -> impl Iterator<Item = &Joiner> {
         let joiners = match &self.state {
             State::Member(place) => Some(&place.joiners),
-            _ => None,
+            State::Alone(_) | State::Joining(_) | State::Leaving(_) | State::Off => None,
         };
         joiners.into_iter().flatten()
     }

@@ -48,7 +48,7 @@ impl Node {
     pub(super) const fn leave_deadline(&self) -> Option<Mono> {
         match self.state {
             State::Leaving(Leaving { until, .. }) => Some(until),
-            _ => None,
+            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Off => None,
         }
     }
 

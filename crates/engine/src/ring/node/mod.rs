@@ -233,7 +233,20 @@ impl Node {
             RingWord::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
             RingWord::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
             // What was under way when the role changed. A peer that says what it never may is ended by the session.
-            _ => {}
+            RingWord::RollCall { .. }
+            | RingWord::NewConn(_)
+            | RingWord::RetConn(_)
+            | RingWord::Publish(_)
+            | RingWord::ServOff { .. }
+            | RingWord::Shutdown { .. }
+            | RingWord::Merge { .. }
+            | RingWord::CaughtUp { .. }
+            | RingWord::Have { .. }
+            | RingWord::Refused { .. }
+            | RingWord::Probe(_)
+            | RingWord::Circle(_)
+            | RingWord::AskSid
+            | RingWord::FreeSid { .. } => {}
         }
     }
 

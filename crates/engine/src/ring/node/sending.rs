@@ -164,7 +164,7 @@ impl Node {
                 return RingWord::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
             }
             State::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
-            _ => Errand::Join,
+            State::Alone(_) | State::Member(_) | State::Leaving(_) | State::Off => Errand::Join,
         };
         RingWord::RetConn(RetConn::Open { errand })
     }
@@ -339,7 +339,7 @@ impl Node {
     pub(super) fn next_or_lost(&self) -> Option<&Member> {
         match &self.state {
             State::Member(Membership { next: Next::Lost(lost), .. }) => Some(&lost.member),
-            _ => self.next_peer(),
+            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Leaving(_) | State::Off => self.next_peer(),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Node {
     pub fn asks(&self) -> Option<&String> {
         match &self.state {
             State::Joining(joining) => joining.first_choice(),
-            _ => None,
+            State::Alone(_) | State::Member(_) | State::Leaving(_) | State::Off => None,
         }
     }
 
