@@ -35,9 +35,10 @@ pub struct MessageId([u8; 16]);
 impl MessageId {
     /// The id of a message in memory, at that place; `run` and `serial` are cut to 48 bits.
     pub fn new(run: u64, serial: u64, index: u32) -> Self {
-        let high = u128::from(run & Self::MASK_48) << 80;
-        let middle = u128::from(serial & Self::MASK_48) << 32;
-        Self((high | middle | u128::from(index)).to_be_bytes())
+        let serial = serial & Self::MASK_48;
+        let high = run << 16 | serial >> 32;
+        let low = serial << 32 | u64::from(index);
+        Self((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
     }
 
     /// The id of a durable message.

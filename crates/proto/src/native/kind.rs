@@ -53,8 +53,9 @@ macro_rules! kinds {
 
             /// The type with that number.
             #[inline]
+            #[expect(clippy::indexing_slicing, reason = "the table has a place for every number")]
             pub const fn from_number(number: u8) -> Option<Self> {
-                match number { $( $number => Some(Self::$variant), )+ _ => None }
+                BY_NUMBER[number as usize]
             }
 
             /// Its name in the documents.
@@ -68,6 +69,13 @@ macro_rules! kinds {
                 match self { $( Self::$variant => Direction::$direction, )+ }
             }
         }
+
+        /// A table: the numbers have gaps, through which a match would have to jump.
+        static BY_NUMBER: [Option<Kind>; 256] = {
+            let mut kinds = [None; 256];
+            $( kinds[$number] = Some(Kind::$variant); )+
+            kinds
+        };
     };
 }
 
